@@ -10,9 +10,9 @@ import pytest
 import tessera as ts
 from tessera import Tensor, jit, knobs
 from tessera.errors import DtypeError, EffectError, ShapeError
-from tessera.lang import primitives
-from tessera.lang.effects import pure
 from tessera.lang.operator import operator
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.effects import pure
 
 
 @operator

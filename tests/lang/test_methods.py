@@ -13,7 +13,7 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule, TesseraError, jit, kernel, tile, verify
-from tessera.lang.methods import alive
+from tessera.lang.calls.methods import alive
 from tessera.metatracing.clients.shipping import pack, unpack
 
 pytestmark = pytest.mark.usefixtures("interpreted")

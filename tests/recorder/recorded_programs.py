@@ -11,8 +11,8 @@ from recorded_pins import TARGETS, Recorded, Target, compiling_for
 
 from tessera import jit
 from tessera.errors import TesseraError
-from tessera.lang.functions import TracedFunction
-from tessera.lang.variants import Seen
+from tessera.lang.calls.variants import Seen
+from tessera.lang.tracing.functions import TracedFunction
 from tessera.programs import compile_graph
 from tessera.programs.compile import machine_code
 from tessera.programs.host import Host

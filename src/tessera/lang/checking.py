@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tessera.dtypes.types import f32
-from tessera.lang.annotated import leaves_of
-from tessera.lang.functions import ArgumentType, Outcome, trace_function
-from tessera.lang.parameters import Parameters
+from tessera.lang.calls.annotated import leaves_of
+from tessera.lang.calls.parameters import Parameters
+from tessera.lang.tracing.functions import ArgumentType, Outcome, trace_function
 from tessera.runtime.device.device import Device, default_device
 from tessera.runtime.tensor.pytree import tree_unflatten
 from tessera.shapes.annotations import TensorType, annotation

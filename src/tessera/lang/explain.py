@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tessera import knobs
 from tessera.cached import cached_property
 from tessera.errors import SourceSpan
-from tessera.lang.parameters import Call
-from tessera.lang.variants import Reason
+from tessera.lang.calls.parameters import Call
+from tessera.lang.calls.variants import Reason
 from tessera.shapes.expr import format_shape
 from tessera.targets.cpu import features
 from tessera.tile.calls.native import Settings

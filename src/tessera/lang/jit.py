@@ -17,20 +17,21 @@ from tessera.cached import cached_property
 from tessera.errors import CompileError, DeviceError, InternalError, TesseraError, caller_span
 from tessera.faults import boundary, tell
 from tessera.forking import tell_in_child
-from tessera.lang import explain, watching
-from tessera.lang.asking import TraceAgain, is_automatic
-from tessera.lang.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, Sibling, finishing
-from tessera.lang.functions import TracedFunction, trace_function
-from tessera.lang.inlining import inlined
-from tessera.lang.kept import Shelf
-from tessera.lang.methods import Held, Method, Methods, alive
-from tessera.lang.narrowing import narrowed
-from tessera.lang.parameters import Call, Parameters, Static
-from tessera.lang.places import looking
+from tessera.lang import explain
+from tessera.lang.calls import watching
+from tessera.lang.calls.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, Sibling, finishing
+from tessera.lang.calls.inlining import inlined
+from tessera.lang.calls.kept import Shelf
+from tessera.lang.calls.methods import Held, Method, Methods, alive
+from tessera.lang.calls.narrowing import narrowed
+from tessera.lang.calls.parameters import Call, Parameters, Static
+from tessera.lang.calls.variants import Reason, Seen, pattern_of, sizes_for
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
-from tessera.lang.tracing import current_or_none
-from tessera.lang.variants import Reason, Seen, pattern_of, sizes_for
-from tessera.lang.world import world
+from tessera.lang.tracing.asking import TraceAgain, is_automatic
+from tessera.lang.tracing.functions import TracedFunction, trace_function
+from tessera.lang.tracing.places import looking
+from tessera.lang.tracing.values import current_or_none
+from tessera.lang.tracing.world import world
 from tessera.runtime.device.device import Device, default_device
 from tessera.runtime.device.garbage import collect_after
 from tessera.runtime.tensor.pytree import tree_leaves

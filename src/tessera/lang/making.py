@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, ShapeError
-from tessera.lang.tracing import Traced, current, current_or_none
+from tessera.lang.tracing.values import Traced, current, current_or_none
 from tessera.runtime.device.device import device as find_device
 from tessera.runtime.tensor import creation
 from tessera.runtime.tensor.creation import DeviceLike
@@ -22,19 +22,19 @@ from tessera.runtime.tensor.tensor import DTypeLike, Tensor
 from tessera.shapes.expr import Dim, DimLike
 
 if TYPE_CHECKING:
-    from tessera.lang.tracing import Array
+    from tessera.lang.tracing.values import Array
 
 ShapeLike: TypeAlias = "DimLike | Sequence[DimLike]"
 
 
 def _primitives() -> Any:
-    from tessera.lang import primitives
+    from tessera.lang.tracing import primitives
 
     return primitives
 
 
 def _elementwise(fn: str, *xs: Any) -> Any:
-    from tessera.lang.arithmetic import elementwise
+    from tessera.lang.tracing.arithmetic import elementwise
 
     return elementwise(fn, *xs)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from tessera.errors import TesseraError, caller_span
-from tessera.lang.effects import pure
 from tessera.lang.jit import Jitted
-from tessera.lang.tracing import Traced, current_or_none, shown, stories
+from tessera.lang.tracing.effects import pure
+from tessera.lang.tracing.values import Traced, current_or_none, shown, stories
 from tessera.runtime.tensor.pytree import tree_leaves
 
 P = ParamSpec("P")

@@ -16,13 +16,13 @@ from tessera.dtypes.philox import KEY_STEPS, MULTIPLIERS, ROUNDS, Stream
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64, u64
 from tessera.errors import DtypeError, ShapeError, TesseraError
-from tessera.lang import primitives
-from tessera.lang.arithmetic import elementwise
 from tessera.lang.jit import Jitted
 from tessera.lang.operator import operator
-from tessera.lang.sizes import plain
-from tessera.lang.tracing import Array, Traced, current_or_none, shown
-from tessera.lang.world import seed
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.sizes import plain
+from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
+from tessera.lang.tracing.world import seed
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import DTypeLike
 from tessera.shapes.expr import Size, dim, format_shape, size

@@ -6,10 +6,10 @@ from itertools import count
 from typing import Any
 
 from tessera.errors import DtypeError, ShapeError
-from tessera.lang import primitives
-from tessera.lang.effects import allow
-from tessera.lang.tracing import Traced, current, current_or_none, shown
-from tessera.lang.world import world
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.effects import allow
+from tessera.lang.tracing.values import Traced, current, current_or_none, shown
+from tessera.lang.tracing.world import world
 from tessera.runtime.device.memory import aligned_copy
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor

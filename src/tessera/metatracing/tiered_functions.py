@@ -8,10 +8,10 @@ from typing import Any
 
 from tessera.errors import TesseraError
 from tessera.forking import tell_in_child
+from tessera.lang.calls.parameters import Call
+from tessera.lang.calls.structures import Structure
 from tessera.lang.jit import Jitted
-from tessera.lang.parameters import Call
-from tessera.lang.structures import Structure
-from tessera.lang.tracing import current_or_none
+from tessera.lang.tracing.values import current_or_none
 from tessera.metatracing.clients.functions import ProgramClient
 from tessera.metatracing.runtime import MetaTracingRuntime, shared_runtime
 from tessera.metatracing.tiered import Tiered

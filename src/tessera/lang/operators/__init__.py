@@ -177,7 +177,7 @@ from tessera.lang.operators.statistics import (
     var,
 )
 from tessera.lang.operators.updates import At, stored
-from tessera.lang.tracing import current_or_none
+from tessera.lang.tracing.values import current_or_none
 from tessera.tile.calls.native import settings
 
 __array_api_version__ = API_VERSION

@@ -8,15 +8,15 @@ from typing import Any
 from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import bool_, f32, i32, i64
 from tessera.errors import DtypeError, ShapeError
-from tessera.lang import primitives
-from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
 from tessera.lang.operators.linear_algebra import factors
 from tessera.lang.operators.manipulation import swap_axes
 from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, tensor, wide
 from tessera.lang.operators.statistics import exponentials
-from tessera.lang.primitives import ew
-from tessera.lang.tracing import Array, Traced, shown
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.primitives import ew
+from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.shapes.expr import Size, size
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera.dtypes.types import Kind, bool_
-from tessera.lang import primitives
-from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import refusal, tensor, tensors
-from tessera.lang.tracing import Array, Traced
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.values import Array, Traced
 
 
 def _unary(name: str, row: str, said: str) -> Callable[[Array], Traced]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import computed
-from tessera.lang.primitives import ew
-from tessera.lang.tracing import Array, Traced
+from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.primitives import ew
+from tessera.lang.tracing.values import Array, Traced
 
 _LN2 = math.log(2.0)
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from tessera.dtypes.types import Kind, i64
 from tessera.errors import DtypeError, RangeError, ShapeError
-from tessera.lang import primitives
-from tessera.lang.arithmetic import broadcast_all, elementwise
 from tessera.lang.operator import operator
 from tessera.lang.operators.manipulation import data_dependent
 from tessera.lang.operators.operands import known, moved_from_last, moved_last, one_axis, tensor
 from tessera.lang.operators.sorting import along_rows, picked
-from tessera.lang.sizes import TracedSize, plain_size
-from tessera.lang.tracing import Array, Traced, current_or_none, shown
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.arithmetic import broadcast_all, elementwise
+from tessera.lang.tracing.sizes import TracedSize, plain_size
+from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
 from tessera.shapes.expr import Size
 
 
@@ -298,7 +298,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
 
 def broadcast_lead(a: Traced, b: Traced) -> tuple[Size, ...]:
     """The shape that all axes but the last broadcast to."""
-    from tessera.lang.asking import ruled
+    from tessera.lang.tracing.asking import ruled
     from tessera.shapes import rules
 
     return ruled(rules.broadcast, a.sizes[:-1], b.sizes[:-1], where="broadcast", histories=[a.history, b.history])

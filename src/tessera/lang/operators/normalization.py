@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tessera.errors import ShapeError
-from tessera.lang import primitives
-from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import Axis, axes_of, floats, known, narrow, one_axis, tensor, wide
 from tessera.lang.operators.statistics import averaged, exponentials, spread
-from tessera.lang.primitives import ew
-from tessera.lang.tracing import Array, Traced, shown
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.primitives import ew
+from tessera.lang.tracing.values import Array, Traced, shown
 
 
 def safe_shares(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced]:

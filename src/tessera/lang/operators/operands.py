@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import DType, f32, i32
 from tessera.errors import DtypeError, ShapeError, caller_span
-from tessera.lang import primitives
-from tessera.lang.arithmetic import elementwise, typed
-from tessera.lang.asking import TraceAgain
-from tessera.lang.tracing import Traced, shown
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.arithmetic import elementwise, typed
+from tessera.lang.tracing.asking import TraceAgain
+from tessera.lang.tracing.values import Traced, shown
 from tessera.runtime.tensor.operators import nearest
 from tessera.shapes import rules
 from tessera.shapes.expr import format_shape

@@ -6,8 +6,6 @@ from typing import Any
 
 from tessera.dtypes.promotion import accumulator, as_dtype, compute_type
 from tessera.dtypes.types import DType, Kind, bool_, i64, u64
-from tessera.lang import primitives
-from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import (
     Axis,
@@ -26,7 +24,9 @@ from tessera.lang.operators.operands import (
     tensor,
     wide,
 )
-from tessera.lang.tracing import Array, Traced
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.values import Array, Traced
 from tessera.runtime.tensor.tensor import DTypeLike
 
 

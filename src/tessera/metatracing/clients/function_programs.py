@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tessera.lang.functions import TracedFunction
+from tessera.lang.calls.parameters import scalar
+from tessera.lang.calls.variants import sizes_for
 from tessera.lang.jit import finish_for
-from tessera.lang.parameters import scalar
-from tessera.lang.variants import sizes_for
+from tessera.lang.tracing.functions import TracedFunction
 from tessera.metatracing.client import Call, GuardType, Runner, RuntimeGuard
 from tessera.metatracing.records import LaunchFacts, Number
 from tessera.runtime.device.device import Device

@@ -19,11 +19,11 @@ from weakref import WeakKeyDictionary
 from tessera.errors import CompileError
 from tessera.faults import boundary
 from tessera.forking import tell_in_child
-from tessera.lang import parameters
+from tessera.lang.calls import parameters
+from tessera.lang.calls.kept import Shelf
+from tessera.lang.calls.parameters import Leaf, is_array
+from tessera.lang.calls.variants import Seen, sizes_for
 from tessera.lang.jit import Family, Jitted, Variant, device_of, interpreted, log_fallback
-from tessera.lang.kept import Shelf
-from tessera.lang.parameters import Leaf, is_array
-from tessera.lang.variants import Seen, sizes_for
 from tessera.metatracing.client import Call, Choice, Compiled, Level, facts_of
 from tessera.metatracing.clients.function_programs import FunctionProgram, guards_of, tensors_of
 from tessera.metatracing.clients.recipes import ProgramShipment, Recipe

@@ -8,8 +8,8 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.lang.functions import ArgumentType
-from tessera.lang.world import world
+from tessera.lang.tracing.functions import ArgumentType
+from tessera.lang.tracing.world import world
 from tessera.metatracing.client import Call
 from tessera.metatracing.records import Described, Number
 from tessera.metatracing.stand_ins import stand_in

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tessera.lang.annotated import pairs
-from tessera.lang.asking import is_automatic
-from tessera.lang.parameters import Parameters
-from tessera.lang.tracing import Traced
+from tessera.lang.calls.annotated import pairs
+from tessera.lang.calls.parameters import Parameters
+from tessera.lang.tracing.asking import is_automatic
+from tessera.lang.tracing.values import Traced
 from tessera.runtime.tensor.pytree import tree_map
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import dim, size

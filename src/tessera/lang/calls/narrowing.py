@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from tessera import knobs
 from tessera.errors import TesseraError
-from tessera.lang.functions import TracedFunction
-from tessera.lang.variants import Seen
+from tessera.lang.calls.variants import Seen
+from tessera.lang.tracing.functions import TracedFunction
 
 _MOST_TRIED = 4
 """Of more symbols all become numbers: tracing takes its time."""

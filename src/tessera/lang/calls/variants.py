@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tessera.errors import SourceSpan
-from tessera.lang.asking import is_automatic
-from tessera.lang.functions import ArgumentType, TracedFunction
-from tessera.lang.parameters import Call, Parameters
+from tessera.lang.calls.parameters import Call, Parameters
+from tessera.lang.tracing.asking import is_automatic
+from tessera.lang.tracing.functions import ArgumentType, TracedFunction
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.bounds import Interval
@@ -105,7 +105,7 @@ def pattern_of(call: Call, parameters: Parameters, seen: Seen) -> Pattern:
 
 def annotated_types(call: Call, parameters: Parameters) -> tuple[list[TensorType | None], ShapeEnvironment]:
     """What annotations say about each leaf; arguments that do not fit are an error."""
-    from tessera.lang.annotated import leaves_of
+    from tessera.lang.calls.annotated import leaves_of
 
     return leaves_of(call, parameters)
 

@@ -14,12 +14,12 @@ from typing import Any, cast
 
 from tessera import knobs
 from tessera.dtypes.types import DType
-from tessera.lang.functions import ArgumentType, Outcome, TracedFunction
-from tessera.lang.parameters import Call, Parameters, Static
-from tessera.lang.places import Inside
-from tessera.lang.sizes import SizeGuard
-from tessera.lang.variants import sizes_for
-from tessera.lang.world import world
+from tessera.lang.calls.parameters import Call, Parameters, Static
+from tessera.lang.calls.variants import sizes_for
+from tessera.lang.tracing.functions import ArgumentType, Outcome, TracedFunction
+from tessera.lang.tracing.places import Inside
+from tessera.lang.tracing.sizes import SizeGuard
+from tessera.lang.tracing.world import world
 from tessera.programs.host import decode, encode
 from tessera.programs.program import Program
 from tessera.programs.store import find, keep

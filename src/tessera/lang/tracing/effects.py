@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from tessera.errors import EffectError
-from tessera.lang.tracing import current
+from tessera.lang.tracing.values import current
 
 _pure: ContextVar[tuple[str, ...]] = ContextVar("pure", default=())
 

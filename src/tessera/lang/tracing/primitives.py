@@ -14,10 +14,10 @@ import numpy as np
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
-from tessera.lang.asking import ruled
-from tessera.lang.places import Inside
-from tessera.lang.sizes import TracedSize, plain, plain_shape, plain_size
-from tessera.lang.tracing import Copied, Trace, Traced, current, shown, stories, telling
+from tessera.lang.tracing.asking import ruled
+from tessera.lang.tracing.places import Inside
+from tessera.lang.tracing.sizes import TracedSize, plain, plain_shape, plain_size
+from tessera.lang.tracing.values import Copied, Trace, Traced, current, shown, stories, telling
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.operators import weak_scalar
 from tessera.runtime.tensor.pytree import tree_leaves
@@ -470,7 +470,7 @@ def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
 def random(distribution: str, shape: Sequence[DimLike], dtype: DTypeLike = f32) -> Traced:
     """Fresh numbers from the function's random stream: uniform on [0, 1), or normal. The order of draws matters."""
     from tessera.ir.graph import effects as graph_effects
-    from tessera.lang.effects import allow
+    from tessera.lang.tracing.effects import allow
 
     target = as_dtype(dtype)
     if not target.is_float:
@@ -482,7 +482,7 @@ def random(distribution: str, shape: Sequence[DimLike], dtype: DTypeLike = f32) 
 def show(label: str, x: Any) -> None:
     """Prints a labelled tensor when the program runs."""
     from tessera.ir.graph import effects as graph_effects
-    from tessera.lang.effects import allow
+    from tessera.lang.tracing.effects import allow
 
     operand = lift(x)
     allow("io", "printing")

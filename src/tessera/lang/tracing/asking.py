@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from tessera.errors import SourceSpan, TesseraError, caller_span
-from tessera.lang.tracing import current
+from tessera.lang.tracing.values import current
 from tessera.shapes.expr import Dim, DimLike, size
 
 

@@ -13,10 +13,10 @@ from functools import cache, lru_cache
 from textwrap import indent
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from tessera.lang.parameters import Parameters, scalar
-from tessera.lang.structures import Structure
-from tessera.lang.tracing import current_or_none
-from tessera.lang.watching import Check
+from tessera.lang.calls.parameters import Parameters, scalar
+from tessera.lang.calls.structures import Structure
+from tessera.lang.calls.watching import Check
+from tessera.lang.tracing.values import current_or_none
 from tessera.runtime.native import earlier_calls, objects
 from tessera.runtime.program.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
 from tessera.runtime.tensor.meta import Meta

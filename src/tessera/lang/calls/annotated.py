@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args, get_origin
 
 from tessera.dtypes.types import DType
-from tessera.lang.parameters import Call, Parameters
+from tessera.lang.calls.parameters import Call, Parameters
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.environment import ShapeEnvironment
 from tessera.shapes.signature import BARE

@@ -8,9 +8,9 @@ from typing import Any
 from tessera.dtypes.promotion import as_dtype, promote
 from tessera.dtypes.types import DType, Kind, f64, i64
 from tessera.errors import DtypeError
-from tessera.lang import primitives
-from tessera.lang.asking import ruled
-from tessera.lang.tracing import Traced, shown
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.asking import ruled
+from tessera.lang.tracing.values import Traced, shown
 from tessera.runtime.tensor.operators import nearest
 from tessera.shapes import rules
 from tessera.shapes.expr import Size

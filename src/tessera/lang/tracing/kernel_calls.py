@@ -15,10 +15,10 @@ import numpy as np
 
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError
-from tessera.lang import primitives
-from tessera.lang.effects import allow
-from tessera.lang.sizes import plain
-from tessera.lang.tracing import Traced, current, shown
+from tessera.lang.tracing import primitives
+from tessera.lang.tracing.effects import allow
+from tessera.lang.tracing.sizes import plain
+from tessera.lang.tracing.values import Traced, current, shown
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import Size, dim, size

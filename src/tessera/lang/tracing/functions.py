@@ -11,10 +11,10 @@ from tessera.cached import cached_property
 from tessera.dtypes.types import DType, f32
 from tessera.errors import SourceSpan
 from tessera.faults import boundary
-from tessera.lang.parameters import is_array
-from tessera.lang.places import Inside
-from tessera.lang.sizes import SizeGuard, Sizes, TracedSize, plain_size
-from tessera.lang.tracing import Copied, Trace, Traced, tracing
+from tessera.lang.calls.parameters import is_array
+from tessera.lang.tracing.places import Inside
+from tessera.lang.tracing.sizes import SizeGuard, Sizes, TracedSize, plain_size
+from tessera.lang.tracing.values import Copied, Trace, Traced, tracing
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.pytree import tree_flatten
 from tessera.runtime.tensor.tensor import Tensor
@@ -103,7 +103,7 @@ def trace_function(
     from tessera.ir import text
     from tessera.ir.graph import dialect as graph
     from tessera.ir.graph.slices import LEAST, least_sizes
-    from tessera.lang import primitives
+    from tessera.lang.tracing import primitives
 
     sizes = Sizes(numbers, intervals)
     trace = Trace(name, Block(), sizes, device)

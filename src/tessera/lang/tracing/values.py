@@ -15,8 +15,8 @@ import numpy as np
 
 from tessera.dtypes.types import DType
 from tessera.errors import EffectError, ShapeError, TesseraError
-from tessera.lang.places import Inside
-from tessera.lang.sizes import Sizes, TracedSize, traced_shape
+from tessera.lang.tracing.places import Inside
+from tessera.lang.tracing.sizes import Sizes, TracedSize, traced_shape
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.runtime.tensor.tracking import telling_reads
@@ -258,7 +258,7 @@ class Traced:
 
     def call_kernel(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """A kernel called with this value becomes a call in the graph."""
-        from tessera.lang.kernel_calls import call_kernel  # above this file: it writes ops
+        from tessera.lang.tracing.kernel_calls import call_kernel  # above this file: it writes ops
 
         return call_kernel(kernel, args, kwargs)
 
@@ -372,13 +372,13 @@ def is_operand(value: object) -> bool:
 def _binary(fn: str, left: Any, right: Any) -> Any:
     if not (is_operand(left) and is_operand(right)):
         return NotImplemented
-    from tessera.lang.arithmetic import elementwise  # above this file: it writes ops
+    from tessera.lang.tracing.arithmetic import elementwise  # above this file: it writes ops
 
     return elementwise(fn, left, right)
 
 
 def _unary(fn: str, operand: Traced) -> Any:
-    from tessera.lang.arithmetic import elementwise  # above this file: it writes ops
+    from tessera.lang.tracing.arithmetic import elementwise  # above this file: it writes ops
 
     return elementwise(fn, operand)
 

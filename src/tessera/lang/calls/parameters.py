@@ -19,7 +19,7 @@ import numpy as np
 from tessera.cached import cached_property
 from tessera.dtypes.types import DType, bool_, f64, i64
 from tessera.errors import TesseraError
-from tessera.lang.methods import Held, alive
+from tessera.lang.calls.methods import Held, alive
 from tessera.runtime.device.memory import aligned
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.pytree import tree_flatten, tree_paths, tree_unflatten

@@ -1,0 +1,1 @@
+"""Calls of jitted functions: parameters, variants, and programs kept on the disk."""

@@ -1,0 +1,1 @@
+"""Traces of functions over tensors: values, primitives, sizes and effects."""
