@@ -22,7 +22,7 @@ import numpy as np
 
 import tessera as ts
 from tessera import jit
-from tessera.bench.statistics import median_interval, ratio
+from tessera.bench.results.statistics import median_interval, ratio
 from tessera.errors import DeviceError
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 

@@ -27,7 +27,7 @@ from tessera.bench.cuda.conditions import gpu_environment, millijoules
 from tessera.bench.cuda.contest import Entrant, Race
 from tessera.bench.cuda.declarations import COPY, OURS, Row
 from tessera.bench.cuda.device import TorchGpu, TorchInputs
-from tessera.bench.hardware import environment
+from tessera.bench.measuring.hardware import environment
 from tessera.errors import TesseraError
 
 HERE = Path(__file__).parent

@@ -243,7 +243,7 @@ class Arrays:
     def _drawn(self, shape: tuple[int, ...], dtype: ts.DType, seed: int) -> Any:
         if self.device == "cpu":
             return ts.randn(shape, seed=seed).to(dtype)
-        from tessera.bench.frameworks import library
+        from tessera.bench.measuring.frameworks import library
 
         torch = library("torch")
         kinds = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}

@@ -7,7 +7,7 @@ The baseline is `metatracing.attention.BASELINE`: the specification's tile confi
 has the time of a call at every tier, as `execute_flash_attention` makes it, the baseline's and that of the kernel under
 the schedule that the compiler chooses without traces; where torch is there, also that of cuDNN, or on a CPU of torch's
 `scaled_dot_product_attention` with as many threads. Entrants take turns, so that all see the same clocks.
-Ratios are of neighbours, with intervals and p-values of `tessera.bench.statistics`.
+Ratios are of neighbours, with intervals and p-values of `tessera.bench.results.statistics`.
 The other parts are in `tier_life.py`.
 """
 
@@ -31,9 +31,10 @@ import tier_life
 
 import tessera as ts
 from tessera import starting
-from tessera.bench import ceilings, statistics
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
-from tessera.bench.hardware import environment
+from tessera.bench.measuring import ceilings
+from tessera.bench.measuring.hardware import environment
+from tessera.bench.results import statistics
 from tessera.bench.validation import subjects
 from tessera.bench.validation.report import named
 from tessera.errors import TesseraError
@@ -88,7 +89,7 @@ class Problem(subjects.Problem):
 def _drawn(shape: tuple[int, ...], dtype: ts.DType, device: str, seed: int) -> ts.Tensor:
     if device == "cpu":
         return ts.randn(shape, dtype, seed=seed)
-    from tessera.bench.frameworks import library
+    from tessera.bench.measuring.frameworks import library
 
     torch = library("torch")  # gigabytes are drawn where they are needed
     generator = torch.Generator(device=device).manual_seed(seed)
@@ -188,7 +189,7 @@ def clear(result: ts.Tensor) -> None:
 
 
 def cudnn(problem: Problem) -> Callable[[], Any] | None:
-    from tessera.bench.frameworks import library
+    from tessera.bench.measuring.frameworks import library
 
     if problem.config.dtype not in ("f16", "bf16"):
         return None
@@ -241,7 +242,7 @@ def sampled_on_gpu(problem: Problem, calls: dict[str, Callable[[], Any]], second
 
 def sdpa(problem: Problem) -> Callable[[], Any] | None:
     """Attention of torch on a CPU, on as many threads."""
-    from tessera.bench.frameworks import library
+    from tessera.bench.measuring.frameworks import library
 
     try:
         torch = library("torch")

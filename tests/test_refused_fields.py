@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tessera.bench.definitions import BenchmarkConfig, HardwareConfig
+from tessera.bench.results.definitions import BenchmarkConfig, HardwareConfig
 from tessera.bench.validation.benchmark_suite import TierBenchmarkConfig
 from tessera.bench.validation.framework import ValidationConfig
 from tessera.errors import TesseraError

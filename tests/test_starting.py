@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tessera import starting
-from tessera.bench import hardware
+from tessera.bench.measuring import hardware
 from tessera.targets.cuda.ptx import tools
 
 # All that Python brings, all that we need, and all that we would take if it were there.
@@ -96,10 +96,10 @@ def test_compiling_runs_nothing_of_the_folder(folder: Path) -> None:
 
 MEASURES = """
     import os, time
-    from tessera.bench import hardware
-    from tessera.bench.definitions import BenchmarkConfig
-    from tessera.bench.device_process import Task, Worker
-    from tessera.bench.worker import Isolated
+    from tessera.bench.measuring import hardware
+    from tessera.bench.results.definitions import BenchmarkConfig
+    from tessera.bench.processes.device_process import Task, Worker
+    from tessera.bench.processes.worker import Isolated
     import beside
 
     if __name__ == "__main__":

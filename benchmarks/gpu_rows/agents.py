@@ -17,7 +17,7 @@ from tessera import kernel, tile
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, mean, row
 from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
-from tessera.bench.frameworks import library
+from tessera.bench.measuring.frameworks import library
 from tessera.bench.operators import kernels
 from tessera.tile.language.schedule import Schedule
 

@@ -14,7 +14,7 @@ from tessera import DType, accum
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
 from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
-from tessera.bench.frameworks import library
+from tessera.bench.measuring.frameworks import library
 from tessera.bench.operators import kernels
 from tessera.runtime.tensor.tensor import Tensor
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tessera
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
-from tessera.bench.frameworks import library
+from tessera.bench.measuring.frameworks import library
 from tessera.tile.language.schedule import Schedule
 
 SIDE = 4096

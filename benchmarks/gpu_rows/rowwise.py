@@ -8,7 +8,7 @@ from typing import Any
 
 import tessera
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
-from tessera.bench.frameworks import library
+from tessera.bench.measuring.frameworks import library
 from tessera.tile.language.schedule import Schedule
 
 ROWS, COLUMNS = 16384, 4096

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tessera.bench import registry
-from tessera.bench.cases import run_case
-from tessera.bench.definitions import BenchmarkConfig, MeasurementType
-from tessera.bench.precision import precision
-from tessera.bench.results import BenchmarkResult
+from tessera.bench.measuring.cases import run_case
+from tessera.bench.measuring.precision import precision
+from tessera.bench.results.definitions import BenchmarkConfig, MeasurementType
+from tessera.bench.results.results import BenchmarkResult
 
 TINY: dict[str, Any] = {"rows": 64, "cols": 64}
 QUICK = BenchmarkConfig(

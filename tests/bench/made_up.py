@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from tessera.bench.definitions import BenchmarkConfig
-from tessera.bench.results import SKIPPED, BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.results.definitions import BenchmarkConfig
+from tessera.bench.results.results import SKIPPED, BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
 
 START = 1_750_000_000.0
 FACTORS = {"tessera": 1.0, "torch_sdpa": 1.25, "inductor": 1.6, "numpy": 9.0}

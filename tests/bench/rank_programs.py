@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode
-from tessera.bench.device_process import Worker
-from tessera.bench.results import BenchmarkResult
+from tessera.bench.processes.device_process import Worker
+from tessera.bench.results.definitions import BenchmarkConfig, BenchmarkMode
+from tessera.bench.results.results import BenchmarkResult
 
 
 class ReplicaBenchmark:
@@ -121,7 +121,7 @@ def _dies_at_its_first_task(how: str) -> None:
 def main(name: str, output: str) -> int:
     import rank_programs  # devices cannot find what is in __main__
 
-    from tessera.bench.distributed import DistributedCoordinator, mpi_rank
+    from tessera.bench.processes.distributed import DistributedCoordinator, mpi_rank
 
     started = mpi_rank()
     assert started is not None
@@ -143,7 +143,7 @@ def main(name: str, output: str) -> int:
 def _suite(rank: int, output: str) -> int:
     from rank_programs import ReplicaBenchmark
 
-    from tessera.bench.distributed import run_spread
+    from tessera.bench.processes.distributed import run_spread
 
     seen: list[str] = []
     config = BenchmarkConfig(mode=BenchmarkMode.DISTRIBUTED, precision_policies=("f32",))

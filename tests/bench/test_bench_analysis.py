@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera.bench.analysis import AnalysisEngine
-from tessera.bench.definitions import BenchError
-from tessera.bench.statistics import scipy_stats
+from tessera.bench.results.analysis import AnalysisEngine
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.statistics import scipy_stats
 
 stats: Any = scipy_stats()
 engine = AnalysisEngine()

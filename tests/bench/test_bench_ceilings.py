@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera.bench import ceilings
-from tessera.bench.definitions import BenchError
+from tessera.bench.measuring import ceilings
+from tessera.bench.results.definitions import BenchError
 from tessera.runtime.native import pool
 from tessera.targets.cpu import features, instructions
 from tessera.targets.llvm import machine

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from tessera.bench.reporting.exchange import Journal, read_json, write_json
-from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
 from tessera.cli.main import cli
 from tessera.errors import TesseraError
 

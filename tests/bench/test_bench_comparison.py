@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera.bench.comparison import (
+from tessera.bench.results.comparison import (
     METRICS,
     Comparison,
     Sequential,
@@ -24,9 +24,9 @@ from tessera.bench.comparison import (
     decide,
     find_metric,
 )
-from tessera.bench.definitions import BenchError, BenchmarkConfig
-from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row
-from tessera.bench.statistics import Interval
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row
+from tessera.bench.results.statistics import Interval
 
 REGRESSION, IMPROVEMENT, SAME, UNDECIDED = Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.SAME, Verdict.UNDECIDED
 MIRRORED = {REGRESSION: IMPROVEMENT, IMPROVEMENT: REGRESSION, SAME: SAME, UNDECIDED: UNDECIDED}

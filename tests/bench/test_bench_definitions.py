@@ -13,15 +13,21 @@ from brief_runs import QUICK, TINY, only, run_softmax  # pyright: ignore[reportM
 
 from tessera import knobs
 from tessera.bench import registry
-from tessera.bench.cases import run_case
 from tessera.bench.configs import SETS, StandardBenchmarkConfigs
 from tessera.bench.core import TesseraBench
-from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkProtocol, HardwareConfig, MeasurementType
-from tessera.bench.measurement import EventTimer, GraphTimer, MeasurementEngine, register_timer, timer_for
+from tessera.bench.measuring.cases import run_case
+from tessera.bench.measuring.engine import EventTimer, GraphTimer, MeasurementEngine, register_timer, timer_for
+from tessera.bench.measuring.precision import BOUNDS, precision
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
-from tessera.bench.precision import BOUNDS, precision
-from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.results.definitions import (
+    BenchError,
+    BenchmarkConfig,
+    BenchmarkProtocol,
+    HardwareConfig,
+    MeasurementType,
+)
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
 
 # Names, sizes, precisions
 

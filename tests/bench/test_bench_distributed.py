@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 import rank_programs
 
-from tessera.bench import device_process, distributed, mpi, registry
-from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode
-from tessera.bench.device_process import Outcome, Task, Worker, shares
-from tessera.bench.distributed import DistributedCoordinator, aggregate, mpi_rank, run_spread
-from tessera.bench.mpi import Link, Member, processors_of
-from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
-from tessera.bench.teams import Team
+from tessera.bench import registry
+from tessera.bench.processes import device_process, distributed, mpi
+from tessera.bench.processes.device_process import Outcome, Task, Worker, shares
+from tessera.bench.processes.distributed import DistributedCoordinator, aggregate, mpi_rank, run_spread
+from tessera.bench.processes.mpi import Link, Member, processors_of
+from tessera.bench.processes.teams import Team
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, Row
 
 needs_two = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="tells devices apart by their processors")
 
@@ -411,6 +412,6 @@ def test_a_ranks_own_process_dies(tmp_path: Path, program: str, guarded: bool) -
 
 
 def test_importing_loads_no_mpi() -> None:
-    code = "import sys, tessera.bench.distributed; sys.exit('mpi4py' in sys.modules)"
+    code = "import sys, tessera.bench.processes.distributed; sys.exit('mpi4py' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert distributed.mpi_rank is mpi.mpi_rank

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tessera.bench import frameworks, registry
-from tessera.bench.comparison import Change, Verdict
-from tessera.bench.definitions import BenchError
+from tessera.bench import registry
 from tessera.bench.duel import BUDGET, calibrate, duel, slowed
+from tessera.bench.measuring import frameworks
+from tessera.bench.measuring.precision import precision
 from tessera.bench.operator import OperatorBenchmark
-from tessera.bench.precision import precision
+from tessera.bench.results.comparison import Change, Verdict
+from tessera.bench.results.definitions import BenchError
 from tessera.cli.main import cli
 
 F32 = precision("f32")

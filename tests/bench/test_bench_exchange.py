@@ -25,10 +25,16 @@ from hypothesis import given
 from hypothesis import strategies as some
 from rich.console import Console
 
-from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, HardwareConfig, MeasurementType
 from tessera.bench.reporting import exchange, tables
 from tessera.bench.reporting.exchange import Journal, from_dict, read_json, to_dict, write_atomically, write_json
-from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.results.definitions import (
+    BenchError,
+    BenchmarkConfig,
+    BenchmarkMode,
+    HardwareConfig,
+    MeasurementType,
+)
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
 from tessera.errors import ResourceError
 
 

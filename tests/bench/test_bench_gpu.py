@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 
 import tessera
-from tessera.bench import clock
 from tessera.bench.core import TesseraBench
 from tessera.bench.cuda import ncu, timing
 from tessera.bench.cuda.conditions import GpuEnergyMeter, gpu_conditions, gpu_environment, millijoules
 from tessera.bench.cuda.contest import Race
 from tessera.bench.cuda.declarations import Contest, Inputs, Row
 from tessera.bench.cuda.device import TorchGpu, TorchInputs
-from tessera.bench.definitions import BenchmarkConfig, MeasurementType
-from tessera.bench.frameworks import FRAMEWORKS, library
-from tessera.bench.measurement import MeasurementEngine
-from tessera.bench.results import BenchmarkResult
+from tessera.bench.measuring import clock
+from tessera.bench.measuring.engine import MeasurementEngine
+from tessera.bench.measuring.frameworks import FRAMEWORKS, library
+from tessera.bench.results.definitions import BenchmarkConfig, MeasurementType
+from tessera.bench.results.results import BenchmarkResult
 
 pytestmark = pytest.mark.gpu
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from pretended_gpu import Array, PretendedGpu, Work
 from tessera.bench.cuda import declarations, records, tables
 from tessera.bench.cuda.contest import Race
 from tessera.bench.cuda.declarations import Contest, Inputs, Row, Yardstick, kernel_text, mean, row
-from tessera.bench.definitions import BenchError
+from tessera.bench.results.definitions import BenchError
 from tessera.errors import CompileError
 
 ROOT = Path(__file__).parents[2]

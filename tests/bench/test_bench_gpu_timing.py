@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from tessera.bench import frameworks, registry
+from tessera.bench import registry
 from tessera.bench.cuda import tables, timing
 from tessera.bench.cuda.ncu import METRICS
-from tessera.bench.definitions import BenchError, BenchmarkConfig, MeasurementType
-from tessera.bench.figures import Seen, row
-from tessera.bench.frameworks import FRAMEWORKS
-from tessera.bench.measurement import timer_for
+from tessera.bench.measuring import frameworks
+from tessera.bench.measuring.engine import timer_for
+from tessera.bench.measuring.figures import Seen, row
+from tessera.bench.measuring.frameworks import FRAMEWORKS
+from tessera.bench.measuring.precision import precision
+from tessera.bench.measuring.sampling import Side
 from tessera.bench.operator import OperatorBenchmark
-from tessera.bench.precision import precision
-from tessera.bench.sampling import Side
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, MeasurementType
 from tessera.cli import bench_session
 from tessera.errors import DeviceError
 

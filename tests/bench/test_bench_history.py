@@ -11,10 +11,10 @@ from pathlib import Path
 import made_up
 import pytest
 
-from tessera.bench.definitions import BenchError
 from tessera.bench.reporting import history
 from tessera.bench.reporting.history import History
-from tessera.bench.results import BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.results import BenchmarkResult, BenchmarkSuiteResult
 from tessera.errors import ResourceError
 
 
@@ -79,7 +79,7 @@ def test_an_unknown_run_is_refused_with_those_there_are(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from tessera.bench.reporting.history import History
-from tessera.bench.results import BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.results.results import BenchmarkResult, BenchmarkSuiteResult
 for number in range(15):
     suite = BenchmarkSuiteResult()
     suite.add(BenchmarkResult("b", {"n": 1}, latency_ms=1.0 + number))

@@ -10,15 +10,15 @@ import cheats  # pyright: ignore[reportMissingImports]  (beside this file)
 import numpy as np
 import pytest
 
-from tessera.bench import clock, figures
-from tessera.bench.cases import run_case
-from tessera.bench.definitions import BenchmarkConfig, MeasurementType
-from tessera.bench.frameworks import FRAMEWORKS
-from tessera.bench.honesty import Auditor
+from tessera.bench.measuring import clock, figures
+from tessera.bench.measuring.cases import run_case
+from tessera.bench.measuring.frameworks import FRAMEWORKS
+from tessera.bench.measuring.honesty import Auditor
+from tessera.bench.measuring.precision import precision
+from tessera.bench.measuring.sampling import Inputs, Side, timed
 from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
-from tessera.bench.precision import precision
-from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
-from tessera.bench.sampling import Inputs, Side, timed
+from tessera.bench.results.definitions import BenchmarkConfig, MeasurementType
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, Row
 
 CONFIG = BenchmarkConfig(
     measurements=(MeasurementType.LATENCY, MeasurementType.ACCURACY), seconds_per_case=0.5, timing_iterations=40, seed=5

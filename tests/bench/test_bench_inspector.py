@@ -15,8 +15,8 @@ import pytest
 
 import tessera as ts
 from tessera import bf16, kernel, tile
-from tessera.bench import integration
-from tessera.bench.inspector import IRInspector
+from tessera.bench.compiler import integration
+from tessera.bench.compiler.inspector import IRInspector
 from tessera.targets.cpu import features, instructions
 from tessera.targets.cpu.compile import EFFORTS
 from tessera.targets.llvm import machine

@@ -12,9 +12,9 @@ import pytest
 
 import tessera as ts
 from tessera import f32, kernel, knobs, tile
-from tessera.bench import integration
-from tessera.bench.definitions import BenchError
-from tessera.bench.integration import TesseraIntegration, host_overhead, load_kernel, stages
+from tessera.bench.compiler import integration
+from tessera.bench.compiler.integration import TesseraIntegration, host_overhead, load_kernel, stages
+from tessera.bench.results.definitions import BenchError
 from tessera.errors import DtypeError, ShapeError
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import compile_kernel

@@ -22,13 +22,13 @@ import yaml
 from rich.console import Console
 
 from browser import INSTALL, Browser
-from tessera.bench.comparison import Change, Comparison, Verdict
-from tessera.bench.definitions import BenchError
 from tessera.bench.reporting import markdown, plots, tables, wording
 from tessera.bench.reporting.history import History
 from tessera.bench.reporting.page import page, write_page
 from tessera.bench.reporting.workflow import ci_workflow
-from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.results.comparison import Change, Comparison, Verdict
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
 from tessera.cli.bench import bench
 
 SECTIONS = ("latency", "speed", "roofline", "compile", "samples", "history")

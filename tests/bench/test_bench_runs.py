@@ -14,20 +14,21 @@ import numpy as np
 import pytest
 from brief_runs import QUICK, TINY, only, run_softmax  # pyright: ignore[reportMissingImports]  (beside this file)
 
-from tessera.bench import frameworks, registry
-from tessera.bench.analysis import AnalysisEngine
-from tessera.bench.cases import Case, Interrupted, Nobody, run_case
+from tessera.bench import registry
+from tessera.bench.compiler.inspector import IRInspector
+from tessera.bench.compiler.integration import CompilationProfiler, LocalRuntime, TesseraIntegration
 from tessera.bench.core import TesseraBench
-from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType
-from tessera.bench.distributed import DistributedCoordinator
-from tessera.bench.inspector import IRInspector
-from tessera.bench.integration import CompilationProfiler, LocalRuntime, TesseraIntegration
-from tessera.bench.measurement import MeasurementEngine
+from tessera.bench.measuring import frameworks
+from tessera.bench.measuring.cases import Case, Interrupted, Nobody, run_case
+from tessera.bench.measuring.engine import MeasurementEngine
+from tessera.bench.measuring.precision import precision
 from tessera.bench.operator import OperatorBenchmark, implementation
 from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
-from tessera.bench.precision import precision
-from tessera.bench.results import BenchmarkError, BenchmarkResult
-from tessera.bench.worker import REGRESSION_PROCESSES, Isolated
+from tessera.bench.processes.distributed import DistributedCoordinator
+from tessera.bench.processes.worker import REGRESSION_PROCESSES, Isolated
+from tessera.bench.results.analysis import AnalysisEngine
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult
 
 CHEATS = Path(__file__).with_name("cheats.py")
 
@@ -364,8 +365,8 @@ def test_rows_from_a_worker_have_their_configuration() -> None:
 def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
     script = tmp_path / "orphan.py"
     script.write_text(
-        "import os, signal, sys\nfrom tessera.bench.worker import Isolated\n"
-        "from tessera.bench.definitions import BenchmarkConfig\n"
+        "import os, signal, sys\nfrom tessera.bench.processes.worker import Isolated\n"
+        "from tessera.bench.results.definitions import BenchmarkConfig\n"
         "runner = Isolated()\npage, connection = runner._started(BenchmarkConfig(threads=1))\n"
         "connection.recv()\nprint(runner._process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera.bench import rank_laws, statistics
-from tessera.bench.definitions import BenchError
-from tessera.bench.statistics import (
+from tessera.bench.results import rank_laws, statistics
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.statistics import (
     Interval,
     block_medians,
     bootstrap,
@@ -426,8 +426,8 @@ def test_block_medians():
 
 def test_importing_the_statistics_does_not_import_scipy():
     text = (
-        "import sys, tessera.bench.comparison, tessera.bench.analysis; "
-        "from tessera.bench.statistics import ratio; ratio([1.0] * 9, [2.0] * 9); "
+        "import sys, tessera.bench.results.comparison, tessera.bench.results.analysis; "
+        "from tessera.bench.results.statistics import ratio; ratio([1.0] * 9, [2.0] * 9); "
         "assert 'scipy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", text], check=True)

@@ -14,11 +14,11 @@ import made_up
 import pytest
 from click.testing import CliRunner
 
-from tessera.bench.comparison import compare_runs
-from tessera.bench.definitions import BenchError
 from tessera.bench.reporting.exchange import Journal, read_json, to_dict, write_json
 from tessera.bench.reporting.history import History
 from tessera.bench.reporting.wording import moment
+from tessera.bench.results.comparison import compare_runs
+from tessera.bench.results.definitions import BenchError
 from tessera.cli.bench import bench
 from tessera.errors import ResourceError, TesseraError
 

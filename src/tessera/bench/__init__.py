@@ -6,11 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tessera.bench.analysis import AnalysisEngine
-    from tessera.bench.comparison import Change, Verdict, compare_runs, compare_samples
+    from tessera.bench.compiler.inspector import IRInspector
+    from tessera.bench.compiler.integration import CompilationProfiler, TesseraIntegration
     from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
     from tessera.bench.core import TesseraBench
-    from tessera.bench.definitions import (
+    from tessera.bench.duel import calibrate, duel, slowed
+    from tessera.bench.measuring.engine import MeasurementEngine
+    from tessera.bench.measuring.hardware import HardwareProfiler, ProfilingHandle
+    from tessera.bench.operator import Built, Implementation, OperatorBenchmark, implementation
+    from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
+    from tessera.bench.processes.distributed import DistributedCoordinator
+    from tessera.bench.registry import register
+    from tessera.bench.results.analysis import AnalysisEngine
+    from tessera.bench.results.comparison import Change, Verdict, compare_runs, compare_samples
+    from tessera.bench.results.definitions import (
         BenchError,
         BenchmarkConfig,
         BenchmarkMode,
@@ -18,23 +27,14 @@ if TYPE_CHECKING:
         HardwareConfig,
         MeasurementType,
     )
-    from tessera.bench.distributed import DistributedCoordinator
-    from tessera.bench.duel import calibrate, duel, slowed
-    from tessera.bench.hardware import HardwareProfiler, ProfilingHandle
-    from tessera.bench.inspector import IRInspector
-    from tessera.bench.integration import CompilationProfiler, TesseraIntegration
-    from tessera.bench.measurement import MeasurementEngine
-    from tessera.bench.operator import Built, Implementation, OperatorBenchmark, implementation
-    from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
-    from tessera.bench.registry import register
-    from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
+    from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
 
 _HOMES = {
-    "analysis": ("AnalysisEngine",),
-    "comparison": ("Change", "Verdict", "compare_runs", "compare_samples"),
+    "results.analysis": ("AnalysisEngine",),
+    "results.comparison": ("Change", "Verdict", "compare_runs", "compare_samples"),
     "configs": ("InputConfiguration", "StandardBenchmarkConfigs"),
     "core": ("TesseraBench",),
-    "definitions": (
+    "results.definitions": (
         "BenchError",
         "BenchmarkConfig",
         "BenchmarkMode",
@@ -42,16 +42,16 @@ _HOMES = {
         "HardwareConfig",
         "MeasurementType",
     ),
-    "distributed": ("DistributedCoordinator",),
+    "processes.distributed": ("DistributedCoordinator",),
     "duel": ("calibrate", "duel", "slowed"),
-    "hardware": ("HardwareProfiler", "ProfilingHandle"),
-    "inspector": ("IRInspector",),
-    "integration": ("CompilationProfiler", "TesseraIntegration"),
-    "measurement": ("MeasurementEngine",),
+    "measuring.hardware": ("HardwareProfiler", "ProfilingHandle"),
+    "compiler.inspector": ("IRInspector",),
+    "compiler.integration": ("CompilationProfiler", "TesseraIntegration"),
+    "measuring.engine": ("MeasurementEngine",),
     "operator": ("Built", "Implementation", "OperatorBenchmark", "implementation"),
     "operators.flash_attention": ("FlashAttentionBenchmark",),
     "registry": ("register",),
-    "results": ("BenchmarkError", "BenchmarkResult", "BenchmarkSuiteResult"),
+    "results.results": ("BenchmarkError", "BenchmarkResult", "BenchmarkSuiteResult"),
 }
 _MODULES = {name: f"tessera.bench.{module}" for module, names in _HOMES.items() for name in names}
 

@@ -9,10 +9,16 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from tessera.bench import ceilings, hardware, registry
-from tessera.bench.analysis import AnalysisEngine
-from tessera.bench.cases import Interrupted, run_case
-from tessera.bench.definitions import (
+from tessera.bench import registry
+from tessera.bench.measuring import ceilings, hardware
+from tessera.bench.measuring.cases import Interrupted, run_case
+from tessera.bench.measuring.engine import MeasurementEngine
+from tessera.bench.measuring.frameworks import has_gpu
+from tessera.bench.measuring.precision import Precision, precision
+from tessera.bench.measuring.sampling import YARDSTICK
+from tessera.bench.operator import OperatorBenchmark
+from tessera.bench.results.analysis import AnalysisEngine
+from tessera.bench.results.definitions import (
     BenchError,
     BenchmarkConfig,
     BenchmarkMode,
@@ -20,12 +26,7 @@ from tessera.bench.definitions import (
     MeasurementType,
     ProblemSize,
 )
-from tessera.bench.frameworks import has_gpu
-from tessera.bench.measurement import MeasurementEngine
-from tessera.bench.operator import OperatorBenchmark
-from tessera.bench.precision import Precision, precision
-from tessera.bench.results import BenchmarkError, BenchmarkSuiteResult, Row
-from tessera.bench.sampling import YARDSTICK
+from tessera.bench.results.results import BenchmarkError, BenchmarkSuiteResult, Row
 from tessera.errors import TesseraError
 
 
@@ -104,7 +105,7 @@ class TesseraBench:
 
     def _run(self, benchmarks: Sequence[BenchmarkProtocol], config: BenchmarkConfig) -> BenchmarkSuiteResult:
         if config.mode in (BenchmarkMode.MULTI_GPU, BenchmarkMode.DISTRIBUTED):
-            from tessera.bench.distributed import run_spread
+            from tessera.bench.processes.distributed import run_spread
 
             return run_spread(benchmarks, config, self._on_rows)
         if config.seed is None:

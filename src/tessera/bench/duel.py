@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tessera.bench import clock
-from tessera.bench.cases import Case, Nobody
-from tessera.bench.comparison import Change, Sequential, Verdict
-from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.measuring import clock
+from tessera.bench.measuring.cases import Case, Nobody
+from tessera.bench.measuring.precision import Precision
+from tessera.bench.measuring.sampling import Side
 from tessera.bench.operator import Built, Implementation, OperatorBenchmark
-from tessera.bench.precision import Precision
-from tessera.bench.results import BenchmarkError
-from tessera.bench.sampling import Side
+from tessera.bench.results.comparison import Change, Sequential, Verdict
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.results.results import BenchmarkError
 
 BUDGET = BenchmarkConfig(
     "duel",

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tessera.bench.definitions import BenchError, BenchmarkConfig, ProblemSize
-from tessera.bench.frameworks import FRAMEWORKS, Array, Framework
-from tessera.bench.precision import Precision
-from tessera.bench.precision import precision as read_precision
-from tessera.bench.results import BenchmarkError, BenchmarkResult
+from tessera.bench.measuring.frameworks import FRAMEWORKS, Array, Framework
+from tessera.bench.measuring.precision import Precision
+from tessera.bench.measuring.precision import precision as read_precision
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, ProblemSize
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult
 
 if TYPE_CHECKING:
     from tessera.tile.calls.function import Kernel
@@ -165,7 +165,7 @@ class OperatorBenchmark:
 
     def run_single(self, problem_size: ProblemSize) -> BenchmarkResult:
         """The first implementation alone, in the configuration's first precision."""
-        from tessera.bench.cases import run_case
+        from tessera.bench.measuring.cases import run_case
 
         config = getattr(self, "config", None) or BenchmarkConfig()
         first = (config.implementations or list(self.implementations))[0]

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tessera.bench.definitions import BenchError, BenchmarkProtocol
+from tessera.bench.results.definitions import BenchError, BenchmarkProtocol
 from tessera.errors import SourceSpan, TesseraError
 
 GROUP = "tessera.benchmarks"

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tessera.bench.definitions import BenchError, BenchmarkMode, MeasurementType
+from tessera.bench.results.definitions import BenchError, BenchmarkMode, MeasurementType
 from tessera.cli import bench_session as session
 
 _STATUSES = """

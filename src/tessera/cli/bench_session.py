@@ -14,19 +14,19 @@ import click
 from rich.console import Console
 
 from tessera.bench import registry
-from tessera.bench.cases import implementations_of
-from tessera.bench.comparison import METRICS, Comparison, Verdict, compare_runs
 from tessera.bench.configs import SETS
 from tessera.bench.core import Here, TesseraBench
-from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
-from tessera.bench.distributed import mpi_rank
-from tessera.bench.frameworks import has_gpu
-from tessera.bench.hardware import detect
+from tessera.bench.measuring.cases import implementations_of
+from tessera.bench.measuring.frameworks import has_gpu
+from tessera.bench.measuring.hardware import detect
+from tessera.bench.measuring.precision import precision
 from tessera.bench.operator import OperatorBenchmark
-from tessera.bench.precision import precision
+from tessera.bench.processes.distributed import mpi_rank
+from tessera.bench.processes.worker import Isolated
 from tessera.bench.reporting import exchange, tables
-from tessera.bench.results import BenchmarkSuiteResult, Row
-from tessera.bench.worker import Isolated
+from tessera.bench.results.comparison import METRICS, Comparison, Verdict, compare_runs
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.results.results import BenchmarkSuiteResult, Row
 from tessera.errors import ResourceError
 
 FAILED, REGRESSED, NOT_WRITTEN, INTERRUPTED = 3, 4, 5, 130

@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tessera.bench import statistics
 from tessera.bench.cuda.declarations import BEST, COPY, OURS, Call, Contest, Inputs, Row
-from tessera.bench.definitions import BenchError
-from tessera.bench.honesty import PEER_LIMIT
-from tessera.bench.measurement import Event
+from tessera.bench.measuring.engine import Event
+from tessera.bench.measuring.honesty import PEER_LIMIT
+from tessera.bench.results import statistics
+from tessera.bench.results.definitions import BenchError
 from tessera.errors import TesseraError
 
 _WARM_CALLS = 3

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tessera.bench.definitions import BenchError
-from tessera.bench.precision import BOUNDS
+from tessera.bench.measuring.precision import BOUNDS
+from tessera.bench.results.definitions import BenchError
 
 COPY = "copy"
 """The entrant that copies as many bytes as the row has to move: it is in every row that says how many."""

@@ -9,7 +9,7 @@ from typing import Any
 from tessera.bench.cuda import timing
 from tessera.bench.cuda.conditions import gpu_conditions
 from tessera.bench.cuda.declarations import Call
-from tessera.bench.frameworks import library
+from tessera.bench.measuring.frameworks import library
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Event, synchronize

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from tessera import knobs
-from tessera.bench.definitions import BenchError
+from tessera.bench.results.definitions import BenchError
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.native import Program, Settings, settings

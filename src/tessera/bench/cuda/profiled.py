@@ -14,12 +14,12 @@ import numpy as np
 from tessera import knobs, starting
 from tessera.bench import registry
 from tessera.bench.cuda import ncu
-from tessera.bench.definitions import ProblemSize
-from tessera.bench.frameworks import adapted
+from tessera.bench.measuring.frameworks import adapted
+from tessera.bench.measuring.precision import Precision
+from tessera.bench.measuring.precision import precision as read_precision
+from tessera.bench.measuring.sampling import Inputs
 from tessera.bench.operator import OperatorBenchmark
-from tessera.bench.precision import Precision
-from tessera.bench.precision import precision as read_precision
-from tessera.bench.sampling import Inputs
+from tessera.bench.results.definitions import ProblemSize
 
 _LABEL = "case"
 _WARM_CALLS = 2

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tessera.bench.cuda.declarations import Mean
-from tessera.bench.definitions import BenchError
+from tessera.bench.results.definitions import BenchError
 from tessera.errors import TesseraError
 
 VERSION = 1

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench import clock
-from tessera.bench.definitions import BenchError
-from tessera.bench.frameworks import library
-from tessera.bench.measurement import EventTimer
+from tessera.bench.measuring import clock
+from tessera.bench.measuring.engine import EventTimer
+from tessera.bench.measuring.frameworks import library
+from tessera.bench.results.definitions import BenchError
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.streams import Event, current_stream, synchronize
 from tessera.runtime.device.device import Device, device

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tessera.bench.configs import StandardBenchmarkConfigs
-from tessera.bench.definitions import ProblemSize
-from tessera.bench.frameworks import Array, library
+from tessera.bench.measuring.frameworks import Array, library
+from tessera.bench.measuring.precision import Precision
 from tessera.bench.operator import Built, OperatorBenchmark, implementation
 from tessera.bench.operators import kernels
-from tessera.bench.precision import Precision
+from tessera.bench.results.definitions import ProblemSize
 from tessera.tile.language.schedule import Schedule
 
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tessera.bench.definitions import BenchError
+from tessera.bench.results.definitions import BenchError
 
 INK, MUTED, GRID = "#010101", "#020202", "#030303"
 """Stand-ins. In the SVG they become `var(--ink)` and so on, so that the page can be light or dark."""

@@ -27,9 +27,9 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from tessera.bench.definitions import BenchError
 from tessera.bench.reporting.wording import reason, status
-from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row, size_text
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row, size_text
 from tessera.errors import ResourceError
 
 SCHEMA = "tessera.bench/1"

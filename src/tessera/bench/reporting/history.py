@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, cast
 
-from tessera.bench.definitions import BenchError
 from tessera.bench.reporting.exchange import from_text, to_dict
-from tessera.bench.results import BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.results import BenchmarkResult, BenchmarkSuiteResult
 from tessera.errors import ResourceError
 
 VERSION = 1

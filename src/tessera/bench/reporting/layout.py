@@ -9,7 +9,7 @@ from typing import Any
 
 from tessera.bench.reporting import drawing, wording
 from tessera.bench.reporting.drawing import GRID
-from tessera.bench.results import BenchmarkResult, size_text
+from tessera.bench.results.results import BenchmarkResult, size_text
 
 _LISTED = 12
 """Cases that a caption lists by their numbers."""

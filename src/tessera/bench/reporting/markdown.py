@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from tessera.bench.comparison import Comparison
 from tessera.bench.reporting import wording
 from tessera.bench.reporting.exchange import write_atomically
-from tessera.bench.results import BenchmarkSuiteResult
+from tessera.bench.results.comparison import Comparison
+from tessera.bench.results.results import BenchmarkSuiteResult
 
 
 def write_markdown(suite: BenchmarkSuiteResult, path: str | os.PathLike[str]) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from tessera.bench.comparison import Comparison, Verdict
-from tessera.bench.definitions import BenchError
 from tessera.bench.reporting import drawing, plots, wording
 from tessera.bench.reporting.exchange import from_text, to_dict, write_atomically
 from tessera.bench.reporting.history import History
-from tessera.bench.results import BenchmarkResult, BenchmarkSuiteResult, Row, size_text
+from tessera.bench.results.comparison import Comparison, Verdict
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.results import BenchmarkResult, BenchmarkSuiteResult, Row, size_text
 
 
 @dataclass(frozen=True)

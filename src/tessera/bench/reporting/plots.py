@@ -22,7 +22,7 @@ from tessera.bench.reporting.layout import (
     time_axis,
     whiskers,
 )
-from tessera.bench.results import BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.results.results import BenchmarkResult, BenchmarkSuiteResult
 
 MOST = 12
 """Cases that get a plot of their own."""

@@ -12,9 +12,9 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
 
-from tessera.bench.comparison import Change, Comparison, Verdict
 from tessera.bench.reporting import wording
-from tessera.bench.results import BenchmarkResult, BenchmarkSuiteResult, Row
+from tessera.bench.results.comparison import Change, Comparison, Verdict
+from tessera.bench.results.results import BenchmarkResult, BenchmarkSuiteResult, Row
 
 _STYLES = {"failed": "red", "skipped": "dim"}
 _VERDICT_STYLES = {

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from tessera.bench.comparison import Change, Comparison, Verdict
-from tessera.bench.results import SKIPPED, BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row
+from tessera.bench.results.comparison import Change, Comparison, Verdict
+from tessera.bench.results.results import SKIPPED, BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row
 
 NONE = "–"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench import statistics
 from tessera.bench.configs import InputConfiguration
+from tessera.bench.results import statistics
 from tessera.bench.validation.subjects import BOUNDS, TIERS, Problem, settled
 from tessera.errors import TesseraError
 from tessera.fields import check_fields

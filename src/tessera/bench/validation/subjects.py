@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tessera import starting
-from tessera.bench import statistics
 from tessera.bench.configs import InputConfiguration
+from tessera.bench.results import statistics
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.metatracing import (
     BASELINE,

@@ -15,7 +15,7 @@ from typing import Any
 import tessera
 from tessera import starting
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
-from tessera.bench.hardware import environment
+from tessera.bench.measuring.hardware import environment
 from tessera.bench.validation.benchmark_suite import BenchmarkSuite, TierBenchmarkConfig, TierBenchmarkResult
 from tessera.bench.validation.framework import ValidationConfig, ValidationFramework, ValidationResult
 from tessera.bench.validation.opportunities import Planted, planted

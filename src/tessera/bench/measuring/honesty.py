@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench.definitions import ProblemSize
-from tessera.bench.frameworks import Array
+from tessera.bench.measuring.frameworks import Array
+from tessera.bench.measuring.precision import Precision
+from tessera.bench.measuring.sampling import RefusedError, Side
 from tessera.bench.operator import OperatorBenchmark
-from tessera.bench.precision import Precision
-from tessera.bench.sampling import RefusedError, Side
+from tessera.bench.results.definitions import ProblemSize
 
 _WORK = 1 << 23
 """About how many elements the first check may touch, and the many that follow."""

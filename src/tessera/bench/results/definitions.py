@@ -11,7 +11,7 @@ from tessera.errors import TesseraError
 from tessera.fields import check_fields
 
 if TYPE_CHECKING:
-    from tessera.bench.results import BenchmarkResult
+    from tessera.bench.results.results import BenchmarkResult
 
 ProblemSize = Mapping[str, Any]
 

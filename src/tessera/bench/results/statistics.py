@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench.definitions import BenchError
-from tessera.bench.rank_laws import (
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.rank_laws import (
     Dependence,
     Floats,
     binomial_law,

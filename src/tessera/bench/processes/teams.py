@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tessera.bench.definitions import BenchError
-from tessera.bench.device_process import Device, Outcome, Task, Worker, shares
-from tessera.bench.mpi import Job, Member, job, processors_of
+from tessera.bench.processes.device_process import Device, Outcome, Task, Worker, shares
+from tessera.bench.processes.mpi import Job, Member, job, processors_of
+from tessera.bench.results.definitions import BenchError
 from tessera.errors import TesseraError
 
 _POLL_SECONDS = 0.02

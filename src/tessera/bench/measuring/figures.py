@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench import statistics
 from tessera.bench.cuda.ncu import PROFILER_METRICS
-from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.measuring.precision import Precision
+from tessera.bench.measuring.sampling import Side
 from tessera.bench.operator import OperatorBenchmark
-from tessera.bench.precision import Precision
-from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
-from tessera.bench.sampling import Side
+from tessera.bench.results import statistics
+from tessera.bench.results.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, Row
 
 _SYNCHRONOUS = "calls return when their work is done: starting it cannot be told from it"
 _BY_NCU = "it comes from a profile by ncu: --mode profiling"

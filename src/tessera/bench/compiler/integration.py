@@ -20,8 +20,8 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 import tessera
-from tessera.bench.definitions import BenchError
-from tessera.bench.hardware import METRICS, HardwareProfiler
+from tessera.bench.measuring.hardware import METRICS, HardwareProfiler
+from tessera.bench.results.definitions import BenchError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
@@ -422,7 +422,7 @@ class TesseraIntegration:
     """Compiles with the time of each level, and launches with a profile. `runtime` does what `LocalRuntime` does."""
 
     def __init__(self, runtime: Any = None) -> None:
-        from tessera.bench.inspector import IRInspector
+        from tessera.bench.compiler.inspector import IRInspector
 
         self.runtime = LocalRuntime() if runtime is None else runtime
         self.ir_inspector = IRInspector()

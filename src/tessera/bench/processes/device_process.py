@@ -19,9 +19,9 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, Protocol, cast
 
 from tessera import starting
-from tessera.bench.definitions import BenchError
-from tessera.bench.processes import LAST_WORDS, death_in_words, end_with_parent, kind_of_death
-from tessera.bench.results import BenchmarkResult
+from tessera.bench.processes.children import LAST_WORDS, death_in_words, end_with_parent, kind_of_death
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.results import BenchmarkResult
 from tessera.errors import TesseraError
 
 LOST = "lost"
@@ -29,7 +29,7 @@ _CLOSE_SECONDS = 2.0
 # Libraries make their threads when they are loaded, and threads inherit processors: both are set before any import.
 _BOOT = (
     "import os; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); "
-    "from tessera.bench.device_process import main; main(int(sys.argv[2]))"
+    "from tessera.bench.processes.device_process import main; main(int(sys.argv[2]))"
 )
 _THREADS = ("TESSERA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # A worker is no rank, even if the process that asks is one.

@@ -25,9 +25,9 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from tessera.bench.definitions import BenchError
-from tessera.bench.results import SKIPPED, BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row
-from tessera.bench.statistics import Interval, Ratio, Samples, checked, ratio, ratio_unpaired
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.results import SKIPPED, BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row
+from tessera.bench.results.statistics import Interval, Ratio, Samples, checked, ratio, ratio_unpaired
 
 VERDICT_CONFIDENCE = 0.99
 LIMIT = 2.5

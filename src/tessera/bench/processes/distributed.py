@@ -22,9 +22,15 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from tessera.bench import hardware, registry
-from tessera.bench.cases import Interrupted, run_case
-from tessera.bench.definitions import (
+from tessera.bench import registry
+from tessera.bench.measuring import hardware
+from tessera.bench.measuring.cases import Interrupted, run_case
+from tessera.bench.measuring.precision import precision
+from tessera.bench.operator import OperatorBenchmark
+from tessera.bench.processes.device_process import Outcome, Task, figures_of, reference
+from tessera.bench.processes.mpi import mpi_rank
+from tessera.bench.processes.teams import Run, Team, Together
+from tessera.bench.results.definitions import (
     BenchError,
     BenchmarkConfig,
     BenchmarkMode,
@@ -32,12 +38,7 @@ from tessera.bench.definitions import (
     MeasurementType,
     ProblemSize,
 )
-from tessera.bench.device_process import Outcome, Task, figures_of, reference
-from tessera.bench.mpi import mpi_rank
-from tessera.bench.operator import OperatorBenchmark
-from tessera.bench.precision import precision
-from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row
-from tessera.bench.teams import Run, Team, Together
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row
 from tessera.errors import TesseraError
 
 __all__ = ["DistributedCoordinator", "aggregate", "mpi_rank", "run_spread"]

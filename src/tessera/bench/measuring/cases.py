@@ -12,16 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from tessera import knobs
-from tessera.bench import clock, figures
-from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
-from tessera.bench.extras import Extras
-from tessera.bench.frameworks import Array, Framework, adapted, calm
-from tessera.bench.hardware import available_memory_bytes, conditions
-from tessera.bench.honesty import Auditor
-from tessera.bench.operator import Built, Implementation, OperatorBenchmark
-from tessera.bench.precision import Precision
-from tessera.bench.results import SKIPPED, BenchmarkError, Row
-from tessera.bench.sampling import (
+from tessera.bench.measuring import clock, figures
+from tessera.bench.measuring.extras import Extras
+from tessera.bench.measuring.frameworks import Array, Framework, adapted, calm
+from tessera.bench.measuring.hardware import available_memory_bytes, conditions
+from tessera.bench.measuring.honesty import Auditor
+from tessera.bench.measuring.precision import Precision
+from tessera.bench.measuring.sampling import (
     Evictor,
     Inputs,
     RefusedError,
@@ -32,7 +29,10 @@ from tessera.bench.sampling import (
     timed,
     timed_on_gpu,
 )
-from tessera.bench.statistics import median_interval
+from tessera.bench.operator import Built, Implementation, OperatorBenchmark
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.results.results import SKIPPED, BenchmarkError, Row
+from tessera.bench.results.statistics import median_interval
 from tessera.errors import TesseraError
 
 _FEWEST = 8

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tessera.bench.definitions import BenchmarkConfig
+from tessera.bench.results.definitions import BenchmarkConfig
 
 
 @dataclass

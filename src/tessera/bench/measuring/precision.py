@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench.definitions import BenchError
+from tessera.bench.results.definitions import BenchError
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench.comparison import Verdict, compare_samples, find_metric
-from tessera.bench.definitions import BenchError
-from tessera.bench.rank_laws import Floats
-from tessera.bench.statistics import (
+from tessera.bench.results.comparison import Verdict, compare_samples, find_metric
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.rank_laws import Floats
+from tessera.bench.results.statistics import (
     Ratio,
     Samples,
     centred,

@@ -22,15 +22,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from tessera import knobs, starting
-from tessera.bench import clock, figures, registry
-from tessera.bench.cases import Interrupted, implementations_of, run_case
-from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, ProblemSize
-from tessera.bench.frameworks import has_gpu
-from tessera.bench.hardware import available_memory_bytes
+from tessera.bench import registry
+from tessera.bench.measuring import clock, figures
+from tessera.bench.measuring.cases import Interrupted, implementations_of, run_case
+from tessera.bench.measuring.frameworks import has_gpu
+from tessera.bench.measuring.hardware import available_memory_bytes
+from tessera.bench.measuring.precision import Precision, precision
 from tessera.bench.operator import OperatorBenchmark
-from tessera.bench.precision import Precision, precision
-from tessera.bench.processes import LAST_WORDS, death_in_words, end_with_parent, kind_of_death
-from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
+from tessera.bench.processes.children import LAST_WORDS, death_in_words, end_with_parent, kind_of_death
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, ProblemSize
+from tessera.bench.results.results import BenchmarkError, BenchmarkResult, Row
 from tessera.errors import TesseraError
 
 _GRACE_SECONDS = 20.0
@@ -224,7 +225,7 @@ class Isolated:
         )
         self._process = subprocess.Popen(
             starting.python(
-                "from tessera.bench.worker import main; main(sys.argv[1:])",
+                "from tessera.bench.processes.worker import main; main(sys.argv[1:])",
                 str(theirs.fileno()),
                 str(page.descriptor),
                 *map(str, self._files),

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench import clock, integration
-from tessera.bench.counters import Counters
-from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
-from tessera.bench.frameworks import adapted
-from tessera.bench.hardware import EnergyMeter, HardwareProfiler
+from tessera.bench.compiler import integration
+from tessera.bench.measuring import clock
+from tessera.bench.measuring.counters import Counters
+from tessera.bench.measuring.frameworks import adapted
+from tessera.bench.measuring.hardware import EnergyMeter, HardwareProfiler
+from tessera.bench.measuring.precision import Precision
+from tessera.bench.measuring.sampling import Inputs, Side
 from tessera.bench.operator import Built, Implementation, OperatorBenchmark
-from tessera.bench.precision import Precision
-from tessera.bench.sampling import Inputs, Side
+from tessera.bench.results.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.errors import TesseraError
 
 _STREAM_SECONDS = 0.05
@@ -159,7 +160,7 @@ class Extras:
         return {name: value / calls for name, value in counted.items()}
 
     def _inspection(self) -> dict[str, Any]:
-        from tessera.bench.inspector import IRInspector
+        from tessera.bench.compiler.inspector import IRInspector
 
         assert self.built.kernel is not None
         values, keywords = self._kernel_arguments()

@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tessera.bench.definitions import BenchError
-from tessera.bench.device_process import LOST, Outcome, Task, Worker, shares
+from tessera.bench.processes.device_process import LOST, Outcome, Task, Worker, shares
+from tessera.bench.results.definitions import BenchError
 
 _VARIABLES = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
 _BEAT_SECONDS = 1.0

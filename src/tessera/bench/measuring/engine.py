@@ -7,9 +7,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from tessera.bench import clock
-from tessera.bench.definitions import BenchError, MeasurementType
-from tessera.bench.hardware import EnergyMeter, HardwareProfiler
+from tessera.bench.measuring import clock
+from tessera.bench.measuring.hardware import EnergyMeter, HardwareProfiler
+from tessera.bench.results.definitions import BenchError, MeasurementType
 
 
 class Timer(Protocol):
@@ -131,7 +131,7 @@ class MeasurementEngine:
 
     @property
     def distributed_coordinator(self) -> Any:
-        from tessera.bench.distributed import DistributedCoordinator
+        from tessera.bench.processes.distributed import DistributedCoordinator
 
         return DistributedCoordinator()
 

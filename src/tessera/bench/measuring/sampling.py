@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench import clock
-from tessera.bench.frameworks import Array, Framework
+from tessera.bench.measuring import clock
+from tessera.bench.measuring.frameworks import Array, Framework
+from tessera.bench.measuring.precision import Precision
 from tessera.bench.operator import Call, OperatorBenchmark
-from tessera.bench.precision import Precision
 from tessera.cached import cached_property
 
 _MOST_CALLS = 256

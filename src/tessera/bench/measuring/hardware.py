@@ -19,8 +19,8 @@ from typing import Any
 
 import tessera
 from tessera import knobs, starting
-from tessera.bench.counters import EVENTS, Counters
-from tessera.bench.definitions import HardwareConfig
+from tessera.bench.measuring.counters import EVENTS, Counters
+from tessera.bench.results.definitions import HardwareConfig
 from tessera.targets.cpu import features
 
 _ROOT = Path("/")
@@ -319,7 +319,7 @@ def _share(before: tuple[int, ...] | None, now: tuple[int, ...] | None, which: t
 
 def _git(*words: str) -> str:
     """What git says of the project's checkout; an installed package may well lie inside another project's."""
-    folder = Path(__file__).resolve().parents[3]
+    folder = Path(__file__).resolve().parents[4]
     if not (folder / ".git").exists():
         raise ValueError("the package does not run from a checkout")
     if (git := starting.program("git")) is None:

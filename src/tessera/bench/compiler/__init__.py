@@ -1,0 +1,1 @@
+"""The compiler as the bench sees it: stages, counts and profiles."""

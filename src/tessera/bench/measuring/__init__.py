@@ -1,0 +1,1 @@
+"""Measuring: clocks, samples, hardware, and one case at a time."""

@@ -1,0 +1,1 @@
+"""Processes that measure: workers, ranks and teams."""

@@ -1,0 +1,1 @@
+"""Results: definitions, rows, statistics and comparisons."""
