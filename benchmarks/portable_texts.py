@@ -1,6 +1,6 @@
 """Writes kernels of the portable path at the nv level, in many shapes: `portable_gpu.py` tells which is fastest.
 
-What is chosen becomes a golden text: `targets/cuda/texts/portable/`.
+What is chosen becomes a golden text: `tests/goldens/portable/`.
 """
 
 from __future__ import annotations

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
+from pathlib import Path
 
 from tessera.bench.cuda.declarations import kernel_text
-from tessera.targets.cuda import golden
+
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
+import golden_kernels as golden
 
 
 def text_of(name: str, element: str) -> str:

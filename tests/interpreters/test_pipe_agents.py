@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-import tessera.targets.cuda
+import golden_kernels
 from tessera.errors import RaceError
 from tessera.interpreters.core.engine import RULES
 from tessera.interpreters.core.machine import Machine
@@ -24,7 +23,7 @@ from tessera.targets import text
 MEANINGS = (meanings,)  # importing the interpreters fills RULES
 Array = np.ndarray[Any, Any]
 BF16 = np.dtype(ml_dtypes.bfloat16)
-GEMM = (Path(tessera.targets.cuda.__path__[0]) / "texts" / "pipe" / "gemm.pipe").read_text(encoding="utf-8")
+GEMM = (golden_kernels.FOLDER / "pipe" / "gemm.pipe").read_text(encoding="utf-8")
 
 ATTENTION = """
 !view = !tile.view<2, f32, global>

@@ -46,7 +46,7 @@ def ir_texts(folder: Path) -> Reading:
 
     tests = HERE.parent
     files = [*(tests / "filecheck").rglob("*.mlir"), *(tests / "kernels" / "golden").glob("*.mlir")]
-    files += (tests.parent / "src/tessera/targets/cuda/texts").glob("*.nv")
+    files += (tests / "goldens").glob("*.nv")
     whole = [path.read_text(encoding="utf-8") for path in sorted(files)]
     parts = [part for one in whole for part in one.split("// -----")]
     seeds = [part for part in parts if len(part) <= _LARGEST_TEXT]

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from importlib import import_module, resources
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from ptx_checks import count
 from xdsl.dialects.builtin import ModuleOp
 
+import golden_kernels
 import tessera as ts
 from tessera import DType, bf16, f16
 from tessera.errors import ResourceError
@@ -343,7 +344,7 @@ def test_odd_products(name: str, m: int, n: int, k: int, seed: int) -> None:
 
 # Golden texts
 
-FOLDER = Path(str(resources.files("tessera.targets.cuda").joinpath("texts", "chain")))
+FOLDER = golden_kernels.FOLDER / "chain"
 GOLDEN: dict[str, Callable[[], Any]] = {
     "gemm": lambda: PRODUCTS["a·b"](empty(bf16), Product(4096, 4096, 4096, (128, 256, 64))),
     "attention_causal_128": lambda: STAGES["causal"](empty(bf16), Heads(4096, 4096, 128, (192, 80), 64)),

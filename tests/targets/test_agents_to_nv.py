@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from importlib import resources
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +13,7 @@ from ptx_checks import check_clean, count
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
+import golden_kernels
 from tessera.errors import CompileError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.pipe import copies as pipe
@@ -37,7 +37,7 @@ from tessera.targets.cuda.ir.layouts import accumulator
 
 Array = np.ndarray[Any, Any]
 bf16 = np.dtype(ml_dtypes.bfloat16)
-FOLDER = resources.files("tessera.targets.cuda").joinpath("texts", "pipe")
+FOLDER = golden_kernels.FOLDER / "pipe"
 GEMM, ATTENTION = (FOLDER.joinpath(f"{name}.pipe").read_text("utf-8") for name in ("gemm", "attention"))
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import golden_kernels as golden
 import tessera as ts
 from tessera.errors import ShapeError
 from tessera.runtime.cuda.executable import CudaExecutable
-from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.tile.calls.host_plan import plan_of_function
 

@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import golden_kernels as golden
 from tessera.errors import CompileError, RaceError, ShapeError, TesseraError
 from tessera.targets import text
-from tessera.targets.cuda import golden
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 
 Array = np.ndarray[Any, Any]

@@ -9,11 +9,11 @@ from functools import cache
 import pytest
 from ptx_checks import check_clean, count, machine_instructions
 
+import golden_kernels as golden
 from tessera.dtypes.types import BY_NAME
 from tessera.errors import CompileError
 from tessera.runtime.program.launch_plan import ArrayArgument, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.targets import text
-from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import Program, compile_lowered
 from tessera.targets.cuda.ir.types import SharedType
 from tessera.tile.calls.host_plan import plan_of_function

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from ptx_checks import check_clean
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
+import golden_kernels
 import tessera as ts
 from tessera import Schedule
 from tessera.bench.operators import kernels
@@ -24,7 +24,7 @@ from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import wgmma as products
 
-FOLDER = resources.files("tessera.targets.cuda").joinpath("texts", "pipe")
+FOLDER = golden_kernels.FOLDER / "pipe"
 
 
 def lowered(name: str) -> tuple[ModuleOp, nv.FuncOp]:

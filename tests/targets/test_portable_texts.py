@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 
 import ml_dtypes
 import numpy as np
@@ -11,12 +10,13 @@ import ptx_checks
 import pytest
 from ptx_runs import no_conflicts, numbers, run
 
+import golden_kernels
+from golden_kernels import function_of
 from tessera.dtypes import types as dt
 from tessera.targets import text
 from tessera.targets.cuda.compile import Program, compile_lowered
-from tessera.targets.cuda.golden import function_of
 
-FOLDER = resources.files("tessera.targets.cuda").joinpath("texts", "portable")
+FOLDER = golden_kernels.FOLDER / "portable"
 TEXTS = sorted(entry.name.removesuffix(".nv") for entry in FOLDER.iterdir())
 
 

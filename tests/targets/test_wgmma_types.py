@@ -7,11 +7,11 @@ import pytest
 from ptx_checks import check_clean, count
 from wgmma_programs import TYPES, operands, source, truth
 
+import golden_kernels as golden
 import tessera as ts
 from tessera.dtypes.types import BY_NAME
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.targets import text
-from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.tile.calls.host_plan import plan_of_function

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -17,7 +16,7 @@ from role_programs import KERNELS, PRODUCTS, STAGES, check_roles, prepared
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
-import tessera.targets.cuda
+import golden_kernels
 from tessera import Schedule
 from tessera.bench.operators import kernels
 from tessera.interpreters.core.machine import Machine
@@ -29,7 +28,7 @@ from tessera.transforms.pipelining.insert_wgmma_waits import PlaceWaits, place_w
 from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
 from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
-GEMM = (Path(tessera.targets.cuda.__path__[0]) / "texts" / "pipe" / "gemm.pipe").read_text(encoding="utf-8")
+GEMM = (golden_kernels.FOLDER / "pipe" / "gemm.pipe").read_text(encoding="utf-8")
 VIEW, SUMS = "!tile.view<2, f32, global>", "tensor<8x4xf32>"
 PROGRAM = f"""
 tile.func @k(%a: {VIEW}, %b: {VIEW}, %from: index, %to: index, %y: {VIEW}, %z: {VIEW}) outputs 2

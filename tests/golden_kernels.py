@@ -6,7 +6,7 @@ A text is written for one element type of 16 bits; the other one takes its place
 from __future__ import annotations
 
 import re
-from importlib import resources
+from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -15,6 +15,7 @@ from tessera.targets import text
 from tessera.targets.cuda.compile import Program, compile_lowered
 from tessera.targets.cuda.ir import dialect as nv
 
+FOLDER = Path(__file__).parent / "goldens"
 ELEMENTS = ("f16", "bf16")
 _ELEMENT = re.compile(r"(?<![a-wyz_])b?f16\b")
 """An element type by itself, or behind sizes: `64x80xf16`."""
@@ -22,8 +23,7 @@ _ELEMENT = re.compile(r"(?<![a-wyz_])b?f16\b")
 
 def names() -> list[str]:
     """The texts there are."""
-    folder = resources.files("tessera.targets.cuda").joinpath("texts")
-    return sorted(entry.name.removesuffix(".nv") for entry in folder.iterdir() if entry.name.endswith(".nv"))
+    return sorted(path.stem for path in FOLDER.glob("*.nv"))
 
 
 def source(name: str, element: str) -> str:
@@ -33,8 +33,7 @@ def source(name: str, element: str) -> str:
             f"there is no golden text {name!r} for {element}",
             hint=f"texts: {', '.join(names())}; element types: {', '.join(ELEMENTS)}",
         )
-    written = resources.files("tessera.targets.cuda").joinpath("texts", f"{name}.nv").read_text("utf-8")
-    return _ELEMENT.sub(element, written)
+    return _ELEMENT.sub(element, (FOLDER / f"{name}.nv").read_text(encoding="utf-8"))
 
 
 def module(name: str, element: str) -> ModuleOp:
