@@ -10,14 +10,12 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src"
-SOURCES = sorted(SOURCE.rglob("*.py"))
+from module_graph import ROOT, SOURCE, SOURCES, imported, module_of, text_of
+
 # The files in the folders below tests/messages are mistakes, made on purpose.
 TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.parent.parent.name != "messages")
 
@@ -45,40 +43,9 @@ LAYERS: list[set[str]] = [
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts}
 
 
-text_of = cache(Path.read_text)
-
-
 def part_of(module: str) -> str:
     """`tessera.dtypes.types` lives in `dtypes`."""
     return module.split(".")[1] if "." in module else ""
-
-
-def is_part(name: str) -> bool:
-    return name in HEIGHT or any((SOURCE / "tessera" / file).exists() for file in (name, f"{name}.py"))
-
-
-def module_of(path: Path) -> str:
-    parts = path.relative_to(SOURCE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imported(tree: ast.Module, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
-    """Every module of the package that the text imports, wherever in the file, with its line."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                package = module.split(".") if is_package else module.split(".")[:-1]
-                base = ".".join([*package[: len(package) - node.level + 1], *([base] if base else [])])
-            # `from tessera import knobs` imports tessera.knobs; `from tessera import Tensor` the package itself.
-            names = [
-                f"{base}.{alias.name}" if base == "tessera" and is_part(alias.name) else base for alias in node.names
-            ]
-        else:
-            continue
-        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "tessera")
 
 
 def upward_imports(text: str, module: str, is_package: bool = False) -> list[str]:
@@ -86,7 +53,7 @@ def upward_imports(text: str, module: str, is_package: bool = False) -> list[str
     if part not in HEIGHT:
         return [f"{module}: `{part}` is in no layer; add it to LAYERS"]
     found: list[str] = []
-    for line, name in imported(ast.parse(text), module, is_package):
+    for line, name in imported(ast.parse(text), module, is_package=is_package):
         other = part_of(name)
         if other not in HEIGHT:
             found.append(f"{module}:{line}: {name} is in no layer")
