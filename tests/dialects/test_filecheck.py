@@ -60,9 +60,9 @@ RUN_OTHERWISE: dict[type[Operation], str] = {
 
 # Raised for IR that text cannot spell, or that another check has refused already.
 UNREACHABLE = {
-    ("functions", "verify_header"): "regions are declared with a single block",
-    ("graph_types", "graph_type"): "operands and results are declared to be graph tensors",
-    ("cpu_types", "_verify_shape"): "text spells no negative sizes",
+    ("ir/common/functions.py", "verify_header"): "regions are declared with a single block",
+    ("ir/graph/types.py", "graph_type"): "operands and results are declared to be graph tensors",
+    ("targets/cpu/ir/types.py", "_verify_shape"): "text spells no negative sizes",
 }
 
 
@@ -156,18 +156,24 @@ def test_what_is_wrong_is_refused_in_its_place(case: Case) -> None:
         assert 0 <= error.span.column <= len(case.text.splitlines()[case.line - 1])
 
 
+def file_in_package(path: Path) -> str:
+    """`ir/tile/types.py`; a file of another package as it is."""
+    (package,) = tessera.__path__
+    return path.relative_to(package).as_posix() if path.is_relative_to(package) else str(path)
+
+
 def raise_sites() -> set[tuple[str, str, int]]:
     """File, function and line of every `raise VerifyException` of the dialects."""
     found: set[tuple[str, str, int]] = set()
     packages = (tessera.ir, tessera.targets.cpu, tessera.targets.cuda)
     folders = [Path(folder) for package in packages for folder in package.__path__]
-    for path in (path for folder in folders for path in folder.glob("*.py")):
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(function, ast.FunctionDef):
                 continue
             for node in ast.walk(function):
                 if isinstance(node, ast.Raise) and "VerifyException" in ast.unparse(node):
-                    found.add((path.stem, function.name, node.lineno))
+                    found.add((file_in_package(path), function.name, node.lineno))
     return found
 
 
@@ -177,7 +183,7 @@ def raised_at(error: BaseException | None) -> Iterator[tuple[str, str, int]]:
         trace = error.__traceback__
         while isinstance(error, VerifyException) and trace is not None:
             code = trace.tb_frame.f_code
-            yield Path(code.co_filename).stem, code.co_name, trace.tb_lineno
+            yield file_in_package(Path(code.co_filename)), code.co_name, trace.tb_lineno
             trace = trace.tb_next
         error = error.__cause__ or error.__context__
 

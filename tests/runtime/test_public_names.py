@@ -52,7 +52,7 @@ def test_lazy_names_load_when_used() -> None:
 def test_what_eager_tensors_do_not_need_loads_when_used() -> None:
     code = (
         "import sys, tessera as ts\n"
-        "late = {f'tessera.{name}' for name in ('dialects.intervals', 'shapes.environment', 'shapes.signature')}\n"
+        "late = {f'tessera.{name}' for name in ('ir.common.intervals', 'shapes.environment', 'shapes.signature')}\n"
         "assert (ts.ones(3) + 1).tolist() == [2.0, 2.0, 2.0]\n"
         "assert not late & set(sys.modules), late & set(sys.modules)\n"
         "from tessera.ir.common import elementwise\n"

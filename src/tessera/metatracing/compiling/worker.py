@@ -13,8 +13,8 @@ from tessera.metatracing.clients.shipping import unpack
 
 def get_ready() -> None:
     """Loads what compiling takes: that may be done while nothing is to be compiled yet."""
-    for module in ("kernels.trace", "kernels.compiling", "targets.cpu.compile"):
-        import_module(f"tessera.{module}")
+    for module in ("tessera.tile.calls.trace", "tessera.tile.calls.compiling", "tessera.targets.cpu.compile"):
+        import_module(module)
 
 
 def get_ready_for_gpus() -> None:
