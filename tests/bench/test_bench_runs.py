@@ -202,7 +202,7 @@ def test_warming_up_calls_as_often_as_asked(monkeypatch: pytest.MonkeyPatch) -> 
 
             return call
 
-    warm_up, counts = Case._warm_up, list[int]()
+    warm_up, counts = Case._warm_up, list[int]()  # pyright: ignore[reportPrivateUsage]
 
     def counting(case: Case) -> None:  # of a disturbed machine samples are taken again: those calls do not count
         before = Counted.calls
