@@ -347,7 +347,7 @@ def test_names_are_text_and_nothing_else(browser: Browser, tmp_path: Path) -> No
 
 
 def test_equal_results_give_equal_pages() -> None:
-    assert page(made_up.suite()) == page(made_up.suite())
+    assert page(made_up.suite((256,), ("f32",))) == page(made_up.suite((256,), ("f32",)))
 
 
 def test_a_page_has_no_address_to_load_from(full: Path) -> None:

@@ -482,9 +482,6 @@ def test_the_next_process_finds_programs_with_facts(compiles_next: Compiles) -> 
     assert compiles_next(everything, shape)
     assert not compiles_next(everything, shape)
     assert compiles_next(everything, shape, a=-0.0)
-    assert compiles_next(everything, (3, 40, 20), turned=True)
-    assert not compiles_next(everything, (3, 40, 20), turned=True)
-    assert compiles_next(["values"], shape)
 
 
 @pytest.mark.acceptance

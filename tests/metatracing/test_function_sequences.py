@@ -130,7 +130,7 @@ def check(calls: list[tuple[Any, ...]]) -> None:
 CALM: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 
 
-@settings(max_examples=30, **CALM)
+@settings(max_examples=16, **CALM)
 @given(sequences(FEW_KINDS))
 def test_sequences(calls: list[tuple[Any, ...]]) -> None:
     check(calls)
