@@ -54,22 +54,29 @@ def recorded(job: Job, keep: Path | None, plant: str | None) -> Entries:
     from recorded_pins import environment
 
     with TemporaryDirectory(prefix="tessera-recorder-") as folder:
-        asked = {"part": job.part, "cases": job.cases, "keep": None if keep is None else str(keep), "plant": plant}
+        found = Path(folder) / "entries.json"  # what examples print goes elsewhere
+        asked = {
+            "part": job.part,
+            "cases": job.cases,
+            "keep": None if keep is None else str(keep),
+            "plant": plant,
+            "found": str(found),
+        }
         done = subprocess.run(
             [sys.executable, str(HERE / "record.py"), "worker"],
             input=json.dumps(asked),
-            env=environment(folder),
+            env=environment(str(Path(folder) / "cache")),
             capture_output=True,
             text=True,
             check=False,
         )
-    if done.returncode:
-        raise SystemExit(f"recording {job.part}: {', '.join(job.cases)} failed\n{done.stdout}{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
+        if done.returncode:
+            raise SystemExit(f"recording {job.part}: {', '.join(job.cases)} failed\n{done.stdout}{done.stderr}")
+        return json.loads(found.read_text(encoding="utf-8"))
 
 
 def worker() -> None:
-    """What a process of its own does: reads cases, and writes their entries as the last line."""
+    """What a process of its own does: reads cases, and writes their entries into a file."""
     from recorded_entries import Recording
     from recorded_parts import PARTS
     from recorded_plants import PLANTS
@@ -81,7 +88,7 @@ def worker() -> None:
     cases = PARTS[asked["part"]].cases()
     for name in asked["cases"]:
         cases[name](recording)
-    print(json.dumps(recording.entries))
+    Path(asked["found"]).write_text(json.dumps(recording.entries), encoding="utf-8")
 
 
 def read(part: str) -> Entries:

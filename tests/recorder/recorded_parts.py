@@ -9,6 +9,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import recorded_documents
+import recorded_results
+import recorded_tiers
 from recorded_entries import Recording, without_paths
 from recorded_pins import CPUS, GPUS, OTHERS, TARGETS, Target
 from recorded_programs import record_kernel, record_model
@@ -29,38 +32,10 @@ class Part(NamedTuple):
 @cache
 def test_module(folder: str, name: str) -> Any:
     """A module of the tests, which lies beside them."""
-    path = str(TESTS / folder)
-    if path not in sys.path:
-        sys.path.append(path)
+    for path in (str(TESTS), str(TESTS / folder)):
+        if path not in sys.path:
+            sys.path.append(path)
     return import_module(name)
-
-
-# Kernels of the committed results
-
-
-def gpu_rows() -> dict[str, Case]:
-    """The kernels that rows of benchmarks/gpu_rows name, with their schedules, for two architectures."""
-    from tessera.bench.cuda import declarations, kernel_texts
-
-    given: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
-
-    def noted(kernel: Any, *args: Any, **static: Any) -> str:
-        given.append((kernel, args, static))
-        return ""
-
-    kernel_texts.text_for = noted
-    declarations.load(ROOT / "benchmarks" / "gpu_rows")
-
-    def case(name: str, text: Callable[[], str], recording: Recording) -> None:
-        given.clear()
-        written = text()
-        if not given:  # a text that is written at the machine's own level
-            recording.add(name, code=written)
-            return
-        ((kernel, args, static),) = given
-        record_kernel(recording, name, kernel, args, static, GPUS)
-
-    return {name: partial(case, name, text) for name, text in declarations.KERNELS.items()}
 
 
 # The tests' kernels
@@ -95,13 +70,17 @@ def block() -> dict[str, Case]:
     small = {"batch": 2, "length": 24, "past": 8, "width": 32, "heads": 4}
     large = {"batch": 1, "length": 256, "past": 0, "width": 512, "heads": 8}
     gpu = {"batch": 4, "length": 2048, "past": 0, "width": 1024, "heads": 8}
-    return {
-        "f32 small": partial(case, ts.f32, small, TARGETS),
-        "bf16 small": partial(case, ts.bf16, small, TARGETS),
-        "f32 large": partial(case, ts.f32, large, CPUS),
-        "bf16 large": partial(case, ts.bf16, large, CPUS),
-        "bf16 as on a GPU": partial(case, ts.bf16, gpu, GPUS),
-    }
+    found: dict[str, Case] = {}
+    for name, dtype, sizes, targets in (
+        ("f32 small", ts.f32, small, TARGETS),
+        ("bf16 small", ts.bf16, small, TARGETS),
+        ("f32 large", ts.f32, large, CPUS),
+        ("bf16 large", ts.bf16, large, CPUS),
+        ("bf16 as on a GPU", ts.bf16, gpu, GPUS),
+    ):
+        found[f"{name} @ trace"] = partial(case, dtype, sizes, ())
+        found |= {f"{name} @ {target}": partial(case, dtype, sizes, (target,)) for target in targets}
+    return found
 
 
 # Texts of errors
@@ -118,8 +97,15 @@ def messages() -> dict[str, Case]:
 
 
 PARTS: Mapping[str, Part] = {
-    "gpu_rows": Part(gpu_rows, ("softmax 16384×4096 bf16", "gemm bf16"), 12),
-    "library": Part(library, ("attention bf16", "softmax f32"), 4),
-    "block": Part(block, ("f32 small",), 1),
+    "gpu_rows": Part(recorded_results.gpu_rows, ("softmax 16384×4096 bf16", "gemm bf16"), 12),
+    "cpu_rows": Part(recorded_results.cpu_rows, ("softmax 4096x1024 f32",), 20),
+    "bench": Part(recorded_results.bench, ("rmsnorm cols=1024 rows=1024 bf16",), 13),
+    "sweep_gpu": Part(partial(recorded_results.sweep, "cuda", GPUS[0]), ("softmax 16384×512 f32 rows own block",), 40),
+    "sweep_cpu": Part(partial(recorded_results.sweep, "cpu", CPUS[-1]), ("softmax 1000×1000 f32 rows own block",), 40),
+    "texts": Part(recorded_results.texts, ("gemm.cpu",), 10),
+    "library": Part(library, ("softmax bf16", "attention f16"), 4),
+    "block": Part(block, ("f32 small @ trace", "f32 small @ avx512", "bf16 small @ sm_90a"), 4),
+    "documents": Part(recorded_documents.documents, ("programs",), 4),
     "messages": Part(messages, ("kernels/racy_store", "models/head_split"), 80),
+    "tiers": Part(recorded_tiers.tiers, ("replay usual", "blocks"), 15),
 }

@@ -10,7 +10,7 @@ from recorded_entries import Recording, code_text, guards_text, plain_text, with
 from recorded_pins import TARGETS, Recorded, Target, compiling_for
 
 from tessera import jit
-from tessera.errors import TesseraError
+from tessera.errors import InternalError, TesseraError
 from tessera.lang.calls.variants import Seen
 from tessera.lang.tracing.functions import TracedFunction
 from tessera.programs import compile_graph
@@ -53,7 +53,9 @@ def record_kernel(
 
 
 def refusal(error: TesseraError) -> str:
-    """What an error says, without where: that is a line of the recorder."""
+    """What an error says, without where: that is a line of the recorder. A fault of the compiler is no refusal."""
+    if isinstance(error, InternalError):
+        raise error
     lines = (f"{type(error).__name__}: {error.message}", *error.shapes, *error.story, str(error.hint))
     return without_places("\n".join(lines))
 
@@ -76,14 +78,15 @@ def record_model(
     function: Any,
     args: Sequence[Any],
     static: Mapping[str, Any],
-    targets: Iterable[Target] = TARGETS,
+    targets: Sequence[Target] = TARGETS,
 ) -> None:
-    """A jitted function: its guards, and for each target its kernels and the host program around them."""
+    """A jitted function: for each target its kernels and the host program around them; without any, its guards."""
     found = traced(function, args, static)
-    guards = [str(one) for one in found.guards]
-    least = sorted((name, list(bounds)) for name, bounds in found.least.items())
-    sizes = [[one.name, [str(size) for size in one.sizes], str(one.dtype)] for one in found.types]
-    recording.add(f"{key} @ trace", guards=plain_text([guards, least]), types=plain_text(sizes))
+    if not targets:
+        guards = [str(one) for one in found.guards]
+        least = sorted((name, list(bounds)) for name, bounds in found.least.items())
+        sizes = [[one.name, [str(size) for size in one.sizes], str(one.dtype)] for one in found.types]
+        recording.add(f"{key} @ trace", guards=plain_text([guards, least]), types=plain_text(sizes))
     record_graph(recording, key, found.module, targets)
 
 
