@@ -27,10 +27,10 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     "tile": ("language", "identity", "calls", ""),
 }
 # Rooms whose sub-rooms still import upwards, and how often; the numbers may only fall.
-UPWARD = {"interpreters": 3, "runtime": 3, "tile": 1}
+UPWARD = {"runtime": 3, "tile": 1}
 
 # How many modules are in circles of imports; the number may only fall.
-MOST_IN_CIRCLES = 142
+MOST_IN_CIRCLES = 138
 
 MOST_FILES = 25
 

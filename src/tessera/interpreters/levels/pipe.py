@@ -11,7 +11,7 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64
 from tessera.errors import RaceError, ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning
-from tessera.interpreters.levels.tile import Array, window
+from tessera.interpreters.core.views import Array, window
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.pipe import copies as pipe
 

@@ -23,8 +23,9 @@ from tessera.dtypes.types import f64
 from tessera.errors import RaceError
 from tessera.interpreters.core.concurrency import Agents
 from tessera.interpreters.core.engine import Frame, Values, meaning
+from tessera.interpreters.core.views import Array, View, window
 from tessera.interpreters.levels.pipe import Ring
-from tessera.interpreters.levels.tile import Array, Runner, View, multiply, window
+from tessera.interpreters.levels.tile import Runner, multiply
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import pingpong as pipe_places

@@ -6,23 +6,23 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from typing import cast as cast_type
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, SSAValue
 
-from tessera.cached import cached_property
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, Kind, f64, i64, u64
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, SourceSpan
 from tessera.interpreters.core import scalars
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.core.views import Array, View, window
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, asked
+from tessera.interpreters.sanitizers.watching import Watch
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.common.elements import dtype_of
@@ -33,43 +33,6 @@ from tessera.ir.tile.reach import covers
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
-
-if TYPE_CHECKING:
-    from tessera.interpreters.sanitizers.watching import Watch
-
-Array = np.ndarray[Any, np.dtype[Any]]
-
-
-@dataclass(frozen=True)
-class View:
-    """Elements of an argument: `first` counts from the argument's first element, strides count elements too."""
-
-    argument: Array
-    first: int
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    @staticmethod
-    def of(argument: Array) -> View:
-        return View(argument, 0, argument.shape, tuple(stride // argument.itemsize for stride in argument.strides))
-
-    @property
-    def reach(self) -> tuple[int, int]:
-        """The lowest and highest element seen, counted from the argument's first; empty views see none."""
-        if 0 in self.sizes:
-            return 0, -1
-        steps = [(size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True)]
-        return self.first + sum(min(0, step) for step in steps), self.first + sum(max(0, step) for step in steps)
-
-    @cached_property
-    def array(self) -> Array:
-        if 0 in self.sizes:
-            return np.empty(self.sizes, self.argument.dtype)
-        item, far = self.argument.itemsize, abs(self.first)
-        # As words: NumPy's interface for strides does not know all types of ml_dtypes.
-        words = as_strided(self.argument.view(f"u{item}"), (far + 1,), (item if self.first >= 0 else -item,))
-        strided = as_strided(words[far:], self.sizes, tuple(item * stride for stride in self.strides))
-        return strided.view(self.argument.dtype)
 
 
 def run_kernel(
@@ -158,15 +121,12 @@ def bind(
 
 
 def _watch(kernel: tile.FuncOp, values: Sequence[Any], checks: Checks | None, trace: Trace | None) -> Watch | None:
-    """What watches over the programs of a run; None where nobody asks for it."""
+    """The watch over the programs of a run; None where neither checks nor a trace are asked for."""
     around = asked()
     checks, trace = checks if checks is not None else around.checks, trace if trace is not None else around.trace
     if trace is None and not checks:
         return None
-    # Needs the views of this module.
-    from tessera.interpreters.sanitizers import watching
-
-    return watching.Watch(kernel, values, checks, trace)
+    return Watch(kernel, values, checks, trace)
 
 
 def _frame(watch: Watch | None, machine: Machine, symbols: dict[str, int], program: tuple[int, ...]) -> Frame:
@@ -231,18 +191,6 @@ def _view(frame: Frame, op: tile.ViewOp, operands: Values) -> Values:
             hint="check the offset and the strides against the argument's",
         )
     return [view]
-
-
-def window(view: View, offsets: Sequence[int], shape: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """The part of a tile that lies inside a view: slices of the view, and of the tile."""
-    inside: list[slice] = []
-    within: list[slice] = []
-    for size, offset, extent in zip(view.sizes, offsets, shape, strict=True):
-        low = min(max(0, -offset), extent)
-        high = max(low, min(extent, size - offset))
-        inside.append(slice(offset + low, offset + high) if high > low else slice(0, 0))
-        within.append(slice(low, high))
-    return tuple(inside), tuple(within)
 
 
 @meaning(tile.LoadOp)

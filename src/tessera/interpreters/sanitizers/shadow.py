@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 
 from tessera.errors import EffectError, RaceError
-from tessera.interpreters.levels.tile import View
+from tessera.interpreters.core.views import Array, View
 from tessera.interpreters.sanitizers.access_trace import Access, AccessKind
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 # Atomics may meet each other, and reads may; nothing else may.
 _CONFLICTS: Mapping[AccessKind, tuple[AccessKind, ...]] = MappingProxyType(

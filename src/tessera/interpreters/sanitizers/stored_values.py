@@ -11,13 +11,12 @@ from xdsl.ir import Operation
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
 from tessera.errors import GuardError
-from tessera.interpreters.levels.tile import View, window
+from tessera.interpreters.core.views import Array, View, window
 from tessera.interpreters.sanitizers.sentinels import title
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Limits = tuple[float, float]
 
 

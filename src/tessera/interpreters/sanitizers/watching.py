@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.errors import ShapeError
 from tessera.interpreters.core.engine import Frame, Values
 from tessera.interpreters.core.machine import Machine
-from tessera.interpreters.levels.tile import View
+from tessera.interpreters.core.views import Array, View
 from tessera.interpreters.sanitizers.access_trace import Access, AccessKind, Trace
 from tessera.interpreters.sanitizers.checks import Checks, NumericChecks
 from tessera.interpreters.sanitizers.padding import Mark, Padding
@@ -25,7 +25,6 @@ from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 
-Array = np.ndarray[Any, np.dtype[Any]]
 MemoryOp = tile.LoadOp | tile.StoreOp | tile.AtomicOp
 _KINDS: Mapping[type[Operation], AccessKind] = MappingProxyType(
     {tile.LoadOp: "read", tile.StoreOp: "write", tile.AtomicOp: "atomic"}

@@ -19,8 +19,9 @@ from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.core.views import Array, View, window
 from tessera.interpreters.levels.machine_frame import MachineFrame
-from tessera.interpreters.levels.tile import Array, View, bind, check_writable, multiply, window
+from tessera.interpreters.levels.tile import bind, check_writable, multiply
 from tessera.ir.common import reductions
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type

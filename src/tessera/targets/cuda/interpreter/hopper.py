@@ -16,7 +16,8 @@ from tessera.errors import CompileError, RaceError, ShapeError
 from tessera.interpreters.core.concurrency import Agents
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
-from tessera.interpreters.levels.tile import Array, View, bind, multiply
+from tessera.interpreters.core.views import Array, View
+from tessera.interpreters.levels.tile import bind, multiply
 from tessera.ir.common.reductions import TABLE
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.interpreter.warp_groups import (

@@ -20,8 +20,9 @@ from tessera.dtypes.casting import cast
 from tessera.errors import RaceError, ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.core.views import Array, window
 from tessera.interpreters.levels.machine_frame import MachineFrame
-from tessera.interpreters.levels.tile import Array, bind, check_writable, multiply, window
+from tessera.interpreters.levels.tile import bind, check_writable, multiply
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.types import SharedType, shared_type

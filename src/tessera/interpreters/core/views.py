@@ -1,0 +1,58 @@
+"""Strided NumPy memory as tile programs see it: views of arguments, and the part of a tile that lies inside one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tessera.cached import cached_property
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class View:
+    """Elements of an argument: `first` counts from the argument's first element, strides count elements too."""
+
+    argument: Array
+    first: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @staticmethod
+    def of(argument: Array) -> View:
+        return View(argument, 0, argument.shape, tuple(stride // argument.itemsize for stride in argument.strides))
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The lowest and highest element seen, counted from the argument's first; empty views see none."""
+        if 0 in self.sizes:
+            return 0, -1
+        steps = [(size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True)]
+        return self.first + sum(min(0, step) for step in steps), self.first + sum(max(0, step) for step in steps)
+
+    @cached_property
+    def array(self) -> Array:
+        if 0 in self.sizes:
+            return np.empty(self.sizes, self.argument.dtype)
+        item, far = self.argument.itemsize, abs(self.first)
+        # As words: NumPy's interface for strides does not know all types of ml_dtypes.
+        words = as_strided(self.argument.view(f"u{item}"), (far + 1,), (item if self.first >= 0 else -item,))
+        strided = as_strided(words[far:], self.sizes, tuple(item * stride for stride in self.strides))
+        return strided.view(self.argument.dtype)
+
+
+def window(view: View, offsets: Sequence[int], shape: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """The part of a tile that lies inside a view: slices of the view, and of the tile."""
+    inside: list[slice] = []
+    within: list[slice] = []
+    for size, offset, extent in zip(view.sizes, offsets, shape, strict=True):
+        low = min(max(0, -offset), extent)
+        high = max(low, min(extent, size - offset))
+        inside.append(slice(offset + low, offset + high) if high > low else slice(0, 0))
+        within.append(slice(low, high))
+    return tuple(inside), tuple(within)
