@@ -30,7 +30,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
 UPWARD = {"runtime": 3, "tile": 1}
 
 # How many modules are in circles of imports; the number may only fall.
-MOST_IN_CIRCLES = 138
+MOST_IN_CIRCLES = 136
 
 MOST_FILES = 25
 

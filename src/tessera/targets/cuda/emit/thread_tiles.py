@@ -8,15 +8,12 @@ other when it is first asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from tessera.dtypes.types import DType, Kind
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ptx.inline import one
-from tessera.targets.llvm.text import Value, number
-
-if TYPE_CHECKING:
-    from tessera.targets.cuda.emit.emitter import Emitter
+from tessera.targets.llvm.text import Function, Value, number
 
 
 def per_word(dtype: DType) -> int:
@@ -24,6 +21,13 @@ def per_word(dtype: DType) -> int:
     if dtype.kind is Kind.BOOL or dtype.storage.itemsize > 2 or (dtype.is_integer and dtype.bits < 8):
         return 0
     return 4 // dtype.storage.itemsize
+
+
+class Scoped(Protocol):
+    """The function that is being written, and the blocks around the next instruction, by number."""
+
+    f: Function
+    scopes: list[int]
 
 
 class Affine(NamedTuple):
@@ -55,7 +59,7 @@ class ThreadTile:
 
     def __init__(
         self,
-        emitter: Emitter,
+        emitter: Scoped,
         shape: Sequence[int],
         dtype: DType,
         layout: Layout,
@@ -170,7 +174,7 @@ class ThreadTile:
 
     @staticmethod
     def of_flat(
-        emitter: Emitter, shape: Sequence[int], dtype: DType, layout: Layout, values: Sequence[Value]
+        emitter: Scoped, shape: Sequence[int], dtype: DType, layout: Layout, values: Sequence[Value]
     ) -> ThreadTile:
         if ThreadTile.flat_count(dtype, layout) != layout.count:
             return ThreadTile(emitter, shape, dtype, layout, words=values)
