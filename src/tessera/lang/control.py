@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.dtypes.types import bool_, f32
 from tessera.errors import DtypeError, ShapeError, TesseraError, caller_span
-from tessera.lang.calls.parameters import is_array
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise
 from tessera.lang.tracing.sizes import TracedSize, plain_size
-from tessera.lang.tracing.values import Traced, current, current_or_none
+from tessera.lang.tracing.values import Traced, current, current_or_none, is_array
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.pytree import tree_flatten, tree_map, tree_unflatten
 from tessera.shapes.expr import Size, format_shape

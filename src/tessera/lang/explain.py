@@ -9,13 +9,12 @@ from tessera import knobs
 from tessera.cached import cached_property
 from tessera.errors import SourceSpan
 from tessera.lang.calls.parameters import Call
-from tessera.lang.calls.variants import Reason
+from tessera.lang.calls.variants import Family, Reason, Variant
 from tessera.shapes.expr import format_shape
 from tessera.targets.cpu import features
 from tessera.tile.calls.native import Settings
 
 if TYPE_CHECKING:
-    from tessera.lang.jit import Family, Variant
     from tessera.programs import Program
     from tessera.programs.levels import Level
 

@@ -7,13 +7,12 @@ import functools
 import logging
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
-from tessera.cached import cached_property
 from tessera.errors import CompileError, DeviceError, InternalError, TesseraError, caller_span
 from tessera.faults import boundary, tell
 from tessera.forking import tell_in_child
@@ -25,7 +24,7 @@ from tessera.lang.calls.kept import Shelf
 from tessera.lang.calls.methods import Held, Method, Methods, alive
 from tessera.lang.calls.narrowing import narrowed
 from tessera.lang.calls.parameters import Call, Parameters, Static
-from tessera.lang.calls.variants import Reason, Seen, pattern_of, sizes_for
+from tessera.lang.calls.variants import Family, Reason, Seen, Variant, pattern_of, sizes_for
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
 from tessera.lang.tracing.asking import TraceAgain, is_automatic
 from tessera.lang.tracing.functions import TracedFunction, trace_function
@@ -50,37 +49,6 @@ _MOST_TRACES = 32  # of one function for one call, each with more sizes known to
 _MOST_FAMILIES = 512
 _MOST_GRAPHS = 64  # of one function: each has an arena of its own
 _MOST_STRUCTURES = 4  # of arguments that there is generated code for
-
-
-@dataclass(eq=False)
-class Variant:
-    """A traced and compiled function, and why it was made."""
-
-    traced: TracedFunction
-    program: Program
-    reason: Reason
-    unchanged: watching.Check | None
-    unwatched: Mapping[str, str]
-    """What it sees from outside and nobody looks at again: names, and what they are of."""
-    fallback: str | None = None
-    """Why the interpreter runs it, where that was not asked for."""
-    found: bool = False
-    """Whether another process made it."""
-
-    @cached_property
-    def has_same_symbols(self) -> bool:
-        """Whether its program's symbols are those of its own arguments."""
-        whole, mine = self.program.symbols, self.traced.symbols
-        return whole.places == mine.places and whole.shapes[: len(mine.shapes)] == mine.shapes
-
-
-@dataclass(eq=False)
-class Family:
-    """Calls that differ in sizes alone: what they came with, and the variants that serve them."""
-
-    device: Device
-    seen: Seen = field(default_factory=Seen)
-    variants: list[Variant] = field(default_factory=list[Variant])
 
 
 class Jitted(Named):

@@ -108,7 +108,7 @@ def ones_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | 
 
 
 def _typed(x: Traced) -> Traced:
-    from tessera.lang.operators.operands import tensor
+    from tessera.lang.tracing.arithmetic import tensor
 
     return tensor(x)
 

@@ -1,4 +1,4 @@
-"""Where jitted functions find tiers: those are above this layer, and say so when the package is imported."""
+"""How jitted functions get their tiers: the engine is a layer above, and registers here when the package loads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tessera.errors import TesseraError
 
 if TYPE_CHECKING:
-    from tessera.lang.jit import Jitted
+    from tessera.tile.identity.named import Named
 
 
 class Tiers(Protocol):
@@ -23,7 +23,7 @@ class Tiers(Protocol):
         ...
 
 
-Maker = Callable[["Jitted", Any], Tiers]
+Maker = Callable[["Named", Any], Tiers]
 _makers: list[Maker] = []
 
 
@@ -44,7 +44,7 @@ def wanted_tiers(given: Any) -> Any:
     return given
 
 
-def tiers_of(jitted: Jitted, wanted: Any) -> Tiers:
+def tiers_of(jitted: Named, wanted: Any) -> Tiers:
     """The tiers of a function."""
     if not _makers:
         raise TesseraError("nobody provides tiers here", hint="import tessera, not only parts of it")

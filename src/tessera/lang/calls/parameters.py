@@ -20,6 +20,7 @@ from tessera.cached import cached_property
 from tessera.dtypes.types import DType, bool_, f64, i64
 from tessera.errors import TesseraError
 from tessera.lang.calls.methods import Held, alive
+from tessera.lang.tracing.values import is_array
 from tessera.runtime.device.memory import aligned
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.pytree import tree_flatten, tree_paths, tree_unflatten
@@ -197,14 +198,6 @@ class _Rebuild:
             made[name] = filled[0] if structure is None else tree_unflatten(structure, filled)
         bound = inspect.BoundArguments(self.signature, made)  # pyright: ignore[reportArgumentType]  (any mapping)
         return bound.args, bound.kwargs
-
-
-def is_array(value: Any) -> bool:
-    return isinstance(value, Tensor) or (
-        value.__class__ not in _NUMBERS
-        and not isinstance(value, type)
-        and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
-    )
 
 
 def is_number(value: Any) -> bool:

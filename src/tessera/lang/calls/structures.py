@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import Any, NamedTuple
 
-from tessera.lang.calls.parameters import Parameters, is_array, is_number, is_number_class
+from tessera.lang.calls.parameters import Parameters, is_number, is_number_class
+from tessera.lang.tracing.values import is_array
 from tessera.runtime.program.written_calls import NOT_FOUND, mark_for
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.pytree import tree_leaves

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tessera.cached import cached_property
 from tessera.errors import SourceSpan
 from tessera.lang.calls.parameters import Call, Parameters
+from tessera.lang.calls.watching import Check
 from tessera.lang.tracing.asking import is_automatic
 from tessera.lang.tracing.functions import ArgumentType, TracedFunction
+from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.bounds import Interval
 from tessera.shapes.environment import ShapeEnvironment
 from tessera.shapes.expr import Dim, Size, dim, size
+
+if TYPE_CHECKING:
+    from tessera.programs import Program
 
 Axis = tuple[int, int]
 """Which leaf, and which of its axes."""
@@ -218,3 +224,34 @@ class Reason:
 
     def __str__(self) -> str:
         return self.text if self.span is None else f"{self.text} ({self.span})"
+
+
+@dataclass(eq=False)
+class Variant:
+    """A traced and compiled function, and why it was made."""
+
+    traced: TracedFunction
+    program: Program
+    reason: Reason
+    unchanged: Check | None
+    unwatched: Mapping[str, str]
+    """Values from outside that are not watched: names, and the kinds of values."""
+    fallback: str | None = None
+    """Why the interpreter runs it, where that was not asked for."""
+    found: bool = False
+    """Whether another process made it."""
+
+    @cached_property
+    def has_same_symbols(self) -> bool:
+        """Whether its program's symbols are those of its own arguments."""
+        whole, mine = self.program.symbols, self.traced.symbols
+        return whole.places == mine.places and whole.shapes[: len(mine.shapes)] == mine.shapes
+
+
+@dataclass(eq=False)
+class Family:
+    """Calls that differ in sizes alone: what they came with, and the variants that serve them."""
+
+    device: Device
+    seen: Seen = field(default_factory=Seen)
+    variants: list[Variant] = field(default_factory=list[Variant])

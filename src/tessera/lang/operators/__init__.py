@@ -116,7 +116,7 @@ from tessera.lang.operators.functions import (
     sinh,
     softplus,
 )
-from tessera.lang.operators.indexing import embedding, get_item, take, take_along_axis
+from tessera.lang.operators.indexing import get_item
 from tessera.lang.operators.inspection import API_VERSION, __array_namespace_info__, e, inf, nan, newaxis, pi
 from tessera.lang.operators.linear_algebra import einsum, linear, matmul, outer, tensordot, vecdot
 from tessera.lang.operators.manipulation import (
@@ -176,6 +176,7 @@ from tessera.lang.operators.statistics import (
     sum,  # noqa: A004  (the standard's name)
     var,
 )
+from tessera.lang.operators.taking import embedding, take, take_along_axis
 from tessera.lang.operators.updates import At, stored
 from tessera.lang.tracing.values import current_or_none
 from tessera.tile.calls.native import settings

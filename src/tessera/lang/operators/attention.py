@@ -11,10 +11,10 @@ from tessera.errors import DtypeError, ShapeError
 from tessera.lang.operator import operator
 from tessera.lang.operators.linear_algebra import factors
 from tessera.lang.operators.manipulation import swap_axes
-from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, tensor, wide
+from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, wide
 from tessera.lang.operators.statistics import exponentials
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.primitives import ew
 from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.shapes.expr import Size, size

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from tessera.dtypes.types import f32, i64
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import refusal, tensor
+from tessera.lang.operators.operands import refusal
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.runtime.tensor.tensor import DTypeLike
 

@@ -10,8 +10,8 @@ from tessera.dtypes.promotion import as_dtype, promote
 from tessera.dtypes.types import DType, Kind, f32, i64
 from tessera.errors import DtypeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import tensor
 from tessera.lang.tracing import primitives
+from tessera.lang.tracing.arithmetic import tensor
 from tessera.lang.tracing.values import Array, Traced
 from tessera.runtime.tensor.creation import DeviceLike
 from tessera.runtime.tensor.creation import asarray as host_array

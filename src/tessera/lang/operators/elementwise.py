@@ -7,9 +7,9 @@ from typing import Any
 
 from tessera.dtypes.types import Kind, bool_
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import refusal, tensor, tensors
+from tessera.lang.operators.operands import refusal, tensors
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced
 
 

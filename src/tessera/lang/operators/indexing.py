@@ -13,10 +13,11 @@ from tessera.dtypes.types import Kind, i64
 from tessera.errors import DtypeError, RangeError, ShapeError
 from tessera.lang.operator import operator
 from tessera.lang.operators.manipulation import data_dependent
-from tessera.lang.operators.operands import known, moved_from_last, moved_last, one_axis, tensor
-from tessera.lang.operators.sorting import along_rows, picked
+from tessera.lang.operators.operands import known
+from tessera.lang.operators.sets import masked
+from tessera.lang.operators.taking import from_front
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import broadcast_all, elementwise
+from tessera.lang.tracing.arithmetic import broadcast_all, elementwise, tensor
 from tessera.lang.tracing.sizes import TracedSize, plain_size
 from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
 from tessera.shapes.expr import Size
@@ -166,8 +167,6 @@ def get_item(x: Array, key: Any) -> Traced:
     """x[key]."""
     static, arrays = taken_apart(key)
     if current_or_none() is None and len(arrays) == 1 and len(static) == 1 and is_mask(arrays[0]):
-        from tessera.lang.operators.sets import masked  # above this file: it takes what is found
-
         return masked(x, arrays[0])
     return _item(x, static, arrays)
 
@@ -195,17 +194,6 @@ def _item(x: Array, key: Key, given: Sequence[Array]) -> Traced:
         if axis < made.ndim and axis not in spans.dropped:
             sizes.append(cut.sizes[axis])
     return primitives.reshape(cut, sizes)
-
-
-def from_front(x: Traced, axis: int, places: Traced) -> Traced:
-    """Indices counted from the front; negative ones count from the back."""
-    if places.dtype.kind is Kind.UINT:
-        return places
-    size: Any = x.sizes[axis]
-    primitives.lie_inside(places, 0 - size, size, f"axis {axis}")
-    if not isinstance(size, int):
-        size = primitives.size_value(size, places.dtype)
-    return elementwise("select", elementwise("lt", places, 0), elementwise("add", places, size), places)
 
 
 def _gathered(x: Traced, spans: Spans) -> Traced:
@@ -259,54 +247,3 @@ def _one_index(x: Traced, indices: Sequence[tuple[int, Traced]]) -> tuple[Traced
         count = count * size
     rows = primitives.reshape(turned, (count, *turned.sizes[len(axes) :]))
     return primitives.gather(rows, flat, 0), flat
-
-
-@operator
-def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Traced:
-    """Slices of `x` at integer indices along `axis`, which may be left out for one axis."""
-    made, places = tensor(x), tensor(indices)
-    if axis is None and made.ndim != 1:
-        raise ShapeError("take: name the axis to take along", shapes=shown(made), hint="give axis=")
-    place = one_axis(made, 0 if axis is None else axis, "take")
-    return primitives.gather(made, from_front(made, place, places), place)
-
-
-@operator
-def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
-    """Elements of `x` at places along `axis` that differ from row to row; other axes broadcast."""
-    made, places = tensor(x), tensor(indices)
-    if made.ndim != places.ndim:
-        raise ShapeError(
-            f"take_along_axis: indices have {places.ndim} axes, the tensor {made.ndim}",
-            shapes=shown(made, places),
-            hint="give indices with the same axes",
-        )
-    axis = one_axis(made, axis, "take_along_axis")
-    order = moved_last(made.ndim, axis)
-    values, spots = (primitives.transpose(one, order) for one in (made, from_front(made, axis, places)))
-    lead = broadcast_lead(values, spots)
-    values = primitives.broadcast_to(values, (*lead, values.sizes[-1]))
-    spots = primitives.cast(primitives.broadcast_to(spots, (*lead, spots.sizes[-1])), i64)
-    spots = primitives.looked_at(spots, values.sizes[-1], f"axis {axis}")  # rows lie side by side below
-    rows: Size = 1
-    for size in lead:
-        rows = rows * size
-    flat, where = (primitives.reshape(one, (rows, one.sizes[-1])) for one in (values, spots))
-    found = along_rows(flat, where) if isinstance(flat.sizes[1], int) else picked(flat, where)
-    return primitives.transpose(primitives.reshape(found, spots.sizes), moved_from_last(made.ndim, axis))
-
-
-def broadcast_lead(a: Traced, b: Traced) -> tuple[Size, ...]:
-    """The shape that all axes but the last broadcast to."""
-    from tessera.lang.tracing.asking import ruled
-    from tessera.shapes import rules
-
-    return ruled(rules.broadcast, a.sizes[:-1], b.sizes[:-1], where="broadcast", histories=[a.history, b.history])
-
-
-@operator
-def embedding(indices: Array, table: Array, /) -> Traced:
-    """Rows of a table at integer indices; negative ones count from the end, as in `table[indices]`."""
-    rows = tensor(table)
-    one_axis(rows, 0, "embedding")
-    return primitives.gather(rows, from_front(rows, 0, tensor(indices)), 0)

@@ -9,9 +9,9 @@ from tessera.dtypes.promotion import as_dtype, promote
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import axes_of, expanded, narrow, one_axis, refusal, tensor, tensors
+from tessera.lang.operators.operands import axes_of, expanded, narrow, one_axis, refusal, tensors
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import broadcast_all, elementwise
+from tessera.lang.tracing.arithmetic import broadcast_all, elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.runtime.tensor.tensor import DTypeLike
 from tessera.shapes.expr import Size

@@ -10,9 +10,9 @@ import numpy as np
 
 from tessera.errors import DtypeError, ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_axis, replaced, tensor, tensors
+from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_axis, replaced, tensors
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import broadcast_shapes
+from tessera.lang.tracing.arithmetic import broadcast_shapes, tensor
 from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor

@@ -12,10 +12,10 @@ from tessera.errors import EffectError, ShapeError
 from tessera.lang.operator import operator
 from tessera.lang.operators.linear_algebra import factors, product
 from tessera.lang.operators.manipulation import pad
-from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, one_axis, refusal, tensor, wide
+from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, one_axis, refusal, wide
 from tessera.lang.operators.statistics import averaged, exponentials
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.primitives import ew
 from tessera.lang.tracing.values import Array, Traced, shown, stories
 from tessera.shapes.expr import Size, element_count, format_shape

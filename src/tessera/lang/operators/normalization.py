@@ -6,10 +6,10 @@ from typing import Any
 
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import Axis, axes_of, floats, known, narrow, one_axis, tensor, wide
+from tessera.lang.operators.operands import Axis, axes_of, floats, known, narrow, one_axis, wide
 from tessera.lang.operators.statistics import averaged, exponentials, spread
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.primitives import ew
 from tessera.lang.tracing.values import Array, Traced, shown
 

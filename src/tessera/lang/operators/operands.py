@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from tessera.dtypes.promotion import compute_type
-from tessera.dtypes.types import DType, f32, i32
+from tessera.dtypes.types import DType, i32
 from tessera.errors import DtypeError, ShapeError, caller_span
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise, typed
+from tessera.lang.tracing.arithmetic import elementwise, tensor, typed
 from tessera.lang.tracing.asking import TraceAgain
 from tessera.lang.tracing.values import Traced, shown
 from tessera.runtime.tensor.operators import nearest
@@ -18,14 +18,6 @@ from tessera.shapes import rules
 from tessera.shapes.expr import format_shape
 
 Axis: TypeAlias = int | tuple[int, ...] | None
-
-
-def tensor(x: Any) -> Traced:
-    """`x` as a traced value with a type of its own: a Python float is f32, an int i64."""
-    made = primitives.lift(x)
-    if made.weak:
-        made = primitives.cast(made, f32 if made.dtype.is_float else made.dtype)
-    return made
 
 
 def tensors(name: str, *xs: Any) -> list[Traced]:

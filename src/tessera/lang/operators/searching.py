@@ -7,9 +7,9 @@ from typing import Any, Literal
 from tessera.dtypes.types import Kind, i64, u8
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import expanded, folded, one_axis, require_elements, tensor, tensors
+from tessera.lang.operators.operands import expanded, folded, one_axis, require_elements, tensors
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.shapes.expr import Size
 

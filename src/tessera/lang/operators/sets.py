@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 from tessera.dtypes.types import i64
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.indexing import take
 from tessera.lang.operators.manipulation import data_dependent
-from tessera.lang.operators.operands import tensor
 from tessera.lang.operators.searching import searchsorted
 from tessera.lang.operators.sorting import argsort
 from tessera.lang.operators.statistics import running, truth
+from tessera.lang.operators.taking import take
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced
 from tessera.runtime.tensor.creation import arange, asarray
 from tessera.runtime.tensor.tensor import Tensor

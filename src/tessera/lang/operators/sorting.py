@@ -8,10 +8,10 @@ from typing import Any
 from tessera.dtypes.types import Kind, i64, u8
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import expanded, known, moved_from_last, moved_last, one_axis, tensor
+from tessera.lang.operators.operands import expanded, known, moved_from_last, moved_last, one_axis
 from tessera.lang.operators.searching import before, steps_for
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.shapes.expr import Size
 

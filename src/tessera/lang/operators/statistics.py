@@ -21,11 +21,10 @@ from tessera.lang.operators.operands import (
     refusal,
     replaced,
     require_elements,
-    tensor,
     wide,
 )
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced
 from tessera.runtime.tensor.tensor import DTypeLike
 

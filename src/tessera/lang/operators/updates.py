@@ -8,10 +8,11 @@ from typing import Any
 from tessera.dtypes.types import i64
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.indexing import Key, Spans, from_front, is_mask, spans_of, taken_apart
-from tessera.lang.operators.operands import expanded, known, tensor
+from tessera.lang.operators.indexing import Key, Spans, is_mask, spans_of, taken_apart
+from tessera.lang.operators.operands import expanded, known
+from tessera.lang.operators.taking import from_front
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown, stories
 from tessera.shapes.expr import Size
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tessera.dtypes.promotion import as_dtype, promote
-from tessera.dtypes.types import DType, Kind, f64, i64
+from tessera.dtypes.types import DType, Kind, f32, f64, i64
 from tessera.errors import DtypeError
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.asking import ruled
@@ -24,6 +24,14 @@ def elementwise(fn: str, *xs: Any) -> Traced:
         condition, *alternatives = xs
         return primitives.ew("select", *broadcast_all([primitives.lift(condition), *typed("where", alternatives)], fn))
     return primitives.ew(fn, *broadcast_all(typed(fn, xs), fn))
+
+
+def tensor(x: Any) -> Traced:
+    """`x` as a traced value with a type of its own: a Python float is f32, an int i64."""
+    made = primitives.lift(x)
+    if made.weak:
+        made = primitives.cast(made, f32 if made.dtype.is_float else made.dtype)
+    return made
 
 
 def typed(fn: str, xs: Sequence[Any]) -> list[Traced]:

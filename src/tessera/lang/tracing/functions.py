@@ -8,13 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tessera.cached import cached_property
-from tessera.dtypes.types import DType, f32
+from tessera.dtypes.types import DType
 from tessera.errors import SourceSpan
 from tessera.faults import boundary
-from tessera.lang.calls.parameters import is_array
 from tessera.lang.tracing.places import Inside
 from tessera.lang.tracing.sizes import SizeGuard, Sizes, TracedSize, plain_size
-from tessera.lang.tracing.values import Copied, Trace, Traced, tracing
+from tessera.lang.tracing.values import Copied, Trace, Traced, Writers, is_array, tracing
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.pytree import tree_flatten
 from tessera.runtime.tensor.tensor import Tensor
@@ -104,9 +103,11 @@ def trace_function(
     from tessera.ir.graph import dialect as graph
     from tessera.ir.graph.slices import LEAST, least_sizes
     from tessera.lang.tracing import primitives
+    from tessera.lang.tracing.arithmetic import elementwise, tensor
+    from tessera.lang.tracing.kernel_calls import call_kernel
 
     sizes = Sizes(numbers, intervals)
-    trace = Trace(name, Block(), sizes, device)
+    trace = Trace(name, Block(), sizes, device, Writers(elementwise, call_kernel))
     with tracing(trace):
         arguments = [
             primitives.argument(
@@ -130,9 +131,7 @@ def trace_function(
                 found = plain_size(leaf)
                 outcomes.append(Outcome(constant=found) if isinstance(found, int) else Outcome(size=found))
             elif isinstance(leaf, Traced) or is_array(leaf):
-                value = primitives.lift(leaf)
-                if value.weak:  # as NumPy's default float would be f64, ours is f32
-                    value = primitives.cast(value, f32 if value.dtype.is_float else value.dtype)
+                value = tensor(leaf)
                 outcomes.append(Outcome(place=len(values)))
                 values.append(value)
             else:

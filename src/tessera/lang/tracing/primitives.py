@@ -15,6 +15,7 @@ from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
 from tessera.lang.tracing.asking import ruled
+from tessera.lang.tracing.effects import allow
 from tessera.lang.tracing.places import Inside
 from tessera.lang.tracing.sizes import TracedSize, plain, plain_shape, plain_size
 from tessera.lang.tracing.values import Copied, Trace, Traced, current, shown, stories, telling
@@ -470,7 +471,6 @@ def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
 def random(distribution: str, shape: Sequence[DimLike], dtype: DTypeLike = f32) -> Traced:
     """Fresh numbers from the function's random stream: uniform on [0, 1), or normal. The order of draws matters."""
     from tessera.ir.graph import effects as graph_effects
-    from tessera.lang.tracing.effects import allow
 
     target = as_dtype(dtype)
     if not target.is_float:
@@ -482,7 +482,6 @@ def random(distribution: str, shape: Sequence[DimLike], dtype: DTypeLike = f32) 
 def show(label: str, x: Any) -> None:
     """Prints a labelled tensor when the program runs."""
     from tessera.ir.graph import effects as graph_effects
-    from tessera.lang.tracing.effects import allow
 
     operand = lift(x)
     allow("io", "printing")

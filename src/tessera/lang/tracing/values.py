@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from tessera.errors import EffectError, ShapeError, TesseraError
 from tessera.lang.tracing.places import Inside
 from tessera.lang.tracing.sizes import Sizes, TracedSize, traced_shape
 from tessera.runtime.device.device import Device
+from tessera.runtime.tensor.operators import OPERATORS
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.runtime.tensor.tracking import telling_reads
 from tessera.shapes.expr import Size, format_shape
@@ -45,6 +45,15 @@ def _elements(source: np.ndarray[Any, Any] | Tensor) -> bytes:
     return (source.cpu().numpy() if isinstance(source, Tensor) else source).tobytes()
 
 
+class Writers(NamedTuple):
+    """The functions that write ops for methods of traced values; their modules are written over this one."""
+
+    elementwise: Callable[..., Traced]
+    """Python's operators: `arithmetic.elementwise`."""
+    call_kernel: Callable[..., object]
+    """Calls of kernels: `kernel_calls.call_kernel`."""
+
+
 class Trace:
     """One function while it is traced.
 
@@ -52,8 +61,9 @@ class Trace:
     function turned out to have. Arrays that the code reaches from outside become arguments behind the given ones.
     """
 
-    def __init__(self, name: str, block: Block, sizes: Sizes, device: Device) -> None:
+    def __init__(self, name: str, block: Block, sizes: Sizes, device: Device, writers: Writers) -> None:
         self.name = name
+        self.writers = writers
         self.body = block
         self.block = block
         self.around = [block]
@@ -127,12 +137,12 @@ def tracing(trace: Trace) -> Generator[Trace]:
 
 def _operator(fn: str) -> Callable[[Any, Any], Any]:
     """Python's operator `traced ∘ other` for a row of the elementwise table."""
-    return lambda left, right: _binary(fn, left, right)
+    return lambda traced, other: _elementwise(traced, fn, traced, other)
 
 
 def _reflected(fn: str) -> Callable[[Any, Any], Any]:
     """Python's operator `other ∘ traced`."""
-    return lambda right, left: _binary(fn, left, right)
+    return lambda traced, other: _elementwise(traced, fn, other, traced)
 
 
 class Traced:
@@ -229,7 +239,7 @@ class Traced:
         row = _OPERATORS_OF_NUMPY.get(function.__name__)
         if row is None or method != "__call__" or options:
             self._refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
-        return _binary(row, *operands)
+        return _elementwise(self, row, *operands)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
         self._refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
@@ -248,19 +258,17 @@ class Traced:
         )
 
     def __getitem__(self, key: object) -> Any:
-        return _method("__getitem__")(self, key)
+        return OPERATORS.method("__getitem__")(self, key)
 
     def __matmul__(self, other: object) -> Any:
-        return _method("__matmul__")(self, other)
+        return OPERATORS.method("__matmul__")(self, other)
 
     def __rmatmul__(self, other: object) -> Any:
-        return _method("__matmul__")(other, self)
+        return OPERATORS.method("__matmul__")(other, self)
 
     def call_kernel(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """A kernel called with this value becomes a call in the graph."""
-        from tessera.lang.tracing.kernel_calls import call_kernel  # above this file: it writes ops
-
-        return call_kernel(kernel, args, kwargs)
+        return self.trace.writers.call_kernel(kernel, args, kwargs)
 
     # Python's operators
 
@@ -278,33 +286,33 @@ class Traced:
     __rshift__, __rrshift__ = _operator("shr"), _reflected("shr")
 
     def __lt__(self, other: object) -> Any:
-        return _binary("lt", self, other)
+        return _elementwise(self, "lt", self, other)
 
     def __le__(self, other: object) -> Any:
-        return _binary("le", self, other)
+        return _elementwise(self, "le", self, other)
 
     def __gt__(self, other: object) -> Any:
-        return _binary("gt", self, other)
+        return _elementwise(self, "gt", self, other)
 
     def __ge__(self, other: object) -> Any:
-        return _binary("ge", self, other)
+        return _elementwise(self, "ge", self, other)
 
     def __eq__(self, other: object) -> Any:
-        return _binary("eq", self, other)
+        return _elementwise(self, "eq", self, other)
 
     def __ne__(self, other: object) -> Any:
-        return _binary("ne", self, other)
+        return _elementwise(self, "ne", self, other)
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]  (as for tensors: comparing is elementwise)
 
     def __neg__(self) -> Any:
-        return _unary("neg", self)
+        return _elementwise(self, "neg", self)
 
     def __abs__(self) -> Any:
-        return _unary("abs", self)
+        return _elementwise(self, "abs", self)
 
     def __invert__(self) -> Any:
-        return _unary("not", self)
+        return _elementwise(self, "not", self)
 
     def __pos__(self) -> Traced:
         return self
@@ -312,7 +320,7 @@ class Traced:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            methods, properties = _surface()
+            methods, properties = OPERATORS.surface()
             if name in properties:
                 return properties[name](self)
             if name in methods and not name.startswith("__"):
@@ -352,16 +360,6 @@ Array: TypeAlias = "Tensor | Traced | bool | int | float"
 """What an operator takes for a tensor. A number in such a place is an argument; elsewhere it is static."""
 
 
-def _surface() -> tuple[Mapping[str, Callable[..., Any]], Mapping[str, Callable[..., Any]]]:
-    """The operators that are methods and properties of tensors, by name."""
-    module = import_module("tessera.lang.operators")  # above this file: operators are written over it
-    return module.METHODS, module.PROPERTIES
-
-
-def _method(name: str) -> Callable[..., Any]:
-    return _surface()[0][name]
-
-
 def is_operand(value: object) -> bool:
     """Whether a value may stand beside a tensor in an expression."""
     return isinstance(value, Traced | Tensor | TracedSize | bool | int | float) or (
@@ -369,18 +367,20 @@ def is_operand(value: object) -> bool:
     )
 
 
-def _binary(fn: str, left: Any, right: Any) -> Any:
-    if not (is_operand(left) and is_operand(right)):
+def is_array(value: object) -> bool:
+    """Whether a value is a tensor, or an array of another library."""
+    return isinstance(value, Tensor) or (
+        value.__class__ not in (bool, int, float)
+        and not isinstance(value, type)
+        and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
+    )
+
+
+def _elementwise(traced: Traced, fn: str, *operands: object) -> Any:
+    """A row of the elementwise table; NotImplemented, so that Python asks the other value, where one is no operand."""
+    if not all(map(is_operand, operands)):
         return NotImplemented
-    from tessera.lang.tracing.arithmetic import elementwise  # above this file: it writes ops
-
-    return elementwise(fn, left, right)
-
-
-def _unary(fn: str, operand: Traced) -> Any:
-    from tessera.lang.tracing.arithmetic import elementwise  # above this file: it writes ops
-
-    return elementwise(fn, operand)
+    return traced.trace.writers.elementwise(fn, *operands)
 
 
 def shown(*values: Traced) -> tuple[str, ...]:

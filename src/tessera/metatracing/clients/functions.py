@@ -21,9 +21,10 @@ from tessera.faults import boundary
 from tessera.forking import tell_in_child
 from tessera.lang.calls import parameters
 from tessera.lang.calls.kept import Shelf
-from tessera.lang.calls.parameters import Leaf, is_array
-from tessera.lang.calls.variants import Seen, sizes_for
-from tessera.lang.jit import Family, Jitted, Variant, device_of, interpreted, log_fallback
+from tessera.lang.calls.parameters import Leaf
+from tessera.lang.calls.variants import Family, Seen, Variant, sizes_for
+from tessera.lang.jit import Jitted, device_of, interpreted, log_fallback
+from tessera.lang.tracing.values import is_array
 from tessera.metatracing.client import Call, Choice, Compiled, Level, facts_of
 from tessera.metatracing.clients.function_programs import FunctionProgram, guards_of, tensors_of
 from tessera.metatracing.clients.recipes import ProgramShipment, Recipe
