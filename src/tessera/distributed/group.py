@@ -10,14 +10,12 @@ import time
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tessera.distributed.nccl import Nccl
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError
-
-if TYPE_CHECKING:
-    from tessera.distributed.nccl import Nccl
 
 BACKENDS = ("mpi", "nccl")
 _WORD = struct.Struct("<16sqd")
@@ -165,8 +163,6 @@ def initialize_process_group(backend: str | None = None, *, timeout_s: float = 3
     mpi = _mpi()
     nccl = None
     if backend != "mpi":
-        from tessera.distributed.nccl import Nccl
-
         nccl = Nccl.found(required=backend == "nccl")
     made = ProcessGroup(mpi.COMM_WORLD.Dup(), mpi.BYTE, "mpi" if nccl is None else "nccl", timeout_s, nccl)
     _groups.append(made)

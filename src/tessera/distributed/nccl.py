@@ -11,19 +11,16 @@ import ctypes
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.errors import DeviceError, TesseraError
 from tessera.runtime.device.device import Device
-from tessera.runtime.device.memory import contiguous_strides
+from tessera.runtime.device.memory import Array, contiguous_strides
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.starting import search_path
-
-if TYPE_CHECKING:
-    from tessera.distributed.group import ProcessGroup
 
 LIBRARY = "libnccl.so.2"
 _TYPES = {"i8": 0, "u8": 1, "i32": 2, "u32": 3, "i64": 4, "u64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9}
@@ -78,6 +75,17 @@ def library() -> Any:
     return None
 
 
+class Ranks(Protocol):
+    """The ranks that NCCL connects, and their messages over the host; see `group.ProcessGroup`."""
+
+    rank: int
+    size: int
+
+    def gather_bytes(self, own: Array, doing: str) -> Array: ...
+
+    def broadcast_bytes(self, own: Array, root: int, doing: str) -> None: ...
+
+
 class Nccl:
     """NCCL's side of a group: a communicator for each GPU that this rank uses."""
 
@@ -107,7 +115,7 @@ class Nccl:
             )
         return None if calls is None else Nccl(calls)
 
-    def takes(self, tensor: Tensor, group: ProcessGroup) -> bool:
+    def takes(self, tensor: Tensor, group: Ranks) -> bool:
         """Whether a tensor goes by NCCL: all ranks answer alike. Makes the communicator the first time."""
         if tensor.device.kind != "cuda" or tensor.dtype.name not in _TYPES or tensor.dtype.policy.saturate:
             return False
@@ -116,7 +124,7 @@ class Nccl:
             self._made[index] = self._join(index, group)
         return self._made[index] is not None
 
-    def _join(self, index: int, group: ProcessGroup) -> ctypes.c_void_p | None:
+    def _join(self, index: int, group: Ranks) -> ctypes.c_void_p | None:
         """A communicator of all ranks; None where two ranks have the same GPU, which NCCL does not do."""
         import platform
 
