@@ -44,10 +44,10 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     ),
 }
 # Rooms whose sub-rooms still import upwards, and how often; the numbers may only fall.
-UPWARD = {"runtime": 3, "tile": 1}
+UPWARD = {"tile": 1}
 
 # How many modules are in circles of imports; the number may only fall.
-MOST_IN_CIRCLES = 99
+MOST_IN_CIRCLES = 73
 
 MOST_FILES = 25
 

@@ -20,10 +20,12 @@ from tessera.runtime.cuda import driver, nvml, ranges
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable, data_address, place_of
 from tessera.runtime.cuda.modules import Attributes, Function
-from tessera.runtime.cuda.pool import FreeList, SharedHome, note_use
+from tessera.runtime.cuda.pool import SharedHome, note_use
+from tessera.runtime.cuda.streams import FreeList
 from tessera.runtime.device import threads
-from tessera.runtime.device.device import CPU, Device
-from tessera.runtime.device.memory import Buffer, DeviceMemory, buffer_of, memory_at, owner_of
+from tessera.runtime.device.device import CPU, Buffer, Device
+from tessera.runtime.device.memory import DeviceMemory, memory_at
+from tessera.runtime.device.ownership import buffer_of, owner_of
 from tessera.runtime.program.launch_plan import DeviceLaunch, Plan
 
 ASKED = (driver.library, driver.bindings, driver.calls, driver.device_count, driver.driver_version)

@@ -14,19 +14,12 @@ import pytest
 
 import tessera as ts
 from tessera.dtypes.types import DType
-from tessera.runtime.cuda.pool import FreeList, Pool, note_use
+from tessera.runtime.cuda.pool import Pool, note_use
 from tessera.runtime.cuda.results import in_python, maker
-from tessera.runtime.cuda.streams import Stream, StreamHandle
+from tessera.runtime.cuda.streams import FreeList, Stream, StreamHandle
 from tessera.runtime.device.device import Device
-from tessera.runtime.device.memory import (
-    DeviceMemory,
-    buffer_of,
-    contiguous_strides,
-    data_address,
-    memory_at,
-    owner_of,
-    taken,
-)
+from tessera.runtime.device.memory import DeviceMemory, contiguous_strides, data_address, memory_at
+from tessera.runtime.device.ownership import buffer_of, owner_of, taken
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.runtime.tensor.tracking import shape_history, track_shapes

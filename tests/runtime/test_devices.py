@@ -20,8 +20,7 @@ from hypothesis.extra import numpy as hnp
 
 import tessera as ts
 from tessera.errors import DeviceError
-from tessera.runtime.device.device import CPU, device_of_dlpack
-from tessera.runtime.device.memory import Buffer
+from tessera.runtime.device.device import CPU, Buffer, device_of_dlpack
 
 
 class Token:

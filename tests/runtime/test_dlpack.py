@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 import tessera as ts
 from tessera.dtypes.types import ALL
 from tessera.errors import DtypeError, ResourceError, TesseraError
-from tessera.runtime.device.memory import Buffer
+from tessera.runtime.device.device import Buffer
 from tessera.runtime.tensor import dlpack
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -17,8 +17,9 @@ from tessera.lang.tracing.values import Traced, current, current_or_none
 from tessera.runtime.device.device import device as find_device
 from tessera.runtime.tensor import creation
 from tessera.runtime.tensor.creation import DeviceLike
+from tessera.runtime.tensor.interface import DTypeLike
 from tessera.runtime.tensor.operators import Scalar, nearest
-from tessera.runtime.tensor.tensor import DTypeLike, Tensor
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import Dim, DimLike
 
 if TYPE_CHECKING:

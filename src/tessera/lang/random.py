@@ -24,7 +24,7 @@ from tessera.lang.tracing.sizes import plain
 from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
 from tessera.lang.tracing.world import seed
 from tessera.runtime.tensor.creation import asarray
-from tessera.runtime.tensor.tensor import DTypeLike
+from tessera.runtime.tensor.interface import DTypeLike
 from tessera.shapes.expr import Size, dim, format_shape, size
 
 __all__ = ["bernoulli", "fold_in", "key", "normal", "randint", "seed", "split", "uniform"]

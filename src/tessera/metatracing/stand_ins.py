@@ -9,7 +9,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from tessera.metatracing.client import Call
 from tessera.metatracing.records import Described, Number
-from tessera.runtime.device.memory import ALIGNMENT, Buffer
+from tessera.runtime.device.device import Buffer
+from tessera.runtime.device.memory import ALIGNMENT
 from tessera.runtime.tensor.meta import Meta, alignment_of
 from tessera.runtime.tensor.tensor import Tensor
 

@@ -28,16 +28,8 @@ from tessera.runtime.cuda.results import maker
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import SEVERAL, Stream, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import ARRAY_WORD, MAP_WORD, Kind, Sized, Together
-from tessera.runtime.device.device import Device
-from tessera.runtime.device.memory import (
-    ALIGNMENT,
-    Array,
-    Buffer,
-    aligned,
-    aligned_empty,
-    contiguous_strides,
-    data_address,
-)
+from tessera.runtime.device.device import Buffer, Device
+from tessera.runtime.device.memory import ALIGNMENT, Array, aligned, aligned_empty, contiguous_strides, data_address
 from tessera.runtime.native import launch as host_launch
 from tessera.runtime.native import sequence
 from tessera.runtime.program.launch_plan import MAP_BYTES, WORD, Plan

@@ -35,7 +35,8 @@ from tessera.programs.layout import (
     Show,
 )
 from tessera.programs.memory_plan import Plan as MemoryPlan
-from tessera.runtime.device.memory import data_address, taken
+from tessera.runtime.device.memory import data_address
+from tessera.runtime.device.ownership import taken
 from tessera.runtime.native import sequence
 from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.meta import Meta

@@ -15,7 +15,7 @@ from tessera import tile as tile_language
 from tessera.errors import EffectError
 from tessera.ir import text
 from tessera.ir.tile import dialect as tile
-from tessera.runtime.device.memory import taken
+from tessera.runtime.device.ownership import taken
 from tessera.transforms.facts.in_place import overwritable
 
 SIZES = (5, 300_000)

@@ -11,7 +11,7 @@ from tessera.lang.operators.operands import refusal
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
-from tessera.runtime.tensor.tensor import DTypeLike
+from tessera.runtime.tensor.interface import DTypeLike
 
 
 @operator

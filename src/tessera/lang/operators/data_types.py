@@ -15,7 +15,8 @@ from tessera.lang.tracing.arithmetic import tensor
 from tessera.lang.tracing.values import Array, Traced
 from tessera.runtime.tensor.creation import DeviceLike
 from tessera.runtime.tensor.creation import asarray as host_array
-from tessera.runtime.tensor.tensor import DTypeLike, Tensor
+from tessera.runtime.tensor.interface import DTypeLike
+from tessera.runtime.tensor.tensor import Tensor
 
 
 @operator

@@ -13,7 +13,7 @@ from tessera.lang.operators.operands import axes_of, expanded, narrow, one_axis,
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import broadcast_all, elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
-from tessera.runtime.tensor.tensor import DTypeLike
+from tessera.runtime.tensor.interface import DTypeLike
 from tessera.shapes.expr import Size
 
 

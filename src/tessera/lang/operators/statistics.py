@@ -26,7 +26,7 @@ from tessera.lang.operators.operands import (
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced
-from tessera.runtime.tensor.tensor import DTypeLike
+from tessera.runtime.tensor.interface import DTypeLike
 
 
 def _summed_type(x: Traced, dtype: DTypeLike | None) -> DType:

@@ -20,9 +20,10 @@ from tessera.lang.tracing.places import Inside
 from tessera.lang.tracing.sizes import TracedSize, plain, plain_shape, plain_size
 from tessera.lang.tracing.values import Copied, Trace, Traced, current, shown, stories, telling
 from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.interface import DTypeLike
 from tessera.runtime.tensor.operators import weak_scalar
 from tessera.runtime.tensor.pytree import tree_leaves
-from tessera.runtime.tensor.tensor import DTypeLike, Tensor
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes import rules
 from tessera.shapes.expr import DimLike, Size, dim, format_shape
 from tessera.shapes.history import ShapeHistory

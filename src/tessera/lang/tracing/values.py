@@ -18,8 +18,7 @@ from tessera.lang.tracing.places import Inside
 from tessera.lang.tracing.sizes import Sizes, TracedSize, traced_shape
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.operators import OPERATORS
-from tessera.runtime.tensor.tensor import Tensor
-from tessera.runtime.tensor.tracking import telling_reads
+from tessera.runtime.tensor.tensor import Tensor, telling_reads
 from tessera.shapes.expr import Size, format_shape
 from tessera.shapes.history import ShapeHistory
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
+from tessera.dtypes.types import DType
 from tessera.errors import DeviceError, EffectError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
+from tessera.runtime.cuda.exchange import described, taken
 from tessera.runtime.cuda.pool import Pool, note_use
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import LEGACY, PER_THREAD, Stream, StreamHandle, current_stream, order
-from tessera.runtime.device.device import Device, DeviceBackend
-from tessera.runtime.device.memory import ALIGNMENT, Array, Buffer, owner_of
+from tessera.runtime.device.device import Buffer, Device, DeviceBackend
+from tessera.runtime.device.memory import ALIGNMENT, Array
+from tessera.runtime.device.ownership import owner_of
 from tessera.runtime.tensor.dlpack import Lender
 
 _MOST_ALIGNMENT = 256
@@ -114,6 +117,13 @@ class CudaBackend(DeviceBackend):
 
     def import_stream(self) -> int | None:
         return current_stream(self.device).handle
+
+    def export_array(self, array: Array) -> dict[str, object]:
+        return described(array, self.device)
+
+    @classmethod
+    def import_array(cls, given: object) -> tuple[Array, DType, Buffer]:
+        return taken(given)
 
 
 def note_array(array: Array, stream: Stream) -> None:

@@ -12,8 +12,9 @@ from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.pool import note_use
 from tessera.runtime.cuda.streams import LEGACY, current_stream, order
-from tessera.runtime.device.device import Device
-from tessera.runtime.device.memory import Array, Buffer, contiguous_strides, owner_of, span_of
+from tessera.runtime.device.device import Buffer, Device
+from tessera.runtime.device.memory import Array, contiguous_strides, span_of
+from tessera.runtime.device.ownership import owner_of
 
 if TYPE_CHECKING:
     from tessera.dtypes.types import DType
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 VERSION = 3
 
 
-def described(array: Array, device: Device) -> dict[str, Any]:
+def described(array: Array, device: Device) -> dict[str, object]:
     """What an array of a GPU is, for a consumer that will use it on a stream that it does not tell."""
     note_use(owner_of(array), None)
     return {

@@ -26,15 +26,8 @@ from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import Maps, Sized, lately
 from tessera.runtime.device.device import Device
-from tessera.runtime.device.memory import (
-    ALIGNMENT,
-    Array,
-    DeviceMemory,
-    contiguous_strides,
-    data_address,
-    device_of,
-    owner_of,
-)
+from tessera.runtime.device.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, data_address
+from tessera.runtime.device.ownership import device_of, owner_of
 from tessera.runtime.program.executable import Runner, check_array, overlap_error, refuse_to_write
 from tessera.runtime.program.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.runtime.program.overlap import Distances, distances

@@ -17,7 +17,7 @@ from weakref import ref
 from tessera.errors import ResourceError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
-from tessera.runtime.cuda.streams import Stream, StreamHandle, order
+from tessera.runtime.cuda.streams import FreeList, Stream, StreamHandle, order
 from tessera.runtime.device.memory import DeviceMemory, memory_at
 
 GRAIN = 512
@@ -27,35 +27,6 @@ _KEPT_PART = 8
 _LOOKS = 16
 # How many of the next sizes may serve in the place of one.
 _NEIGHBOURS = 4
-
-
-class FreeList(list[int]):
-    """Addresses of memory of one size that its stream may use again."""
-
-    __slots__ = ("__weakref__", "nbytes", "owner")
-
-    def __init__(self, nbytes: int, owner: StreamHandle) -> None:
-        super().__init__()
-        self.nbytes = nbytes
-        self.owner = owner
-
-    def give_back(self) -> None:
-        """Hands all of it to the driver, in the order of the stream."""
-        with self.owner.context:
-            self._free()
-
-    def _free(self) -> None:
-        free, stream = self.owner.context.calls.free, self.owner.value
-        while self:
-            try:
-                pointer = self.pop()
-            except IndexError:  # another thread took the last one
-                return
-            free(pointer, stream)
-
-    def __del__(self) -> None:
-        if self:
-            self.owner.context.at_end(self._free)
 
 
 @final

@@ -18,8 +18,8 @@ import numpy as np
 
 from tessera.dtypes.types import f32
 from tessera.runtime.cuda.launching import has_entry, steps_on_host
-from tessera.runtime.cuda.pool import FreeList, Pool
-from tessera.runtime.cuda.streams import Stream
+from tessera.runtime.cuda.pool import Pool
+from tessera.runtime.cuda.streams import FreeList, Stream
 from tessera.runtime.device.device import CPU
 from tessera.runtime.device.memory import ALIGNMENT, DeviceMemory
 from tessera.runtime.native import objects

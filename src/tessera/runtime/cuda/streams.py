@@ -11,16 +11,12 @@ import ctypes
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, Protocol, final
 
 from tessera.errors import DeviceError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.device.device import Device, default_device, device
-
-if TYPE_CHECKING:
-    from tessera.runtime.cuda.graphs import Graph
-    from tessera.runtime.cuda.pool import FreeList
 
 LEGACY, PER_THREAD = 1, 2
 _NON_BLOCKING, _TIMING_OFF = 1, 2
@@ -56,6 +52,42 @@ class StreamHandle:
         order(self.context, other, self.value)
 
 
+class FreeList(list[int]):
+    """Addresses of memory of one size that its stream may use again."""
+
+    __slots__ = ("__weakref__", "nbytes", "owner")
+
+    def __init__(self, nbytes: int, owner: StreamHandle) -> None:
+        super().__init__()
+        self.nbytes = nbytes
+        self.owner = owner
+
+    def give_back(self) -> None:
+        """Hands all of it to the driver, in the order of the stream."""
+        with self.owner.context:
+            self._free()
+
+    def _free(self) -> None:
+        free, stream = self.owner.context.calls.free, self.owner.value
+        while self:
+            try:
+                pointer = self.pop()
+            except IndexError:  # another thread took the last one
+                return
+            free(pointer, stream)
+
+    def __del__(self) -> None:
+        if self:
+            self.owner.context.at_end(self._free)
+
+
+class Recorder(Protocol):
+    """Takes launches of kernels instead of running them: a `Graph`, while it is recorded."""
+
+    @property
+    def device(self) -> Device: ...
+
+
 @final
 class Stream:
     """A queue of work on a GPU. `with stream:` makes it the current one of its GPU, in this thread or task.
@@ -74,7 +106,7 @@ class Stream:
     counters: dict[int, int]
     workspaces: list[object]
     arenas: list[tuple[int, int, object]]
-    graph: Graph | None
+    graph: Recorder | None
 
     def __init__(self, place: str | Device | None = None, *, priority: int = 0) -> None:
         where = cuda_device(place)
@@ -102,7 +134,7 @@ class Stream:
         self._set(StreamHandle(Context.of(where.index), number, owned=False), where)
         return self if number != LEGACY else _defaults.setdefault(where.index, self)
 
-    def recording(self, graph: Graph) -> Stream:
+    def recording(self, graph: Recorder) -> Stream:
         """The same stream, where kernels are put into a graph instead of being run."""
         other = Stream.__new__(Stream)
         other.owner, other.handle, other.device = self.owner, self.handle, self.device

@@ -1,4 +1,4 @@
-"""Devices: names such as "cuda:0", the default device of a `with` block, and the backends that serve them."""
+"""Devices: names such as "cuda:0", their buffers, the default device of a `with` block, and the backends of devices."""
 
 from __future__ import annotations
 
@@ -9,12 +9,57 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import ClassVar, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
+from tessera.dtypes.types import DType
 from tessera.errors import DeviceError
-from tessera.runtime.device.memory import ALIGNMENT, Array, Buffer, aligned_empty
+from tessera.runtime.device.memory import ALIGNMENT, Array, aligned_empty
+
+
+class Buffer:
+    """A range of bytes on a device, alive as long as `keepalive` is; every view on it holds the buffer."""
+
+    __slots__ = ("__weakref__", "device", "keepalive", "nbytes", "pointer", "writable")
+
+    def __init__(self, pointer: int, nbytes: int, device: Device, keepalive: object, *, writable: bool = True) -> None:
+        self.pointer = pointer
+        self.nbytes = nbytes
+        self.device = device
+        self.keepalive = keepalive
+        self.writable = writable
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.nbytes} bytes at {self.pointer:#x}, device={self.device})"
+
+    def array(self, storage: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Array:
+        """An array at `offset` bytes, with `strides` in bytes.
+
+        It only carries an address, a shape and strides until it is read, so it also describes memory
+        that the host cannot reach: NumPy then does the arithmetic of views, and nothing else.
+        """
+        view = BufferView(self, shape, strides, storage.itemsize, offset)
+        return np.asarray(view).view(storage)
+
+
+class BufferView:
+    """An array in a buffer as NumPy takes it; the array that NumPy makes of it keeps it, and so the buffer, alive."""
+
+    __slots__ = ("__array_interface__", "buffer")
+
+    def __init__(
+        self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, offset: int
+    ) -> None:
+        self.buffer = buffer
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": shape,
+            "strides": strides,
+            # Plain integers of the right width: NumPy has no type strings for bf16 and its like.
+            "typestr": f"=u{itemsize}",
+            "data": (buffer.pointer + offset, not buffer.writable),
+        }
 
 
 class DeviceBackend(ABC):
@@ -76,6 +121,17 @@ class DeviceBackend(ABC):
     def import_stream(self) -> int | None:
         """The stream on which this side will use what a DLPack producer hands over."""
 
+    def export_array(self, array: Array) -> dict[str, object]:
+        """What the device's array interface says of `array`, such as `__cuda_array_interface__`."""
+        raise AttributeError(f"no array interface describes memory of {self.device}")
+
+    @classmethod
+    def import_array(cls, given: object) -> tuple[Array, DType, Buffer]:
+        """The memory of an object that has the array interface of such devices."""
+        raise DeviceError(
+            f"{cls.__name__} takes no memory by an array interface", hint=f"share a {type(given).__name__} by DLPack"
+        )
+
 
 @final
 class Device:
@@ -127,6 +183,7 @@ BackendFactory: TypeAlias = Callable[[Device], DeviceBackend]
 CPU = Device("cpu")
 
 _factories: dict[str, BackendFactory] = {}
+_provided: dict[str, Callable[[], type[DeviceBackend]]] = {}
 _defaults: ContextVar[tuple[Device, ...]] = ContextVar("tessera_default_devices", default=(CPU,))
 _SPECIFICATION = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?")
 
@@ -147,8 +204,8 @@ def device(specification: str | Device) -> Device:
             hint="write the kind of device, and its number after a colon",
         )
     kind, index = match[1], int(match[2] or 0)
-    # CUDA is part of the language, so that its devices can be named where none can be used.
-    if kind != "cuda" and _find_factory(kind) is None:
+    # Kinds that come with the package can be named where no such device can be used.
+    if kind not in _provided and _find_factory(kind) is None:
         raise DeviceError(
             f"there is no kind of device called {kind!r}; known are {', '.join(_known_kinds())}",
             hint="use a known kind, or add one with register_backend",
@@ -173,6 +230,19 @@ def register_backend(kind: str, backend: BackendFactory) -> None:
         )
 
 
+def provide_backend(kind: str, load: Callable[[], type[DeviceBackend]]) -> None:
+    """Serve devices of `kind` by the class that `load` gives, unless another backend is registered for them.
+
+    It is called once a device of the kind is used: backends that come with the package load no sooner.
+    """
+    _provided[kind] = load
+
+
+def provided_backend(kind: str) -> type[DeviceBackend]:
+    """The backend that comes with the package for devices of `kind`."""
+    return _provided[kind]()
+
+
 def device_of_dlpack(dlpack_type: int, index: int) -> Device:
     """The device that DLPack calls (dlpack_type, index)."""
     kind = _DLPACK_KINDS.get(dlpack_type)
@@ -193,7 +263,7 @@ _DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}
 
 
 def _known_kinds() -> list[str]:
-    return sorted({*_factories, *_entry_points(), "cuda"})
+    return sorted({*_factories, *_entry_points(), *_provided})
 
 
 @functools.cache
@@ -207,10 +277,8 @@ def _find_factory(kind: str) -> BackendFactory | None:
     found = _factories.get(kind)
     if found is None and (load := _entry_points().get(kind)) is not None:
         found = _factories.setdefault(kind, load())
-    if found is None and kind == "cuda":
-        from tessera.runtime.cuda.backend import CudaBackend  # above this file, and only for those who have a GPU
-
-        found = _factories.setdefault(kind, CudaBackend)
+    if found is None and kind in _provided:
+        found = _factories.setdefault(kind, provided_backend(kind))
     return found
 
 

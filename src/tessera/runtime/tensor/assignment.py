@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,12 @@ from tessera.dtypes.promotion import can_cast
 from tessera.dtypes.types import DType
 from tessera.errors import DeviceError, DtypeError, EffectError, ResourceError
 from tessera.runtime.tensor import indexing
+from tessera.runtime.tensor.interface import TensorInterface, asarray
 from tessera.runtime.tensor.operators import OPERATORS, Operand, nearest, operand, plain_number, traced_in
 from tessera.shapes.expr import format_shape
 
-if TYPE_CHECKING:
-    from tessera.runtime.tensor.tensor import Tensor
 
-
-def assign(tensor: Tensor, key: indexing.Key, value: Operand) -> None:
+def assign(tensor: TensorInterface, key: indexing.Key, value: Operand) -> None:
     """Stores `value`, which broadcasts; its dtype must go into the tensor's without changing a value."""
     if traced_in(key) or traced_in(value):
         raise EffectError(
@@ -65,7 +63,7 @@ def _check_stored(dtype: DType, into: DType) -> None:
         )
 
 
-def _on_device(tensor: Tensor, key: tuple[Any, ...], value: Operand) -> None:
+def _on_device(tensor: TensorInterface, key: tuple[Any, ...], value: Operand) -> None:
     """The operator's update, computed beside the tensor and copied over it."""
     if not tensor.geometry.flags.c_contiguous:
         raise DeviceError(
@@ -75,12 +73,10 @@ def _on_device(tensor: Tensor, key: tuple[Any, ...], value: Operand) -> None:
         )
     given = _number(value)
     if not isinstance(given, bool | int | float):
-        from tessera.runtime.tensor.creation import asarray  # above this file: it makes tensors
-
         given = asarray(value)
         _check_stored(given.dtype, tensor.dtype)
         given = given if given is value else given.to(tensor.device)  # what is no tensor lies nowhere in particular
-    changed: Tensor = OPERATORS.method("__setitem__")(tensor, key, given)
+    changed: TensorInterface = OPERATORS.method("__setitem__")(tensor, key, given)
     if changed.nbytes:
         backend = tensor.device.backend
         backend.copy_from_device(tensor.pointer, tensor.device, changed.pointer, changed.nbytes)

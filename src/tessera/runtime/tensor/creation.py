@@ -14,12 +14,13 @@ from tessera.dtypes import casting
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, bool_, f32, f64, i64
 from tessera.errors import DtypeError, ResourceError, ShapeError, TesseraError
-from tessera.runtime.device.device import CPU, Device, default_device, device_of_dlpack
+from tessera.runtime.device.device import CPU, Device, default_device, device_of_dlpack, provided_backend
 from tessera.runtime.device.device import device as find_device
 from tessera.runtime.device.memory import Array, aligned, aligned_empty, contiguous_strides
 from tessera.runtime.tensor import dlpack
+from tessera.runtime.tensor.interface import DTypeLike, provide_conversion
 from tessera.runtime.tensor.operators import Scalar, nearest, weak_scalar
-from tessera.runtime.tensor.tensor import DTypeLike, Tensor
+from tessera.runtime.tensor.tensor import Tensor
 
 DeviceLike: TypeAlias = str | Device
 # One size, or a sequence of them.
@@ -50,9 +51,7 @@ def asarray(
     elif hasattr(x, "__dlpack__"):
         tensor = from_dlpack(x, copy=False if copy is False else None)
     elif hasattr(x, "__cuda_array_interface__"):
-        from tessera.runtime.cuda.exchange import taken  # above this file, and only for those who have a GPU
-
-        elements, found, buffer = taken(x)
+        elements, found, buffer = provided_backend("cuda").import_array(x)
         tensor = Tensor.wrap(elements, found, buffer.device, buffer)
     elif hasattr(x, "__array__") or hasattr(x, "__array_interface__") or isinstance(x, memoryview | bytearray):
         tensor = _from_array(np.asarray(cast(Any, x)), copy)
@@ -69,6 +68,9 @@ def asarray(
             hint="leave copy=False out",
         )
     return result.copy() if copy and result.pointer == tensor.pointer else result
+
+
+provide_conversion(asarray)
 
 
 def array(x: object, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:

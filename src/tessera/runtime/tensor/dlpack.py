@@ -15,8 +15,8 @@ from typing import Any
 from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType, Kind
 from tessera.errors import ResourceError
-from tessera.runtime.device.device import Device, device_of_dlpack
-from tessera.runtime.device.memory import Array, Buffer, contiguous_strides, span_of
+from tessera.runtime.device.device import Buffer, Device, device_of_dlpack
+from tessera.runtime.device.memory import Array, contiguous_strides, span_of
 
 # The version that has the narrow floats and the flag for sub-byte elements in bytes of their own.
 VERSION = (1, 1)

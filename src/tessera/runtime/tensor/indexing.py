@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
+from typing import Any, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 
@@ -12,14 +12,12 @@ from tessera.dtypes.types import Kind, i64
 from tessera.errors import DeviceError, DtypeError, RangeError, ShapeError, TesseraError
 from tessera.runtime.device.device import Device
 from tessera.runtime.device.memory import Array
+from tessera.runtime.tensor.interface import TensorInterface, asarray
 from tessera.shapes.expr import format_shape
-
-if TYPE_CHECKING:
-    from tessera.runtime.tensor.tensor import Tensor
 
 # int, slice, None, ... and integer or boolean arrays of any library, alone or in a tuple.
 Key: TypeAlias = Any
-Part: TypeAlias = "int | slice | EllipsisType | Tensor | None"
+Part: TypeAlias = int | slice | EllipsisType | TensorInterface | None
 
 _BASIC = frozenset({int, slice, type(None), EllipsisType})
 
@@ -56,7 +54,7 @@ def for_device(key: Key, parts: tuple[Part, ...], place: Device) -> tuple[Any, .
     """The key of a tensor of a device: lists and arrays of the host that are no tensors go where it is."""
     given: tuple[Any, ...] = cast(tuple[Any, ...], key) if isinstance(key, tuple) else (key,)
     return tuple(
-        part if type(part) in _BASIC or type(part) is type(source) else cast("Tensor", part).to(place)
+        part if type(part) in _BASIC or type(part) is type(source) else cast(TensorInterface, part).to(place)
         for source, part in zip(given, parts, strict=True)
     )
 
@@ -75,8 +73,6 @@ def _part(part: Any) -> Part:
 
 
 def _array_part(part: Any) -> Part:
-    from tessera.runtime.tensor.creation import asarray  # above this file: it makes tensors
-
     indices = asarray(part, i64 if type(part) is list and not part else None)
     if indices.dtype.kind is Kind.BOOL:
         return indices

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from typing import cast as cast_type
 
 import numpy as np
@@ -19,18 +19,15 @@ from tessera.dtypes.types import INTEGERS, DType, Kind, bool_, f16, f32, f64
 from tessera.errors import DtypeError
 from tessera.ir.common import elementwise
 from tessera.runtime.device.memory import Array, aligned
+from tessera.runtime.tensor.interface import TensorInterface, asarray
 from tessera.runtime.tensor.tracking import tracked
 from tessera.shapes import rules
 from tessera.shapes.expr import format_shape
 
-if TYPE_CHECKING:
-    from tessera.runtime.tensor.tensor import Tensor
-
 Scalar: TypeAlias = bool | int | float
 # A tensor, a Python scalar, or anything with __dlpack__ or __array__: torch, JAX and NumPy arrays.
 Operand: TypeAlias = Any
-Unary: TypeAlias = "Callable[[Tensor], Tensor]"
-Binary: TypeAlias = "Callable[[Tensor, Operand], Tensor]"
+T = TypeVar("T", bound=TensorInterface)
 
 _FITTING_KINDS: dict[type, tuple[Kind, ...]] = {
     bool: tuple(Kind),
@@ -155,8 +152,6 @@ def operand(value: Operand, dtype: DType) -> tuple[Array, DType] | None:
     if is_traced(value):  # it knows what to do with a tensor
         return None
     if not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
-        from tessera.runtime.tensor.creation import asarray  # above this file: it makes tensors
-
         tensor = asarray(value)
         return tensor.numpy(), tensor.dtype
     for plain in _FITTING_KINDS:
@@ -194,8 +189,8 @@ def _seedless(name: str, result: DType) -> DType:
 
 
 def _evaluate(
-    self: Tensor, name: str, given: tuple[Operand, Operand], left: tuple[Array, DType], right: tuple[Array, DType]
-) -> Tensor:
+    self: T, name: str, given: tuple[Operand, Operand], left: tuple[Array, DType], right: tuple[Array, DType]
+) -> T:
     """One row on two operands, which are `given` as Python has them, and as elements with their types."""
     (a, a_dtype), (b, b_dtype) = left, right
     try:
@@ -218,10 +213,10 @@ def _evaluate(
     return self.wrap(aligned(elementwise.apply(name, (a, b), (common, common))), result)
 
 
-def binary(name: str) -> Binary:
+def binary(name: str) -> Callable[[T, Operand], T]:
     """The operator `tensor ∘ other` of one row of the elementwise table."""
 
-    def operate(self: Tensor, other: Operand) -> Tensor:
+    def operate(self: T, other: Operand) -> T:
         if self.device.kind == "cuda" or (type(other) is type(self) and other.device.kind == "cuda"):
             return OPERATORS.method("__elementwise__")(name, self, other)
         if type(other) is type(self):
@@ -236,10 +231,10 @@ def binary(name: str) -> Binary:
     return tracked(operate)
 
 
-def reflected(name: str) -> Binary:
+def reflected(name: str) -> Callable[[T, Operand], T]:
     """The operator `other ∘ tensor`, which Python asks for where `other` does not know tensors."""
 
-    def operate(self: Tensor, other: Operand) -> Tensor:
+    def operate(self: T, other: Operand) -> T:
         if self.device.kind == "cuda":
             return OPERATORS.method("__elementwise__")(name, other, self)
         coerced = operand(other, self.dtype)
@@ -251,10 +246,10 @@ def reflected(name: str) -> Binary:
     return tracked(operate)
 
 
-def unary(name: str) -> Unary:
+def unary(name: str) -> Callable[[T], T]:
     """The operator with a single operand of one row of the elementwise table."""
 
-    def operate(self: Tensor) -> Tensor:
+    def operate(self: T) -> T:
         if self.device.kind == "cuda":
             return OPERATORS.method("__elementwise__")(name, self)
         array, dtype = self.numpy(), self.dtype

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from tessera.runtime.tensor.tensor import Tensor
+from tessera.runtime.tensor.interface import TensorInterface
 
 _EDGE = 3
 _SHOWN = 60
 
 
-def show(tensor: Tensor) -> str:
+def show(tensor: TensorInterface) -> str:
     """`Tensor([1., 2.], shape=(2,), dtype=f32, device=cpu)`; long axes keep three values at each end."""
     prefix = "Tensor("
     rest = f"shape={tensor.shape}, dtype={tensor.dtype}, device={tensor.device})"
@@ -30,7 +27,7 @@ def show(tensor: Tensor) -> str:
     return f"{prefix}{text}{glue}{rest}"
 
 
-def _edges(tensor: Tensor) -> Tensor:
+def _edges(tensor: TensorInterface) -> TensorInterface:
     """One value more than is shown of each long axis, so that the values between are neither copied nor cast."""
     for axis, count in enumerate(tensor.shape):
         if count > 2 * _EDGE + 1:

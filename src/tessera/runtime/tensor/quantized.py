@@ -11,8 +11,9 @@ from tessera.dtypes.types import DType, f32
 from tessera.errors import DtypeError
 from tessera.runtime.device.memory import aligned
 from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.interface import DTypeLike
 from tessera.runtime.tensor.operators import Operand
-from tessera.runtime.tensor.tensor import DTypeLike, Tensor
+from tessera.runtime.tensor.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)

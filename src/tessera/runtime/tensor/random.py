@@ -18,8 +18,9 @@ from tessera.dtypes.types import DType, f32, f64, i64, u64
 from tessera.errors import DtypeError
 from tessera.runtime.device.memory import aligned
 from tessera.runtime.tensor.creation import DeviceLike, ShapeLike, fresh, sizes_of
+from tessera.runtime.tensor.interface import DTypeLike
 from tessera.runtime.tensor.operators import nearest
-from tessera.runtime.tensor.tensor import DTypeLike, Tensor
+from tessera.runtime.tensor.tensor import Tensor
 
 _LOW_HALF, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 

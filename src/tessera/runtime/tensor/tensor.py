@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast, final
 
 import numpy as np
 
@@ -14,21 +16,22 @@ from tessera.dtypes import casting
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import BY_NAME, DType, Kind, f64, i8, u8
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError
-from tessera.runtime.device.device import CPU, Device, device, is_device_name
-from tessera.runtime.device.memory import Array, Buffer, address, aligned, aligned_copy, buffer_of
+from tessera.runtime.device.device import CPU, Buffer, Device, device, is_device_name
+from tessera.runtime.device.memory import Array, address, aligned, aligned_copy
+from tessera.runtime.device.ownership import buffer_of
 from tessera.runtime.tensor import assignment, dlpack, indexing
 from tessera.runtime.tensor.dlpack import ExchangeError
 from tessera.runtime.tensor.indexing import Key
+from tessera.runtime.tensor.interface import DTypeLike, asarray
 from tessera.runtime.tensor.meta import Meta, alignment_of, may_overlap
 from tessera.runtime.tensor.operators import OPERATORS, Operand, Scalar, binary, reflected, traced_in, unary
 from tessera.runtime.tensor.printing import show
-from tessera.runtime.tensor.tracking import histories, reader, remember, tracked
+from tessera.runtime.tensor.tracking import histories, remember, tracked
 from tessera.runtime.tensor.transfer import transfer
 from tessera.shapes import rules
 from tessera.shapes.annotations import TensorType, annotation
 from tessera.shapes.expr import format_shape
 
-DTypeLike: TypeAlias = DType | str | np.dtype[Any] | type
 Shape: TypeAlias = tuple[int, ...]
 Sizes: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
@@ -58,15 +61,13 @@ class Tensor:
     meta: Meta
 
     def __new__(cls, values: object, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Tensor:
-        from tessera.runtime.tensor.creation import array  # above this file: it makes tensors
-
-        return array(values, dtype, device=device)
+        return cast(Tensor, asarray(values, dtype, device=device, copy=True))
 
     def __class_getitem__(cls, items: object) -> TensorType:
         return annotation("tensor", items)
 
     @classmethod
-    def wrap(cls, array: Array, dtype: DType, device: Device = CPU, buffer: Buffer | None = None) -> Tensor:
+    def wrap(cls, array: Array, dtype: DType, device: Device = CPU, buffer: Buffer | None = None) -> Self:
         """A tensor on exactly this memory; `array` has the storage type of `dtype`."""
         self = _new(cls)
         self.geometry = array
@@ -137,7 +138,7 @@ class Tensor:
             return self.meta
 
     def give_away(self) -> None:
-        """Lets go of the memory for good: whoever uses this tensor again is told so."""
+        """Lets go of the memory for good: a later use of this tensor is an error that says so."""
         _ = self.meta
         del self.geometry, self.meta
         self._buffer = None
@@ -462,9 +463,7 @@ class Tensor:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.device.kind != "cuda" or self.dtype.storage.isbuiltin != 1 or self.dtype.policy.loss_scale is not None:
             raise AttributeError(f"no CUDA array interface describes {self.dtype} on {self.device}")
-        from tessera.runtime.cuda.exchange import described  # above this file, and only for those who have a GPU
-
-        return described(self.geometry, self.device)
+        return self.device.backend.export_array(self.geometry)
 
     def _check_plain(self, where: str) -> None:
         if self.dtype.policy.loss_scale is not None:
@@ -550,6 +549,19 @@ class Tensor:
 
 
 _CPU_IN_DLPACK = (1, 0)
+
+_readers: ContextVar[Callable[[Tensor], None] | None] = ContextVar("function told of reads", default=None)
+reader = _readers.get
+
+
+@contextmanager
+def telling_reads(told: Callable[[Tensor], None]) -> Generator[None]:
+    """Within this block, `told` is called with each tensor whose elements come to Python."""
+    token = _readers.set(told)
+    try:
+        yield
+    finally:
+        _readers.reset(token)
 
 
 def _as_arrays(given: Any) -> Any:

@@ -7,21 +7,28 @@ import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
+from tessera.dtypes.types import DType
 from tessera.errors import TesseraError, caller_span
 from tessera.shapes.expr import format_shape
 from tessera.shapes.history import ShapeHistory, tell
 
-if TYPE_CHECKING:
-    from tessera.runtime.tensor.tensor import Tensor
+
+class Shaped(Protocol):
+    """A tensor, as far as its history is concerned."""
+
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
 
 P = ParamSpec("P")
+T = TypeVar("T", bound=Shaped)
 # By id, because tensors compare elementwise and so cannot be keys; an entry goes when its tensor does.
-_Histories = dict[int, tuple["weakref.ref[Tensor]", ShapeHistory]]
+_Histories = dict[int, tuple[weakref.ref[Shaped], ShapeHistory]]
 _histories: ContextVar[_Histories | None] = ContextVar("shape histories", default=None)
-_readers: ContextVar[Callable[[Tensor], None] | None] = ContextVar("who is told of reads", default=None)
-reader = _readers.get
 histories = _histories.get  # None where shapes are not tracked; bound once, since every new tensor asks
 
 
@@ -38,17 +45,7 @@ def track_shapes() -> Generator[None]:
         _histories.reset(token)
 
 
-@contextmanager
-def telling_reads(told: Callable[[Tensor], None]) -> Generator[None]:
-    """Within this block, somebody is told of each tensor whose elements come to Python."""
-    token = _readers.set(told)
-    try:
-        yield
-    finally:
-        _readers.reset(token)
-
-
-def shape_history(tensor: Tensor) -> ShapeHistory:
+def shape_history(tensor: Shaped) -> ShapeHistory:
     """How a tensor came to its shape, as far as that was tracked; a traced value always knows."""
     known = getattr(type(tensor), "history", None)
     if known is not None:
@@ -58,7 +55,7 @@ def shape_history(tensor: Tensor) -> ShapeHistory:
     return found[1] if found is not None else ShapeHistory("given", tensor.shape)
 
 
-def remember(tensor: Tensor, history: ShapeHistory | None = None) -> None:
+def remember(tensor: Shaped, history: ShapeHistory | None = None) -> None:
     """Notes a tensor's history; without one, it begins here, at the user's line."""
     histories = _histories.get()
     if histories is None:
@@ -68,11 +65,11 @@ def remember(tensor: Tensor, history: ShapeHistory | None = None) -> None:
     histories[key] = forget, history or ShapeHistory("made", tensor.shape, span=caller_span())
 
 
-def tracked(method: Callable[Concatenate[Tensor, P], Tensor]) -> Callable[Concatenate[Tensor, P], Tensor]:
+def tracked(method: Callable[Concatenate[T, P], T]) -> Callable[Concatenate[T, P], T]:
     """A method that makes a tensor from `self`: the result's history goes on from there."""
 
     @functools.wraps(method)
-    def call(self: Tensor, *args: P.args, **kwargs: P.kwargs) -> Tensor:
+    def call(self: T, *args: P.args, **kwargs: P.kwargs) -> T:
         if _histories.get() is None:
             return method(self, *args, **kwargs)
         others: list[Any] = [value for value in args if type(value) is type(self)]

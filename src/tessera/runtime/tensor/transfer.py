@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tessera.runtime.device.device import CPU, Device
+from tessera.runtime.device.device import CPU, Buffer, Device
 from tessera.runtime.device.memory import (
     Array,
-    Buffer,
     address,
     aligned,
     aligned_copy,
@@ -18,9 +17,6 @@ from tessera.runtime.device.memory import (
     byte_span,
     contiguous_strides,
 )
-
-if TYPE_CHECKING:
-    from tessera.runtime.tensor.tensor import Tensor
 
 
 class MemoryTransferInfo(NamedTuple):
@@ -32,7 +28,7 @@ class MemoryTransferInfo(NamedTuple):
 
 
 LISTENERS: list[Callable[[MemoryTransferInfo], object]] = []
-"""Who is told of every copy of a tensor to another device."""
+"""Functions that are told of every copy of a tensor to another device."""
 
 
 def transfer(array: Array, source: Device, target: Device) -> tuple[Array, Buffer | None]:
@@ -74,34 +70,3 @@ def _to_host(array: Array, source: Device) -> Array:
     source.backend.copy_to_host(address(stretch), low, high - low)
     picked = np.ndarray(array.shape, array.dtype, stretch.data, address(array) - low, array.strides)
     return aligned(picked)
-
-
-class Mirror:
-    """Memory of devices, brought over to the host for a while: each storage once, so that views of it stay views."""
-
-    def __init__(self) -> None:
-        self._held: dict[tuple[Device, int], tuple[Buffer, Array]] = {}
-
-    def array(self, tensor: Tensor) -> Array:
-        """The tensor's elements on the host, with its strides."""
-        if tensor.device.backend.host_addressable:
-            return tensor.numpy()
-        buffer = tensor.buffer
-        key = tensor.device, buffer.pointer
-        if key not in self._held:
-            stretch = aligned_empty((buffer.nbytes,), np.dtype(np.uint8))
-            if buffer.nbytes:
-                tensor.device.backend.copy_to_host(address(stretch), buffer.pointer, buffer.nbytes)
-            self._held[key] = buffer, stretch
-        _, stretch = self._held[key]
-        steps = tuple(stride * tensor.itemsize for stride in tensor.strides)
-        offset = tensor.pointer - buffer.pointer if tensor.size else 0
-        found = np.ndarray(tensor.shape, tensor.dtype.storage, stretch.data, offset, steps)
-        found.flags.writeable = tensor.writable
-        return found
-
-    def bring_back(self) -> None:
-        """What is on the host now, back to where it came from."""
-        for (place, pointer), (buffer, stretch) in self._held.items():
-            if buffer.nbytes and buffer.writable:
-                place.backend.copy_from_host(pointer, address(stretch), buffer.nbytes)

@@ -29,8 +29,8 @@ from tessera.errors import (
 from tessera.interpreters.sanitizers.checks import NumericChecks, asked, checking
 from tessera.runtime.program.overlap import OverlapError
 from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.mirror import Mirror
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.runtime.tensor.transfer import Mirror
 from tessera.shapes.annotations import TensorType, Tile
 from tessera.shapes.expr import Shape, dim
 from tessera.shapes.signature import Signature
