@@ -20,7 +20,8 @@ from hypothesis.extra import numpy as hnp
 
 import tessera as ts
 from tessera.errors import DeviceError
-from tessera.runtime.device.device import CPU, Buffer, device_of_dlpack
+from tessera.runtime.device import device as devices
+from tessera.runtime.device.device import CPU, Buffer, Device, device_of_dlpack
 
 
 class Token:
@@ -90,6 +91,26 @@ def test_names() -> None:
             ts.device(wrong)
     with pytest.raises(DeviceError, match="no kind of device called 'gpu'"):
         ts.device("gpu")
+
+
+def test_backends_that_come_with_the_package_load_when_a_device_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def load() -> type[ts.DeviceBackend]:
+        loaded.append("provided")
+        return DistantBackend
+
+    monkeypatch.setattr(devices, "_provided", {"provided": load})
+    monkeypatch.setattr(devices, "_factories", {})
+    monkeypatch.setattr(Device, "_interned", {})
+    assert devices.device("provided:1").kind == "provided"
+    assert loaded == []
+    assert isinstance(devices.device("provided:1").backend, DistantBackend)
+    assert loaded == ["provided"]
+    with pytest.raises(DeviceError, match="DistantBackend takes no memory by an array interface"):
+        devices.provided_backend("provided").import_array(np.ones(2))
+    with pytest.raises(AttributeError, match="no array interface describes memory of provided:1"):
+        devices.device("provided:1").backend.export_array(np.ones(2))
 
 
 def test_the_default_device_nests_and_is_per_thread() -> None:
