@@ -18,7 +18,7 @@ from tessera.errors import TesseraError
 from tessera.ir.common.schedule_attributes import Config, ConfigAttr
 from tessera.ir.schedule import dialect as schedule
 from tessera.transforms.checks.check_indices import CheckIndices
-from tessera.transforms.facts.mark_readonly import MarkStill
+from tessera.transforms.facts.mark_readonly import MarkReadonly
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import Stage, default_stages
 
@@ -76,7 +76,7 @@ def stages_for(
             stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level, tuple(hints), rank), "schedule")
         stages[name] = stage
     if target == "cuda":
-        stages[MarkStill.name] = Stage(MarkStill(), "tile")
+        stages[MarkReadonly.name] = Stage(MarkReadonly(), "tile")
     return stages
 
 

@@ -20,9 +20,9 @@ from tessera.faults import boundary, verified
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
 from tessera.transforms.algebra.fast_math import FastMath
-from tessera.transforms.algebra.lazy_rescale import LazyMaxima
+from tessera.transforms.algebra.lazy_rescale import LazyRescale
 from tessera.transforms.algebra.merge_masks import MergeMasks
-from tessera.transforms.algebra.sink_into_branches import FinishInBranches
+from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches
 from tessera.transforms.checks.check_indices import CheckIndices
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.core import legality
@@ -33,25 +33,25 @@ from tessera.transforms.core.dead_code import DeadCode
 from tessera.transforms.core.dumping import Shown
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.facts.apply_facts import ApplyFacts
-from tessera.transforms.facts.mark_readonly import MarkStill
+from tessera.transforms.facts.mark_readonly import MarkReadonly
 from tessera.transforms.facts.specialize_kernels import SpecializeKernels
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.fusion.schedule_to_tile import ScheduleToTile
 from tessera.transforms.loops.live_iterations import ClipRanges, SplitRanges
-from tessera.transforms.pipelining.defer_epilogue_store import LateStores
-from tessera.transforms.pipelining.early_exit_consumers import SkipTurns
-from tessera.transforms.pipelining.insert_wgmma_waits import PlaceWaits
-from tessera.transforms.pipelining.late_start_consumers import SkipFirstTurns
+from tessera.transforms.pipelining.defer_epilogue_store import DeferEpilogueStore
+from tessera.transforms.pipelining.early_exit_consumers import EarlyExitConsumers
+from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits
+from tessera.transforms.pipelining.late_start_consumers import LateStartConsumers
 from tessera.transforms.pipelining.make_async import MakeAsync
-from tessera.transforms.pipelining.multicast_loads import ShareRings
+from tessera.transforms.pipelining.multicast_loads import MulticastLoads
 from tessera.transforms.pipelining.partition_rows import PartitionRows
-from tessera.transforms.pipelining.pingpong_consumers import OrderProducts
-from tessera.transforms.pipelining.prefetch_epilogue import EarlyLoads
-from tessera.transforms.pipelining.promote_accumulators import PromoteSums
+from tessera.transforms.pipelining.pingpong_consumers import PingpongConsumers
+from tessera.transforms.pipelining.prefetch_epilogue import PrefetchEpilogue
+from tessera.transforms.pipelining.promote_accumulators import PromoteAccumulators
 from tessera.transforms.pipelining.release_early import ReleaseEarly
-from tessera.transforms.pipelining.software_pipeline_dots import SkewDots
-from tessera.transforms.pipelining.transpose_operands import TurnFactors
-from tessera.transforms.pipelining.warp_specialize import SpecializeRoles
+from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots
+from tessera.transforms.pipelining.transpose_operands import TransposeOperands
+from tessera.transforms.pipelining.warp_specialize import WarpSpecialize
 
 PASSES: Mapping[str, type[ModulePass]] = {
     kind.name: kind
@@ -62,30 +62,30 @@ PASSES: Mapping[str, type[ModulePass]] = {
         ClipRanges,
         CommonSubexpressions,
         DeadCode,
-        EarlyLoads,
+        PrefetchEpilogue,
         FastMath,
-        FinishInBranches,
+        SinkIntoBranches,
         GraphToSchedule,
         Instrument,
-        LateStores,
-        LazyMaxima,
+        DeferEpilogueStore,
+        LazyRescale,
         MakeAsync,
-        MarkStill,
+        MarkReadonly,
         MergeMasks,
-        OrderProducts,
+        PingpongConsumers,
         PartitionRows,
-        PlaceWaits,
-        PromoteSums,
+        InsertWgmmaWaits,
+        PromoteAccumulators,
         ReleaseEarly,
         ScheduleToTile,
-        ShareRings,
-        SkewDots,
-        SkipFirstTurns,
-        SkipTurns,
+        MulticastLoads,
+        SoftwarePipelineDots,
+        LateStartConsumers,
+        EarlyExitConsumers,
         SpecializeKernels,
-        SpecializeRoles,
+        WarpSpecialize,
         SplitRanges,
-        TurnFactors,
+        TransposeOperands,
     )
 }
 

@@ -1,4 +1,4 @@
-"""`lazy-maxima`: a running maximum may lag behind, so that sums are brought to a new one in few turns only.
+"""`lazy-rescale`: a running maximum may lag behind, so that sums are brought to a new one in few turns only.
 
 Loops that add up exponentials relative to the greatest number so far multiply their sums by a factor whenever that
 number rises, and by 1 in all other turns. A maximum that is too low by a little does as well: weights are up to
@@ -49,10 +49,10 @@ BY_ROWS = "tile.by_rows"
 
 
 @dataclass(frozen=True)
-class LazyMaxima(ModulePass):
+class LazyRescale(ModulePass):
     """The pass, for every tile function; weights grow up to 2^slack, and begin at 2^−lead where they may."""
 
-    name = "lazy-maxima"
+    name = "lazy-rescale"
     slack: float = 8.0
     lead: float = 64.0
 

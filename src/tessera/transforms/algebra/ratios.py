@@ -1,4 +1,4 @@
-"""Which values of a tile program are multiples of others, by positive numbers: an analysis."""
+"""An analysis of tile programs: which values are multiples of others by positive numbers."""
 
 from __future__ import annotations
 

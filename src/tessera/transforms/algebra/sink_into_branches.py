@@ -1,7 +1,7 @@
-"""`finish-in-branches`: what is made of the tiles of an `scf.if` is made in its branches, and no tile leaves it.
+"""`sink-into-branches`: moves ops on the tiles of an `scf.if` into its branches, so that no tile leaves it.
 
-A machine that computes products by itself has to know who reads sums, and when: sums that come from one branch or the
-other are read by nobody it knows. Ops behind the `scf.if` that rest on its tiles move into both branches.
+Asynchronous dots need to know every reader of their accumulators: one that comes from either branch of an `scf.if` has
+readers that no branch sees. Ops behind the `scf.if` that rest on its tiles move into both branches.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tessera.transforms.core.rewriting import insert_before
 
 
 @dataclass(frozen=True)
-class FinishInBranches(ModulePass):
+class SinkIntoBranches(ModulePass):
     """The pass, for every tile function."""
 
-    name = "finish-in-branches"
+    name = "sink-into-branches"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:

@@ -1,8 +1,8 @@
-"""mark-still: says of tile functions which of their arguments stand still while a program runs.
+"""`mark-readonly`: marks the arguments of tile functions that no kernel writes while a program runs.
 
-Arguments of a graph function are written by nobody while it runs: kernels write what they make. So a kernel may read
-them before the kernels in front of it have ended. It is said of what is large, to functions that multiply single rows:
-for them, reading is all the work, and they are short.
+Arguments of a graph function are read-only while it runs: kernels write their results. So a kernel may read them before
+the kernels in front of it have ended (programmatic dependent launch). Only large arguments of functions that multiply
+single rows are marked: there, reading is all the work, and kernels are short.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ LARGE = 4096
 
 
 @dataclass(frozen=True)
-class MarkStill(ModulePass):
+class MarkReadonly(ModulePass):
     """Marks tile functions, for all launches of them in a module."""
 
-    name = "mark-still"
+    name = "mark-readonly"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         called = {inner.callee.string_value() for inner in op.walk() if isinstance(inner, graph.CallOp)}

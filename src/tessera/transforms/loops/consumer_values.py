@@ -1,4 +1,4 @@
-"""Which numbers differ between the agents that compute: those made of an agent's number, or of its tiles."""
+"""An analysis: which scalars differ between consumers, because they are made of a consumer's index or of its tiles."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Loops and masks: turns in which a mask leaves nothing are not run, and turns in which it leaves all have no mask.
+"""Loops and masks: iterations whose mask is empty are not run, and iterations whose mask is full have no mask.
 
-`clip_ranges` shortens loops to the turns that change something. `split_ranges` divides what is left: the turns in which
-all masks are true run in a loop of their own, between those in which they are not. Where turns belong follows from the
-positions that masks compare, on sums of scalars (see `masks`). Splitting comes last: copies that run ahead of their
-turns have to run on from one part to the next.
+`clip_ranges` shortens loops to the iterations that change something. `split_ranges` divides the rest: iterations in
+which all masks are true run in a loop of their own, between those in which they are not. The split follows from the
+positions that masks compare, as affine expressions of scalars (see `masks`). Splitting comes last: copies that run
+ahead of their iterations have to run on from one part to the next.
 """
 
 from __future__ import annotations

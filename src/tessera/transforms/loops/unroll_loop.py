@@ -1,4 +1,4 @@
-"""Turns of a loop one behind the other: a loop of whole groups of turns, and the old one for those left over."""
+"""Unrolling: a loop over whole groups of iterations, and the old loop for the remainder."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`late-stores`: what a program stores goes out when the products of the next one have begun.
+"""`defer-epilogue-store`: stores a program's result after the next program's first dot has been issued.
 
-Agents walk through programs. The tile that one of them ends with is handed on, with its place, to the next one, which
-stores it behind the start of its first product; the last one is stored behind all. Products that no longer wait for
-stores begin earlier, and memory is written while they run.
+Consumers of a persistent CTA walk through programs. The tile that a program ends with is carried, with its position, to
+the next program, which stores it behind its first dot; the last tile is stored behind the loop over programs. Dots no
+longer wait for stores, and memory is written while they run.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _index = IndexType()
 
 
 @dataclass(frozen=True)
-class LateStores(ModulePass):
+class DeferEpilogueStore(ModulePass):
     """The pass, for every tile function with roles."""
 
-    name = "late-stores"
+    name = "defer-epilogue-store"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:

@@ -1,8 +1,8 @@
-"""`skip-turns`: an agent leaves a loop when its own rows need no more turns, and only hands the others' tiles on.
+"""`early-exit-consumers`: a consumer leaves a loop once its own rows need no more iterations.
 
-Loops end where the last row of a whole program needs them to (see `live_ranges.clip_ranges`, which marks such ends);
-rows of the first agents need less. What the copying agent brings for the others is still taken and released, in a loop
-behind everything else that this agent does for the program.
+Loops end where the last row of a whole program needs them to (`live_iterations.clip_ranges` marks such ends); rows of
+the first consumers need less. Stages that the producer fills for the other consumers are still waited for and released,
+in a loop behind everything else that this consumer does for the program.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _index = IndexType()
 
 
 @dataclass(frozen=True)
-class SkipTurns(ModulePass):
+class EarlyExitConsumers(ModulePass):
     """The pass, for every tile function with roles."""
 
-    name = "skip-turns"
+    name = "early-exit-consumers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:

@@ -1,9 +1,9 @@
-"""`place-waits`: products of the agents that compute run by themselves, and are waited for where their sums are used.
+"""`insert-wgmma-waits`: makes the dots of consumers asynchronous, and waits for them where their accumulators are used.
 
-A product begins where it was. The wait stands in front of the first op that looks at the sums, and what the product
-has read is released right behind; where sums are handed on to a product in the same turn, while that one runs. Sums
-that go around a loop from product to product, with nothing else that looks at them, stay on their way: a turn begins
-its products, and releases what those of the turn before have read.
+A dot is issued where it stood. The wait stands in front of the first op that reads the accumulator, and the operands of
+the dot are released right behind it; where an accumulator is passed on to a dot of the same iteration, they are
+released while that one runs. Accumulators that a loop carries from dot to dot, with no other reader, stay in flight: an
+iteration issues its dots, and releases the operands of the iteration before.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tessera.transforms.core.slices import end_of, factor_source
 
 
 @dataclass(frozen=True)
-class PlaceWaits(ModulePass):
+class InsertWgmmaWaits(ModulePass):
     """The pass, for every tile function that has roles."""
 
-    name = "place-waits"
+    name = "insert-wgmma-waits"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:

@@ -1,8 +1,8 @@
-"""`skip-first-turns`: an agent begins a loop where its own rows need it to; tiles for the others it only hands on.
+"""`late-start-consumers`: a consumer starts a loop where its own rows first need it, and only drains the stages before.
 
-Loops begin where the first row of a whole program needs them to (see `live_ranges.clip_ranges`, which marks such
-numbers); rows of the last agents need them later. What the copying agent brings for the others is taken and released
-in front of everything that the loop does. At the other end see `skip_turns`.
+Loops start where the first row of a whole program needs them to (`live_iterations.clip_ranges` marks such starts); rows
+of the last consumers need them later. Stages that the producer fills for the other consumers are waited for and
+released in front of the loop. The other end is the work of `early-exit-consumers`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tessera.transforms.pipelining.early_exit_consumers import handing_on, rows_
 
 
 @dataclass(frozen=True)
-class SkipFirstTurns(ModulePass):
+class LateStartConsumers(ModulePass):
     """The pass, for every tile function with roles."""
 
-    name = "skip-first-turns"
+    name = "late-start-consumers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:

@@ -1,9 +1,10 @@
-"""`make-async`: loads that feed products in a loop become copies into rings, some turns ahead of their use.
+"""`make-async`: software pipelining of loads: those that feed dots in a loop become copies into rings of stages.
 
-A load qualifies if products are all that its tile goes into, if nothing in the function writes its memory, and if where
-it reads follows from the loop's counter. With `depth` slots, copies are `depth − 1` turns ahead: one waits for its
-turn's copies, begins those of a later turn in the slot that the turn before has used up, and computes. Behind the last
-turn copies begin all the same, without a branch that would keep the machine from mixing them with products.
+A load qualifies if its tile goes into dots only, if no op of the function writes its memory, and if its position
+follows from the induction variable. With `depth` stages, copies run `depth − 1` iterations ahead: an iteration waits
+for its own copies, issues those of a later iteration into the stage that the iteration before has used up, and
+computes. Behind the last iteration copies are issued all the same: a branch would keep the machine from interleaving
+them with dots.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`share-rings`: workers of a team fetch together what all of them need.
+"""`multicast-loads`: CTAs of a cluster load together the tiles that all of them need.
 
-They have programs side by side along the first axis of the grid. A ring whose tiles do not depend on where a worker is
-in its team holds the same for all: each of them fetches a part of every tile, for all.
+They have programs side by side along the first axis of the grid. A ring whose tiles do not depend on the rank of a CTA
+in its cluster holds the same for all: each CTA loads a part of every tile, and multicasts it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tessera.transforms.core.constants import integer_of
 
 
 @dataclass(frozen=True)
-class ShareRings(ModulePass):
+class MulticastLoads(ModulePass):
     """The pass, for every tile function with teams."""
 
-    name = "share-rings"
+    name = "multicast-loads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:

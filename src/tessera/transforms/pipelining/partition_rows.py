@@ -1,8 +1,8 @@
-"""`partition-rows`: a program whose rows have nothing to do with each other takes fewer of them at a time.
+"""`partition-rows`: a program whose rows are independent of each other takes fewer rows at a time.
 
-Every store of such a program is of rows, each made from the same rows of what was loaded. The whole program then runs
-in a loop, over groups of its rows; what is the same for all of them is made once, in front. Programs in which rows meet
-(they are added up, or multiplied with each other) are left as they are.
+Every store of such a program is of rows, each made from the same rows of the loaded tiles. The whole program then runs
+in a loop over groups of rows; values that all groups share are computed once, in front. Programs in which rows meet (in
+a sum over rows, or a dot of rows with each other) are left as they are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`order-products`: agents begin the products of a turn one after the other, and compute while others multiply.
+"""`pingpong-consumers`: consumers issue their dots one after the other, and compute while the others multiply.
 
-Where all begin at the same time, the machine works on all products at once, and then has none while all agents compute.
-An agent that has the place begins all products of its turn, and hands it on. That takes as many turns of all agents: a
-loop whose length depends on an agent's rows is left alone, and so is one that waits for products between others, or
-that computes nothing on tiles.
+Where all consumers issue at the same time, the tensor cores work on all dots at once, and then idle while all consumers
+compute. A consumer that holds the ping-pong barrier issues all dots of its iteration, and hands the barrier on. All
+consumers must run the same number of iterations: a loop whose length depends on a consumer's rows is left alone, and so
+is one that waits for dots between others, or that has no vector work.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tessera.transforms.loops.consumer_values import rest_on_agents
 
 
 @dataclass(frozen=True)
-class OrderProducts(ModulePass):
+class PingpongConsumers(ModulePass):
     """The pass, for every tile function with roles."""
 
-    name = "order-products"
+    name = "pingpong-consumers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:

@@ -1,7 +1,7 @@
-"""`early-loads`: memory that a program reads behind its products is read while the last of them run.
+"""`prefetch-epilogue`: issues the loads of an epilogue while the last dots of the main loop run.
 
-A wait for the sums of a loop's products may be followed by a load of what is added to them, or the like. That comes in
-front of the wait, which takes as long as ever: what was asked for arrives meanwhile.
+A wait for a loop's accumulators may be followed by a load of a bias, a residual or the like. The load moves in front of
+the wait, which takes as long as before: the loaded tile arrives meanwhile.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tessera.transforms.core.rewriting import insert_before
 
 
 @dataclass(frozen=True)
-class EarlyLoads(ModulePass):
+class PrefetchEpilogue(ModulePass):
     """The pass, for every tile function with roles."""
 
-    name = "early-loads"
+    name = "prefetch-epilogue"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:

@@ -1,9 +1,9 @@
-"""`promote-sums`: sums that a machine's products of narrow floats would carry in too few bits are added up outside.
+"""`promote-accumulators`: accumulates in f32, outside of the tensor cores, where these would keep too few bits.
 
-Tensor cores add products of 8-bit floats with about 14 bits, whatever the type of the sums. So every 256 products or so
-have sums of their own, which begin with nothing, and they are added to the whole in f32. Where a turn of a loop has
-fewer, several turns are written as one. A product whose factors were declared to be summed in a narrower type (`accum`)
-goes on from the sums as they are.
+Tensor cores add products of 8-bit floats with about 14 bits, whatever the type of the accumulator. So every 256
+products or so have an accumulator of their own, which starts at zero and is added to the whole in f32. Where an
+iteration has fewer products, several iterations are unrolled into one. A dot whose operands were declared to be
+accumulated in a narrower type (`accum`) goes on from its accumulator as it is.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ DEPTH = 256
 
 
 @dataclass(frozen=True)
-class PromoteSums(ModulePass):
+class PromoteAccumulators(ModulePass):
     """The pass, for every tile function."""
 
-    name = "promote-sums"
+    name = "promote-accumulators"
     depth: int = DEPTH
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

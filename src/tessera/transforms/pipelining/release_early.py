@@ -1,8 +1,8 @@
-"""`release-early`: an agent gives a tile back when it needs it no more, and not only when its program ends.
+"""`release-early`: a consumer releases a tile behind its last use, and not only at the end of the program.
 
-A tile that a branch uses is released behind the branch. Where all products in there have been waited for behind the
-last op that uses it, which is a loop, it can go there: the copying agent may fill its slot while this one still
-computes.
+A tile that a branch uses is released behind the branch. Where the last op that uses it is a loop, and all dots in there
+have been waited for behind that loop, the release moves there: the producer may refill the stage while this consumer
+still computes.
 """
 
 from __future__ import annotations

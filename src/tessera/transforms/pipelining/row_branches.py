@@ -1,6 +1,6 @@
-"""Branches that are taken if any row asks for it, and in which rows that do not ask keep what they have.
+"""Branches that are taken if any row needs them, and in which all other rows keep their values.
 
-Whether other rows ask makes no difference to such a row: programs can be divided by rows all the same.
+Whether other rows need the branch makes no difference to a row: programs can still be divided by rows.
 """
 
 from __future__ import annotations

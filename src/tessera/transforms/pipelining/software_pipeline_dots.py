@@ -1,9 +1,10 @@
-"""`skew-dots`: of two products that need each other, the first of a turn comes before the second of the turn before.
+"""`software-pipeline-dots`: of two dependent dots in a loop, the first runs one iteration ahead of the second.
 
-Such a loop has two stages. The first multiplies, and makes operands of what comes out; the second multiplies those and
-adds to sums that are carried along. Where the first stage never looks at the sums, it can be a turn ahead: while the
-machine works on the products of two turns, there is time for what lies between. Work on the sums in front of a product,
-a factor for each row, say, moves to the end of the turn before. What was computed stays the same, bit by bit.
+Such a loop has two stages. The first multiplies, and makes operands of the result; the second multiplies those and adds
+to accumulators that the loop carries. Where the first stage never reads the accumulators, it can be an iteration ahead:
+while the tensor cores work on the dots of two iterations, there is time for the vector work in between. Work on the
+accumulators in front of a dot, such as rescaling each row, moves to the end of the iteration before. Results stay the
+same, bit by bit.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _Values = dict[SSAValue, SSAValue]
 
 
 @dataclass(frozen=True)
-class SkewDots(ModulePass):
+class SoftwarePipelineDots(ModulePass):
     """The pass, for every loop of every tile function."""
 
-    name = "skew-dots"
+    name = "software-pipeline-dots"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:

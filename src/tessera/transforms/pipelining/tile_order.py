@@ -1,7 +1,8 @@
-"""The order in which workers go through the programs of a grid: who comes first, and who comes next to whom.
+"""The order in which persistent CTAs go through the programs of a grid.
 
-Programs that read the same memory are to run at the same time: its caches are small. Where some have more turns than
-others, those with most come first: workers draw them one by one, and what is left for the end is short.
+Programs that read the same memory run at the same time, because caches are small. Where some programs have more
+iterations than others, the longest come first: CTAs fetch them one by one from the tile scheduler, and the last ones
+are short.
 """
 
 from __future__ import annotations

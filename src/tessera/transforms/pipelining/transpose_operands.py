@@ -1,8 +1,8 @@
-"""`turn-factors`: right factors that products can only read along the depth are turned on their way, by an agent.
+"""`transpose-operands`: a warp group transposes right operands that wgmma can only read along the depth.
 
-Where a ring holds [depth, columns] of such elements, a second ring gets [columns, depth], and those that compute take
-out of that one. The agent that turns goes through the same loops as the one that copies: each fill of the first ring
-has its turn. The program's meaning stays: what is taken is transposed back, which products do as they read.
+Where a ring holds [depth, columns] of such elements, a second ring gets [columns, depth], and consumers read that one.
+The transposing warp group runs the same loops as the producer: each fill of the first ring has one transpose. The
+meaning of the program stays: the tile that is read is transposed back, which a dot does as it reads.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ BITS = (8,)
 
 
 @dataclass(frozen=True)
-class TurnFactors(ModulePass):
+class TransposeOperands(ModulePass):
     """The pass, for every tile function with roles."""
 
-    name = "turn-factors"
+    name = "transpose-operands"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:

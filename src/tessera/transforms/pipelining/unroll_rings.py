@@ -1,7 +1,8 @@
-"""`unroll-rings`: a loop goes through its ring once in each turn, so that slots are numbers and not values.
+"""`unroll-rings`: unrolls a loop by the number of stages of its ring, so that stage numbers are constants.
 
-Which slot a turn uses is then part of the addresses in its instructions. Turns that do not make a whole round run in
-a loop of the old kind behind. It is done where a turn is one product: longer ones have enough else to do.
+The stage that an iteration uses is then part of the addresses in its instructions. Iterations that do not fill a whole
+round run in a loop of the old kind behind. It is done where an iteration is one dot: longer ones have enough other work
+to hide the index arithmetic.
 """
 
 from __future__ import annotations

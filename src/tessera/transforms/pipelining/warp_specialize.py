@@ -1,10 +1,10 @@
-"""`specialize-roles`: one program becomes two roles, one that copies the factors of products and one that computes.
+"""`warp-specialize`: a program becomes a producer, which copies the operands of dots, and consumers, which compute.
 
-Both are slices of the program and keep its order. Loads that feed products become rings: the agent that copies fills
-them, as far ahead as there are slots; the others take what they need, and release it behind its last use. Those that
-compute share the rows of a program among themselves, which must have nothing to do with each other. All walk through
-the programs of the grid by themselves, so that copies for the next program begin while this one is being finished.
-Where some programs have more turns than others, workers draw them, so that all are busy until there are none left.
+Both partitions are slices of the program and keep its order. Loads that feed dots become rings: the producer fills
+them, as far ahead as there are stages; a consumer waits for the stage it needs, and releases it behind its last use.
+Consumers share the rows of a program, which must be independent of each other. All walk through the programs of the
+grid by themselves (persistent CTAs), so that copies for the next program begin while this one is being finished. Where
+some programs have more iterations than others, CTAs fetch them from a tile scheduler, so that all are busy to the end.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _index = IndexType()
 
 
 @dataclass(frozen=True)
-class SpecializeRoles(ModulePass):
+class WarpSpecialize(ModulePass):
     """The pass, for every tile function in which rows are apart and loads feed products."""
 
-    name = "specialize-roles"
+    name = "warp-specialize"
     agents: int = 2
     depth: int = 2
     ahead: int = 2

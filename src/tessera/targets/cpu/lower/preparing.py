@@ -54,7 +54,7 @@ def _check(function: tile.FuncOp) -> None:
             raise CompileError(
                 f"{op.name} has no machine code for CPUs",
                 span=span_of(op.location),
-                hint="lazy-maxima writes it for GPUs: leave that pass out",
+                hint="lazy-rescale writes it for GPUs: leave that pass out",
             )
         if isinstance(op, tile.DebugPrintOp):
             raise CompileError(

@@ -1,4 +1,4 @@
-"""`choose-agents`: whether a program is given to agents of sm_90a, how many of them, and how far copies run ahead."""
+"""`choose-warp-groups`: whether to specialize warps on sm_90a, with how many consumers and how many stages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which layout each tile of an agent has: sums of products anchor theirs, and what is loaded follows.
+"""The layout of each tile of a consumer: accumulators of dots anchor theirs, and loads follow.
 
-An agent is one of several warpgroups, and cannot ask the others to come to a barrier: nothing here goes through shared
-memory. So loads have no layout of their own, and are stored as they lie. What would have to change its layout all the
-same is found later, and refused.
+A consumer is one of several warp groups, and cannot ask the others to meet at a barrier: no conversion goes through
+shared memory. So loads have no layout of their own, and tiles are stored as they lie. A tile that would have to change
+its layout all the same is found later, and refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Sums along rows that loops carry are finished behind the loops: until then each thread adds up what it holds.
+"""Row sums that loops carry are reduced behind the loop: until then each thread adds up the elements it holds.
 
-A loop carries s and yields s · f + (the sum of a row of this turn), with f the same for the whole row. Threads that
-share a row would have to meet in every turn. But parts of s may be multiplied and added to as well as s, and only
-whoever looks at it behind the loop needs the whole.
+A loop carries s and yields s · f + (the sum of a row of this iteration), with f the same for the whole row. Threads
+that share a row would have to exchange partial sums in every iteration. But partial sums may be scaled and added to
+just as well, and only the readers behind the loop need the whole.
 """
 
 from __future__ import annotations

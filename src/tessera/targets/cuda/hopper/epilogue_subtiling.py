@@ -1,7 +1,8 @@
-"""What is made of sums and of memory is made in pieces, some columns at a time.
+"""Epilogue subtiling: an epilogue is computed some columns at a time.
 
-A tile that is read beside the sums of a product takes as many registers as they do, and there are not so many. Where
-each element rests on those in its place, a piece of the columns is read and done with before the next one.
+A tile that is loaded beside an accumulator takes as many registers as the accumulator, and there are not so many. Where
+each element depends on those at its own position only, a piece of the columns is loaded and finished before the next
+one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an nv function of agents has in front of its roles: rings and barriers in shared memory, maps, registers."""
+"""The prologue of a warp-specialized nv function: rings, barriers, tensor maps and register budgets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What products read out of registers is computed when none runs.
+"""Operands of wgmma in registers are computed while no wgmma runs.
 
-While a product runs, ptxas wants no other instruction to write registers that a product reads: it would let products
-wait for each other instead (its remark C7513). Left operands of a later product, the next turn's among them, are often
-ready earlier. The op that makes them moves behind the last wait that it can be behind.
+While a wgmma is in flight, ptxas wants no other instruction to write registers that a wgmma reads: it would serialize
+them instead (its remark C7513). Left operands of a later dot, those of the next iteration among them, are often ready
+earlier. The op that makes them moves behind the last wait that it can be behind.
 """
 
 from __future__ import annotations

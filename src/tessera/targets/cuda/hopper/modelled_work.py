@@ -1,4 +1,4 @@
-"""What the model of agents has to know of a tile program: its loops around products, and what they load and compute."""
+"""The work of a tile program that the model of a multiprocessor asks for: loops around dots, loads and vector ops."""
 
 from __future__ import annotations
 

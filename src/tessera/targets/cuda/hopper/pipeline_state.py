@@ -1,7 +1,8 @@
-"""Cursors that go together: those that are always equal become one, and one that is always the next is made of it.
+"""Pipeline states that move in step: equal ones become one, and one that is always the next is derived.
 
-Every ring has a cursor of its own, carried by all loops: two registers each. Most of them move in step. Which do is
-found by assuming it of all that begin in step, and taking back what a turn of the loop does not bear out.
+Every ring has a pipeline state (stage and phase), carried by all loops: two registers each. Most of them move in step.
+The analysis assumes so for all that start in step, and takes back the assumptions that an iteration of the loop does
+not bear out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rings that share barriers: those that are filled, taken and released together, turn by turn.
+"""Rings that share barriers: those that are filled, waited for and released together, iteration by iteration.
 
-Of two such rings, whoever waits for the first has waited for the second. Together means side by side, with the same
-cursor, nothing in between that waits or changes memory, and always the same one first.
+A wait for the first of two such rings is a wait for the second. Together means side by side, with the same pipeline
+state, no wait and no change of memory in between, and always the same one first.
 """
 
 from __future__ import annotations

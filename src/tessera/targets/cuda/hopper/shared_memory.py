@@ -1,8 +1,8 @@
-"""Shared memory of agents: rings with their barriers, how a copy fills a slot, and room for what is stored.
+"""Shared memory of warp-specialized kernels: rings with their barriers, copies into a stage, and room for stores.
 
-Slots are cut into panels of 128 bytes, as products want them; the last one may be filled up with columns that nobody
-looks at. Where agents have their own rows, each has a tile of its own in a slot. One copy brings all panels of a tile
-where the argument's rows are whole panels, and one panel otherwise. Where blocks of a cluster share a ring, each copies
+Stages are cut into panels of 128 bytes, as wgmma wants them; the last one may be padded with columns that are never
+read. Where consumers have their own rows, each has a tile of its own in a stage. One copy brings all panels of a tile
+where the argument's rows are whole panels, and one panel otherwise. Where CTAs of a cluster share a ring, each copies
 some pieces of a tile, into all of them.
 """
 

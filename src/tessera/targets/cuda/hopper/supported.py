@@ -1,4 +1,4 @@
-"""What agents of sm_90a cannot do: refused with a reason, so that somebody else may do it."""
+"""Tile programs that warp specialization on sm_90a does not support: refused with a reason, for the portable path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiles as boxes of an argument: what tensor maps need to know of a load or a store.
+"""Tiles as boxes of an argument: the description of a load or a store that tensor maps (TMA) need.
 
 A view that was made of an argument by fixing the coordinates of some axes is a part of it as a box is: its strides are
 those of the argument's axes, its sizes theirs, and its offset is a sum of coordinates times strides. Copies through

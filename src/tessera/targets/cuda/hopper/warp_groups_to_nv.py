@@ -1,13 +1,13 @@
-"""Agents → nv level for sm_90a: roles become warpgroups, rings shared memory and barriers, products `nv.wgmma`.
+"""Pipe dialect → nv level for sm_90a: partitions become warp groups, rings mbarriers and shared memory, dots wgmma.
 
-A block has a warpgroup that copies, of which one thread does so, perhaps one that turns tiles, and one warpgroup for
-each agent that computes. Blocks stay, and share the programs of the grid. A cursor is a slot and the parity of its
-turns; the agent that copies begins in the phase before the first, which has ended. An agent's tiles lie over its 128
-threads, as sums of products do. Numbers of programs are drawn from a counter of the launch, which the last block to
-leave sets back.
+A CTA has one producer warp group, of which one thread issues copies, perhaps one that transposes tiles, and one warp
+group for each consumer. CTAs are persistent, and share the programs of the grid. A pipeline state is a stage and the
+parity of its rounds; the producer begins in the phase before the first, which has ended. A consumer's tiles lie over
+its 128 threads, as accumulators of wgmma do. Program numbers are fetched from a counter of the launch, which the last
+CTA to leave resets.
 
-The workers of a team are the blocks of a cluster. What a ring that they share holds is copied into all of them, a part
-by each; a slot of it is empty when the agents of all have released it.
+CTAs of a cluster share rings: a part of each tile is copied by each of them, into all; a stage is empty when the
+consumers of all have released it.
 """
 
 from __future__ import annotations

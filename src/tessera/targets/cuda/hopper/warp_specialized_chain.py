@@ -1,4 +1,4 @@
-"""The chain for sm_90a: a prepared tile function becomes one agent that copies and some that compute, pass by pass."""
+"""The passes for sm_90a: a prepared tile function becomes one producer and some consumers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Warps vote on what their threads hold of rows: whoever asks for a row's maximum does so only when it matters.
+"""Warps vote before they reduce a row's maximum: threads exchange maxima only where the vote asks for it.
 
 A branch on `nv.any` of a comparison of rows' maxima is rarely taken. For the vote it is enough that each thread
-compares the greatest of what it holds itself; threads that share a row meet in the branch.
+compares the greatest element that it holds itself; threads that share a row exchange theirs in the branch.
 """
 
 from __future__ import annotations

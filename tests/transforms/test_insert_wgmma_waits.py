@@ -24,7 +24,7 @@ from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, Pe
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.loops.live_iterations import split_ranges
-from tessera.transforms.pipelining.insert_wgmma_waits import PlaceWaits, place_waits
+from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits, place_waits
 from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
 from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
@@ -365,7 +365,7 @@ def test_functions_without_roles_stay_as_they_are() -> None:
 
 def test_the_pass() -> None:
     module, _, _ = rewritten(program(ONE), lambda function: specialize_roles(function, agents=2, depth=2))
-    PlaceWaits().apply(text.new_context(), module)
+    InsertWgmmaWaits().apply(text.new_context(), module)
     written = text.write(module)
     assert "pipe.dot_start" in written
     assert text.write(text.read(written)) == written

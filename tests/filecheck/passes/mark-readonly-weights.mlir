@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p mark-still --level tile | filecheck %s
+// RUN: tessera opt %s -p mark-readonly --level tile | filecheck %s
 // Weights are arguments of the program, and stand still; what another kernel makes does not, and small arrays do not count.
 tile.func @product(%x: !tile.view<2, f32, global>, %w: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[1, 64], [64, 64], [1, 64]] grid [1] {
   %zero = arith.constant 0 : index

@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p promote-sums{depth=64} | filecheck %s
+// RUN: tessera opt %s -p promote-accumulators{depth=64} | filecheck %s
 // Two turns are added up by themselves; one that is left over, too.
 tile.func @k(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, global>, %c: !tile.view<2, f32, global>) outputs 1 shapes [[16, K], [K, 8], [16, 8]] grid [1] {
   %c0 = arith.constant 0 : index

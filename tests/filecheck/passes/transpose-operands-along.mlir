@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p turn-factors | filecheck %s
+// RUN: tessera opt %s -p transpose-operands | filecheck %s
 // A right factor that lies along the depth stays as it is.
 // CHECK-NOT:  turns
 // CHECK:      computes

@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p skip-turns | filecheck %s
+// RUN: tessera opt %s -p early-exit-consumers | filecheck %s
 // An agent stops at its own rows' end, and hands on what is left behind its store.
 // CHECK:      computes
 // CHECK:      [[AGENT:%.+]] = pipe.agent

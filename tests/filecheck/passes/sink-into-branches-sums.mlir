@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p finish-in-branches | filecheck %s
+// RUN: tessera opt %s -p sink-into-branches | filecheck %s
 // What is stored is made in both branches; the factor, which needs neither, in front of them. The number is still a result.
 tile.func @f(%x: !tile.view<2, f32, global>, %n: index, %y: !tile.view<2, f16, global>, %z: !tile.view<2, f32, global>) outputs 2 shapes [[4, 4], [], [4, 4], [4, 4]] grid [1] {
   %c0 = arith.constant 0 : index

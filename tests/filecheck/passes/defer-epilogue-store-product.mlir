@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p "specialize-roles{agents=2 depth=2},place-waits,finish-in-branches,late-stores" | filecheck %s
+// RUN: tessera opt %s -p "warp-specialize{agents=2 depth=2},insert-wgmma-waits,sink-into-branches,defer-epilogue-store" | filecheck %s
 // What a program has computed is stored behind the first product of the next one, and the last behind all.
 tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [64, N], [N], [M, N]] grid [4, 3] {
   %zero = arith.constant 0 : index

@@ -26,7 +26,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.lower.preparing import prepare
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
-from tessera.transforms.pipelining.software_pipeline_dots import SkewDots, skew_dots
+from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots, skew_dots
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")
@@ -344,7 +344,7 @@ def test_ops_keep_their_places_in_the_source() -> None:
     for body, _ in SKEWED.values():
         module = text.read(program(body))
         known = {str(op.location) for op in module.walk()}
-        SkewDots().apply(text.new_context(), module)
+        SoftwarePipelineDots().apply(text.new_context(), module)
         for op in module.walk():
             assert op.location != UnknownLoc()
             assert str(op.location) in known
@@ -376,7 +376,7 @@ def test_loops_within_loops() -> None:
 def test_the_pass() -> None:
     source = program(SKEWED["plain"][0])
     module = text.read(source)
-    SkewDots().apply(text.new_context(), module)
+    SoftwarePipelineDots().apply(text.new_context(), module)
     assert text.write(module) == text.write(rewritten(source, skew_dots)[0])
     assert text.write(text.read(text.write(module))) == text.write(module)
 

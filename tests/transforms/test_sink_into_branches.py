@@ -17,7 +17,7 @@ from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotAwaitOp, RolesOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.algebra.sink_into_branches import FinishInBranches, finish_in_branches
+from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches, finish_in_branches
 from tessera.transforms.loops.live_iterations import split_ranges
 from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
 from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
@@ -225,7 +225,7 @@ def test_no_bit_of_random_programs_changes(kinds: list[int], n: int) -> None:
 
 def test_the_pass() -> None:
     module = text.read(program(*MOVED["a chain"]))
-    FinishInBranches().apply(text.new_context(), module)
+    SinkIntoBranches().apply(text.new_context(), module)
     text.verify(module)
     again, _, _ = rewritten(program(*MOVED["a chain"]), finish_in_branches)
     assert text.write(module) == text.write(again)

@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p order-products | filecheck %s
+// RUN: tessera opt %s -p pingpong-consumers | filecheck %s
 // Of three loops the first is as long for all agents; the second is as long as an agent's rows say, and the third only
 // multiplies.
 // CHECK:      computes

@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p "specialize-roles{agents=2 depth=3 bands=true team=2},share-rings" | filecheck %s
+// RUN: tessera opt %s -p "warp-specialize{agents=2 depth=3 bands=true team=2},multicast-loads" | filecheck %s
 // Two workers have programs side by side: they share the columns of b, and each has rows of a of its own.
 tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, N], [M, N]] grid [4, 3] {
   %zero = arith.constant 0 : index

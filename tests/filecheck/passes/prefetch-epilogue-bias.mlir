@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p "specialize-roles{agents=2 depth=2},place-waits,finish-in-branches,early-loads" | filecheck %s
+// RUN: tessera opt %s -p "warp-specialize{agents=2 depth=2},insert-wgmma-waits,sink-into-branches,prefetch-epilogue" | filecheck %s
 // What is added to sums is loaded before they are awaited, with the number that says where.
 tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [64, N], [N], [M, N]] grid [4, 3] {
   %zero = arith.constant 0 : index

@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p turn-factors | filecheck %s
+// RUN: tessera opt %s -p transpose-operands | filecheck %s
 // The right factor lies across the depth: an agent turns it, and the others take it out of another ring.
 tile.func @f(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, 8], [M, 8]] grid ["(M + 15)//16"] attributes {workers} {
   %zero = arith.constant 0 : index

@@ -27,7 +27,7 @@ from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.lower.preparing import prepare
-from tessera.transforms.algebra.lazy_rescale import LazyMaxima, lazy_maxima
+from tessera.transforms.algebra.lazy_rescale import LazyRescale, lazy_maxima
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
 
@@ -535,7 +535,7 @@ def test_sigmoids_have_no_maximum() -> None:
 
 def test_the_pass() -> None:
     module = text.read(PROGRAM)
-    LazyMaxima(slack=4.0).apply(text.new_context(), module)
+    LazyRescale(slack=4.0).apply(text.new_context(), module)
     written = text.write(module)
     assert "tile.any %rises {tile.by_rows}" in written
     # 4 ln 2, in units of scores that are halved.

@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p lazy-maxima{slack=4.0} | filecheck %s
+// RUN: tessera opt %s -p lazy-rescale{slack=4.0} | filecheck %s
 // What is stored depends on the maximum: sums that nothing divides.
 tile.func @f(%x: !tile.view<2, f32, global>, %v: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[4, N], [N, 2], [4, 2]] grid [1] {
   %c0 = arith.constant 0 : index

@@ -27,7 +27,7 @@ from tessera.targets import text
 from tessera.transforms.loops.live_iterations import split_ranges
 from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
 from tessera.transforms.pipelining.tile_order import BAND
-from tessera.transforms.pipelining.warp_specialize import SpecializeRoles, specialize_roles
+from tessera.transforms.pipelining.warp_specialize import WarpSpecialize, specialize_roles
 
 VIEW = "!tile.view<2, f32, global>"
 PROGRAM = """
@@ -518,7 +518,7 @@ def test_what_nobody_uses_is_left_out() -> None:
 
 def test_the_pass() -> None:
     module = text.read(program(LEFT + RIGHT + DOT + STORE))
-    SpecializeRoles(agents=3, depth=2, ahead=4).apply(text.new_context(), module)
+    WarpSpecialize(agents=3, depth=2, ahead=4).apply(text.new_context(), module)
     written = text.write(module)
     assert "pipe.roles 3" in written
     assert "!pipe.ring<4, 12x4xf32>" in written
