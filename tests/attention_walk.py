@@ -49,30 +49,30 @@ WORDS = {
         "The mask `row >= column` bounds the loop: keys behind the block's last row are never visited. The bound "
         "itself is a scalar, so only the loop's head differs."
     ),
-    "lazy_maxima": (
+    "rescale_lazily": (
         "The running maximum is replaced only where it grew by so much that it matters. The sums are rescaled in "
         "a branch that is hardly ever taken."
     ),
-    "skew_dots": (
+    "pipeline_dots": (
         "The first product of a turn now comes before the second one of the turn before, so that the tensor cores "
         "have work while exponentials are computed. The first turn is peeled off in front, the last product "
         "behind."
     ),
-    "specialize_roles": (
+    "warp_specialize": (
         "One role copies and two agents compute, 64 rows each. What feeds products goes through rings: "
         "`pipe.fill` on one side, `pipe.take` and `pipe.release` on the other. Both walk the programs of the grid "
         "by themselves."
     ),
     "split_ranges": ("Turns in which the mask lets everything through have a loop of their own, without the mask."),
-    "place_waits": (
+    "insert_waits": (
         "Products are started, and awaited where somebody reads their sums. A slot is given back right behind the "
         "wait for the last product that reads it."
     ),
-    "finish_in_branches": (
+    "sink_into_branches": (
         "The end of a program, behind the branch that asks whether there are any keys, moves into both of its sides: "
         "no sums leave a branch."
     ),
-    "lower_agents": (
+    "lower_warp_groups": (
         "The machine's own ops: tiles have layouts, rings are shared memory with two barriers to a slot, fills "
         "are copies through tensor maps, products are `wgmma`, and roles are warpgroups with their own share of "
         "the registers."
@@ -168,7 +168,8 @@ def passes() -> list[tuple[str, Callable[..., Any]]]:
     return [
         (name, made)
         for name, made in vars(agents_chain).items()
-        if inspect.isfunction(made) and (made.__module__.startswith("tessera.transforms.") or name == "lower_agents")
+        if inspect.isfunction(made)
+        and (made.__module__.startswith("tessera.transforms.") or name == "lower_warp_groups")
     ]
 
 

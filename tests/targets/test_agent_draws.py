@@ -21,8 +21,8 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.hopper.choose_warp_groups import AgentsPlan
-from tessera.targets.cuda.hopper.pipeline_state import share_cursors
-from tessera.targets.cuda.hopper.warp_specialized_chain import with_agents
+from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
+from tessera.targets.cuda.hopper.warp_specialized_chain import warp_specialized
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper
@@ -30,8 +30,8 @@ from tessera.targets.cuda.lower.preparing import prepare
 from tessera.tile.calls.host_plan import launch_of
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges
-from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 Array = np.ndarray[Any, Any]
 bf16 = np.dtype(ml_dtypes.bfloat16)
@@ -53,7 +53,7 @@ def attention(block: tuple[int, int], size: int) -> tuple[ModuleOp, tile.FuncOp]
 def lowered(block: tuple[int, int], size: int, ahead: int = 2) -> tuple[ModuleOp, nv.FuncOp]:
     module, function = attention(block, size)
     name = function.sym_name.data
-    made = with_agents(module, name, [AgentsPlan(block[0] // 64, 2, ahead)], range(4))
+    made = warp_specialized(module, name, [AgentsPlan(block[0] // 64, 2, ahead)], range(4))
     assert made is not None
     written = text.write(made)
     assert text.write(text.read(written)) == written
@@ -122,17 +122,17 @@ def test_counters_are_reset_once() -> None:
 def test_the_mailbox_has_the_cursor_of_the_queries() -> None:
     _, function = attention((128, 64), 64)
     clip_ranges(function)
-    skew_dots(function)
-    assert specialize_roles(function, agents=2, depth=2)
+    pipeline_dots(function)
+    assert warp_specialize(function, agents=2, depth=2)
     assert carried(function) == [4, 4]
-    share_cursors(function)
+    share_pipeline_states(function)
     function.verify()
     assert carried(function) == [2, 2]
 
 
 def test_a_test_that_looks_at_cursors_is_left_alone() -> None:
     _, function = attention((128, 64), 64)
-    assert specialize_roles(function, agents=2, depth=2)
+    assert warp_specialize(function, agents=2, depth=2)
     for loop in [op for op in function.walk() if isinstance(op, scf.WhileOp)]:
         end = loop.before_region.block.last_op
         assert end is not None
@@ -141,7 +141,7 @@ def test_a_test_that_looks_at_cursors_is_left_alone() -> None:
         end.operands[2] = further.result
     function.verify()
     before = carried(function)
-    share_cursors(function)
+    share_pipeline_states(function)
     function.verify()
     assert carried(function) == before
 

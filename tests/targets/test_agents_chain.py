@@ -36,7 +36,7 @@ from tessera.targets import text
 from tessera.targets.cuda.compile import Program, compile_kernel, lower_kernel
 from tessera.targets.cuda.emit.emitter import RULES, Emitter
 from tessera.targets.cuda.hopper import choose_warp_groups as choose_agents
-from tessera.targets.cuda.hopper.choose_warp_groups import agents_plans
+from tessera.targets.cuda.hopper.choose_warp_groups import warp_group_plans
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper_copies import CopyOutOp
@@ -219,7 +219,7 @@ def test_blocks_fetch_together_where_there_are_many_programs(
     function = symbol_in(module, name, tile.FuncOp)
     take_host_checks(function)
     prepare(function, contract=True, arch="sm_90a")
-    plan = next(agents_plans(function, None, None, lined))
+    plan = next(warp_group_plans(function, None, None, lined))
     assert (plan.team, plan.walks) == (team, walks)
     lowered = symbol_in(lower_kernel(module, name, lined=lined)[0], name, nv.FuncOp)
     assert ("cluster" in lowered.attributes) == (team > 1)

@@ -23,12 +23,12 @@ from tessera.targets import text
 from tessera.targets.cuda.compile import Program, compile_lowered
 from tessera.targets.cuda.emit.emitter import Emitter
 from tessera.targets.cuda.hopper.kernel_setup import share_registers
-from tessera.targets.cuda.hopper.pipeline_state import share_cursors
+from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
 from tessera.targets.cuda.hopper.ring_groups import leaders
 from tessera.targets.cuda.hopper.shared_memory import RingPlan
 from tessera.targets.cuda.hopper.tma_boxes import Box, box_of, is_mapped
-from tessera.targets.cuda.hopper.warp_groups_to_nv import can_lower, lower_agents
-from tessera.targets.cuda.hopper.warp_vote_max import vote_early
+from tessera.targets.cuda.hopper.warp_groups_to_nv import can_lower, lower_warp_groups
+from tessera.targets.cuda.hopper.warp_vote_max import vote_before_max
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper
@@ -57,7 +57,7 @@ def function_of(source: str) -> tile.FuncOp:
 def lowered(source: str) -> tuple[ModuleOp, nv.FuncOp]:
     module = text.read(source)
     name = function_of(source).sym_name.data
-    lower_agents(module, name)
+    lower_warp_groups(module, name)
     text.verify(module)
     written = text.write(module)
     assert text.write(text.read(written)) == written
@@ -302,14 +302,14 @@ def test_registers_are_those_of_the_multiprocessor() -> None:
 
 def test_registers_can_be_given() -> None:
     module = text.read(GEMM)
-    lower_agents(module, "gemm", registers=(40, 232))
+    lower_warp_groups(module, "gemm", registers=(40, 232))
     assert [op.count.value.data for op in module.walk() if isinstance(op, hopper.SetRegistersOp)] == [40, 232]
 
 
 def test_arguments_without_maps() -> None:
     """Rows of c lie anywhere: threads store it. Rings need maps."""
     module = text.read(GEMM)
-    lower_agents(module, "gemm", lined=[0, 1])
+    lower_warp_groups(module, "gemm", lined=[0, 1])
     text.verify(module)
     made = compile_lowered(module, "gemm")
     check_clean(made.ptx, "sm_90a")
@@ -336,7 +336,7 @@ def carried(function: tile.FuncOp) -> list[int]:
 def test_cursors_in_step_are_one(source: str, before: list[int], after: list[int]) -> None:
     function = function_of(source)
     assert carried(function) == before
-    share_cursors(function)
+    share_pipeline_states(function)
     function.verify()
     assert carried(function) == after
 
@@ -345,14 +345,14 @@ def test_cursors_that_part_stay_apart() -> None:
     """Where there are no keys, one of two rings goes on and the other does not."""
     end = "scf.yield %ck1, %cv1 : !turn, !turn"
     function = function_of(changed(ATTENTION, (end, f"%odd = pipe.next %ck1 : !turn\n{end.replace('%ck1', '%odd')}")))
-    share_cursors(function)
+    share_pipeline_states(function)
     assert carried(function)[:2] == [3, 2]
 
 
 def test_rings_that_go_together_share_barriers() -> None:
     for source, rings in ((GEMM, 1), (ATTENTION, 3)):
         function = function_of(source)
-        share_cursors(function)
+        share_pipeline_states(function)
         assert len(set(leaders(function).values())) == rings
         _, made = lowered(source)
         assert sum(isinstance(op, hopper.BarriersOp) for op in made.walk()) == 2 * rings
@@ -361,7 +361,7 @@ def test_rings_that_go_together_share_barriers() -> None:
 def test_rings_that_are_released_apart_do_not() -> None:
     release = "pipe.release %ring_a[%pa] : !pipe.ring<4, 128x64xbf16>, !pipe.cursor<4>\n"
     function = function_of(changed(GEMM, (release, f"{release}pipe.dots_behind 0\n")))
-    share_cursors(function)
+    share_pipeline_states(function)
     assert len(set(leaders(function).values())) == 2
 
 
@@ -545,7 +545,7 @@ def test_threads_vote_on_what_they_hold(order: str) -> None:
     kind = "gt" if order.startswith("%top") else "lt"
     module = text.read(changed(VOTE, ("tile.ew<gt> %top, %limit", f"tile.ew<{kind}> {order}")))
     function = symbol_in(module, "f", nv.FuncOp)
-    vote_early(function)
+    vote_before_max(function)
     text.verify(module)
     (branch,) = (op for op in function.walk() if isinstance(op, scf.IfOp))
     (reduction,) = (op for op in function.walk() if isinstance(op, tile.ReduceOp))
@@ -564,7 +564,7 @@ def test_threads_vote_on_what_they_hold(order: str) -> None:
 def test_a_maximum_that_others_want_is_made_before_the_vote() -> None:
     module = text.read(changed(VOTE, ("tile.store %moved,", "tile.store %top,")))
     before = text.write(module)
-    vote_early(symbol_in(module, "f", nv.FuncOp))
+    vote_before_max(symbol_in(module, "f", nv.FuncOp))
     assert text.write(module) == before
 
 

@@ -18,8 +18,8 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
-from tessera.targets.cuda.hopper.deferred_row_reduce import finish_sums_late
-from tessera.targets.cuda.hopper.warp_groups_to_nv import lower_agents
+from tessera.targets.cuda.hopper.deferred_row_reduce import defer_row_reductions
+from tessera.targets.cuda.hopper.warp_groups_to_nv import lower_warp_groups
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import wgmma as products
@@ -29,7 +29,7 @@ FOLDER = golden_kernels.FOLDER / "pipe"
 
 def lowered(name: str) -> tuple[ModuleOp, nv.FuncOp]:
     module = text.read(FOLDER.joinpath(f"{name}.pipe").read_text("utf-8"))
-    lower_agents(module, name)
+    lower_warp_groups(module, name)
     return module, symbol_in(module, name, nv.FuncOp)
 
 
@@ -109,7 +109,7 @@ def test_sums_are_finished_behind_loops(changes: dict[str, str]) -> None:
     others = {name: value for name, value in changes.items() if name != "begin"}
     before, after = sums(begin, **others), sums(begin, **others)
     function = symbol_in(after, "f", nv.FuncOp)
-    finish_sums_late(function)
+    defer_row_reductions(function)
     text.verify(after)
     late = "add" not in begin
     assert bool(in_loops(function, tile.ReduceOp)) == (not late)
@@ -126,7 +126,7 @@ def test_a_loop_may_begin_with_the_sum_of_a_tile() -> None:
     source = source.replace("FACTORS", "%s, %y0").replace("ADDED", "%less, %here")
     before, after = text.read(source), text.read(source)
     function = symbol_in(after, "f", nv.FuncOp)
-    finish_sums_late(function)
+    defer_row_reductions(function)
     text.verify(after)
     assert sum(isinstance(op, products.PartialOp) for op in function.walk()) == 2
     np.testing.assert_array_equal(folded(after, 48), folded(before, 48))
@@ -149,7 +149,7 @@ def test_sums_that_are_looked_at_stay(old: str, new: str) -> None:
     source = SUMS.replace(old, new).replace("BEGIN", "tile.ew<mul> %zeros, %y0 : !row, !row -> !row")
     module = text.read(source.replace("FACTORS", "%s, %y0").replace("ADDED", "%less, %here"))
     before = text.write(module)
-    finish_sums_late(symbol_in(module, "f", nv.FuncOp))
+    defer_row_reductions(symbol_in(module, "f", nv.FuncOp))
     assert text.write(module) == before
 
 

@@ -13,26 +13,26 @@ from xdsl.dialects import scf
 
 from tessera.ir.pipe.warp_groups import DotAwaitOp, DotStartOp, RolesOp
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.algebra.sink_into_branches import finish_in_branches
-from tessera.transforms.pipelining.defer_epilogue_store import late_stores
-from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
-from tessera.transforms.pipelining.prefetch_epilogue import early_loads
-from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.algebra.sink_into_branches import sink_into_branches
+from tessera.transforms.pipelining.defer_epilogue_store import defer_epilogue_stores
+from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
+from tessera.transforms.pipelining.prefetch_epilogue import prefetch_epilogues
+from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 
 def ready(function: tile.FuncOp, agents: int = 2, depth: int = 2) -> None:
     """Everything up to where stores wait."""
-    skew_dots(function)
-    assert specialize_roles(function, agents=agents, depth=depth, bands=True)
-    place_waits(function)
-    finish_in_branches(function)
+    pipeline_dots(function)
+    assert warp_specialize(function, agents=agents, depth=depth, bands=True)
+    insert_waits(function)
+    sink_into_branches(function)
 
 
 def both(function: tile.FuncOp, agents: int = 2, depth: int = 2) -> None:
     ready(function, agents, depth)
-    early_loads(function)
-    assert late_stores(function)
+    prefetch_epilogues(function)
+    assert defer_epilogue_stores(function)
 
 
 def stores_of(function: tile.FuncOp) -> list[tile.StoreOp]:
@@ -65,7 +65,7 @@ def test_sums_that_are_looked_at_leave_no_room(name: str) -> None:
     module, _, _ = rewritten(STAGES[name](20)[0], prepared)
     _, function, _ = rewritten(module, ready)
     held = count(function, tile.StoreOp)
-    assert not late_stores(function)
+    assert not defer_epilogue_stores(function)
     assert count(function, tile.StoreOp) == held
 
 
@@ -78,9 +78,9 @@ def test_what_may_not_wait_does_not() -> None:
         asked.append(store)
         return False
 
-    assert not late_stores(function, refuse)
+    assert not defer_epilogue_stores(function, refuse)
     assert asked == stores_of(function)[:1]
-    assert not early_loads(function)
+    assert not prefetch_epilogues(function)
 
 
 def test_a_program_that_reads_what_others_store_stores_at_once() -> None:
@@ -94,7 +94,7 @@ def test_a_program_that_reads_what_others_store_stores_at_once() -> None:
         block = load.parent_block()
         assert block is not None
         block.insert_op_before(read, load)
-    assert not late_stores(function)
+    assert not defer_epilogue_stores(function)
 
 
 def loads_before_waits(function: tile.FuncOp) -> list[bool]:
@@ -113,9 +113,9 @@ def test_a_bias_is_loaded_before_sums_are_awaited(depth: int) -> None:
     def give(function: tile.FuncOp) -> None:
         ready(function)
         assert loads_before_waits(function) == [False]
-        assert early_loads(function, lambda load: False) == 0
-        assert early_loads(function) == 1
-        assert early_loads(function) == 0
+        assert prefetch_epilogues(function, lambda load: False) == 0
+        assert prefetch_epilogues(function) == 1
+        assert prefetch_epilogues(function) == 0
 
     assert loads_before_waits(check_roles(module, give, given_)) == [True]
 
@@ -131,7 +131,7 @@ def test_a_load_does_not_overtake_a_store() -> None:
     store.detach()
     store.operands[0] = next(op.result for op in block.ops if isinstance(op, DotAwaitOp))
     block.insert_op_before(store, load)
-    assert early_loads(function) == 0
+    assert prefetch_epilogues(function) == 0
 
 
 @settings(max_examples=12)
@@ -143,6 +143,6 @@ def test_grids_of_many_sizes(rows: int, columns: int, depth: int, agents: int, s
     if slots == 1:
         # Without a second slot, sums do not stay on their way.
         _, function, _ = rewritten(module, lambda function: ready(function, agents, slots))
-        assert not late_stores(function)
+        assert not defer_epilogue_stores(function)
         return
     check_roles(module, lambda function: both(function, agents, slots), given_, machines(1))

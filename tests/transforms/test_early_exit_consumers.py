@@ -14,14 +14,14 @@ from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.algebra.lazy_rescale import lazy_maxima
-from tessera.transforms.algebra.sink_into_branches import finish_in_branches
+from tessera.transforms.algebra.lazy_rescale import rescale_lazily
+from tessera.transforms.algebra.sink_into_branches import sink_into_branches
 from tessera.transforms.loops.live_iterations import ROWS_END, split_ranges
-from tessera.transforms.pipelining.early_exit_consumers import skip_turns
-from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
-from tessera.transforms.pipelining.late_start_consumers import skip_first_turns
-from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.pipelining.early_exit_consumers import exit_early
+from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
+from tessera.transforms.pipelining.late_start_consumers import start_late
+from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 SHORTENED = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap"}
 """Kernels in which the last rows need turns that the first ones do not."""
@@ -30,15 +30,15 @@ SHORTENED = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap
 def with_skips(agents: int, depth: int, *, skew: bool, lazy: bool = False) -> Callable[[tile.FuncOp], None]:
     def rewrite(function: tile.FuncOp) -> None:
         if lazy:
-            lazy_maxima(function)
+            rescale_lazily(function)
         if skew:
-            skew_dots(function)
-        assert specialize_roles(function, agents=agents, depth=depth)
-        skip_first_turns(function)
+            pipeline_dots(function)
+        assert warp_specialize(function, agents=agents, depth=depth)
+        start_late(function)
         split_ranges(function)
-        place_waits(function)
-        finish_in_branches(function)
-        skip_turns(function)
+        insert_waits(function)
+        sink_into_branches(function)
+        exit_early(function)
 
     return rewrite
 
@@ -85,10 +85,10 @@ def test_rows_that_see_less_compute_less(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def without_skips(function: tile.FuncOp) -> None:
-    skew_dots(function)
-    assert specialize_roles(function, agents=3, depth=2)
+    pipeline_dots(function)
+    assert warp_specialize(function, agents=3, depth=2)
     split_ranges(function)
-    place_waits(function)
+    insert_waits(function)
 
 
 def test_one_agent_has_all_rows() -> None:

@@ -24,9 +24,9 @@ from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, Pe
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.loops.live_iterations import split_ranges
-from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits, place_waits
-from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits, insert_waits
+from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 GEMM = (golden_kernels.FOLDER / "pipe" / "gemm.pipe").read_text(encoding="utf-8")
 VIEW, SUMS = "!tile.view<2, f32, global>", "tensor<8x4xf32>"
@@ -85,11 +85,11 @@ def with_waits(agents: int = 2, depth: int = 2, ahead: int = 2, *, skew: bool = 
 
     def rewrite(function: tile.FuncOp) -> None:
         if skew:
-            skew_dots(function)
-        assert specialize_roles(function, agents=agents, depth=depth, ahead=ahead)
+            pipeline_dots(function)
+        assert warp_specialize(function, agents=agents, depth=depth, ahead=ahead)
         if split:
             split_ranges(function)
-        place_waits(function)
+        insert_waits(function)
 
     return rewrite
 
@@ -359,12 +359,12 @@ def test_no_bit_of_random_programs_changes(
 
 
 def test_functions_without_roles_stay_as_they_are() -> None:
-    module, _, _ = rewritten(program(ONE), place_waits)
+    module, _, _ = rewritten(program(ONE), insert_waits)
     assert text.write(module) == text.write(text.read(program(ONE)))
 
 
 def test_the_pass() -> None:
-    module, _, _ = rewritten(program(ONE), lambda function: specialize_roles(function, agents=2, depth=2))
+    module, _, _ = rewritten(program(ONE), lambda function: warp_specialize(function, agents=2, depth=2))
     InsertWgmmaWaits().apply(text.new_context(), module)
     written = text.write(module)
     assert "pipe.dot_start" in written

@@ -20,16 +20,16 @@ from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
 from tessera.ir.tile import dialect as tile
 from tessera.tile.calls.function import kernel
 from tessera.tile.language import intrinsics
-from tessera.transforms.algebra.lazy_rescale import lazy_maxima
+from tessera.transforms.algebra.lazy_rescale import rescale_lazily
 from tessera.transforms.algebra.merge_masks import merge_masks
-from tessera.transforms.algebra.sink_into_branches import finish_in_branches
+from tessera.transforms.algebra.sink_into_branches import sink_into_branches
 from tessera.transforms.loops.live_iterations import ROWS_BEGIN, split_ranges
-from tessera.transforms.pipelining.early_exit_consumers import skip_turns
-from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
-from tessera.transforms.pipelining.late_start_consumers import skip_first_turns
+from tessera.transforms.pipelining.early_exit_consumers import exit_early
+from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
+from tessera.transforms.pipelining.late_start_consumers import start_late
 from tessera.transforms.pipelining.release_early import release_early
-from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 Rewrite = Callable[[tile.FuncOp], None]
 
@@ -51,18 +51,18 @@ def coming(q: Any, k: Any, v: Any, window: int):
 def with_skips(agents: int, depth: int, *, skew: bool, lazy: bool = False, begins: bool = True) -> Rewrite:
     def rewrite(function: tile.FuncOp) -> None:
         if lazy:
-            lazy_maxima(function)
+            rescale_lazily(function)
         if skew:
-            skew_dots(function)
-        assert specialize_roles(function, agents=agents, depth=depth)
+            pipeline_dots(function)
+        assert warp_specialize(function, agents=agents, depth=depth)
         if begins:
-            skip_first_turns(function)
+            start_late(function)
         split_ranges(function)
         merge_masks(function)
-        place_waits(function)
-        finish_in_branches(function)
+        insert_waits(function)
+        sink_into_branches(function)
         release_early(function)
-        skip_turns(function)
+        exit_early(function)
 
     return rewrite
 
@@ -106,7 +106,7 @@ def test_any_window(window: int, length: int, agents: int, skew: bool, lazy: boo
         module, _, _ = rewritten(module, prepared)
         # Lazy maxima change last bits: what they make is compared with itself.
         if lazy:
-            module, _, _ = rewritten(module, lazy_maxima)
+            module, _, _ = rewritten(module, rescale_lazily)
         check_roles(module, with_skips(agents, 2, skew=skew), given, [Machine(chance=np.random.default_rng(length))])
 
 

@@ -27,7 +27,7 @@ from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.lower.preparing import prepare
-from tessera.transforms.algebra.lazy_rescale import LazyRescale, lazy_maxima
+from tessera.transforms.algebra.lazy_rescale import LazyRescale, rescale_lazily
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
 
@@ -211,7 +211,7 @@ def variant(edits: Edits) -> str:
 def programs(name: str) -> tuple[ModuleOp, ModuleOp]:
     """A program, and what the pass makes of it."""
     module = text.read(variant(ACCEPTED[name]))
-    after, function, said = rewritten(module, lazy_maxima)
+    after, function, said = rewritten(module, rescale_lazily)
     assert said == count(function, tile.AnyOp) == 1
     return module, after
 
@@ -334,36 +334,36 @@ def test_multiples_that_overflow_are_nothing() -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_depends_on_the_maximum_is_refused(name: str) -> None:
     module = text.read(variant(REFUSED[name]))
-    after, _, said = rewritten(module, lazy_maxima)
+    after, _, said = rewritten(module, rescale_lazily)
     assert said == 0
     assert text.write(after) == text.write(module)
 
 
 def test_types_need_room() -> None:
     source = variant(ACCEPTED["weights in f16"])
-    assert rewritten(source, lambda function: lazy_maxima(function, 15.9))[2] == 1
-    assert rewritten(source, lambda function: lazy_maxima(function, 16.1))[2] == 0
-    assert rewritten(PROGRAM, lambda function: lazy_maxima(function, 16.1))[2] == 1
+    assert rewritten(source, lambda function: rescale_lazily(function, 15.9))[2] == 1
+    assert rewritten(source, lambda function: rescale_lazily(function, 16.1))[2] == 0
+    assert rewritten(PROGRAM, lambda function: rescale_lazily(function, 16.1))[2] == 1
     # Twice a weight is above 1.
     twice = "    %e = tile.ew<add> %u, %u : tensor<4x3xf32>, tensor<4x3xf32> -> tensor<4x3xf32>\n"
     source = variant([("%p = tile.ew<exp>", "%u = tile.ew<exp>"), (SUM, twice + HALVES + SUM)])
-    assert rewritten(source, lazy_maxima)[2] == 0
+    assert rewritten(source, rescale_lazily)[2] == 0
 
 
 def test_rows_are_those_of_the_maximum() -> None:
     """Maxima of columns say nothing about rows, even where there are as many of them."""
     square = PROGRAM.replace("4x3", "4x4").replace("3x2", "4x2").replace("constant 3 :", "constant 4 :")
-    assert rewritten(square, lazy_maxima)[2] == 1
-    assert rewritten(square.replace("reduce<top> %s, 1", "reduce<top> %s, 0"), lazy_maxima)[2] == 0
+    assert rewritten(square, rescale_lazily)[2] == 1
+    assert rewritten(square.replace("reduce<top> %s, 1", "reduce<top> %s, 0"), rescale_lazily)[2] == 0
     line = "tile.expand %safe, 0 : tensor<4xf32> -> tensor<1x4xf32>"
     turned = square.replace("tile.expand %safe, 1 : tensor<4xf32> -> tensor<4x1xf32>", line)
     turned = turned.replace("tile.broadcast %column : tensor<4x1xf32>", "tile.broadcast %column : tensor<1x4xf32>")
-    assert rewritten(turned, lazy_maxima)[2] == 0
+    assert rewritten(turned, rescale_lazily)[2] == 0
 
 
 def test_little_is_left_where_nothing_rises() -> None:
     """A reduction and a comparison; the maximum itself is not carried, if nothing else needs it."""
-    _, function, _ = rewritten(PROGRAM, lazy_maxima)
+    _, function, _ = rewritten(PROGRAM, rescale_lazily)
     (loop,) = (op for op in function.body.walk() if isinstance(op, scf.ForOp))
     rows = [op for op in loop.body.block.ops if isinstance(op, tile.EwOp) and op.result.type == loop.results[1].type]
     assert [op.fn.data for op in rows] == ["add"]
@@ -372,14 +372,14 @@ def test_little_is_left_where_nothing_rises() -> None:
     assert [op.fn.data for op in outside if isinstance(op, tile.EwOp)] == ["gt"]
     # Sums, totals, the limit and what exponentials begin with.
     assert len(loop.results) == 4
-    _, function, _ = rewritten(variant(ACCEPTED["its logarithm, too"]), lazy_maxima)
+    _, function, _ = rewritten(variant(ACCEPTED["its logarithm, too"]), rescale_lazily)
     (loop,) = (op for op in function.body.walk() if isinstance(op, scf.ForOp))
     assert len(loop.results) == 5
 
 
 @pytest.mark.parametrize(("kind", "most"), [("usual", 1), ("falling", 1), ("large", 12), ("rising", 40)])
 def test_the_branch_is_rare(kind: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    after, _, _ = rewritten(PROGRAM, lazy_maxima)
+    after, _, _ = rewritten(PROGRAM, rescale_lazily)
     with answers(monkeypatch, is_true) as said:
         run(after, arguments(scores(kind, 120)))
     assert len(said) == 40
@@ -493,7 +493,7 @@ def test_attention_of_all_kinds(name: str, dtype: Any, monkeypatch: pytest.Monke
         if is_prepared:
             prepare(function, contract=True)
         clip_ranges(function)
-        assert lazy_maxima(function) == 1
+        assert rescale_lazily(function) == 1
         split_ranges(function)
         text.verify(module)
         with answers(monkeypatch, is_true) as said:
@@ -511,7 +511,7 @@ def test_the_attention_of_the_specification(dropout: float) -> None:
     attention = specified.flash_attention.with_schedule(Schedule(block=(16, 16)))
     module, function = modules(attention.lower(given[0], cache, dropout=dropout, causal=True))
     expected = run_with(module, function, given, given[0])
-    assert lazy_maxima(function) == 1
+    assert rescale_lazily(function) == 1
     text.verify(module)
     close(run_with(module, function, given, given[0]), expected, 2e-2)
 
@@ -520,7 +520,7 @@ def test_the_attention_of_the_specification(dropout: float) -> None:
 def test_other_kernels(made: Any, maxima: int) -> None:
     module, function = modules(made.with_schedule(Schedule(block=(16, 16))).lower(_X))
     expected = run_with(module, function, [_X], _X[:, 0])
-    assert lazy_maxima(function) == maxima
+    assert rescale_lazily(function) == maxima
     text.verify(module)
     close(run_with(module, function, [_X], _X[:, 0]), expected, 1e-5)
 
@@ -528,7 +528,7 @@ def test_other_kernels(made: Any, maxima: int) -> None:
 def test_sigmoids_have_no_maximum() -> None:
     for made in (kernels.sigmoid_attention, lib.sigmoid_attention):
         module, function = modules(made.lower(*_heads(np.float32), 0.1))
-        assert lazy_maxima(function) == 0
+        assert rescale_lazily(function) == 0
         assert count(function, tile.AnyOp) == 0
         assert text.write(module)
 

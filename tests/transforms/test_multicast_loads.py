@@ -16,9 +16,9 @@ from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
-from tessera.transforms.pipelining.multicast_loads import share_rings
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
+from tessera.transforms.pipelining.multicast_loads import multicast_loads
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 
 def shared_of(function: tile.FuncOp) -> list[str | None]:
@@ -28,9 +28,9 @@ def shared_of(function: tile.FuncOp) -> list[str | None]:
 
 
 def give(function: tile.FuncOp, agents: int = 2, depth: int = 2, team: int = 2, bands: bool = True) -> int:
-    assert specialize_roles(function, agents=agents, depth=depth, bands=bands, team=team)
-    found = share_rings(function)
-    place_waits(function)
+    assert warp_specialize(function, agents=agents, depth=depth, bands=bands, team=team)
+    found = multicast_loads(function)
+    insert_waits(function)
     return found
 
 
@@ -143,8 +143,8 @@ def test_nobody_of_a_team_is_left_waiting(turns: str, said: str) -> None:
         run_kernel(text.read(UNEVEN.replace("TURNS", turns)), "k", [x, x.copy()])
     # What depends on the worker is not shared in the first place.
     plain = UNEVEN.replace("TURNS", turns).replace("ring shared", "ring")
-    assert rewritten(plain, share_rings)[2] == 0
-    assert rewritten(plain.replace(turns, "constant 2 : index"), share_rings)[2] == 1
+    assert rewritten(plain, multicast_loads)[2] == 0
+    assert rewritten(plain.replace(turns, "constant 2 : index"), multicast_loads)[2] == 1
 
 
 @settings(max_examples=12)

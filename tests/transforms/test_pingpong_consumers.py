@@ -15,14 +15,14 @@ from tessera.interpreters.levels.pipe_warp_groups import Member
 from tessera.ir.pipe.pingpong import AwaitPlaceOp, PassPlaceOp
 from tessera.ir.pipe.warp_groups import DotStartOp
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.algebra.sink_into_branches import finish_in_branches
+from tessera.transforms.algebra.sink_into_branches import sink_into_branches
 from tessera.transforms.loops.live_iterations import split_ranges
-from tessera.transforms.pipelining.early_exit_consumers import skip_turns
-from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
-from tessera.transforms.pipelining.late_start_consumers import skip_first_turns
-from tessera.transforms.pipelining.pingpong_consumers import order_products
-from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.pipelining.early_exit_consumers import exit_early
+from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
+from tessera.transforms.pipelining.late_start_consumers import start_late
+from tessera.transforms.pipelining.pingpong_consumers import pingpong
+from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 OWN_TURNS = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap"}
 """Kernels in which the last rows need turns that the first ones do not."""
@@ -31,14 +31,14 @@ OWN_STARTS = {"window"}
 
 
 def rewrite(function: tile.FuncOp, agents: int = 3, *, common: bool = False) -> None:
-    skew_dots(function)
-    assert specialize_roles(function, agents=agents, depth=2)
-    skip_first_turns(function)
+    pipeline_dots(function)
+    assert warp_specialize(function, agents=agents, depth=2)
+    start_late(function)
     split_ranges(function, common=lambda _: common)
-    place_waits(function)
-    finish_in_branches(function)
-    skip_turns(function)
-    order_products(function)
+    insert_waits(function)
+    sink_into_branches(function)
+    exit_early(function)
+    pingpong(function)
 
 
 def places(function: tile.FuncOp) -> list[int]:

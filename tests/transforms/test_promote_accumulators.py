@@ -16,10 +16,9 @@ from xdsl.dialects import scf
 
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.loops.unroll_loop import unroll_turns
-from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
-from tessera.transforms.pipelining.promote_accumulators import DEPTH, is_nothing, promote_sums
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
+from tessera.transforms.pipelining.promote_accumulators import DEPTH, is_zero, promote_accumulators
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 SOURCE = """
 tile.func @k(%a: !tile.view<2, A, global>, %b: !tile.view<2, A, global>, %c: !tile.view<2, f32, global>) outputs 1
@@ -53,7 +52,7 @@ def arguments(dtype: Any, depth: int, seed: int = 0) -> list[Any]:
 
 
 def promoted(depth: int = DEPTH) -> Callable[[tile.FuncOp], None]:
-    return lambda function: promote_sums(function, depth)
+    return lambda function: promote_accumulators(function, depth)
 
 
 def dots(function: tile.FuncOp) -> list[tile.DotOp]:
@@ -68,7 +67,7 @@ def test_sums_are_added_outside(element: str, dtype: Any, start: str) -> None:
     for depth in (0, 1, 32, 65):
         function = check_same(source(element, start=start), promoted(32), arguments(dtype, depth))
         (dot,) = dots(function)
-        assert is_nothing(dot.c)
+        assert is_zero(dot.c)
         assert count(function, tile.EwOp) == 1
 
 
@@ -78,7 +77,7 @@ def test_several_turns_at_a_time(turns: int) -> None:
     for depth in (0, 1, 32, 33, 64, 65, 96, 97, 256, 257, 600):
         given = arguments(ml_dtypes.float8_e4m3fn, depth)
         function = check_same(source("f8E4M3FN"), promoted(32 * turns), given)
-        assert [is_nothing(dot.c) for dot in dots(function)] == [True, *[False] * (turns - 1), True]
+        assert [is_zero(dot.c) for dot in dots(function)] == [True, *[False] * (turns - 1), True]
         assert count(function, tile.EwOp) == 2
 
 
@@ -90,8 +89,8 @@ def test_any_depth(depth: int, most: int, seed: int) -> None:
 
 def test_twice_is_once() -> None:
     def twice(function: tile.FuncOp) -> None:
-        promote_sums(function)
-        promote_sums(function)
+        promote_accumulators(function)
+        promote_accumulators(function)
 
     function = check_same(source("f8E4M3FN"), twice, arguments(ml_dtypes.float8_e4m3fn, 400))
     assert count(function, tile.EwOp) == 2
@@ -121,7 +120,7 @@ def test_a_loop_that_begins_anywhere_has_all_its_turns() -> None:
 
         def unroll(function: tile.FuncOp) -> None:
             (loop,) = (op for op in function.body.walk() if isinstance(op, scf.ForOp))
-            unroll_turns(loop, 3)
+            unroll(loop, 3)
 
         check_same(body, unroll, [np.zeros(1, np.int64)])
 
@@ -135,7 +134,7 @@ def test_a_loop_that_begins_anywhere_has_all_its_turns() -> None:
     ],
 )
 def test_sums_that_keep_their_bits_stay(element: str, dtype: Any, how: str) -> None:
-    function = check_same(source(element, how), promote_sums, arguments(dtype, 40))
+    function = check_same(source(element, how), promote_accumulators, arguments(dtype, 40))
     assert count(function, tile.EwOp) == 0
 
 
@@ -150,9 +149,9 @@ def test_agents_promote_in_every_order(slots: int) -> None:
     for depth, turns in ((0, 2), (40, 2), (100, 2), (200, 3), (290, 8)):
 
         def rewrite(function: tile.FuncOp, turns: int = turns) -> None:
-            assert specialize_roles(function, agents=2, depth=slots)
-            promote_sums(function, 32 * turns)
-            place_waits(function)
+            assert warp_specialize(function, agents=2, depth=slots)
+            promote_accumulators(function, 32 * turns)
+            insert_waits(function)
 
         worlds = [Machine(), *(Machine(workers=1, chance=np.random.default_rng(seed)) for seed in (depth, 7))]
         check_roles(source("f8E4M3FN"), rewrite, arguments(ml_dtypes.float8_e4m3fn, depth), worlds)

@@ -13,18 +13,18 @@ from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe import warp_groups as pipe_agents
 from tessera.ir.pipe.warp_groups import DotStartOp, ReleaseOp, RolesOp, TakeOp
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.algebra.sink_into_branches import finish_in_branches
-from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.algebra.sink_into_branches import sink_into_branches
+from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
 from tessera.transforms.pipelining.release_early import release_early
-from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 
 def rewrite(function: tile.FuncOp) -> None:
-    skew_dots(function)
-    assert specialize_roles(function, agents=3, depth=2, ahead=1)
-    place_waits(function)
-    finish_in_branches(function)
+    pipeline_dots(function)
+    assert warp_specialize(function, agents=3, depth=2, ahead=1)
+    insert_waits(function)
+    sink_into_branches(function)
     release_early(function)
 
 
@@ -73,10 +73,10 @@ def test_what_a_branch_does_not_use_stays() -> None:
     module, _, _ = rewritten(module, prepared)
 
     def before(function: tile.FuncOp) -> None:
-        skew_dots(function)
-        assert specialize_roles(function, agents=3, depth=2)
-        place_waits(function)
-        finish_in_branches(function)
+        pipeline_dots(function)
+        assert warp_specialize(function, agents=3, depth=2)
+        insert_waits(function)
+        sink_into_branches(function)
 
     module, function, _ = rewritten(module, before)
     others = {ring.name_hint: len(ops) for ring, ops in released(function).items() if ring.name_hint != "q_ring"}

@@ -17,11 +17,11 @@ from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotAwaitOp, RolesOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches, finish_in_branches
+from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches, sink_into_branches
 from tessera.transforms.loops.live_iterations import split_ranges
-from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
-from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
+from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 VIEW, TILE = "!tile.view<2, f32, global>", "tensor<4x4xf32>"
 PROGRAM = f"""
@@ -105,7 +105,7 @@ STAYS = {
 @pytest.mark.parametrize("name", MOVED)
 @pytest.mark.parametrize("n", [0, 8])
 def test_what_rests_on_tiles_of_branches_moves_into_them(name: str, n: int) -> None:
-    function = check_same(program(*MOVED[name]), finish_in_branches, arguments(n))
+    function = check_same(program(*MOVED[name]), sink_into_branches, arguments(n))
     assert not yields_tiles(function)
     (branch,) = (op for op in function.body.walk() if isinstance(op, scf.IfOp))
     assert "other" in branch.attributes
@@ -117,7 +117,7 @@ def test_what_rests_on_tiles_of_branches_moves_into_them(name: str, n: int) -> N
 @pytest.mark.parametrize("name", STAYS)
 def test_what_cannot_move_stays(name: str) -> None:
     source = program(*STAYS[name])
-    module, function, _ = rewritten(source, finish_in_branches)
+    module, function, _ = rewritten(source, sink_into_branches)
     assert yields_tiles(function)
     assert text.write(module) == text.write(text.read(source))
 
@@ -143,7 +143,7 @@ tile.func @k(%x: {VIEW}, %n: index, %y: {VIEW}) outputs 0 shapes [[4, 4], [], [4
   tile.return
 }}
 """
-    module, _, _ = rewritten(source, finish_in_branches)
+    module, _, _ = rewritten(source, sink_into_branches)
     assert text.write(module) == text.write(text.read(source))
 
 
@@ -154,7 +154,7 @@ def test_branches_in_branches() -> None:
     scf.yield %a : {TILE}
   }}"""
     # The outer tile reaches a branch, which stays; the inner one is finished.
-    function = check_same(program(inner, ew("neg", "t", "s2"), store("t")), finish_in_branches, arguments(8))
+    function = check_same(program(inner, ew("neg", "t", "s2"), store("t")), sink_into_branches, arguments(8))
     assert count(function, tile.StoreOp) == 2
     nested = program(store("s")).replace(
         f"scf.yield %a, %zero : {TILE}, index",
@@ -167,7 +167,7 @@ def test_branches_in_branches() -> None:
     scf.yield %r, %zero : {TILE}, index""",
     )
     for n in (0, 3):
-        function = check_same(nested, finish_in_branches, arguments(n))
+        function = check_same(nested, sink_into_branches, arguments(n))
         assert not yields_tiles(function)
         assert count(function, tile.StoreOp) == 3
 
@@ -178,11 +178,11 @@ def test_branches_in_branches() -> None:
 def finished(agents: int, depth: int, *, skew: bool) -> Any:
     def rewrite(function: tile.FuncOp) -> None:
         if skew:
-            skew_dots(function)
-        assert specialize_roles(function, agents=agents, depth=depth)
+            pipeline_dots(function)
+        assert warp_specialize(function, agents=agents, depth=depth)
         split_ranges(function)
-        place_waits(function)
-        finish_in_branches(function)
+        insert_waits(function)
+        sink_into_branches(function)
 
     return rewrite
 
@@ -220,14 +220,14 @@ def test_no_bit_of_random_programs_changes(kinds: list[int], n: int) -> None:
             numbers.append(f"n{place}")
         else:
             lines.append(store(tiles[place % len(tiles)], "yz"[kind - 4], numbers[place % len(numbers)]))
-    check_same(program(*lines, store(tiles[-1])), finish_in_branches, arguments(4 * n))
+    check_same(program(*lines, store(tiles[-1])), sink_into_branches, arguments(4 * n))
 
 
 def test_the_pass() -> None:
     module = text.read(program(*MOVED["a chain"]))
     SinkIntoBranches().apply(text.new_context(), module)
     text.verify(module)
-    again, _, _ = rewritten(program(*MOVED["a chain"]), finish_in_branches)
+    again, _, _ = rewritten(program(*MOVED["a chain"]), sink_into_branches)
     assert text.write(module) == text.write(again)
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
     assert function.sym_name == StringAttr("k")

@@ -26,7 +26,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.lower.preparing import prepare
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
-from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots, skew_dots
+from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots, pipeline_dots
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")
@@ -239,7 +239,7 @@ def test_no_bit_changes(name: str) -> None:
     for bounds in BOUNDS:
         if "view" in name and bounds[0] < 0:
             continue
-        function = check_same(program(body), skew_dots, arguments(*bounds))
+        function = check_same(program(body), pipeline_dots, arguments(*bounds))
         (loop,) = loops_of(function)
         assert isinstance(loop.parent_op(), scf.IfOp)
         assert len(loop.iter_args) == carried
@@ -248,7 +248,7 @@ def test_no_bit_changes(name: str) -> None:
 @pytest.mark.parametrize("name", ALONE)
 def test_what_stays_as_it_is(name: str) -> None:
     source = program(ALONE[name])
-    module, _, said = rewritten(source, skew_dots)
+    module, _, said = rewritten(source, pipeline_dots)
     assert said is False
     assert text.write(module) == text.write(text.read(source))
 
@@ -261,7 +261,7 @@ def test_counters_are_indices() -> None:
     source = program(at + PLAIN.replace("%i,", "%at,") + end("sums", "top"), "%start", "%stop", "%step")
     wide = source.replace(f"({TILE}, {TILE}) {{", f"({TILE}, {TILE}) : i64 {{")
     wide = wide.replace("%sum,", f"{''.join(casts)}%sum,", 1)
-    assert rewritten(wide, skew_dots)[2] is False
+    assert rewritten(wide, pipeline_dots)[2] is False
 
 
 def kinds(ops: list[Operation]) -> list[str]:
@@ -270,7 +270,7 @@ def kinds(ops: list[Operation]) -> list[str]:
 
 
 def test_products_of_a_turn_come_first_and_then_those_of_the_turn_before() -> None:
-    _, function, _ = rewritten(program(SKEWED["two and two"][0]), skew_dots)
+    _, function, _ = rewritten(program(SKEWED["two and two"][0]), pipeline_dots)
     (loop,) = loops_of(function)
     branch = loop.parent_op()
     assert isinstance(branch, scf.IfOp)
@@ -294,17 +294,17 @@ def test_products_of_a_turn_come_first_and_then_those_of_the_turn_before() -> No
 
 
 def test_products_that_add_to_each_other_stay_together() -> None:
-    _, function, _ = rewritten(program(SKEWED["sums of two"][0]), skew_dots)
+    _, function, _ = rewritten(program(SKEWED["sums of two"][0]), pipeline_dots)
     (loop,) = loops_of(function)
     assert kinds(list(loop.body.block.ops)) == ["load", "dot", "dot", "load", "dot", "dot"]
-    _, function, _ = rewritten(program(SKEWED["two in a row"][0]), skew_dots)
+    _, function, _ = rewritten(program(SKEWED["two in a row"][0]), pipeline_dots)
     (loop,) = loops_of(function)
     # The second of three needs the end of the first: it waits until the last ones of the turn before are begun.
     assert kinds(list(loop.body.block.ops)) == ["load", "dot", "load", "dot", "dot", "dot"]
 
 
 def test_a_prefix_moves_to_the_end_of_the_turn_before() -> None:
-    _, function, _ = rewritten(program(SKEWED["a prefix"][0]), skew_dots)
+    _, function, _ = rewritten(program(SKEWED["a prefix"][0]), pipeline_dots)
     (loop,) = loops_of(function)
     last = loop.body.block.last_op
     assert last is not None
@@ -317,26 +317,26 @@ def test_a_prefix_moves_to_the_end_of_the_turn_before() -> None:
 
 def test_constants_may_show_that_there_is_a_first_turn() -> None:
     body = SKEWED["plain"][0]
-    function = check_same(program(body, "%zero", "%twenty"), skew_dots, arguments(0, 0, 3))
+    function = check_same(program(body, "%zero", "%twenty"), pipeline_dots, arguments(0, 0, 3))
     assert count(function, scf.IfOp) == 0
     assert len(loops_of(function)) == 1
     empty = program(body, "%twenty", "%zero")
-    assert rewritten(empty, skew_dots)[2] is False
-    assert count(rewritten(program(body, "%zero", "%to"), skew_dots)[1], scf.IfOp) == 1
+    assert rewritten(empty, pipeline_dots)[2] is False
+    assert count(rewritten(program(body, "%zero", "%to"), pipeline_dots)[1], scf.IfOp) == 1
 
 
 def test_turns_have_an_order_afterwards() -> None:
-    _, function, _ = rewritten(program(SKEWED["plain"][0]), skew_dots)
+    _, function, _ = rewritten(program(SKEWED["plain"][0]), pipeline_dots)
     (loop,) = loops_of(function)
     assert list(loop.attributes) == ["other"]
 
 
 def test_once_is_enough() -> None:
     for body, _ in SKEWED.values():
-        module, function, said = rewritten(program(body), skew_dots)
+        module, function, said = rewritten(program(body), pipeline_dots)
         assert said is True
         before = text.write(module)
-        assert skew_dots(function) is False
+        assert pipeline_dots(function) is False
         assert text.write(module) == before
 
 
@@ -367,7 +367,7 @@ def test_loops_within_loops() -> None:
         + end("sums", "top")
     )
     for bounds in BOUNDS:
-        function = check_same(program(body), skew_dots, arguments(*bounds))
+        function = check_same(program(body), pipeline_dots, arguments(*bounds))
         # The outer loop, and the inner one in its first turn and in the others.
         assert len(loops_of(function)) == 3
         assert count(function, scf.IfOp) == 3
@@ -377,7 +377,7 @@ def test_the_pass() -> None:
     source = program(SKEWED["plain"][0])
     module = text.read(source)
     SoftwarePipelineDots().apply(text.new_context(), module)
-    assert text.write(module) == text.write(rewritten(source, skew_dots)[0])
+    assert text.write(module) == text.write(rewritten(source, pipeline_dots)[0])
     assert text.write(text.read(text.write(module))) == text.write(module)
 
 
@@ -444,19 +444,19 @@ def random_body(seed: int) -> str:
 @settings(max_examples=60)
 @given(st.integers(0, 10**9), st.sampled_from(BOUNDS))
 def test_no_bit_of_random_loops_changes(seed: int, bounds: tuple[int, int, int]) -> None:
-    check_same(program(random_body(seed)), skew_dots, arguments(*bounds))
+    check_same(program(random_body(seed)), pipeline_dots, arguments(*bounds))
 
 
 @pytest.mark.acceptance
 @settings(max_examples=3000)
 @given(st.integers(0, 10**9), st.sampled_from(BOUNDS))
 def test_no_bit_of_thousands_of_loops_changes(seed: int, bounds: tuple[int, int, int]) -> None:
-    check_same(program(random_body(seed)), skew_dots, arguments(*bounds))
+    check_same(program(random_body(seed)), pipeline_dots, arguments(*bounds))
 
 
 def test_many_random_loops_are_skewed_and_many_are_not() -> None:
     """The properties above are not empty."""
-    said = [rewritten(program(random_body(seed)), skew_dots)[2] for seed in range(60)]
+    said = [rewritten(program(random_body(seed)), pipeline_dots)[2] for seed in range(60)]
     assert 20 < sum(map(bool, said)) < 55
 
 
@@ -510,7 +510,7 @@ def prepared(function: tile.FuncOp) -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_give_the_same_bits(name: str, length: int) -> None:
     module, given_ = KERNELS[name](length)
-    function = check_same(module, skew_dots, given_)
+    function = check_same(module, pipeline_dots, given_)
     (loop,) = loops_of(function)
     assert kinds(list(loop.body.block.ops)) == ["load", "dot", "load", "dot"]
 
@@ -522,8 +522,8 @@ def test_prepared_kernels_give_the_same_bits(name: str, length: int) -> None:
     """Before and after splitting, too."""
     module, given_ = KERNELS[name](length)
     module, _, _ = rewritten(module, prepared)
-    check_same(module, skew_dots, given_)
-    check_same(module, lambda function: skew_dots(function) and split_ranges(function), given_)
+    check_same(module, pipeline_dots, given_)
+    check_same(module, lambda function: pipeline_dots(function) and split_ranges(function), given_)
 
 
 def masks_of(loop: scf.ForOp) -> int:
@@ -536,7 +536,7 @@ def masks_of(loop: scf.ForOp) -> int:
 def test_turns_without_masks_are_split_off_afterwards(name: str, masked: list[int]) -> None:
     """The counter is that of the first stage: what masks say of it holds as before."""
     module, _, _ = rewritten(KERNELS[name](37)[0], prepared)
-    _, function, _ = rewritten(module, lambda function: skew_dots(function) and split_ranges(function))
+    _, function, _ = rewritten(module, lambda function: pipeline_dots(function) and split_ranges(function))
     loops = loops_of(function)
     assert [masks_of(loop) for loop in loops] == masked
     assert all(kinds(list(loop.body.block.ops)) == ["load", "dot", "load", "dot"] for loop in loops)
@@ -546,4 +546,4 @@ def test_a_gemm_is_left_alone() -> None:
     a, b, c = numbers(21, 30), numbers(30, 19), numbers(21, 19)
     for kernel, given_ in ((kernels.gemm, [a, b, c]), (lib.gemm, [a, b, numbers(19), c])):
         module, _ = traced(kernel[2, 3], given_)
-        assert rewritten(module, skew_dots)[2] is False
+        assert rewritten(module, pipeline_dots)[2] is False

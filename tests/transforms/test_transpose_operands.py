@@ -19,21 +19,21 @@ from tessera.ir.pipe.tile_scheduler import DrawnOp, DrawOp
 from tessera.ir.pipe.transpose import TurnOp
 from tessera.ir.pipe.warp_groups import FillOp, RolesOp, TakeOp
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.pipelining.early_exit_consumers import skip_turns
-from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
-from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
-from tessera.transforms.pipelining.transpose_operands import turn_factors
-from tessera.transforms.pipelining.warp_specialize import specialize_roles
+from tessera.transforms.pipelining.early_exit_consumers import exit_early
+from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
+from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
+from tessera.transforms.pipelining.transpose_operands import transpose_operands
+from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 
 def turned(function: tile.FuncOp, *, agents: int = 3, depth: int = 2, skews: bool = False) -> None:
     """The chain of agents, with factors of 16 bits and more turned."""
     if skews:
-        skew_dots(function)
-    assert specialize_roles(function, agents=agents, depth=depth)
-    turn_factors(function, bits=(16, 32))
-    place_waits(function)
-    skip_turns(function)
+        pipeline_dots(function)
+    assert warp_specialize(function, agents=agents, depth=depth)
+    transpose_operands(function, bits=(16, 32))
+    insert_waits(function)
+    exit_early(function)
 
 
 @pytest.mark.quick(name=["causal"])
@@ -77,9 +77,9 @@ def test_nothing_to_turn() -> None:
 
     def rewrite(function: tile.FuncOp) -> bool:
         prepared(function)
-        assert not turn_factors(function, bits=(16,)), "it has no roles yet"
-        assert specialize_roles(function, agents=3, depth=2)
-        return turn_factors(function)
+        assert not transpose_operands(function, bits=(16,)), "it has no roles yet"
+        assert warp_specialize(function, agents=3, depth=2)
+        return transpose_operands(function)
 
     for name in PRODUCTS:
         _, function, said = rewritten(PRODUCTS[name](41)[0], rewrite)
@@ -91,8 +91,8 @@ def test_nothing_to_turn() -> None:
 @given(st.integers(0, 10**6), st.integers(0, 3), st.integers(0, 3), st.sampled_from([1, 2, 4]), st.integers(1, 3))
 def test_no_bit_of_random_programs_changes(seed: int, n: int, m: int, agents: int, depth: int) -> None:
     def rewrite(function: tile.FuncOp) -> None:
-        specialize_roles(function, agents=agents, depth=depth)
-        turn_factors(function, bits=(32,))
+        warp_specialize(function, agents=agents, depth=depth)
+        transpose_operands(function, bits=(32,))
 
     worlds = [Machine(workers=2), Machine(workers=3, chance=np.random.default_rng(seed))]
     check_roles(random_program(seed), rewrite, random_arguments(n, m), worlds)

@@ -25,9 +25,9 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets import text
 from tessera.transforms.loops.live_iterations import split_ranges
-from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
 from tessera.transforms.pipelining.tile_order import BAND
-from tessera.transforms.pipelining.warp_specialize import WarpSpecialize, specialize_roles
+from tessera.transforms.pipelining.warp_specialize import WarpSpecialize, warp_specialize
 
 VIEW = "!tile.view<2, f32, global>"
 PROGRAM = """
@@ -84,7 +84,7 @@ def test_kernels_give_the_same_bits(name: str, agents: int, depth: int, bands: b
     module, given_ = KERNELS[name](LENGTHS[agents])
     module, _, _ = rewritten(module, prepared)
     function = check_roles(
-        module, lambda function: specialize_roles(function, agents=agents, depth=depth, bands=bands), given_
+        module, lambda function: warp_specialize(function, agents=agents, depth=depth, bands=bands), given_
     )
     # Queries come once for each program.
     assert [slots for slots, _ in rings_of(function)][-2:] == [depth, depth]
@@ -100,8 +100,8 @@ def test_skewed_kernels_give_the_same_bits(name: str, length: int) -> None:
     """Keys of the first turn and of the others are one ring, and so are values of the last turn and of the others."""
 
     def give_roles(function: tile.FuncOp) -> None:
-        skew_dots(function)
-        assert specialize_roles(function, agents=3, depth=2)
+        pipeline_dots(function)
+        assert warp_specialize(function, agents=3, depth=2)
         # Only the role that computes has masks.
         split_ranges(function)
 
@@ -117,7 +117,7 @@ def test_skewed_kernels_give_the_same_bits(name: str, length: int) -> None:
 def test_the_agent_that_copies_has_what_it_needs_and_no_tiles() -> None:
     for name in STAGES:
         module, _, _ = rewritten(STAGES[name](20)[0], prepared)
-        _, function, _ = rewritten(module, lambda function: specialize_roles(function, agents=2, depth=2))
+        _, function, _ = rewritten(module, lambda function: warp_specialize(function, agents=2, depth=2))
         copies = list(roles_of(function).copies.walk())
         assert not any(str(value.type).startswith("tensor") for op in copies for value in op.results)
         assert sum(isinstance(op, FillOp) for op in copies) == 3
@@ -127,7 +127,7 @@ def test_the_agent_that_copies_has_what_it_needs_and_no_tiles() -> None:
 
 def test_what_is_the_same_in_all_programs_stands_in_front() -> None:
     module, _, _ = rewritten(STAGES["grouped queries"](20)[0], prepared)
-    _, function, _ = rewritten(module, lambda function: specialize_roles(function, agents=2, depth=2))
+    _, function, _ = rewritten(module, lambda function: warp_specialize(function, agents=2, depth=2))
     roles = roles_of(function)
     assert not any(isinstance(op, tile.DimOp | tile.StrideOp) for op in roles.walk())
     # But not what may fail: there may be no program.
@@ -237,7 +237,7 @@ RINGS = {
 def test_loads_that_follow_each_other_share_a_ring(name: str, agents: int, n: int) -> None:
     body, depths = RINGS[name]
     function = check_roles(
-        program(body), lambda function: specialize_roles(function, agents=agents, depth=3), arguments(n)
+        program(body), lambda function: warp_specialize(function, agents=agents, depth=3), arguments(n)
     )
     assert sorted(depth for depth, _ in rings_of(function)) == depths
 
@@ -245,11 +245,11 @@ def test_loads_that_follow_each_other_share_a_ring(name: str, agents: int, n: in
 def test_one_slot_is_enough() -> None:
     """Nobody takes a tile while it holds another of the same ring."""
     for body, _ in RINGS.values():
-        check_roles(program(body), lambda function: specialize_roles(function, agents=2, depth=1, ahead=1), arguments())
+        check_roles(program(body), lambda function: warp_specialize(function, agents=2, depth=1, ahead=1), arguments())
 
 
 def test_tiles_are_released_behind_their_last_use() -> None:
-    _, function, _ = rewritten(program(ACROSS), lambda function: specialize_roles(function, agents=2, depth=3))
+    _, function, _ = rewritten(program(ACROSS), lambda function: warp_specialize(function, agents=2, depth=3))
     loops = [op for op in roles_of(function).computes.walk() if isinstance(op, scf.ForOp)]
     walk, inner = ([op for op in loop.body.block.ops if not isinstance(op, arith.ConstantOp)] for loop in loops)
     kinds: tuple[type[Operation], ...] = (TakeOp, tile.DotOp, ReleaseOp, scf.ForOp, tile.StoreOp)
@@ -275,7 +275,7 @@ def test_tiles_are_released_behind_their_last_use() -> None:
 def test_no_bit_of_random_programs_changes(seed: int, n: int, m: int, agents: int, depth: int, ahead: int) -> None:
     check_roles(
         random_program(seed),
-        lambda function: specialize_roles(function, agents=agents, depth=depth, ahead=ahead, bands=seed % 2 == 0),
+        lambda function: warp_specialize(function, agents=agents, depth=depth, ahead=ahead, bands=seed % 2 == 0),
         random_arguments(n, m),
         [Machine(workers=2), Machine(workers=3, chance=np.random.default_rng(seed))],
     )
@@ -334,7 +334,7 @@ def test_every_program_of_a_grid_runs_once(grid: tuple[int, ...], bands: bool) -
     square = np.eye(2, dtype=np.float32)
     given_: list[Any] = [square, square + 1, np.zeros(2 * count_, np.int64), np.zeros((2, 2 * count_), np.float32)]
     worlds = [Machine(workers=workers) for workers in (1, 3, 1000)]
-    check_roles(source, lambda function: specialize_roles(function, agents=2, depth=2, bands=bands), given_, worlds)
+    check_roles(source, lambda function: warp_specialize(function, agents=2, depth=2, bands=bands), given_, worlds)
 
 
 def numbered(x: int, y: int) -> list[tuple[int, int]]:
@@ -349,7 +349,7 @@ def numbered(x: int, y: int) -> list[tuple[int, int]]:
 def test_a_worker_goes_through_bands(bands: bool) -> None:
     """Programs that are near each other in time read the same columns, and few rows."""
     source = program(LEFT + RIGHT + DOT + STORE)
-    module, _, _ = rewritten(source, lambda function: specialize_roles(function, agents=1, depth=2, bands=bands))
+    module, _, _ = rewritten(source, lambda function: warp_specialize(function, agents=1, depth=2, bands=bands))
     trace = Trace()
     run_kernel(module, "k", arguments(rows=12 * 19), machine=Machine(workers=1), trace=trace)
     places = [divmod(int(access.offsets.flat[0]), 8) for access in trace if access.kind == "write"]
@@ -362,7 +362,7 @@ def test_programs_that_differ_are_drawn_with_the_longest_first(workers: int) -> 
     """The last rows see most keys. What one worker does not get to is left for others."""
     module, given_ = STAGES["causal"](53)
     module, _, _ = rewritten(module, prepared)
-    after, function, _ = rewritten(module, lambda function: specialize_roles(function, agents=2, depth=2))
+    after, function, _ = rewritten(module, lambda function: warp_specialize(function, agents=2, depth=2))
     draws = [op for op in roles_of(function).walk() if isinstance(op, DrawOp | DrawnOp)]
     assert [type(op) for op in draws] == [DrawOp, DrawnOp]
     trace, heads, rows = Trace(), 2, 3
@@ -379,7 +379,7 @@ def test_programs_that_differ_are_drawn_with_the_longest_first(workers: int) -> 
 def test_programs_of_one_length_are_not_drawn() -> None:
     for name in ("full", "sigmoid", "mlp"):
         module, _, _ = rewritten(STAGES[name](41)[0], prepared)
-        _, function, _ = rewritten(module, lambda function: specialize_roles(function, agents=2, depth=2))
+        _, function, _ = rewritten(module, lambda function: warp_specialize(function, agents=2, depth=2))
         assert not any(isinstance(op, DrawOp | MailboxOp | scf.WhileOp) for op in function.walk())
 
 
@@ -390,7 +390,7 @@ def test_a_grid_without_programs_divides_nothing() -> None:
         module, _, _ = rewritten(module, prepared)
         check_roles(
             module,
-            lambda function: specialize_roles(function, agents=2, depth=2),
+            lambda function: warp_specialize(function, agents=2, depth=2),
             [value[:0] for value in given_],
             [Machine()],
         )
@@ -485,7 +485,7 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("name", LEFT_ALONE)
 def test_some_programs_stay_as_they_are(name: str) -> None:
     source = program(LEFT_ALONE[name])
-    module, function, said = rewritten(source, lambda function: specialize_roles(function, agents=2, depth=2))
+    module, function, said = rewritten(source, lambda function: warp_specialize(function, agents=2, depth=2))
     assert said is False
     assert text.write(module) == text.write(text.read(source))
     assert count(function, RolesOp) == 0
@@ -494,13 +494,13 @@ def test_some_programs_stay_as_they_are(name: str) -> None:
 def test_agents_divide_the_rows() -> None:
     source = program(LEFT + RIGHT + DOT + STORE)
     for agents, can in ((1, True), (2, True), (5, False), (8, False), (12, True), (24, False)):
-        said = rewritten(source, lambda function, agents=agents: specialize_roles(function, agents=agents, depth=2))[2]
+        said = rewritten(source, lambda function, agents=agents: warp_specialize(function, agents=agents, depth=2))[2]
         assert said is can
 
 
 def test_grids_have_at_most_three_axes() -> None:
     source = program(LEFT + RIGHT + DOT + STORE).replace(", 2] {", ", 2, 1, 1] {")
-    assert rewritten(source, lambda function: specialize_roles(function, agents=2, depth=2))[2] is False
+    assert rewritten(source, lambda function: warp_specialize(function, agents=2, depth=2))[2] is False
 
 
 def test_what_nobody_uses_is_left_out() -> None:
@@ -511,7 +511,7 @@ def test_what_nobody_uses_is_left_out() -> None:
   %q = tile.reduce<sum> %p, 0 : tensor<12x4xf32> -> tensor<4xf32>
 """
     source = program(LEFT + RIGHT + unused + DOT + STORE)
-    function = check_roles(source, lambda function: specialize_roles(function, agents=2, depth=2), arguments())
+    function = check_roles(source, lambda function: warp_specialize(function, agents=2, depth=2), arguments())
     assert count(function, TakeOp) == count(function, FillOp) == 2
     assert count(function, tile.ReduceOp) == 0
 

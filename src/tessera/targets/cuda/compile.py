@@ -20,20 +20,20 @@ from tessera.targets.common.specializing import specialized
 from tessera.targets.cuda.emit.divisors import LINED
 from tessera.targets.cuda.emit.emitter import Block
 from tessera.targets.cuda.emit.rules import emit
-from tessera.targets.cuda.hopper.choose_warp_groups import agents_plans
-from tessera.targets.cuda.hopper.warp_specialized_chain import with_agents
+from tessera.targets.cuda.hopper.choose_warp_groups import warp_group_plans
+from tessera.targets.cuda.hopper.warp_specialized_chain import warp_specialized
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper import ExtentOp
 from tessera.targets.cuda.lower.check_budget import fitted
 from tessera.targets.cuda.lower.choose_plan import Plan, plans
-from tessera.targets.cuda.lower.hoist_loads import is_plain, loads_first
-from tessera.targets.cuda.lower.interleave_copies import interleave
+from tessera.targets.cuda.lower.hoist_loads import hoist_loads, is_plain
+from tessera.targets.cuda.lower.interleave_copies import interleave_copies
 from tessera.targets.cuda.lower.mark_inside import mark_inside
 from tessera.targets.cuda.lower.merge_conversions import merge_conversions
 from tessera.targets.cuda.lower.order_memory import order_memory
-from tessera.targets.cuda.lower.ordered_atomics import take_turns
+from tessera.targets.cuda.lower.ordered_atomics import order_atomics
 from tessera.targets.cuda.lower.preparing import prepare
-from tessera.targets.cuda.lower.rotate_loops import rotate
+from tessera.targets.cuda.lower.rotate_loops import rotate_loops
 from tessera.targets.cuda.lower.tile_to_nv import lower
 from tessera.targets.cuda.ptx.tools import BRIEFLY
 from tessera.targets.llvm import machine
@@ -145,7 +145,7 @@ def lower_kernel(
     if agents:
         function = symbol_in(lowered, name, tile.FuncOp)
         fix_sizes(function, context.recorder)
-        special = with_agents(lowered, name, agents_plans(function, warps, stages, lined), lined)
+        special = warp_specialized(lowered, name, warp_group_plans(function, warps, stages, lined), lined)
         if special is not None and known:
             _fix_extents(symbol_in(special, name, nv.FuncOp))
         seconds.lap("agents")
@@ -162,7 +162,7 @@ def lower_kernel(
     )
     made = symbol_in(lowered, name, nv.FuncOp)
     if in_turn:
-        take_turns(made)
+        order_atomics(made)
     if lined:
         made.attributes[LINED] = integers(sorted(lined))
     still = still_places(symbol_in(module, name, tile.FuncOp))
@@ -170,7 +170,7 @@ def lower_kernel(
         if still:
             made.attributes[STILL] = integers(still)
         mark_inside(made)
-        loads_first(made, still, follows=follows and arch in FOLLOWING)
+        hoist_loads(made, still, follows=follows and arch in FOLLOWING)
     seconds.lap("tile-to-nv")
     # The kernel's full program is checked; whoever waits for the first one does not wait for that.
     if optimization != SMALL or knobs.verify.value:
@@ -218,8 +218,8 @@ def _lower(module: ModuleOp, name: str, plan: Plan, *, small: bool) -> None:
     made = symbol_in(module, name, nv.FuncOp)
     merge_conversions(made)
     if not small:
-        rotate(made)
-        interleave(made)
+        rotate_loops(made)
+        interleave_copies(made)
     order_memory(made)
 
 

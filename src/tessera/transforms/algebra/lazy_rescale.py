@@ -58,10 +58,10 @@ class LazyRescale(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            lazy_maxima(function, self.slack, self.lead)
+            rescale_lazily(function, self.slack, self.lead)
 
 
-def lazy_maxima(function: tile.FuncOp, slack: float = 8.0, lead: float = 64.0) -> int:
+def rescale_lazily(function: tile.FuncOp, slack: float = 8.0, lead: float = 64.0) -> int:
     """Lets the running maxima of a function lag behind where nothing that is stored changes; says how many."""
     count = 0
     while (turn := _next(function, slack, lead)) is not None:

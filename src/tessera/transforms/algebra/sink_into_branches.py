@@ -29,10 +29,10 @@ class SinkIntoBranches(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            finish_in_branches(function)
+            sink_into_branches(function)
 
 
-def finish_in_branches(function: tile.FuncOp) -> None:
+def sink_into_branches(function: tile.FuncOp) -> None:
     """Moves what rests on the tiles of branches into them, wherever nothing else needs it."""
     for op in [inner for inner in function.body.walk() if isinstance(inner, scf.IfOp)]:
         found = _rest(op)

@@ -97,7 +97,7 @@ def positions_after(start: Mapping[SSAValue, Map], ops: Iterable[Operation]) -> 
     return found
 
 
-def write_product(name: str, region: schedule.RegionOp) -> tile.FuncOp:
+def emit_matmul(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     """The tile program of a product region under its config."""
     op = product_of(region)
     spaces = spaces_of(op)

@@ -43,7 +43,7 @@ def online_of(region: schedule.RegionOp) -> Online:
     )
 
 
-def write_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
+def emit_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     """The tile program of an online region under its config."""
     online = online_of(region)
     spaces = online.spaces

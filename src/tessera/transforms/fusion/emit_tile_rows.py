@@ -26,7 +26,7 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.core.index_maps import Coordinates, Index, Var, concatenated_before, pulled, update_starts
-from tessera.transforms.fusion.emit_tile_steps import new_kernel, source_tile, write_steps
+from tessera.transforms.fusion.emit_tile_steps import emit_steps, new_kernel, source_tile
 from tessera.transforms.fusion.region_spaces import SOURCES, Space, UnfitError, folded_extents, operand_of, space_of
 from tessera.transforms.fusion.row_blocks import tile_axes
 from tessera.transforms.fusion.tile_builder import TileWriter
@@ -34,14 +34,14 @@ from tessera.transforms.fusion.tile_builder import TileWriter
 _index = IndexType()
 
 
-def write_rows(name: str, region: schedule.RegionOp) -> tile.FuncOp:
+def emit_rows(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     """The tile program of a region."""
     end = region.body.block.last_op
     assert isinstance(end, schedule.YieldOp)
     ops = [op for op in region.body.block.ops if op is not end]
     steps = [op for op in ops if isinstance(op, graph_indexing.CumulateOp | graph_indexing.ScatterOp)]
     if len(steps) == 1 and all(op is steps[0] or isinstance(op, SOURCES) for op in ops):
-        return write_steps(name, region, steps[0])
+        return emit_steps(name, region, steps[0])
     try:
         space = space_of(ops, list(end.values))
     except UnfitError as unfit:

@@ -83,7 +83,7 @@ def steps_config(op: Step) -> Config:
     return Config(block=(*(1,) * (len(extents) - 1), last))
 
 
-def write_steps(name: str, region: schedule.RegionOp, op: Step) -> tile.FuncOp:
+def emit_steps(name: str, region: schedule.RegionOp, op: Step) -> tile.FuncOp:
     """The tile program of a region that holds one such op."""
     return _Writer(name, region, op).write()
 

@@ -33,7 +33,7 @@ FEW_ROWS = 16
 """So many rows of a product at most are few: reading the other factor takes all the time."""
 
 
-def form_products(block: Block, few: int = 0) -> None:
+def fuse_matmuls(block: Block, few: int = 0) -> None:
     """Puts every product of a block that is in no region yet into one, with what goes along with it.
 
     With at most `few` rows, that is also what its left factor is made of (`prologues.py`).

@@ -23,7 +23,7 @@ from tessera.transforms.fusion.regions import enclosable, enclose, users_of
 _REARRANGE = (graph.ReshapeOp, graph.TransposeOp)
 
 
-def form_online(block: Block, few: int = 0) -> None:
+def fuse_online(block: Block, few: int = 0) -> None:
     """Puts weighted means with exponential weights into regions of their own.
 
     With at most `few` queries, keys and values are read once: what is computed of them elementwise is done on the way,

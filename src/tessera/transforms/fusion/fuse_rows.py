@@ -33,7 +33,7 @@ _CHEAP = 4
 """Simple steps that are sooner done again than written and read."""
 
 
-def form_rows(block: Block) -> None:
+def fuse_rows(block: Block) -> None:
     """Puts all algebra of a block that is in no region yet into regions; views that cost nothing stay."""
     divide_reductions(block)
     algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp}

@@ -12,7 +12,7 @@ from tessera.transforms.fusion.region_spaces import UnfitError, space_of
 _MOST_ARGUMENTS, _MOST_RESULTS = 10, 4
 
 
-def merge_siblings(block: Block) -> None:
+def fuse_siblings(block: Block) -> None:
     """Merges a region into an earlier one of the same shape that reads one of the same arrays."""
     earlier: list[schedule.RegionOp] = []
     for op in list(block.ops):

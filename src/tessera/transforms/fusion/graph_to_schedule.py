@@ -18,18 +18,18 @@ from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import replace
-from tessera.transforms.fusion.fuse_matmuls import form_products
-from tessera.transforms.fusion.fuse_online import form_online
-from tessera.transforms.fusion.fuse_rows import form_rows
-from tessera.transforms.fusion.fuse_siblings import merge_siblings
+from tessera.transforms.fusion.fuse_matmuls import fuse_matmuls
+from tessera.transforms.fusion.fuse_online import fuse_online
+from tessera.transforms.fusion.fuse_rows import fuse_rows
+from tessera.transforms.fusion.fuse_siblings import fuse_siblings
 from tessera.transforms.fusion.regions import erase_unused
 
-# Each takes what it knows how to make one kernel of; what it leaves is for those behind it. `form_rows` takes all.
+# Each takes what it knows how to make one kernel of; what it leaves is for those behind it. `fuse_rows` takes all.
 FORMERS: tuple[Callable[[Block, int], None], ...] = (
-    form_online,
-    form_products,
-    lambda block, _: form_rows(block),
-    lambda block, _: merge_siblings(block),
+    fuse_online,
+    fuse_matmuls,
+    lambda block, _: fuse_rows(block),
+    lambda block, _: fuse_siblings(block),
 )
 
 

@@ -20,14 +20,14 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.symbol_names import fresh_name
-from tessera.transforms.fusion.emit_tile_matmuls import write_product
-from tessera.transforms.fusion.emit_tile_online import write_online
-from tessera.transforms.fusion.emit_tile_rows import write_rows
+from tessera.transforms.fusion.emit_tile_matmuls import emit_matmul
+from tessera.transforms.fusion.emit_tile_online import emit_online
+from tessera.transforms.fusion.emit_tile_rows import emit_rows
 
 Writer = Callable[[str, schedule.RegionOp], tile.FuncOp]
 
 WRITERS: Mapping[str, Writer] = MappingProxyType(
-    {"pointwise": write_rows, "rows": write_rows, "product": write_product, "online": write_online}
+    {"pointwise": emit_rows, "rows": emit_rows, "product": emit_matmul, "online": emit_online}
 )
 
 

@@ -12,7 +12,7 @@ from tessera.ir.pipe.warp_groups import AgentOp
 from tessera.transforms.core.slices import end_of
 
 
-def rest_on_agents(values: Sequence[SSAValue]) -> bool:
+def differ_between_consumers(values: Sequence[SSAValue]) -> bool:
     """Whether values differ between agents: they are made of an agent's number, or of its tiles."""
     seen: set[SSAValue] = set()
     todo = list(values)

@@ -32,7 +32,7 @@ from tessera.transforms.algebra.masks import (
     true_if,
 )
 from tessera.transforms.core.rewriting import insert_before, replace
-from tessera.transforms.loops.consumer_values import rest_on_agents
+from tessera.transforms.loops.consumer_values import differ_between_consumers
 
 _index = IndexType()
 _Combine = Callable[[SSAValue, SSAValue], Operation]
@@ -88,7 +88,7 @@ def split_ranges(function: tile.FuncOp, common: Callable[[scf.ForOp], bool] = la
     # Inner loops first: those around them are written several times.
     for loop in reversed(_loops(function)):
         if any(isinstance(op, tile.DotOp) for op in loop.body.block.ops):
-            _split(loop, common=common(loop) and not rest_on_agents([loop.lb]))
+            _split(loop, common=common(loop) and not differ_between_consumers([loop.lb]))
 
 
 def _loops(function: tile.FuncOp) -> list[scf.ForOp]:

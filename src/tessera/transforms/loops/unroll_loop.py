@@ -14,7 +14,7 @@ from tessera.transforms.core.slices import end_of
 _index = IndexType()
 
 
-def unroll_turns(loop: scf.ForOp, times: int) -> scf.ForOp:
+def unroll(loop: scf.ForOp, times: int) -> scf.ForOp:
     """Writes `times` turns of a loop in one, as often as there are so many; gives the new loop.
 
     The old one goes on behind it with the turns that are left, fewer than that.

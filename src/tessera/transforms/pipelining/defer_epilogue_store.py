@@ -35,10 +35,10 @@ class DeferEpilogueStore(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            late_stores(function)
+            defer_epilogue_stores(function)
 
 
-def late_stores(function: tile.FuncOp, may_wait: Callable[[tile.StoreOp], bool] = lambda store: True) -> bool:
+def defer_epilogue_stores(function: tile.FuncOp, may_wait: Callable[[tile.StoreOp], bool] = lambda store: True) -> bool:
     """Hands the tiles of stores that `may_wait` on to the next program; whether there were any."""
     for roles in [op for op in function.body.block.ops if isinstance(op, RolesOp)]:
         for loop in [op for op in roles.computes.block.ops if isinstance(op, scf.ForOp)]:

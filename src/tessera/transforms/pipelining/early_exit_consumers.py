@@ -32,10 +32,10 @@ class EarlyExitConsumers(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            skip_turns(function)
+            exit_early(function)
 
 
-def skip_turns(function: tile.FuncOp) -> None:
+def exit_early(function: tile.FuncOp) -> None:
     """Shortens the loops of agents to the turns of their own rows."""
     for roles in [op for op in function.body.walk() if isinstance(op, pipe_agents.RolesOp)]:
         if roles.agents.value.data == 1:
@@ -140,7 +140,7 @@ class _Loop:
         assert block is not None
         last = block.last_op
         assert last is not None
-        made = handing_on(cursors, bounds)
+        made = draining(cursors, bounds)
         adopt_location([made], self.loop)
         insert_before(last, [made])
         for cursor, result in zip(cursors.values(), made.results, strict=True):
@@ -149,7 +149,7 @@ class _Loop:
                     last.operands[place] = result
 
 
-def handing_on(cursors: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> scf.ForOp:
+def draining(cursors: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> scf.ForOp:
     """A loop that takes a tile of each ring in every turn, and releases it."""
     body = Block(arg_types=[_index, *(cursor.type for cursor in cursors.values())])
     following: list[SSAValue] = []

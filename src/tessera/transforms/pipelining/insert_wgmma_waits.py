@@ -34,10 +34,10 @@ class InsertWgmmaWaits(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            place_waits(function)
+            insert_waits(function)
 
 
-def place_waits(function: tile.FuncOp) -> None:
+def insert_waits(function: tile.FuncOp) -> None:
     """Lets the products of all agents that compute run by themselves."""
     for op in function.body.block.ops:
         if isinstance(op, RolesOp):

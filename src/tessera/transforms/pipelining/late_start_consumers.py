@@ -19,7 +19,7 @@ from tessera.ir.pipe import warp_groups as pipe_agents
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import adopt_location, insert_before
 from tessera.transforms.loops.live_iterations import ROWS_BEGIN, Scalars, is_marked
-from tessera.transforms.pipelining.early_exit_consumers import handing_on, rows_in
+from tessera.transforms.pipelining.early_exit_consumers import draining, rows_in
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class LateStartConsumers(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            skip_first_turns(function)
+            start_late(function)
 
 
-def skip_first_turns(function: tile.FuncOp) -> None:
+def start_late(function: tile.FuncOp) -> None:
     """Lets the loops of agents begin with the turns of their own rows."""
     for roles in [op for op in function.body.walk() if isinstance(op, pipe_agents.RolesOp)]:
         if roles.agents.value.data == 1:
@@ -79,7 +79,7 @@ class _Loop:
         end = scalars.add(arith.MinSIOp(own, loop.ub))
         distance = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(end, self.first)), scalars.constant(0)))
         turns = scalars.add(arith.CeilDivSIOp(distance, loop.step))
-        made = handing_on(cursors, (scalars.constant(0), turns, scalars.constant(1)))
+        made = draining(cursors, (scalars.constant(0), turns, scalars.constant(1)))
         adopt_location([made], loop)
         insert_before(whole, [made])
         for cursor, following in zip(cursors.values(), made.results, strict=True):

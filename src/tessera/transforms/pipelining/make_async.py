@@ -40,7 +40,7 @@ class MakeAsync(ModulePass):
             make_async(function, self.depth)
 
 
-def feeds_products(load: tile.LoadOp) -> bool:
+def feeds_dots(load: tile.LoadOp) -> bool:
     """Whether products are all that a load's tile goes into; they take zeros where it leaves its view."""
     return len(tile_type(load.result).get_shape()) == 2 and load.pad_value == 0 and is_only_multiplied(load.result)
 
@@ -49,14 +49,14 @@ def is_only_multiplied(value: SSAValue) -> bool:
     """Whether a tile is an operand of products, as it is or transposed, and nothing else."""
     uses = list(value.uses)
     for use in tuple(uses):
-        if isinstance(turned := use.operation, tile.TransOp) and is_turned(turned):
+        if isinstance(turned := use.operation, tile.TransOp) and is_transposed(turned):
             uses.remove(use)
             uses += turned.result.uses
     operands = [isinstance(use.operation, tile.DotOp) and use.index < 2 for use in uses]
     return bool(operands) and all(operands)
 
 
-def is_turned(op: tile.TransOp) -> bool:
+def is_transposed(op: tile.TransOp) -> bool:
     """Whether rows become columns."""
     return tuple(op.permutation.iter_values()) == (1, 0)
 
@@ -73,7 +73,7 @@ def make_async(function: tile.FuncOp, depth: int) -> None:
 
 
 def _qualifies(load: tile.LoadOp, written: set[SSAValue]) -> bool:
-    return tile.memory_of(load.view) not in written and feeds_products(load)
+    return tile.memory_of(load.view) not in written and feeds_dots(load)
 
 
 def _slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:

@@ -29,10 +29,10 @@ class MulticastLoads(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            share_rings(function)
+            multicast_loads(function)
 
 
-def share_rings(function: tile.FuncOp) -> int:
+def multicast_loads(function: tile.FuncOp) -> int:
     """Marks the rings that a team shares; how many there are."""
     team = pipe.team_of(function)
     if team == 1:

@@ -22,7 +22,7 @@ from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, Ro
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import insert_before
 from tessera.transforms.core.slices import end_of
-from tessera.transforms.loops.consumer_values import rest_on_agents
+from tessera.transforms.loops.consumer_values import differ_between_consumers
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class PingpongConsumers(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            order_products(function)
+            pingpong(function)
 
 
-def order_products(function: tile.FuncOp, pays: Callable[[scf.ForOp], bool] = lambda _: True) -> bool:
+def pingpong(function: tile.FuncOp, pays: Callable[[scf.ForOp], bool] = lambda _: True) -> bool:
     """Orders the products of all loops where that can be, and pays; says whether there was one."""
     found = False
     for roles in [op for op in function.body.walk() if isinstance(op, RolesOp)]:
@@ -89,4 +89,4 @@ def _is_common(loop: scf.ForOp, roles: RolesOp) -> bool:
             case _:
                 return False
         op = op.parent_op()
-    return not rest_on_agents(decided)
+    return not differ_between_consumers(decided)

@@ -29,10 +29,10 @@ class PrefetchEpilogue(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            early_loads(function)
+            prefetch_epilogues(function)
 
 
-def early_loads(function: tile.FuncOp, has_room: Callable[[tile.LoadOp], bool] = lambda load: True) -> int:
+def prefetch_epilogues(function: tile.FuncOp, has_room: Callable[[tile.LoadOp], bool] = lambda load: True) -> int:
     """Puts a load in front of every wait for the sums of a loop, if it `has_room` beside them; how many."""
     waits = [op for op in function.body.walk() if isinstance(op, DotAwaitOp)]
     return sum(_overtake(op, has_room) for op in waits if isinstance(op.pending.owner, scf.ForOp))

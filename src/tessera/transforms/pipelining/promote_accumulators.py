@@ -22,7 +22,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.core.rewriting import insert_before
 from tessera.transforms.core.slices import end_of
-from tessera.transforms.loops.unroll_loop import unroll_turns
+from tessera.transforms.loops.unroll_loop import unroll
 
 KEPT_BITS = 13
 """Mantissa bits of the sums that tensor cores carry for 8-bit floats."""
@@ -39,14 +39,14 @@ class PromoteAccumulators(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            promote_sums(function, self.depth)
+            promote_accumulators(function, self.depth)
 
 
-def promote_sums(function: tile.FuncOp, depth: int = DEPTH) -> None:
+def promote_accumulators(function: tile.FuncOp, depth: int = DEPTH) -> None:
     """Lets products of 8-bit floats begin with nothing, and adds at most `depth` of them at a time to their sums."""
     for op in list(function.body.walk()):
         if isinstance(op, scf.ForOp) and (times := _times(op, depth)) > 1:
-            unroll_turns(op, times)
+            unroll(op, times)
     for chain in _chains(function, depth):
         _promote(chain)
 
@@ -58,7 +58,7 @@ Chain = list[tile.DotOp]
 def _promote(chain: Chain) -> None:
     first, last = chain[0], chain[-1]
     sums = first.c
-    if is_nothing(sums):
+    if is_zero(sums):
         return
     zero = arith.ConstantOp(FloatAttr(0.0, Float32Type()))
     nothing = tile.FullOp(zero.result, tile_type(sums).get_shape())
@@ -119,7 +119,7 @@ def loses_bits(op: tile.DotOp) -> bool:
     return declared.float_format.mantissa_bits > KEPT_BITS
 
 
-def is_nothing(value: SSAValue) -> bool:
+def is_zero(value: SSAValue) -> bool:
     """Whether a tile is zeros."""
     owner = value.owner
     number = owner.value.owner if isinstance(owner, tile.FullOp) else None

@@ -38,10 +38,10 @@ class SoftwarePipelineDots(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            skew_dots(function)
+            pipeline_dots(function)
 
 
-def skew_dots(function: tile.FuncOp) -> bool:
+def pipeline_dots(function: tile.FuncOp) -> bool:
     """Skews every loop that has two stages of products; says whether there was one."""
     changing = written(function)
     loops = [op for op in function.body.walk() if isinstance(op, scf.ForOp) and isinstance(op.lb.type, IndexType)]

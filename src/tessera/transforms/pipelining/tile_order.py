@@ -23,7 +23,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.checks.host_checks import CHECKED
 from tessera.transforms.core.constants import integer_of
-from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.make_async import feeds_dots
 
 ABREAST = 128
 """About so many programs run at the same time."""
@@ -54,7 +54,7 @@ def unevenness(function: tile.FuncOp) -> Uneven | None:
     for op in function.body.walk():
         if not isinstance(op, scf.ForOp) or not isinstance(op.lb.type, IndexType):
             continue
-        loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and feeds_products(load)]
+        loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and feeds_dots(load)]
         ends, starts = _trend(op.ub, 0), _trend(op.lb, 0)
         step, size = integer_of(op.step), _size_in(function, op.ub)
         if not loads or ends is None or starts is None or ends == starts or step is None or size is None:
@@ -151,7 +151,7 @@ def band_height(function: tile.FuncOp) -> int:
 
     Of `h` rows and `ABREAST / h` columns of programs, each row reads a left factor and each column a right one.
     """
-    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_products(op)]
+    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
     along = [(axes_of(op), _bytes(op.result)) for op in loads]
     by_row = sum(moved for axes, moved in along if 0 in axes and 1 not in axes)
     by_column = sum(moved for axes, moved in along if 1 in axes and 0 not in axes)

@@ -36,10 +36,10 @@ class TransposeOperands(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            turn_factors(function)
+            transpose_operands(function)
 
 
-def turn_factors(function: tile.FuncOp, bits: Collection[int] = BITS) -> bool:
+def transpose_operands(function: tile.FuncOp, bits: Collection[int] = BITS) -> bool:
     """Lets factors with elements of so many `bits` be turned; whether there are any. Products have not begun yet."""
     roles = next((op for op in function.body.block.ops if isinstance(op, pipe_agents.RolesOp)), None)
     if roles is None or roles.turns is not None:

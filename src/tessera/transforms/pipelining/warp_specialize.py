@@ -31,7 +31,7 @@ from tessera.ir.tile.types import ViewType, tile_type
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.core.slices import Slice, end_of, factor_source
-from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, rows_of
 from tessera.transforms.pipelining.tile_order import Programs, can_form_teams
 
@@ -53,12 +53,12 @@ class WarpSpecialize(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            specialize_roles(
+            warp_specialize(
                 function, agents=self.agents, depth=self.depth, ahead=self.ahead, bands=self.bands, team=self.team
             )
 
 
-def specialize_roles(
+def warp_specialize(
     function: tile.FuncOp, *, agents: int, depth: int, ahead: int = 2, bands: bool = False, team: int = 1
 ) -> bool:
     """Gives a function roles; whether it could. It is left as it is otherwise.
@@ -77,7 +77,7 @@ def specialize_roles(
     if not rows.find():
         return False
     loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.LoadOp)]
-    loads = [op for op in loads if feeds_products(op)]
+    loads = [op for op in loads if feeds_dots(op)]
     copies, computes = Slice(loads), Slice([*stores, *loads], blind=loads)
     # The agent that copies has no tiles to look at. Shares of a tile are rows of it.
     told = all(op in loads or isinstance(op, scf.ForOp | scf.IfOp) or not _makes_tile(op) for op in copies.ops)

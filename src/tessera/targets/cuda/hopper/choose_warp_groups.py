@@ -34,7 +34,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
 from tessera.targets.cuda.lower.tile_to_nv import crosses
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import factor_source
-from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import rows_of
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
 from tessera.transforms.pipelining.tile_order import axes_of, can_form_teams
@@ -57,7 +57,7 @@ class AgentsPlan:
     """Whether a worker has several programs."""
 
 
-def agents_plans(
+def warp_group_plans(
     function: tile.FuncOp, warps: int | None, depth: int | None, lined: Collection[int]
 ) -> Iterator[AgentsPlan]:
     """Plans for a prepared function, the deepest rings first; none where it has no form for agents.
@@ -70,14 +70,14 @@ def agents_plans(
     agents = rows // ROWS
     if warps is not None and warps != 4 * agents:
         return
-    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_products(op)]
+    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
     inner = [op for op in loads if _is_repeated(op)]
     if not inner or not all(is_mapped(op) and is_lined(op.view, lined) for op in loads):
         return
     products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
     if not all(map(_has_warpgroups, products)):
         return
-    turning = any(map(needs_turning, loads))
+    turning = any(map(needs_transpose, loads))
     if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents, turning=turning):
         return
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
@@ -126,7 +126,7 @@ def _tile_bytes(op: tile.LoadOp) -> int:
     """Of what is loaded, in shared memory, and of what it is turned into."""
     (rows, columns), itemsize = tile_type(op.result).get_shape(), tile_dtype(op.result).storage.itemsize
     found = slot_bytes(rows, columns, itemsize)
-    return found + slot_bytes(columns, rows, itemsize) if needs_turning(op) else found
+    return found + slot_bytes(columns, rows, itemsize) if needs_transpose(op) else found
 
 
 def _has_warpgroups(op: tile.DotOp) -> bool:
@@ -140,7 +140,7 @@ def _has_warpgroups(op: tile.DotOp) -> bool:
     return right.bits in BITS and rows % TURNED_ROWS == 0 and columns % TURNED_COLUMNS == 0
 
 
-def needs_turning(op: tile.LoadOp) -> bool:
+def needs_transpose(op: tile.LoadOp) -> bool:
     """Whether a tile is a right factor that products read only along the depth, and memory has it across."""
     uses = list(op.result.uses)
     across = all(isinstance(use.operation, tile.DotOp) and use.index == 1 for use in uses)
@@ -162,7 +162,7 @@ def spare_registers(function: tile.FuncOp, agents: int) -> int:
         taken += thread_registers(op.result, agents) * (2 if loses_bits(op) else 1)
         if not isinstance(factor_source(op.a), tile.LoadOp):
             taken += thread_registers(op.a, agents)
-    turning = any(isinstance(op, tile.LoadOp) and needs_turning(op) for op in function.body.walk())
+    turning = any(isinstance(op, tile.LoadOp) and needs_transpose(op) for op in function.body.walk())
     return (TURNING_REGISTERS if turning else REGISTERS)[agents] - taken
 
 

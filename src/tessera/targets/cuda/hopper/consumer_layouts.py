@@ -19,13 +19,13 @@ from tessera.targets.cuda.ir import layouts
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.wgmma import left_factor
 from tessera.targets.cuda.lower.layout_analysis import PRODUCT, Anchor, LayoutAnalysis, is_tile
-from tessera.transforms.pipelining.make_async import is_turned
+from tessera.transforms.pipelining.make_async import is_transposed
 
 OPERAND = PRODUCT + 1
 """How strongly the layout of a left operand holds: what is made of sums is renamed, which costs nothing."""
 
 
-def sums_layout(value: SSAValue) -> Layout:
+def accumulator_layout(value: SSAValue) -> Layout:
     """The layout of sums."""
     rows, columns = agents.sums_type(value).get_shape()
     return layouts.accumulator(rows, columns)
@@ -45,7 +45,7 @@ def is_paired(op: agents.DotStartOp) -> bool:
 def ring_of(value: SSAValue) -> SSAValue | None:
     """The ring that a tile is in, as it is or turned."""
     owner = value.owner
-    if isinstance(owner, tile.TransOp) and is_turned(owner):
+    if isinstance(owner, tile.TransOp) and is_transposed(owner):
         owner = owner.operand.owner
     return owner.ring if isinstance(owner, agents.TakeOp) else None
 
@@ -79,7 +79,7 @@ class AgentLayouts(LayoutAnalysis):
     def _own(self, op: Operation) -> Anchor | None:
         match op:
             case agents.DotAwaitOp():
-                return Anchor(sums_layout(op.result), PRODUCT)
+                return Anchor(accumulator_layout(op.result), PRODUCT)
             case tile.LoadOp():
                 return None
             case tile.EwOp() if tile_type(op.result) in self.paired:
@@ -98,7 +98,7 @@ class AgentLayouts(LayoutAnalysis):
                 if not is_taken(op.a):
                     self._want(op.a, left_layout(op))
                 if is_tile(op.c):
-                    self._want(op.c, sums_layout(op.c))
+                    self._want(op.c, accumulator_layout(op.c))
             case _:
                 super()._demand_op(op)
 
@@ -110,7 +110,7 @@ class AgentLayouts(LayoutAnalysis):
         return self.spread(op.value) if known is None else known.layout
 
 
-def is_sums(layout: Layout, value: SSAValue) -> bool:
+def is_accumulator(layout: Layout, value: SSAValue) -> bool:
     """Whether a tile lies as 64 rows of sums do."""
     shape = tile_type(value).get_shape()
     return len(shape) == 2 and layout == layouts.accumulator(*shape)

@@ -26,7 +26,7 @@ _BOUNDS = 3
 """Operands of a loop in front of what it carries."""
 
 
-def finish_sums_late(function: nv.FuncOp) -> None:
+def defer_row_reductions(function: nv.FuncOp) -> None:
     """Rewrites the sums of a function that can be finished later."""
     for op in list(function.body.walk()):
         reduced = _reduced(op)

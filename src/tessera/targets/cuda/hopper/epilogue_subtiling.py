@@ -17,7 +17,7 @@ from xdsl.rewriter import Rewriter
 from tessera.ir.common.elements import TileType
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cuda.hopper.consumer_layouts import is_sums
+from tessera.targets.cuda.hopper.consumer_layouts import is_accumulator
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import wgmma as products
 from tessera.targets.cuda.ir.layouts import accumulator
@@ -29,7 +29,7 @@ PIECE = 64
 """Columns: what one copy stores."""
 
 
-def compute_in_pieces(function: nv.FuncOp) -> int:
+def subtile_epilogues(function: nv.FuncOp) -> int:
     """Cuts what rests on the sums of a product, and on memory that is read behind the wait for them; how often."""
     waits = [op for op in function.body.walk() if isinstance(op, products.WgmmaWaitOp)]
     return sum(_cut(op) for wait in waits for op in _ends(wait))
@@ -53,7 +53,7 @@ def _is_wide(value: SSAValue) -> bool:
     if not is_tile(value) or len(tile_type(value).get_shape()) != 2:
         return False
     columns = tile_type(value).get_shape()[1]
-    return is_sums(layout_of(value), value) and columns > PIECE and columns % PIECE == 0
+    return is_accumulator(layout_of(value), value) and columns > PIECE and columns % PIECE == 0
 
 
 def _cut(end: tile.EwOp) -> bool:

@@ -15,10 +15,10 @@ from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.pipe.transpose import is_turned_from, is_turned_into
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cuda.hopper.consumer_layouts import AgentLayouts, is_sums
+from tessera.targets.cuda.hopper.consumer_layouts import AgentLayouts, is_accumulator
 from tessera.targets.cuda.hopper.ring_groups import leaders
 from tessera.targets.cuda.hopper.shared_memory import MapAxes, RingPlan, Shift, fill_box, staging, store_map
-from tessera.targets.cuda.hopper.supported import check_agents, refusal
+from tessera.targets.cuda.hopper.supported import check_warp_groups, refusal
 from tessera.targets.cuda.hopper.tma_boxes import Start, box_of, is_mapped
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper
@@ -93,7 +93,7 @@ class AgentSetup(Lowering):
     """Writes the beginning of the nv function of one tile function with roles."""
 
     def __init__(self, function: tile.FuncOp, registers: tuple[int, int] | None, lined: Collection[int] | None) -> None:
-        check_agents(function)
+        check_warp_groups(function)
         super().__init__(function, AgentLayouts(function, Shape(WARPS)))
         (self.roles,) = (op for op in function.body.block.ops if isinstance(op, agents.RolesOp))
         self.count = self.roles.agents.value.data
@@ -243,4 +243,8 @@ class AgentSetup(Lowering):
     def _goes_out(self, op: tile.StoreOp) -> bool:
         """Whether a tile is stored by a copy: as it lies, it can be put into shared memory in one go."""
         box = box_of(op.view, op.offsets) if is_mapped(op) else None
-        return box is not None and box.argument.index in self.lined and is_sums(self.analysis.for_store(op), op.value)
+        return (
+            box is not None
+            and box.argument.index in self.lined
+            and is_accumulator(self.analysis.for_store(op), op.value)
+        )

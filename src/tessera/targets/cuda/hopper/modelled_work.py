@@ -12,7 +12,7 @@ from tessera.dtypes.types import Kind
 from tessera.ir.common.elementwise import TABLE
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cuda.hopper.choose_warp_groups import agents_plans, needs_turning
+from tessera.targets.cuda.hopper.choose_warp_groups import needs_transpose, warp_group_plans
 from tessera.targets.cuda.hopper.tma_boxes import is_mapped
 from tessera.targets.cuda.lower.multiprocessor_model import (
     FUNCTION_CLOCKS,
@@ -25,13 +25,13 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     Work,
 )
 from tessera.targets.cuda.lower.preparing import prepare
-from tessera.transforms.algebra.lazy_rescale import lazy_maxima
+from tessera.transforms.algebra.lazy_rescale import rescale_lazily
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.core.slices import Slice, end_of, factor_source
 from tessera.transforms.loops.live_iterations import ROWS_BEGIN, ROWS_END, clip_ranges, is_marked
-from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import Rows, rows_of
-from tessera.transforms.pipelining.promote_accumulators import promote_sums
+from tessera.transforms.pipelining.promote_accumulators import promote_accumulators
 
 CONVERSION, FUNCTION, DIVISION, LOADING = 0.5, 1, 8, 1
 """Instructions for one element; conversions are done two at a time, and loads, but those ask where the array ends."""
@@ -47,12 +47,12 @@ def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], lined: Collection[i
         return None
     take_host_checks(function)
     prepare(function, contract=True, arch="sm_90a")
-    if next(agents_plans(function, None, None, lined), None) is None or not _is_apart(function, rows):
+    if next(warp_group_plans(function, None, None, lined), None) is None or not _is_apart(function, rows):
         return None
     clip_ranges(function)
-    lazy_maxima(function)
+    rescale_lazily(function)
     # Turns stay apart, so that sizes can be told.
-    promote_sums(function, depth=0)
+    promote_accumulators(function, depth=0)
     reading = _Reading(function, axes)
     turns = tuple(reading.turns())
     if not turns or any(axes.get(one, "m") != "m" for one in reading.product_rows()):
@@ -109,7 +109,7 @@ class _Reading:
         return Product(self.extent(columns), self.extent(depth), loaded, tile_dtype(op.a).storage.itemsize)
 
     def rings(self) -> Iterator[Ring]:
-        loads = [op for op in self.function.body.walk() if isinstance(op, tile.LoadOp) and feeds_products(op)]
+        loads = [op for op in self.function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
         found: dict[object, tile.LoadOp] = {}
         for op in loads:
             found.setdefault((tile.base_of(op.view), op.result.type), op)
@@ -117,7 +117,7 @@ class _Reading:
             rows, columns = tile_type(op.result).get_shape()
             itemsize = tile_dtype(op.result).storage.itemsize
             repeated = _loop_around(op) is not None
-            yield Ring(self.extent(rows), self.extent(columns), repeated, itemsize, needs_turning(op))
+            yield Ring(self.extent(rows), self.extent(columns), repeated, itemsize, needs_transpose(op))
 
 
 def issues_most(loop: scf.ForOp) -> bool:
@@ -138,7 +138,7 @@ def _work(loop: scf.ForOp, extent: Callable[[int], Extent]) -> Iterator[Work]:
     for op in loop.body.block.ops:
         if isinstance(op, tile.ReduceOp) and _is_tile(op.operand):
             yield Work(extent(tile_type(op.operand).get_shape()[1]), 1)
-        elif isinstance(op, tile.LoadOp) and _is_tile(op.result) and not feeds_products(op):
+        elif isinstance(op, tile.LoadOp) and _is_tile(op.result) and not feeds_dots(op):
             columns, itemsize = tile_type(op.result).get_shape()[1], tile_dtype(op.result).storage.itemsize
             yield Work(extent(columns), LOADING, loaded=itemsize)
         elif isinstance(op, tile.EwOp) and _is_tile(op.result) and op not in masks and not _is_fused(op):

@@ -19,7 +19,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import replace
 
 
-def share_cursors(function: tile.FuncOp) -> None:
+def share_pipeline_states(function: tile.FuncOp) -> None:
     """Leaves away what loops and branches would carry twice."""
     found = _Steps()
     found.walk(function.body.block)

@@ -26,7 +26,7 @@ def refusal(op: Operation, message: str) -> CompileError:
     return CompileError(message, span=span_of(op.location), hint="the portable path has it")
 
 
-def check_agents(function: tile.FuncOp) -> None:
+def check_warp_groups(function: tile.FuncOp) -> None:
     """Refuses what the machine does not have, before anything is written."""
     roles = [op for op in function.body.walk() if isinstance(op, agents.RolesOp)]
     if len(roles) != 1:

@@ -28,9 +28,9 @@ from tessera.ir.pipe import transpose as pipe_turns
 from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cuda.hopper.consumer_layouts import is_taken, left_layout, sums_layout
-from tessera.targets.cuda.hopper.deferred_row_reduce import finish_sums_late
-from tessera.targets.cuda.hopper.epilogue_subtiling import compute_in_pieces
+from tessera.targets.cuda.hopper.consumer_layouts import accumulator_layout, is_taken, left_layout
+from tessera.targets.cuda.hopper.deferred_row_reduce import defer_row_reductions
+from tessera.targets.cuda.hopper.epilogue_subtiling import subtile_epilogues
 from tessera.targets.cuda.hopper.kernel_setup import (
     DRAWS,
     FIRST_PLACE,
@@ -42,11 +42,11 @@ from tessera.targets.cuda.hopper.kernel_setup import (
     Ring,
 )
 from tessera.targets.cuda.hopper.late_operands import compute_operands_late
-from tessera.targets.cuda.hopper.pipeline_state import share_cursors
+from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
 from tessera.targets.cuda.hopper.shared_memory import BUFFERS, WARP_ROWS, fill_box, store_columns, store_map
 from tessera.targets.cuda.hopper.supported import check_alone
 from tessera.targets.cuda.hopper.tma_boxes import box_of
-from tessera.targets.cuda.hopper.warp_vote_max import vote_early
+from tessera.targets.cuda.hopper.warp_vote_max import vote_before_max
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper
 from tessera.targets.cuda.ir import hopper_copies as copies
@@ -59,7 +59,7 @@ from tessera.targets.cuda.lower.tile_to_nv import put_in_place
 from tessera.transforms.core.dead_code import sweep
 
 
-def lower_agents(
+def lower_warp_groups(
     module: ModuleOp, name: str, *, registers: tuple[int, int] | None = None, lined: Collection[int] | None = None
 ) -> None:
     """Puts an nv function in the place of a tile function with roles.
@@ -69,7 +69,7 @@ def lower_agents(
     others have no tensor maps.
     """
     function = symbol_in(module, name, tile.FuncOp)
-    share_cursors(function)
+    share_pipeline_states(function)
     put_in_place(function, AgentLowering(function, registers, lined).run())
 
 
@@ -106,13 +106,13 @@ class AgentLowering(AgentSetup):
             self.out.add_op(hopper.ClusterSyncOp(aligned=False))
         self.out.add_op(nv.ReturnOp())
         sweep(made.body.block)
-        vote_early(made)
+        vote_before_max(made)
         roles = [op for op in self.source.body.block.ops if isinstance(op, agents.RolesOp)]
         if any(op.agents.value.data > 1 for op in roles):
             # One agent alone mostly waits for memory: nobody has seen it gain by this.
-            finish_sums_late(made)
+            defer_row_reductions(made)
         compute_operands_late(made)
-        compute_in_pieces(made)
+        subtile_epilogues(made)
         check_alone(made)
         return made
 
@@ -367,17 +367,17 @@ class AgentLowering(AgentSetup):
         turned = isinstance(owner := op.b.owner, tile.TransOp)
         b = self.staged[owner.operand if isinstance(owner, tile.TransOp) else op.b]
         sums = None if _is_zero(op.c) else self._sums(op.c)
-        type_ = laid_out(agents.sums_type(op.result), sums_layout(op.result))
+        type_ = laid_out(agents.sums_type(op.result), accumulator_layout(op.result))
         made = self.add(products.WgmmaOp(a, b, type_, transposed=turned, sum_=sums), op)
         self.values[op.result] = made.results[0]
 
     def _sums(self, value: SSAValue) -> SSAValue:
-        return self.tile(value, sums_layout(value)) if is_tile(value) else self.values[value]
+        return self.tile(value, accumulator_layout(value)) if is_tile(value) else self.values[value]
 
     def _await(self, op: agents.DotAwaitOp) -> None:
         kept = [self.tile(start.a, left_layout(start)) for start in _reads_registers(op.pending)]
         made = self.add(products.WgmmaWaitOp(op.younger.value.data, [self.values[op.pending]], kept), op)
-        self._hold(op.result, sums_layout(op.result), made.results[0], op)
+        self._hold(op.result, accumulator_layout(op.result), made.results[0], op)
 
     # Stores
 

@@ -25,7 +25,7 @@ _ABOVE = {"gt": 0, "ge": 0, "lt": 1, "le": 1}
 """Comparisons, and which side of them is greater if they hold."""
 
 
-def vote_early(function: nv.FuncOp) -> None:
+def vote_before_max(function: nv.FuncOp) -> None:
     """Rewrites the votes of a function."""
     for op in list(function.body.walk()):
         if isinstance(op, products.AnyOp) and (vote := _vote(op)) is not None:

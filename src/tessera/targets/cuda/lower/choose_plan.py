@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import TensorType
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir.layouts import WARP
-from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import rows_of
 
 SHARED: Mapping[str, int] = {"sm_80": 163 * 1024, "sm_89": 99 * 1024, "sm_90": 227 * 1024, "sm_90a": 227 * 1024}
@@ -73,7 +73,7 @@ def _depth(function: tile.FuncOp, wanted: int | None, room: int) -> int:
     turns = 0
     others = 0
     for op in function.body.walk():
-        if isinstance(op, tile.LoadOp) and feeds_products(op):
+        if isinstance(op, tile.LoadOp) and feeds_dots(op):
             size = prod(tile_type(op.result).get_shape()) * tile_dtype(op.result).storage.itemsize
             if isinstance(op.parent_op(), scf.ForOp):
                 turns += size

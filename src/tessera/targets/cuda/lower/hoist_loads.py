@@ -29,7 +29,7 @@ def is_plain(function: nv.FuncOp) -> bool:
     return not any(op.name.startswith("nv.") and not isinstance(op, _PLAIN) for op in function.body.walk())
 
 
-def loads_first(function: nv.FuncOp, still: Collection[int], *, follows: bool) -> None:
+def hoist_loads(function: nv.FuncOp, still: Collection[int], *, follows: bool) -> None:
     """Moves loads of a plain function to its beginning; where it `follows` others, with the wait among them."""
     block = function.body.block
     written = {tile.memory_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}

@@ -20,7 +20,7 @@ from tessera.targets.cuda.ir.types import laid_out, layout_of
 from tessera.transforms.core.rewriting import adopt_location
 
 
-def interleave(function: nv.FuncOp) -> None:
+def interleave_copies(function: nv.FuncOp) -> None:
     """Moves copies of every loop behind the first step of the first product."""
     for loop in [op for op in function.walk() if isinstance(op, scf.ForOp)]:
         found = _find(loop.body.block)

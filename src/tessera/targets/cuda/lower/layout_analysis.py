@@ -26,7 +26,7 @@ from tessera.targets.cuda.ir.layouts import WARP, Layout
 from tessera.targets.cuda.ir.tensor_cores import Grid, operand_layouts
 from tessera.targets.cuda.ir.types import CHUNK
 from tessera.targets.cuda.lower.plain_dots import has_instruction
-from tessera.transforms.pipelining.make_async import feeds_products, is_only_multiplied, is_turned
+from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied, is_transposed
 
 
 class Anchor(NamedTuple):
@@ -70,13 +70,13 @@ def is_tile(value: SSAValue) -> bool:
 def operand_of(value: SSAValue) -> Operand:
     """Follows a transpose to what is in shared memory already, or will be."""
     found = Operand(value)
-    if isinstance(owner := value.owner, tile.TransOp) and is_turned(owner):
+    if isinstance(owner := value.owner, tile.TransOp) and is_transposed(owner):
         found = Operand(owner.operand, turned=True)
     source = found.value.owner
     if isinstance(source, pipe.GetOp):
         found.staged = is_only_multiplied(source.result)
     elif isinstance(source, tile.LoadOp):
-        found.staged = feeds_products(source)
+        found.staged = feeds_dots(source)
     return found if found.staged else Operand(value)
 
 

@@ -18,7 +18,7 @@ from tessera.transforms.core.rewriting import adopt_location
 COUNTER_BYTES = 4
 
 
-def take_turns(function: nv.FuncOp) -> bool:
+def order_atomics(function: nv.FuncOp) -> bool:
     """Puts sums of floats in memory into the order of blocks; False where there are none."""
     sums = [op for op in function.body.walk() if isinstance(op, tile.AtomicOp) and op.shows_order]
     if not sums:

@@ -34,7 +34,7 @@ class Turn:
         return part_of(self.left, 1, start, size), part_of(self.right, 0, start, size)
 
 
-def rotate(function: nv.FuncOp) -> None:
+def rotate_loops(function: nv.FuncOp) -> None:
     """Rewrites every loop of a function whose turns are such products, with slots that are numbers."""
     for loop in [op for op in function.walk() if isinstance(op, scf.ForOp)]:
         turns = _turns(loop.body.block)

@@ -25,7 +25,7 @@ from tessera.targets.cuda.lower.plain_dots import has_instruction
 from tessera.targets.cuda.lower.small_numbers import Division, is_small_division
 from tessera.targets.llvm.marks import SHORT
 from tessera.transforms.core.rewriting import adopt_location
-from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.tile_order import axes_of
 
 GROUP = 8
@@ -64,7 +64,7 @@ def crosses(function: tile.FuncOp) -> bool:
     """Whether operands of products follow different axes of the grid: then the order of blocks counts."""
     axes: set[frozenset[int]] = set()
     for op in function.body.walk():
-        if isinstance(op, pipe.CopyOp) or (isinstance(op, tile.LoadOp) and feeds_products(op)):
+        if isinstance(op, pipe.CopyOp) or (isinstance(op, tile.LoadOp) and feeds_dots(op)):
             axes.add(axes_of(op))
     return any(0 in one and 1 not in one for one in axes) and any(1 in one and 0 not in one for one in axes)
 
