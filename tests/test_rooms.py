@@ -24,6 +24,15 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     "targets.cpu": ("features", "ir", "emit", "lower", ""),
     "targets.cuda": ("ptx", "ir", "math", "emit", "lower", "hopper", "interpreter", ""),
     "runtime": ("cache", "native", "device", "tensor", "program", "cuda", ""),
+    "runtime.device": ("memory", "device", "ownership", ""),
+    "runtime.tensor": (
+        *("tracking", "interface", "meta", "dlpack", "transfer", "printing", "indexing", "operators", "assignment"),
+        *("tensor", "creation", ""),
+    ),
+    "runtime.cuda": (
+        *("driver", "context", "modules", "streams", "pool", "staging", "gather", "exchange", "backend"),
+        *("launching", "tensor_maps", "results", "executable", "graphs", "recordings", ""),
+    ),
     "tile": ("language", "identity", "calls", ""),
     "lang": (
         *("operator_names", "tracing", "calls", "checking", "explain", "tiering"),

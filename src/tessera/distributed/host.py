@@ -1,6 +1,6 @@
 """Collectives over arrays of the host: bytes go through MPI, and sums are ours, in the order of ranks.
 
-So every rank gets the same bits, whatever the number of elements and whoever carries the messages. Types that MPI does
+So every rank gets the same bits, for any number of elements and any transport of messages. Types that MPI does
 not know need no care: narrow floats are added in f32 and rounded once.
 """
 

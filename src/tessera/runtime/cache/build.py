@@ -27,7 +27,7 @@ _File = tuple[str, int, int]
 def build() -> str | None:
     """The digest, or None where the package was changed after this process had begun to load it."""
     files = _files()
-    # What is loaded may be older than what is on the disk, and nobody can tell which: then nothing may be kept.
+    # What is loaded may be older than what is on the disk, and it cannot be told which: then nothing may be kept.
     if any(changed > _LOADED_NS for _, _, changed in files):
         return None
     libraries = tuple(_library(name) for name in _LIBRARIES)

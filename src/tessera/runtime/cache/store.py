@@ -79,7 +79,7 @@ UNREADABLE = (
     *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError),
     *(struct.error, zlib.error, TesseraError),
 )
-"""What is raised where a payload is whole but not what this version writes: whoever reads one takes that for a miss."""
+"""Raised where a payload is whole but not what this version writes: its reader takes that for a miss."""
 
 
 def packed(head: object, body: bytes) -> bytes:
@@ -182,7 +182,7 @@ class Store:
         return os.path.join(self.root, key)
 
     def _is_usable(self) -> bool:
-        """Whether code from this folder may be run: it is ours, and nobody else may write there."""
+        """Whether code from this folder may be run: it is ours, and no other user may write there."""
         if self._usable is None:
             wrong = self._unsafe()
             self._usable = wrong is None

@@ -66,7 +66,7 @@ class Context:
     """The primary context of a GPU: the one that torch and the CUDA runtime use, too.
 
     `with context:` makes it current on this thread for a while; what was current before is so again afterwards. It is
-    opened when something is done there: whoever only asks what the GPU is, to compile for it, takes nothing of it.
+    opened when something is done there: asking for a GPU's properties, to compile for it, takes nothing of it.
     """
 
     _made: ClassVar[dict[int, Context]] = {}
@@ -126,7 +126,7 @@ class Context:
         if is_finalizing() or self.calls.push_context(self.handle):
             return
         try:
-            # Nobody is there who could be told. Objects may go at any time, also while another library captures.
+            # There is no caller to raise for. Objects may go at any time, also while another library captures.
             with suppress(TesseraError), driver.beside_captures():
                 action()
         finally:

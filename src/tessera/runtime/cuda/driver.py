@@ -195,7 +195,7 @@ def beside_captures() -> Generator[None]:
     """What this thread asks of the driver meanwhile is no part of what another library captures.
 
     While a stream is captured the driver refuses to free memory, to look whether an event has happened, and more, and
-    breaks the capture off: whoever captures might mean it to be repeated. What is done behind callers' backs is not.
+    breaks the capture off, since a capture might mean it to be repeated. What is done behind callers' backs is not.
     """
     exchange, mode = calls().exchange_capture_mode, ctypes.c_int(_RELAXED)
     exchange(ctypes.addressof(mode))

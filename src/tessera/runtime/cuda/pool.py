@@ -1,7 +1,7 @@
-"""The memory of a GPU: taken from a pool of the driver in the order of streams, and kept for the next who asks.
+"""The memory of a GPU: taken from a pool of the driver in the order of streams, and kept for the next allocation.
 
 Memory belongs to the stream that was current when it was allocated. When the last tensor on it goes, it comes back onto
-a list of that stream, though work on it may still be under way: whoever takes it from there comes later on the same
+a list of that stream, though work on it may still be under way: the next use of it comes later on the same
 stream. Where other streams have used it, the stream waits for them first. What lies on the lists goes back to the
 driver when a size is asked for that is not there and much is kept, and all of it when memory runs out.
 """
@@ -37,7 +37,7 @@ class SharedHome:
 
     def __init__(self, home: FreeList) -> None:
         self.home = home
-        # By handle; None is a stream that nobody knows.
+        # By handle; None is an unknown stream.
         self.users: dict[int | None, StreamHandle | None] = {}
 
     @property
@@ -63,7 +63,7 @@ class SharedHome:
 
 
 def note_use(memory: object, stream: StreamHandle | None) -> None:
-    """Memory is used on a stream, None for one that nobody knows: it is not used again before that is done."""
+    """Memory is used on a stream, None for an unknown one: it is not used again before that is done."""
     if not isinstance(memory, DeviceMemory):
         return
     home = memory.home
@@ -90,7 +90,7 @@ class Pool:
 
     _made: ClassVar[dict[int, Pool]] = {}
     _lock: ClassVar[Lock] = Lock()
-    _asked = 0  # bytes, of the driver, since somebody looked at what is kept
+    _asked = 0  # bytes, of the driver, since the lists were last counted
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -135,7 +135,7 @@ class Pool:
     def take(self, stream: Stream, size: int) -> tuple[DeviceMemory, FreeList]:
         """Memory of a size that is rounded, where its list has none; and the list that it is to go to.
 
-        It may be that of a size a little larger, which is kept for nobody: asking the driver takes far longer.
+        It may be that of a size a little larger, which has no other use: asking the driver takes far longer.
         """
         for larger in larger_sizes(size):
             kept = stream.free.get(larger)

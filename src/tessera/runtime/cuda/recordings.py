@@ -1,6 +1,6 @@
 """Recordings: sequences of launches as executable graphs, made of launch plans, for calls whose addresses may change.
 
-A recording belongs to whoever replays it, one at a time. Its state is words on the host: what the driver was told of
+A recording belongs to one call at a time. Its state is words on the host: what the driver was told of
 each node. A call compares what it has with that, tells the driver about the nodes that are not as they were, and
 replays; `host_steps.ll` does all of this. Nodes are made with no addresses at all: the first call puts them in.
 """

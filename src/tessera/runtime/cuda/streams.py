@@ -22,7 +22,7 @@ LEGACY, PER_THREAD = 1, 2
 _NON_BLOCKING, _TIMING_OFF = 1, 2
 _BEFORE = -1
 
-# True once there is a stream besides the default ones: until then nobody has to note who uses what.
+# True once there is a stream besides the default ones: until then uses of memory need not be noted.
 SEVERAL: list[bool] = []
 # The current stream of each GPU, by number; under _BEFORE, the mapping that a `with` statement has replaced.
 _current: ContextVar[Mapping[int, Any]] = ContextVar("current streams", default=MappingProxyType({}))

@@ -198,8 +198,8 @@ Lately = dict[int, None]
 def lately(argument: tuple[object, ...]) -> Lately:
     """Those of an argument, by what tells it from others: the kernel, its place, and what arrays are given for it.
 
-    Another program of the kernel is going to be given the same arrays: where it is bound to such, by a thread that
-    nobody waits for, its maps of these are made then and there.
+    Another program of the kernel is going to be given the same arrays: where it is bound to such, by a thread in
+    the background, its maps of these are made then and there.
     """
     return {}
 

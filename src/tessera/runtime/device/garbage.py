@@ -1,4 +1,4 @@
-"""Python's garbage, collected where nobody notices."""
+"""Python's garbage, collected where that takes little time beside compiling."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _kept = 0
 
 
 def collect_after(seconds: float) -> None:
-    """Collects all garbage, where that takes little beside the time that somebody has waited for a compiler.
+    """Collects all garbage, where that takes little beside the time that a compiler has taken.
 
     Much of what compilers make and load lives on, so that a full collection is due in one of the next calls. It takes
     tens of milliseconds: much beside such a call.
 
     Blocks of memory are counted, not objects: a list of all objects has tuples that other threads are still filling,
-    and Python refuses to go on with a tuple that somebody else holds.
+    and Python refuses to go on with a tuple that another thread holds.
     """
     global _kept  # noqa: PLW0603  (there is one collector in a process)
     if seconds < _LONG_SECONDS or not gc.isenabled():

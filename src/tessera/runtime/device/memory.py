@@ -24,7 +24,7 @@ _address_of, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
 class Home(Protocol):
-    """Where memory of a device goes when nobody needs it any longer."""
+    """Where memory of a device goes when it is no longer needed."""
 
     @property
     def nbytes(self) -> int: ...
@@ -33,7 +33,7 @@ class Home(Protocol):
 
 
 class DeviceMemory(ABC):
-    """Memory of a device from some address on, for whoever holds this or an array on it; then it goes home.
+    """Memory of a device from some address on, alive while this or an array on it is; then it goes home.
 
     To NumPy it is bytes, so arrays on it are made in a moment. How many bytes is the home's to know: no type of its own
     for each size. There is Python's, here, and one of machine code (`cuda/results.py`).
@@ -60,7 +60,7 @@ class _Bytes(ctypes.c_char * (1 << 40)):
 
 
 memory_at: Callable[[int], DeviceMemory] = cast("Any", _Bytes.from_address)
-"""Memory at an address; whoever asks for it says where its home is."""
+"""Memory at an address; its caller sets its home."""
 
 
 def address(array: Any) -> int:

@@ -1,6 +1,6 @@
 """The machine code of this room: its text, and where it is once an image that has it is loaded.
 
-It is part of the CPU's image, so that there is one to load; whoever loads that says so here.
+It is part of the CPU's image, so that there is one to load; its loader says so here.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The words below are in `pool.ll`; Python only starts the image that they are compiled into and sets its size.
 
-Who may lead. A caller that wants several threads takes `owner` from 0 to 1. Whoever fails to, because another caller
+Who may lead. A caller that wants several threads takes `owner` from 0 to 1. A caller that fails to, because another
 leads or because the call is nested in a kernel, runs its kernel alone: work comes from a queue in the args block, so
-any number of threads does all of it. Nobody ever waits for the pool.
+any number of threads does all of it. No caller ever waits for the pool.
 
 How a job goes.
 1. The leader writes kernel, args and threads into `job`, then sets `tickets` to the number of helpers it can use.
@@ -23,7 +23,7 @@ What follows from this.
   with the parent of a fork, is not waited for, so nothing can hang on it.
 - A draw after closing, or too many draws, leave `tickets` below 0. The next leader's exchange wipes that out; such
   draws were never good. There is no generation to confuse: a good draw is for the job that is open at that moment.
-- A fast worker may draw twice in one job. It then finds the queue empty, under a number that nobody else has.
+- A fast worker may draw twice in one job. It then finds the queue empty, under a number of its own.
 - `job` is rewritten by the next leader only, who got `owner` from this one, who got `finished` from all its workers.
 - A kernel may not wait for its other threads: `threads` says how many come at most.
 
@@ -44,7 +44,7 @@ Workers in excess leave when they are about to sleep; `resize` draws a ticket it
 good) so that the word under those about to sleep changes, and wakes them all. If the system refuses a thread, the pool
 makes do with those it has.
 
-Forks. A child has none of the workers. `forget` resets all words; until then the child's calls find nobody to help.
+Forks. A child has none of the workers. `forget` resets all words; until then the child's calls find no worker.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _FOLDER = Path(__file__).parent
 
 
 def runtime_text() -> str:
-    """The runtime image as LLVM's text, for whoever keeps compiled images; the same for every level.
+    """The runtime image as LLVM's text; the same for every level.
 
     Interpreters whose objects are not known go through ctypes: no code is for them.
     """

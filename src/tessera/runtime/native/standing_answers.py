@@ -66,7 +66,7 @@ class StandingAnswer:
         self.ask = objects.built_in("ask", code.address("unchanged"), self._words, self, takes=False)
 
     def _asked_anew(self) -> Any:
-        # What changes from here on is noticed by whoever asks next.
+        # What changes from here on is noticed by the next call.
         version, item, values = _version(self._mapping), self._listed[0], [one.get() for one in self._variables]
         answer, again = self._anew()
         if again:
@@ -74,7 +74,7 @@ class StandingAnswer:
         return answer
 
     def _write(self, version: int, item: Any, answer: Any, values: Sequence[Any]) -> None:
-        # Words and what is held for them belong together. Whoever finds another thread at it leaves it at that; so
+        # Words and what is held for them belong together. A thread that finds another at it leaves it at that; so
         # does a process that was forked meanwhile.
         if not self._writing.acquire(blocking=False):
             return

@@ -2,7 +2,7 @@
 
 Kernels, jitted functions and what runs in tiers each have a function written for their parameters, which finds what
 such arguments led to before. All parameters have defaults in it, so that what is wrong with arguments is found and said
-in one place: by whoever takes the call that it has nothing for.
+in one place: by the function that takes calls with new arguments.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Kind:
 class Meta:
     """dtype, shape, strides in elements, device, and the largest power of two up to 64 that divides the address.
 
-    Equal metas are the same object while anybody holds one. The table holds them weakly: it cannot grow beyond the
+    Equal metas are the same object while one is held. The table holds them weakly: it cannot grow beyond the
     metas in use, and one that a guard holds is never replaced by a twin.
     """
 
