@@ -19,9 +19,9 @@ import numpy as np
 import tiers
 
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.client import Level
-from tessera.metatracing.regions.contest import Contender, Contest
-from tessera.metatracing.regions.programs import Entry, Installed
+from tessera.tiers.client import Level
+from tessera.tiers.sites.ab_test import Contender, Contest
+from tessera.tiers.sites.programs import Entry, Installed
 
 LONGEST_SECONDS = 30.0
 CONTESTS = 2  # of Tier 2 and of Tier 3

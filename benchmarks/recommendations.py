@@ -39,13 +39,13 @@ from tessera.metatracing.analysis.recommendations import (
     SpecializationRecommendation,
 )
 from tessera.metatracing.analysis.trials import Trial, Turns, measured_gain, own_arguments, timed_on
-from tessera.metatracing.client import Level
 from tessera.metatracing.clients.kernels import KernelClient
-from tessera.metatracing.compiling.worker import build
+from tessera.metatracing.clients.worker import build
 from tessera.metatracing.models.kernel_times import KernelTimes, shipped
 from tessera.metatracing.models.situation import Situation
-from tessera.metatracing.records import ExecutionTier
 from tessera.runtime.device.device import Device
+from tessera.tiers.client import Level
+from tessera.tiers.records import ExecutionTier
 from tessera.tile.calls.function import Kernel
 
 MODELS = {"cuda": "h200", "cpu": "cpu-aarch64"}

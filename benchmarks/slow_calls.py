@@ -20,11 +20,11 @@ import numpy as np
 from tessera.metatracing import MetaTracingRuntime
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
-from tessera.metatracing.regions.contest import Contest
-from tessera.metatracing.regions.newcomers import Newcomers
-from tessera.metatracing.regions.region import Region
-from tessera.metatracing.regions.request import Request
-from tessera.metatracing.tiered import Tiered
+from tessera.tiers.sites.ab_test import Contest
+from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.specialization_site import Region
+from tessera.tiers.sites.trials import Newcomers
+from tessera.tiers.tiered import Tiered
 
 SLOWEST = 80
 """Calls that are told of one by one."""

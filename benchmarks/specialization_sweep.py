@@ -32,11 +32,11 @@ from tessera import Schedule, starting
 from tessera.bench.operators.kernels import gemm, layernorm, softmax
 from tessera.metatracing.analysis.trials import ROUNDS, Turns, timed_on
 from tessera.metatracing.attention import flash_attention
-from tessera.metatracing.client import Level, facts_of
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
-from tessera.metatracing.compiling.worker import build
-from tessera.metatracing.records import ExecutionTier
+from tessera.metatracing.clients.worker import build
 from tessera.runtime.device.device import Device
+from tessera.tiers.client import Level, facts_of
+from tessera.tiers.records import ExecutionTier
 from tessera.tile.calls.function import Kernel
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED

@@ -41,11 +41,11 @@ from tessera.errors import TesseraError
 from tessera.ir.structural_hash import structural_hash
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.attention import BASELINE, BASELINE_HASH, flash_attention
-from tessera.metatracing.client import facts_of
 from tessera.metatracing.clients.kernels import KernelClient
-from tessera.metatracing.compiling.worker import build
-from tessera.metatracing.regions.candidates import tier2_levels, tier3_levels
+from tessera.metatracing.clients.worker import build
 from tessera.runtime.native import pool
+from tessera.tiers.client import facts_of
+from tessera.tiers.sites.candidates import tier2_levels, tier3_levels
 
 HERE = Path(__file__).parent
 SOON: dict[str, Any] = {

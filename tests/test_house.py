@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
     {"tile"},
     {"programs"},
     {"lang"},
+    {"tiers"},
     {"metatracing"},
     {"distributed"},
     {""},
@@ -80,6 +81,9 @@ def test_imports_point_down() -> None:
         ("tessera.ir.tile.dialect", "def late():\n    from tessera.interpreters.levels.tile import run"),
         ("tessera.ir.tile.dialect", "if TYPE_CHECKING:\n    from tessera.runtime.tensor.tensor import Tensor"),
         ("tessera.interpreters.levels.tile", "from tessera.transforms.core import context"),
+        ("tessera.tiers.sites.request", "from tessera.metatracing.runtime import MetaTracingRuntime"),
+        ("tessera.tiers.sites.request", "def late():\n    from tessera.metatracing import MetaTracingRuntime"),
+        ("tessera.tiers.tiered", "if TYPE_CHECKING:\n    from tessera.metatracing.runtime import MetaTracingRuntime"),
         ("tessera.runtime.tensor.tensor", "from tessera import Tensor"),
         ("tessera.runtime.tensor.tensor", "import tessera"),
         ("tessera.runtime.tensor.tensor", "from ...cli import main"),
@@ -102,26 +106,6 @@ def test_the_import_check_sees_planted_faults(module: str, text: str) -> None:
 )
 def test_the_import_check_accepts_what_is_right(module: str, text: str) -> None:
     assert upward_imports(text, module) == []
-
-
-# Regions are served by what is above them and know nothing of it: clients, compilers, analyses, the runtime.
-BENEATH_REGIONS = {"regions", "client", "logs", "records", "stand_ins"}
-
-
-def above_regions(text: str, module: str) -> list[str]:
-    """What a file of regions imports from the rooms above; types are no concern of it when it runs."""
-    tree = ast.parse(text)
-    tree.body = [node for node in tree.body if not isinstance(node, ast.If)]
-    rooms = [name.split(".")[2:3] for _, name in imported(tree, module, is_package=False) if "metatracing" in name]
-    return [room for found in rooms for room in (found or ["the package itself"]) if room not in BENEATH_REGIONS]
-
-
-def test_regions_import_nothing_from_above() -> None:
-    folder = SOURCE / "tessera" / "metatracing" / "regions"
-    assert [(path.name, above) for path in folder.glob("*.py") if (above := above_regions(text_of(path), "a"))] == []
-    planted = ["from tessera.metatracing.runtime import x", "def f():\n    from tessera.metatracing import x"]
-    assert [above_regions(text, "a") for text in planted] == [["runtime"], ["the package itself"]]
-    assert above_regions("if TYPE_CHECKING:\n    from tessera.metatracing.runtime import x", "a") == []
 
 
 def bad_habits(text: str, path: Path) -> Iterator[str]:

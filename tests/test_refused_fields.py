@@ -13,9 +13,9 @@ from tessera.bench.validation.benchmark_suite import TierBenchmarkConfig
 from tessera.bench.validation.framework import ValidationConfig
 from tessera.errors import TesseraError
 from tessera.metatracing.analysis.hotspots import HotspotCriteria
-from tessera.metatracing.compiling.upper_tiers import CompilationOptions
-from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.first_tier import InterpreterConfig
+from tessera.metatracing.upper_tiers import CompilationOptions
+from tessera.tiers.config import RuntimeConfig
 
 CONFIGURATIONS: dict[type[Any], dict[str, Any]] = {
     RuntimeConfig: {},

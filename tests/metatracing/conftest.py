@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tessera.metatracing.tiered import Tiered
+from tessera.tiers.tiered import Tiered
 
 
 @pytest.fixture(name="slow_calls")

@@ -20,9 +20,9 @@ import tessera as ts
 from tessera import Schedule, Tensor
 from tessera.errors import CompileError
 from tessera.metatracing import Call, GuardType, Level, ManualClock, MetaTracingRuntime, RuntimeConfig, RuntimeGuard
-from tessera.metatracing.client import Compiled, facts_of
-from tessera.metatracing.records import LaunchFacts
-from tessera.metatracing.regions.request import Request
+from tessera.tiers.client import Compiled, facts_of
+from tessera.tiers.records import LaunchFacts
+from tessera.tiers.sites.request import Request
 from tessera.tile.calls.arguments import NUMBERS
 
 PATHS = ("x", "y", "factor")

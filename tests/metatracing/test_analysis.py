@@ -49,7 +49,7 @@ from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.events import GPUComputePatternTracer, GPUMemoryPatternTracer
 from tessera.metatracing.models.climbing import ENOUGH, ClimbModel
 from tessera.metatracing.models.kernel_times import shipped
-from tessera.metatracing.regions.experience import Experience
+from tessera.tiers.sites.schedule_history import Experience
 
 TIER1, TIER2, TIER3 = ExecutionTier
 

@@ -16,8 +16,8 @@ from made_up_client import MILLISECOND, Later, Made, usual_costs
 import tessera as ts
 from tessera import Schedule
 from tessera.metatracing import Call, ExecutionTier, Level
-from tessera.metatracing.regions.clerk import Behind
-from tessera.metatracing.regions.lessons import HARDER, Lessons
+from tessera.tiers.sites.backoff import HARDER, Lessons
+from tessera.tiers.sites.stats_recorder import Behind
 
 TIER3 = ExecutionTier.TIER3_SPECIALIZED
 

@@ -27,9 +27,9 @@ from forked_children import in_a_child
 from made_up_client import Made
 
 from tessera import Schedule, compile_worker, knobs
-from tessera.metatracing.client import Call, Level
-from tessera.metatracing.compiling.background import MOST_DEATHS, Worker
-from tessera.metatracing.compiling.loader import Child, Loader
+from tessera.tiers.client import Call, Level
+from tessera.tiers.compiling.background import MOST_DEATHS, Worker
+from tessera.tiers.compiling.loader import Child, Loader
 
 
 class Background:
@@ -388,7 +388,7 @@ def test_all_end_with_the_one_that_wished_for_them(tmp_path: Path) -> None:
     script.write_text(
         "import os, time\n"
         "from tessera import compile_worker\n"
-        "from tessera.metatracing.compiling.background import Worker\n"
+        "from tessera.tiers.compiling.background import Worker\n"
         "worker = Worker(20.0, 'made_up_client:build')\n"
         "first, second = (worker._loader.child() for _ in range(2))\n"
         "first.send(compile_worker.message(1, True, 'made_up_client:build', __import__('pickle').dumps([])), 10)\n"
@@ -564,7 +564,7 @@ def test_whatever_a_users_process_has_done_processes_compile(tmp_path: Path, use
         "import os, sys, time\n"
         f"{USERS[user]}\n"
         "from tessera import compile_worker\n"
-        "from tessera.metatracing.compiling.loader import Loader\n"
+        "from tessera.tiers.compiling.loader import Loader\n"
         "loader = Loader(())\n"
         "child = loader.child()\n"
         "child.send(compile_worker.message(1, True, 'os:fstat', b''), 10)\n"

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera.metatracing.client import Choice, Level
-from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.regions.candidates import tier2_levels, tier3_levels
-from tessera.metatracing.regions.contest import Contender, Contest, Turn
+from tessera.tiers.client import Choice, Level
+from tessera.tiers.records import ExecutionTier
+from tessera.tiers.sites.ab_test import Contender, Contest, Turn
+from tessera.tiers.sites.candidates import tier2_levels, tier3_levels
 from tessera.tile.language.schedule import Schedule
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED

@@ -24,8 +24,8 @@ from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing import AttentionParams, Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
-from tessera.metatracing.compiling.background import Worker
 from tessera.targets.cuda.ptx.tools import find_ptxas
+from tessera.tiers.compiling.background import Worker
 
 pytestmark = pytest.mark.gpu
 
@@ -222,7 +222,7 @@ def test_a_process_that_compiles_leaves_the_gpu_alone() -> None:
     packed = client.request(call, [Level(ExecutionTier.TIER2_STANDARD)])
     assert packed is not None
     code = (
-        "import sys; from tessera.metatracing.compiling.worker import build; "
+        "import sys; from tessera.metatracing.clients.worker import build; "
         "from tessera.runtime.cuda.context import Context; "
         "print(build(sys.stdin.buffer.read()).decode(), 'handle' in vars(Context.of(0)))"
     )

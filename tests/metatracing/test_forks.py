@@ -14,8 +14,8 @@ from made_up_client import Made
 import tessera as ts
 from tessera import knobs
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.compiling.background import Worker
 from tessera.runtime.tensor.meta import Meta
+from tessera.tiers.compiling.background import Worker
 
 
 def test_a_child_does_not_wait_for_threads_that_it_has_not_got(monkeypatch: pytest.MonkeyPatch) -> None:

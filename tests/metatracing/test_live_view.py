@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tessera.metatracing import ExecutionTier
 from tessera.metatracing.live import Case, Timed, line_of, text_of, view_of
-from tessera.metatracing.records import LaunchFacts, Record
+from tessera.tiers.records import LaunchFacts, Record
 
 TIER1, TIER2, TIER3 = ExecutionTier
 

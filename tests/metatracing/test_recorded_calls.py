@@ -10,7 +10,7 @@ from made_up_client import Later, Made, MadeUpProgram, usual_costs
 from tessera import Schedule
 from tessera.errors import ResourceError
 from tessera.metatracing import Call, Level
-from tessera.metatracing.regions.recording import Recording
+from tessera.tiers.sites.recording import Recording
 
 
 def shapes_of(calls: list[Call]) -> list[tuple[int, ...]]:

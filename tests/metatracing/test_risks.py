@@ -12,9 +12,9 @@ from made_up_client import MILLISECOND, Made, MadeUp, usual_costs
 
 import tessera as ts
 from tessera.metatracing import ExecutionTier, InputProfile, ManualClock, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.client import Call, Level
-from tessera.metatracing.records import PerformanceSample
-from tessera.metatracing.risks import PerformanceRisk, RiskMitigationFramework, RiskType, specialization_gains
+from tessera.tiers.client import Call, Level
+from tessera.tiers.records import PerformanceSample
+from tessera.tiers.risks import PerformanceRisk, RiskMitigationFramework, RiskType, specialization_gains
 
 TIER1, TIER2, TIER3 = ExecutionTier
 FRAMEWORK = RiskMitigationFramework()

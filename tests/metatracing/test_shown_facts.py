@@ -7,8 +7,8 @@ from made_up_client import MILLISECOND, Later, Made, usual_costs
 
 from tessera.errors import TesseraError
 from tessera.metatracing import Call, ExecutionTier, Level, RuntimeConfig
-from tessera.metatracing.records import Described, LaunchFacts, Record
-from tessera.metatracing.regions.invariants import few_cases, invariant_words, times_shown
+from tessera.tiers.records import Described, LaunchFacts, Record
+from tessera.tiers.sites.invariants import few_cases, invariant_words, times_shown
 
 TIER3 = ExecutionTier.TIER3_SPECIALIZED
 

@@ -46,11 +46,11 @@ from tessera.metatracing.analysis.recommendations import (
     ShapeParams,
     TileParams,
 )
-from tessera.metatracing.client import Call, GuardType
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
 from tessera.runtime.cuda import synchronize
 from tessera.runtime.tensor import transfer
+from tessera.tiers.client import Call, GuardType
 
 TIER1, TIER2, TIER3 = ExecutionTier
 

@@ -24,7 +24,7 @@ from tessera.metatracing import (
     SpecializationContext,
     SpecializedKernel,
 )
-from tessera.metatracing.regions.programs import Installed
+from tessera.tiers.sites.programs import Installed
 
 TIER1, TIER2, TIER3 = ExecutionTier
 

@@ -29,8 +29,8 @@ from tessera.metatracing import (
 )
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.clients.shipping import pack, unpack
-from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.native import standing_answers
+from tessera.tiers.stand_ins import stand_in
 from tessera.tile.calls.native import settings
 
 HAS_CODE = settings() is not None
@@ -205,7 +205,7 @@ def test_functions_go_to_other_processes_by_value() -> None:
 
 SENT = """
 import json, sys
-from tessera.metatracing.compiling.worker import build
+from tessera.metatracing.clients.worker import build
 sys.stdout.buffer.write(build(sys.stdin.buffer.read()))
 """
 

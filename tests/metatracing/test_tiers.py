@@ -14,8 +14,8 @@ import tessera as ts
 from tessera import Schedule, knobs
 from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
 from tessera.metatracing import Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.client import GuardType, RuntimeGuard
-from tessera.metatracing.regions.programs import numbers_hold
+from tessera.tiers.client import GuardType, RuntimeGuard
+from tessera.tiers.sites.programs import numbers_hold
 
 
 def test_a_hot_region_climbs_to_the_third_tier() -> None:

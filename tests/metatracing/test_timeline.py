@@ -15,10 +15,10 @@ from browser import Browser
 from perfetto_engine import engine, missing
 from tessera.metatracing import ExecutionTier
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
-from tessera.metatracing.records import LaunchFacts, Record
 from tessera.metatracing.timeline.figures import end_to_end, timeline_of
 from tessera.metatracing.timeline.page import page
 from tessera.metatracing.timeline.perfetto import trace_events
+from tessera.tiers.records import LaunchFacts, Record
 
 ODD = "a<b>&\"'</script><img src=x onerror=console.error(1)> 文字"
 

@@ -26,10 +26,10 @@ from tessera.metatracing import (
     TraceSpecializationEngine,
 )
 from tessera.metatracing.analysis.recommendations import ShapeParams, TileParams
-from tessera.metatracing.client import Level
 from tessera.metatracing.clients.kernels import KernelClient
-from tessera.metatracing.compiling.upper_tiers import CompilationOptions
-from tessera.metatracing.records import LaunchFacts
+from tessera.metatracing.upper_tiers import CompilationOptions
+from tessera.tiers.client import Level
+from tessera.tiers.records import LaunchFacts
 
 TIER1, TIER2, TIER3 = ExecutionTier
 

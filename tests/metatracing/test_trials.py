@@ -25,12 +25,12 @@ from tessera.metatracing.analysis import trials
 from tessera.metatracing.analysis.recommendations import LayoutParams, Params, ShapeParams, TileParams
 from tessera.metatracing.analysis.trials import Run, Timed, Turns, like, measured_gain
 from tessera.metatracing.attention import flash_attention
-from tessera.metatracing.client import Choice, Level
 from tessera.metatracing.clients import advice as models_choice
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.events.tile_work import tile_work
 from tessera.metatracing.models.kernel_times import Gain, shipped
-from tessera.metatracing.records import ExecutionTier
+from tessera.tiers.client import Choice, Level
+from tessera.tiers.records import ExecutionTier
 
 TIER2 = ExecutionTier.TIER2_STANDARD
 TILE, LAYOUT = RecommendationType.TILE_SIZE_SPECIALIZATION, RecommendationType.MEMORY_LAYOUT_SPECIALIZATION

@@ -10,7 +10,7 @@ from made_up_client import Made, MadeUpProgram, usual_costs
 import tessera as ts
 from tessera import Schedule, kernel, tile
 from tessera.metatracing import Call, GuardType, Level, MetaTracingRuntime, RuntimeConfig, RuntimeGuard
-from tessera.metatracing.records import LaunchFacts
+from tessera.tiers.records import LaunchFacts
 
 
 def blocks(level: Level) -> int:

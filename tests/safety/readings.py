@@ -220,9 +220,9 @@ def notes(folder: Path) -> Reading:
     from tessera import jit, kernel, tile
     from tessera.metatracing import ExecutionTier, Level
     from tessera.metatracing.clients import advice
-    from tessera.metatracing.manager import KernelManager
     from tessera.metatracing.models.kernel_times import KernelTimes
     from tessera.programs import store
+    from tessera.tiers.manager import KernelManager
     from tessera.tile.calls.choosing import Choice
     from tessera.tile.calls.native import Kept, Program
 

@@ -11,9 +11,9 @@ from tessera import bf16, f32
 from tessera.metatracing.attention import BASELINE, flash_attention
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.models.kernel_blocks import REFERENCE, Processor, Work, blocks_for, clocks
-from tessera.metatracing.regions.candidates import tier2_levels
 from tessera.runtime.tensor.creation import empty
 from tessera.targets.cpu import features
+from tessera.tiers.sites.candidates import tier2_levels
 
 XEON, N1 = Processor("amx", 48 << 10, 2 << 20, 2), Processor("neon", 64 << 10, 1 << 20, 2)
 PROCESSORS = [XEON, N1, Processor("avx2", 32 << 10, 256 << 10, 4)]

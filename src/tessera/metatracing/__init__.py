@@ -7,25 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.metatracing.analysis.hotspots import HotspotCandidate, HotspotCriteria, HotspotDetector
 from tessera.metatracing.attention import BASELINE, AttentionParams, flash_attention
-from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard
-from tessera.metatracing.config import MOST_BRIDGES, RuntimeConfig
-from tessera.metatracing.manager import KernelManager, SpecializationContext, SpecializedKernel
 from tessera.metatracing.ranks import (
     CollectiveEvent,
     DistributedExecutionTracer,
     DistributedTrace,
     enable_distributed_tracing,
 )
-from tessera.metatracing.records import (
-    AttentionTrace,
-    ExecutionPattern,
-    ExecutionTier,
-    InputProfile,
-    OptimizationOpportunities,
-    PerformanceSample,
-)
-from tessera.metatracing.regions.heat import ManualClock
-from tessera.metatracing.risks import PerformanceRisk, RiskMitigationFramework, RiskType
 from tessera.metatracing.runtime import (
     MetaTracingRuntime,
     RuntimeResult,
@@ -33,7 +20,20 @@ from tessera.metatracing.runtime import (
     execute_flash_attention,
     shared_runtime,
 )
-from tessera.metatracing.tiered import Tiered
+from tessera.tiers.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard
+from tessera.tiers.config import MOST_BRIDGES, RuntimeConfig
+from tessera.tiers.manager import KernelManager, SpecializationContext, SpecializedKernel
+from tessera.tiers.records import (
+    AttentionTrace,
+    ExecutionPattern,
+    ExecutionTier,
+    InputProfile,
+    OptimizationOpportunities,
+    PerformanceSample,
+)
+from tessera.tiers.risks import PerformanceRisk, RiskMitigationFramework, RiskType
+from tessera.tiers.sites.hotness import ManualClock
+from tessera.tiers.tiered import Tiered
 
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.analyzer import (
@@ -60,15 +60,6 @@ if TYPE_CHECKING:
     )
     from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
     from tessera.metatracing.analysis.trials import Trial
-    from tessera.metatracing.compiling.upper_tiers import (
-        CompilationOptions,
-        CompilationResult,
-        EnhancedTesseraCompiler,
-        MemoryLayoutOptimizer,
-        SpecializedKernelGenerator,
-        TraceContext,
-        TraceSpecializationEngine,
-    )
     from tessera.metatracing.events.execution import KernelExecution
     from tessera.metatracing.events.host import HostExecution, HostMemoryPatternTracer, HostResources
     from tessera.metatracing.events.kinds import AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
@@ -106,6 +97,15 @@ if TYPE_CHECKING:
         TileConfigurationOptimizer,
     )
     from tessera.metatracing.reference import ReferenceFlashAttention
+    from tessera.metatracing.upper_tiers import (
+        CompilationOptions,
+        CompilationResult,
+        EnhancedTesseraCompiler,
+        MemoryLayoutOptimizer,
+        SpecializedKernelGenerator,
+        TraceContext,
+        TraceSpecializationEngine,
+    )
 
 # These are loaded when they are asked for: calls need none of them.
 _LATER: dict[str, tuple[str, ...]] = {
@@ -129,7 +129,7 @@ _LATER: dict[str, tuple[str, ...]] = {
     "analysis.recommendations": ("RecommendationType", "Recommender", "SpecializationRecommendation"),
     "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
     "analysis.trials": ("Trial",),
-    "compiling.upper_tiers": (
+    "upper_tiers": (
         "CompilationOptions",
         "CompilationResult",
         "EnhancedTesseraCompiler",

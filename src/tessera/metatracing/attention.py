@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tessera.metatracing.records import InputProfile
 from tessera.shapes.annotations import Out
+from tessera.tiers.records import InputProfile
 from tessera.tile.calls.function import kernel
 from tessera.tile.language import intrinsics as tile
 from tessera.tile.language.schedule import Schedule

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tessera.errors import TesseraError
 from tessera.fields import check_fields
 from tessera.metatracing.attention import AttentionParams
-from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
-from tessera.metatracing.records import AttentionTrace
 from tessera.metatracing.runtime import MetaTracingRuntime, RuntimeResult
 from tessera.runtime.tensor import transfer
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.runtime.tensor.transfer import MemoryTransferInfo
+from tessera.tiers.config import RuntimeConfig
+from tessera.tiers.records import AttentionTrace
 from tessera.tile.calls.function import Kernel
 
 if TYPE_CHECKING:

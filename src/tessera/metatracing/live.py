@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from statistics import median, mode
 from typing import TYPE_CHECKING, Any
 
-from tessera.metatracing.records import Described, ExecutionTier, Record
 from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import format_shape
+from tessera.tiers.records import Described, ExecutionTier, Record
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-    from tessera.metatracing.regions.region import Region
     from tessera.metatracing.runtime import MetaTracingRuntime
+    from tessera.tiers.sites.specialization_site import Region
 
 _SIGNS = {1: "▁", 2: "▄", 3: "█"}
 _COLOURS = {1: "yellow", 2: "cyan", 3: "green"}

@@ -10,9 +10,9 @@ import numpy as np
 from tessera.dtypes import casting
 from tessera.dtypes.types import f64
 from tessera.metatracing.attention import AttentionParams
-from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.runtime import RuntimeResult
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.records import ExecutionTier
 
 
 class ReferenceFlashAttention:

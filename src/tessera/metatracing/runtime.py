@@ -16,16 +16,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from tessera.forking import fork_waits_for, tell_in_child
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
-from tessera.metatracing.client import Call, Client, Level, argument_about
 from tessera.metatracing.clients.kernels import KernelClient
-from tessera.metatracing.compiling.background import Blocking, Compiling, Worker
-from tessera.metatracing.compiling.upper_tiers import EnhancedTesseraCompiler, SpecializedKernelGenerator
-from tessera.metatracing.config import RuntimeConfig
-from tessera.metatracing.logs import log
-from tessera.metatracing.manager import KernelManager
 from tessera.metatracing.models.climbing import ClimbModel
 from tessera.metatracing.ranks import DistributedExecutionTracer
-from tessera.metatracing.records import (
+from tessera.metatracing.upper_tiers import EnhancedTesseraCompiler, SpecializedKernelGenerator
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import Call, Client, Level, argument_about
+from tessera.tiers.compiling.background import Blocking, Compiling, Worker
+from tessera.tiers.config import RuntimeConfig
+from tessera.tiers.logs import log
+from tessera.tiers.manager import KernelManager
+from tessera.tiers.records import (
     AttentionTrace,
     ExecutionPattern,
     ExecutionTier,
@@ -34,19 +37,16 @@ from tessera.metatracing.records import (
     Record,
     bytes_of,
 )
-from tessera.metatracing.regions.clerk import AtOnce, Behind, Clerk
-from tessera.metatracing.regions.contest import Contender
-from tessera.metatracing.regions.experience import Experience
-from tessera.metatracing.regions.heat import Clock, system_clock
-from tessera.metatracing.regions.programs import Counts, Entry
-from tessera.metatracing.regions.region import Region
-from tessera.metatracing.regions.request import Request
-from tessera.metatracing.risks import RiskWatch
-from tessera.metatracing.stand_ins import values_of
-from tessera.metatracing.tiered import Tiered
-from tessera.runtime.tensor.creation import asarray
-from tessera.runtime.tensor.meta import Meta
-from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.risks import RiskWatch
+from tessera.tiers.sites.ab_test import Contender
+from tessera.tiers.sites.hotness import Clock, system_clock
+from tessera.tiers.sites.programs import Counts, Entry
+from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.schedule_history import Experience
+from tessera.tiers.sites.specialization_site import Region
+from tessera.tiers.sites.stats_recorder import AtOnce, Behind, Clerk
+from tessera.tiers.stand_ins import values_of
+from tessera.tiers.tiered import Tiered
 from tessera.tile.calls.function import Kernel
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from tessera.lang.jit import Jitted
 from tessera.lang.tracing.values import current_or_none
 from tessera.metatracing.clients.functions import ProgramClient
 from tessera.metatracing.runtime import MetaTracingRuntime, shared_runtime
-from tessera.metatracing.tiered import Tiered
 from tessera.runtime.program.written_calls import as_given, mark_for, parameters_text, written
+from tessera.tiers.tiered import Tiered
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
 
 _MOST_STRUCTURES = 256

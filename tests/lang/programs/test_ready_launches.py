@@ -15,7 +15,6 @@ from imitated_gpu import Imitation
 import tessera as ts
 from tessera import bf16
 from tessera.errors import DeviceError
-from tessera.metatracing.regions.timing import CudaTimer
 from tessera.runtime.cache.newest import shorten
 from tessera.runtime.cuda import tensor_maps
 from tessera.runtime.cuda.context import Context
@@ -23,6 +22,7 @@ from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.device.device import Device
 from tessera.runtime.program.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, Plan, TensorMap
 from tessera.shapes.expr import dim
+from tessera.tiers.sites.timing import CudaTimer
 
 _LOST = 201
 

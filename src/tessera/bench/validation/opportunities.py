@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from tessera.bench.validation.subjects import synchronize
 from tessera.dtypes.types import f16, f32
 from tessera.metatracing import AttentionParams, ExecutionTier, HotspotDetector, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.compiling.background import Blocking
-from tessera.metatracing.regions.request import Request
 from tessera.runtime.tensor.creation import empty
 from tessera.runtime.tensor.random import randn
+from tessera.tiers.compiling.background import Blocking
+from tessera.tiers.sites.request import Request
 
 _WIDTH = 16
 _CALLS = 48

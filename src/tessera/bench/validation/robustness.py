@@ -23,13 +23,13 @@ from tessera.bench.validation.framework import relative
 from tessera.bench.validation.subjects import BOUNDS, synchronize
 from tessera.dtypes.types import f16, f32
 from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.client import facts_of
-from tessera.metatracing.compiling.background import Blocking
 from tessera.metatracing.reference import ReferenceFlashAttention, picked
-from tessera.metatracing.regions.request import Request
 from tessera.runtime.tensor.creation import empty
 from tessera.runtime.tensor.random import randn
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import facts_of
+from tessera.tiers.compiling.background import Blocking
+from tessera.tiers.sites.request import Request
 
 LEAK_MB = 8.0
 """Megabytes that the second half of many calls may add."""

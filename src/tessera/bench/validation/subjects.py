@@ -24,17 +24,17 @@ from tessera.metatracing import (
     RuntimeConfig,
     flash_attention,
 )
-from tessera.metatracing.client import facts_of
 from tessera.metatracing.clients.kernels import KernelClient
-from tessera.metatracing.compiling.worker import build
-from tessera.metatracing.regions.candidates import tier2_levels, tier3_levels
-from tessera.metatracing.stand_ins import stand_in
+from tessera.metatracing.clients.worker import build
 from tessera.runtime.device.device import device as device_named
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.creation import empty
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.random import randn
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import facts_of
+from tessera.tiers.sites.candidates import tier2_levels, tier3_levels
+from tessera.tiers.stand_ins import stand_in
 
 TIERS = (1, 2, 3)
 BOUNDS = {"f32": 2e-6, "f16": 5e-4, "bf16": 4e-3, "f8e4m3": 6e-2}

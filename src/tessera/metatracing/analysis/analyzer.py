@@ -22,7 +22,7 @@ from tessera.metatracing.analysis.matchers import (
 )
 from tessera.metatracing.analysis.recommendations import RecommendationType, SpecializationRecommendation
 from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
-from tessera.metatracing.records import AttentionTrace, ExecutionPattern, InputProfile, OptimizationOpportunities
+from tessera.tiers.records import AttentionTrace, ExecutionPattern, InputProfile, OptimizationOpportunities
 
 COMMON = 0.05
 """The part of all calls that makes a pattern a common one."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tessera.fields import check_fields
-from tessera.metatracing.records import AttentionTrace, ExecutionTier, InputProfile
+from tessera.tiers.records import AttentionTrace, ExecutionTier, InputProfile
 
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.recommendations import SpecializationRecommendation

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.errors import TesseraError
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
-from tessera.metatracing.records import AttentionTrace, InputProfile
-from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.tensor.meta import Meta
+from tessera.tiers.records import AttentionTrace, InputProfile
+from tessera.tiers.stand_ins import stand_in
 
 if TYPE_CHECKING:
-    from tessera.metatracing.regions.region import Region
     from tessera.metatracing.runtime import MetaTracingRuntime
+    from tessera.tiers.sites.specialization_site import Region
 
 MOST = 4
 """Inputs that are looked into: each may take a second."""

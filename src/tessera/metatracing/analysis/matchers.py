@@ -11,8 +11,8 @@ from statistics import mean
 from typing import Any, TypeVar
 
 from tessera.metatracing.events.kinds import AccessType, ComputeType
-from tessera.metatracing.records import AttentionTrace, InputProfile
 from tessera.runtime.tensor.meta import Meta
+from tessera.tiers.records import AttentionTrace, InputProfile
 
 T = TypeVar("T", bound=Hashable)
 HELD_OUT = 0.3

@@ -17,10 +17,10 @@ from tessera.metatracing.analysis.trials import Trial
 from tessera.metatracing.models.amounts import Machine, Program
 from tessera.metatracing.models.kernel_times import HELPS, Gain, KernelTimes
 from tessera.metatracing.models.situation import Situation, Under
-from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.stand_ins import stand_in
 from tessera.tile.calls.function import Kernel
 from tessera.tile.language.schedule import Schedule
 

@@ -12,13 +12,13 @@ from tessera.metatracing.analysis.trials import Trial, drawn_like
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.models.kernel_times import KernelTimes
 from tessera.metatracing.models.situation import Situation
-from tessera.metatracing.records import AttentionTrace, ExecutionTier
-from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.tensor.meta import Meta
+from tessera.tiers.records import AttentionTrace, ExecutionTier
+from tessera.tiers.stand_ins import stand_in
 
 if TYPE_CHECKING:
-    from tessera.metatracing.regions.region import Region
     from tessera.metatracing.runtime import MetaTracingRuntime
+    from tessera.tiers.sites.specialization_site import Region
 
 
 class RunningRecommender:

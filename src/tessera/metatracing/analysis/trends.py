@@ -8,7 +8,7 @@ from math import atanh, erf, sqrt
 
 import numpy as np
 
-from tessera.metatracing.records import AttentionTrace
+from tessera.tiers.records import AttentionTrace
 
 STRONG = 0.5
 

@@ -16,10 +16,10 @@ from tessera.errors import TesseraError
 from tessera.metatracing.models.amounts import Machine
 from tessera.metatracing.models.kernel_times import KernelTimes, shipped
 from tessera.metatracing.models.situation import Situation
-from tessera.metatracing.records import Described
 from tessera.runtime.cache import store as cache
 from tessera.runtime.tensor.meta import Meta
 from tessera.targets.llvm.elements import is_arm
+from tessera.tiers.records import Described
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.native import Settings
 from tessera.tile.language.schedule import Schedule

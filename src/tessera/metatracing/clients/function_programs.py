@@ -9,10 +9,10 @@ from tessera.lang.calls.parameters import scalar
 from tessera.lang.calls.variants import sizes_for
 from tessera.lang.jit import finish_for
 from tessera.lang.tracing.functions import TracedFunction
-from tessera.metatracing.client import Call, GuardType, Runner, RuntimeGuard
-from tessera.metatracing.records import LaunchFacts, Number
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import Call, GuardType, Runner, RuntimeGuard
+from tessera.tiers.records import LaunchFacts, Number
 
 if TYPE_CHECKING:
     from tessera.programs import Program

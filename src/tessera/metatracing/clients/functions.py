@@ -25,16 +25,16 @@ from tessera.lang.calls.parameters import Leaf
 from tessera.lang.calls.variants import Family, Seen, Variant, sizes_for
 from tessera.lang.jit import Jitted, device_of, interpreted, log_fallback
 from tessera.lang.tracing.values import is_array
-from tessera.metatracing.client import Call, Choice, Compiled, Level, facts_of
 from tessera.metatracing.clients.function_programs import FunctionProgram, guards_of, tensors_of
 from tessera.metatracing.clients.recipes import ProgramShipment, Recipe
 from tessera.metatracing.clients.shipping import NotShippable, pack
-from tessera.metatracing.records import ExecutionTier
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import Call, Choice, Compiled, Level, facts_of
+from tessera.tiers.records import ExecutionTier
 from tessera.tile.calls.native import Settings, quick_settings, settings, settings_at, settings_on, target_of
 from tessera.tile.language.schedule import Schedule
 

@@ -7,13 +7,13 @@ from math import prod
 from typing import Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.metatracing.client import Call, Choice, Compiled, GuardType, Level, Runner, RuntimeGuard
 from tessera.metatracing.clients.shipping import NotShippable, pack
-from tessera.metatracing.logs import log
-from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
-from tessera.metatracing.tiered import is_traceable
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import Call, Choice, Compiled, GuardType, Level, Runner, RuntimeGuard
+from tessera.tiers.logs import log
+from tessera.tiers.records import Described, ExecutionTier, LaunchFacts
+from tessera.tiers.tiered import is_traceable
 from tessera.tile.calls.arguments import NUMBERS, Guard, is_lined
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.function import Kernel
@@ -377,7 +377,7 @@ class Shipment(NamedTuple):
         from contextlib import ExitStack
 
         from tessera import knobs
-        from tessera.metatracing.stand_ins import stand_in
+        from tessera.tiers.stand_ins import stand_in
 
         form = dict(self.form)
         kernel = Kernel(self.function, form.pop("schedule"), **form)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tessera.errors import TesseraError
 from tessera.lang.tracing.functions import ArgumentType
 from tessera.lang.tracing.world import world
-from tessera.metatracing.client import Call
-from tessera.metatracing.records import Described, Number
-from tessera.metatracing.stand_ins import stand_in
 from tessera.programs import Program, find, keep
 from tessera.runtime.device.device import Device, device
 from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import Dim
+from tessera.tiers.client import Call
+from tessera.tiers.records import Described, Number
+from tessera.tiers.stand_ins import stand_in
 from tessera.tile.calls.native import Settings, settings, settings_on
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ import numpy as np
 from tessera.cached import cached_property
 from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing.events.walk import Walk, Walked
-from tessera.metatracing.records import Described, LaunchFacts
 from tessera.runtime.device.memory import contiguous_strides
 from tessera.runtime.program.launch_plan import WORD, ArrayArgument, DeviceLaunch, Plan
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.cuda.ptx.reading import Code, read
+from tessera.tiers.records import Described, LaunchFacts
 
 if TYPE_CHECKING:
     from tessera.tile.calls.function import Kernel

@@ -27,10 +27,10 @@ from tessera.metatracing.events.counting import distinct
 from tessera.metatracing.events.kinds import LINE, AccessType, MemoryAccessEvent
 from tessera.metatracing.events.tile_work import Amounts, Geometry, Reader, laid_out, spread, unravelled
 from tessera.metatracing.events.tracers import COALESCED, MemoryAccessTrace, RegisterPressurePoint
-from tessera.metatracing.records import Described
 from tessera.runtime.device.memory import ALIGNMENT
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.records import Described
 from tessera.tile.calls.native import Settings, settings
 
 if TYPE_CHECKING:

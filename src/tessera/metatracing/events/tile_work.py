@@ -23,10 +23,10 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile import values as tile_values
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.metatracing.records import Described
 from tessera.runtime.device.memory import contiguous_strides
 from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import dim, evaluator
+from tessera.tiers.records import Described
 from tessera.transforms.algebra.masks import Edge, Linear, Window, dead_from, masks_in
 from tessera.transforms.core.slices import factor_source
 from tessera.transforms.loops.live_iterations import clip_ranges

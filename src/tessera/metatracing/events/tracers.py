@@ -16,8 +16,8 @@ from tessera.metatracing.events.counting import sectors, turns
 from tessera.metatracing.events.execution import ARGUMENT_BITS, KernelExecution
 from tessera.metatracing.events.kinds import SECTOR, WARP, AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
 from tessera.metatracing.events.walk import Site
-from tessera.metatracing.records import AttentionTrace
 from tessera.targets.cuda.ptx.reading import Instruction
+from tessera.tiers.records import AttentionTrace
 
 COALESCED = 0.75
 """The part of moved bytes that lanes asked for, from which on an access counts as coalesced."""

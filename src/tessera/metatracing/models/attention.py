@@ -12,11 +12,11 @@ from tessera.metatracing.attention import attention_operations, flash_attention
 from tessera.metatracing.models.amounts import H200, Machine, Program
 from tessera.metatracing.models.kernel_times import KernelTimes, Measured, shipped
 from tessera.metatracing.models.situation import Situation
-from tessera.metatracing.records import AttentionTrace, ExecutionTier, InputProfile
-from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.device.device import CPU
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
+from tessera.tiers.records import AttentionTrace, ExecutionTier, InputProfile
+from tessera.tiers.stand_ins import stand_in
 from tessera.tile.language.schedule import Schedule
 
 _COMPUTE = ("products", "functions", "elements", "lanes", "dots", "turns")

@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from math import log
 
 from tessera.forking import tell_in_child
-from tessera.metatracing.records import ExecutionTier
+from tessera.tiers.records import ExecutionTier
 
 ENOUGH = 12
 """Climbs to a tier on a kind of device that have to be known before one is left out."""

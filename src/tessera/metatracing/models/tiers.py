@@ -12,7 +12,7 @@ from tessera.errors import TesseraError
 from tessera.metatracing.models.amounts import Machine, Program
 from tessera.metatracing.models.attention import FlashAttentionPerformanceModel, ModelParameters, parameters_of
 from tessera.metatracing.models.kernel_times import Gain
-from tessera.metatracing.records import AttentionTrace, ExecutionTier
+from tessera.tiers.records import AttentionTrace, ExecutionTier
 
 GPU_BLOCKS = ((64, 64), (64, 128), (128, 64), (128, 128), (192, 96), (256, 64))
 CPU_BLOCKS = ((16, 16), (32, 32), (64, 64), (32, 128), (64, 256), (128, 128))

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from tessera.metatracing.live import Timed, line_of, tier_now, timed_by_tier, words_of
 from tessera.metatracing.ranks import CollectiveEvent
-from tessera.metatracing.records import Record
-from tessera.metatracing.regions.journal import Happening
 from tessera.runtime.tensor.meta import Meta
+from tessera.tiers.records import Record
+from tessera.tiers.sites.event_log import Happening
 
 if TYPE_CHECKING:
     from tessera.metatracing.runtime import MetaTracingRuntime

@@ -12,8 +12,8 @@ from html import escape
 from itertools import groupby
 
 from tessera.metatracing.live import Timed
-from tessera.metatracing.regions.journal import Happening
 from tessera.metatracing.timeline.figures import Lane, Timeline
+from tessera.tiers.sites.event_log import Happening
 
 _MOST_LANES = 24
 _MOST_DOTS = 600

@@ -6,14 +6,14 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts, Record, Ring
-from tessera.metatracing.regions.contest import Turn
-from tessera.metatracing.regions.heat import Heat
-from tessera.metatracing.regions.programs import Entry, Installed
-from tessera.metatracing.regions.timing import Reading
+from tessera.tiers.records import Described, ExecutionTier, LaunchFacts, Record, Ring
+from tessera.tiers.sites.ab_test import Turn
+from tessera.tiers.sites.hotness import Heat
+from tessera.tiers.sites.programs import Entry, Installed
+from tessera.tiers.sites.timing import Reading
 
 if TYPE_CHECKING:
-    from tessera.metatracing.regions.region import Region
+    from tessera.tiers.sites.specialization_site import Region
 
 _PERIODS = ((20_000, 255), (100_000, 127), (1_000_000, 63), (10_000_000, 7))
 """Calls between two that are recorded, by the nanoseconds below which they take."""

@@ -6,9 +6,9 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tessera.metatracing.client import Runner
-from tessera.metatracing.regions.heat import Clock
 from tessera.runtime.device.device import Device
+from tessera.tiers.client import Runner
+from tessera.tiers.sites.hotness import Clock
 
 Reading = Callable[[], "int | None"]
 """The nanoseconds of a run; None while nobody knows."""

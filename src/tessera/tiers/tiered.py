@@ -11,20 +11,18 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tessera.errors import TesseraError
-from tessera.metatracing.client import Call, Client
-from tessera.metatracing.logs import log
-from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.regions.programs import Entry
-from tessera.metatracing.regions.region import FAULTS, Region
 from tessera.runtime.program.written_calls import MISSING, as_given, mark_for, parameters_text, written
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import Call, Client
+from tessera.tiers.logs import log
+from tessera.tiers.records import ExecutionTier
+from tessera.tiers.sites.programs import Entry
+from tessera.tiers.sites.site import SiteRuntime
+from tessera.tiers.sites.specialization_site import FAULTS, Region
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
-
-if TYPE_CHECKING:
-    from tessera.metatracing.runtime import MetaTracingRuntime
 
 INLINE = 4
 """Entries that are compared one by one before there is a look into the dictionary."""
@@ -40,7 +38,7 @@ class Tiered:
     __call__: Callable[..., Any]
     told: Callable[..., tuple[Any, ExecutionTier]]
 
-    def __init__(self, runtime: MetaTracingRuntime, client: Client) -> None:
+    def __init__(self, runtime: SiteRuntime, client: Client) -> None:
         self.runtime = runtime
         self.client = client
         self.regions: dict[tuple[Any, ...], Region] = {}

@@ -6,12 +6,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from tessera.errors import TesseraError
-from tessera.metatracing.client import Call, Compiled, Level
-from tessera.metatracing.logs import complain
-from tessera.metatracing.records import ExecutionTier
+from tessera.tiers.client import Call, Compiled, Level
+from tessera.tiers.logs import complain
+from tessera.tiers.records import ExecutionTier
 
 if TYPE_CHECKING:
-    from tessera.metatracing.regions.region import Region
+    from tessera.tiers.sites.specialization_site import Region
 
 _FULL = Level(ExecutionTier.TIER1_INTERPRETER)
 _COMPILER = "xdsl.ir"

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tessera.metatracing.regions.heat import Clock
+from tessera.tiers.sites.hotness import Clock
 
 _MOST_KEPT = 4096
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tessera.metatracing.client import Call
-from tessera.metatracing.records import Described, Number
 from tessera.runtime.device.device import Buffer
 from tessera.runtime.device.memory import ALIGNMENT
 from tessera.runtime.tensor.meta import Meta, alignment_of
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import Call
+from tessera.tiers.records import Described, Number
 
 
 def stand_in(meta: Meta) -> Tensor:

@@ -8,13 +8,13 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from tessera.errors import TesseraError
-from tessera.metatracing.client import Call, Compiled, Level
-from tessera.metatracing.logs import log, told
-from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.regions.programs import Entry, Installed
+from tessera.tiers.client import Call, Compiled, Level
+from tessera.tiers.logs import log, told
+from tessera.tiers.records import ExecutionTier
+from tessera.tiers.sites.programs import Entry, Installed
 
 if TYPE_CHECKING:
-    from tessera.metatracing.regions.region import Region
+    from tessera.tiers.sites.specialization_site import Region
 
 
 _MOST_AHEAD = 4  # entries that a new program is bound to ahead

@@ -12,14 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from tessera.metatracing.config import RuntimeConfig
-from tessera.metatracing.logs import complain
-from tessera.metatracing.records import ExecutionTier, InputProfile, PerformanceSample
-
-if TYPE_CHECKING:
-    from tessera.metatracing.runtime import MetaTracingRuntime
+from tessera.tiers.config import RuntimeConfig
+from tessera.tiers.logs import complain
+from tessera.tiers.records import ExecutionTier, InputProfile, PerformanceSample
+from tessera.tiers.sites.programs import Counts
 
 _FIRST = 5
 """Runs of some arguments at a tier of which the first few count only where there are no others."""
@@ -182,6 +180,17 @@ def _severity(part: float, limit: float) -> float:
     return 1 - limit / part
 
 
+class WatchedRuntime(Protocol):
+    """A runtime as the watch on risks sees it."""
+
+    config: RuntimeConfig
+    counts: Counts
+
+    def get_performance_history(self) -> list[PerformanceSample]: ...
+
+    def reconfigure(self, config: RuntimeConfig) -> None: ...
+
+
 class RiskWatch:
     """Watches a runtime: every so many recorded calls it looks for risks, and adapts the settings to those that stay.
 
@@ -191,7 +200,7 @@ class RiskWatch:
 
     window = 256
 
-    def __init__(self, runtime: MetaTracingRuntime, framework: RiskMitigationFramework | None = None) -> None:
+    def __init__(self, runtime: WatchedRuntime, framework: RiskMitigationFramework | None = None) -> None:
         self._runtime, self.framework = runtime, framework or RiskMitigationFramework()
         self._count, self._before, self._seen = 0, 0, set[RiskType]()
         self.risks: list[PerformanceRisk] = []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tessera.metatracing.client import Level
-from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.regions.contest import Contender
+from tessera.tiers.client import Level
+from tessera.tiers.records import ExecutionTier
+from tessera.tiers.sites.ab_test import Contender
 
 Kind = tuple[ExecutionTier, tuple[str, ...]]
 """A tier, and the words of what is assumed, whatever the values: programs for other sizes are of the same kind."""

@@ -9,16 +9,16 @@ from math import isfinite
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tessera.metatracing.client import Call, Compiled, GuardType, Level, Runner, RuntimeGuard
-from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
-from tessera.metatracing.regions.heat import Clock, Heat, system_clock
-from tessera.metatracing.regions.journal import Journal
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import Call, Compiled, GuardType, Level, Runner, RuntimeGuard
+from tessera.tiers.records import Described, ExecutionTier, LaunchFacts
+from tessera.tiers.sites.event_log import Journal
+from tessera.tiers.sites.hotness import Clock, Heat, system_clock
 
 if TYPE_CHECKING:
-    from tessera.metatracing.regions.contest import Contest
-    from tessera.metatracing.regions.region import Region
+    from tessera.tiers.sites.ab_test import Contest
+    from tessera.tiers.sites.specialization_site import Region
 
 _RECENT = 5
 _MOST_TOLD = 8  # guards of one program

@@ -13,8 +13,8 @@ from math import exp, log
 from typing import NamedTuple
 
 from tessera.forking import tell_in_child
-from tessera.metatracing.records import Described
 from tessera.runtime.tensor.meta import Meta
+from tessera.tiers.records import Described
 from tessera.tile.language.schedule import Schedule
 
 _MOST = 32

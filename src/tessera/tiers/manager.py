@@ -9,18 +9,18 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import TesseraError
-from tessera.metatracing.client import Call, Choice, Client, Compiled, GuardType, Level, RuntimeGuard, argument_about
-from tessera.metatracing.logs import log
-from tessera.metatracing.records import ExecutionTier, PerformanceSample
-from tessera.metatracing.regions.heat import Clock
-from tessera.metatracing.regions.programs import Counts, Installed
 from tessera.runtime.cache import store as cache
 from tessera.runtime.tensor.meta import Meta
+from tessera.tiers.client import Call, Choice, Client, Compiled, GuardType, Level, RuntimeGuard, argument_about
+from tessera.tiers.logs import log
+from tessera.tiers.records import ExecutionTier, PerformanceSample
+from tessera.tiers.sites.hotness import Clock
+from tessera.tiers.sites.programs import Counts, Installed
 from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
-    from tessera.metatracing.config import RuntimeConfig
-    from tessera.metatracing.regions.region import Region
+    from tessera.tiers.config import RuntimeConfig
+    from tessera.tiers.sites.specialization_site import Region
 
 _FORM = 1
 _MOST_SAMPLES = 64

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tessera.metatracing.logs import log
-from tessera.metatracing.records import Described, ExecutionTier
-from tessera.metatracing.regions.candidates import general_beside, numbers_in
-from tessera.metatracing.regions.contest import Contender, Contest, Turn
-from tessera.metatracing.regions.programs import Entry, Installed
-from tessera.metatracing.stand_ins import values_of
 from tessera.runtime.tensor.meta import Meta
+from tessera.tiers.logs import log
+from tessera.tiers.records import Described, ExecutionTier
+from tessera.tiers.sites.ab_test import Contender, Contest, Turn
+from tessera.tiers.sites.candidates import general_beside, numbers_in
+from tessera.tiers.sites.programs import Entry, Installed
+from tessera.tiers.stand_ins import values_of
 from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
-    from tessera.metatracing.regions.region import Region
+    from tessera.tiers.sites.specialization_site import Region
 
 TIER3 = ExecutionTier.TIER3_SPECIALIZED
 _SLOWER = 1.1  # times what another program took: then that one gets another chance

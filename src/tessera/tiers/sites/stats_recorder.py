@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, Protocol, TypeAlias
 
-from tessera.metatracing.logs import complain
 from tessera.runtime.device.threads import before_work
+from tessera.tiers.logs import complain
 
 Job: TypeAlias = "tuple[Context, Callable[..., object], tuple[Any, ...]]"
 """Something to do with what it is given, and the settings that hold for it."""

@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from tessera import compile_worker, knobs, starting
 from tessera.forking import fork_waits_for
-from tessera.metatracing.logs import complain
+from tessera.tiers.logs import complain
 
 _LONGEST_END = 5.0
 """Seconds in which a process that is to end has ended, and its status is known."""

@@ -17,8 +17,8 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from tessera.metatracing.client import Runner
-    from tessera.metatracing.regions.programs import Installed
+    from tessera.tiers.client import Runner
+    from tessera.tiers.sites.programs import Installed
 
 FAR_BEHIND = 1.5
 """Times the best: a program that takes so much longer gets no more turns."""

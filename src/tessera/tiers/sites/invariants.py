@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from tessera.metatracing.client import facts_of
-from tessera.metatracing.records import Described, Number, Record
+from tessera.tiers.client import facts_of
+from tessera.tiers.records import Described, Number, Record
 
 
 def invariant_words(

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from tessera import knobs
 from tessera.forking import tell_in_child
-from tessera.metatracing.client import Level
-from tessera.metatracing.compiling.loader import Loader
-from tessera.metatracing.compiling.process import CompilingProcess
-from tessera.metatracing.logs import complain, log
 from tessera.runtime.device.threads import before_work
+from tessera.tiers.client import Level
+from tessera.tiers.compiling.loader import Loader
+from tessera.tiers.compiling.process import CompilingProcess
+from tessera.tiers.logs import complain, log
 
 if TYPE_CHECKING:
-    from tessera.metatracing.client import Compiled
-    from tessera.metatracing.regions.request import Request
+    from tessera.tiers.client import Compiled
+    from tessera.tiers.sites.request import Request
 
 _T = TypeVar("_T")
 MOST_DEATHS = 3
 """Processes that may die before no other is started."""
-BUILD = "tessera.metatracing.compiling.worker:build"
+BUILD = "tessera.metatracing.clients.worker:build"
 MOST_PROCESSES = 4
 TO_SPARE = 4
 """Processors for each process that is started before anything has to be compiled."""
-READY = ("tessera.metatracing.compiling.worker:get_ready", "tessera.metatracing.compiling.worker:get_ready_for_gpus")
+READY = ("tessera.metatracing.clients.worker:get_ready", "tessera.metatracing.clients.worker:get_ready_for_gpus")
 _PATIENCE = 0.2
 """Seconds that other programs of a request wait for requests: what is hot is so for the next tier and for other
 arguments soon, and their first programs come before it."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tessera import compile_worker
-from tessera.metatracing.compiling.loader import Child, Loader
-from tessera.metatracing.logs import complain
+from tessera.tiers.compiling.loader import Child, Loader
+from tessera.tiers.logs import complain
 
 
 class CompilingProcess:

@@ -2,7 +2,7 @@
 
 All tiers are one pipeline with more facts. A call takes the program that knows most and whose guards hold; guards are
 asked before anything runs, so what a refused call runs instead finds its outputs untouched. What a region has seen is
-in `recording.py`, when it climbs in `climbing.py`, and how programs compete in `newcomers.py`.
+in `recording.py`, when it climbs in `tier_policy.py`, and how programs compete in `trials.py`.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import DeviceError, ResourceError
-from tessera.metatracing.client import Call, Compiled, Level, Runner, RuntimeGuard
-from tessera.metatracing.logs import complain, log, told
-from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.regions.climbing import Climbing
-from tessera.metatracing.regions.contest import Contender, Contest, Turn
-from tessera.metatracing.regions.first_program import first_program
-from tessera.metatracing.regions.lessons import kind_of
-from tessera.metatracing.regions.newcomers import Newcomers
-from tessera.metatracing.regions.programs import Entry, Installed
-from tessera.metatracing.regions.recording import Recording, Sampled
-from tessera.metatracing.regions.request import Request
-from tessera.metatracing.regions.timing import Reading, timer_for
-from tessera.metatracing.stand_ins import standing_in
 from tessera.runtime.program.overlap import OverlapError
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import Call, Compiled, Level, Runner, RuntimeGuard
+from tessera.tiers.logs import complain, log, told
+from tessera.tiers.records import ExecutionTier
+from tessera.tiers.sites.ab_test import Contender, Contest, Turn
+from tessera.tiers.sites.backoff import kind_of
+from tessera.tiers.sites.first_program import first_program
+from tessera.tiers.sites.programs import Entry, Installed
+from tessera.tiers.sites.recording import Recording, Sampled
+from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.tier_policy import Climbing
+from tessera.tiers.sites.timing import Reading, timer_for
+from tessera.tiers.sites.trials import Newcomers
+from tessera.tiers.stand_ins import standing_in
 
 if TYPE_CHECKING:
-    from tessera.metatracing.runtime import MetaTracingRuntime
-    from tessera.metatracing.tiered import Tiered
+    from tessera.tiers.sites.site import SiteRuntime
+    from tessera.tiers.tiered import Tiered
 
 TIER1, TIER2, TIER3 = ExecutionTier
 FAULTS = (ResourceError, DeviceError, MemoryError, OverlapError)
@@ -44,7 +44,7 @@ _MOST_RENEWED = 4  # entries that find their new program at once; others when th
 class Region:
     """The programs for calls that agree in all that facts do not speak of."""
 
-    def __init__(self, runtime: MetaTracingRuntime, tiered: Tiered, call: Call) -> None:
+    def __init__(self, runtime: SiteRuntime, tiered: Tiered, call: Call) -> None:
         self.runtime = runtime
         self.tiered = tiered
         self.client = tiered.client

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tessera.metatracing.client import Call, Choice, Client, Level
-from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.regions.contest import FAR_BEHIND, Contender
-from tessera.metatracing.regions.experience import Experience
+from tessera.tiers.client import Call, Choice, Client, Level
+from tessera.tiers.records import ExecutionTier
+from tessera.tiers.sites.ab_test import FAR_BEHIND, Contender
+from tessera.tiers.sites.schedule_history import Experience
 from tessera.tile.language.schedule import Schedule
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED

@@ -17,16 +17,16 @@ from tessera import knobs
 from tessera.errors import TesseraError
 from tessera.fields import check_fields
 from tessera.metatracing.attention import attention_operations, flash_attention
-from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard, facts_of
 from tessera.metatracing.clients.kernels import Context, KernelClient, KernelProgram
-from tessera.metatracing.manager import SpecializationContext, SpecializedKernel
-from tessera.metatracing.records import AttentionTrace, Described, ExecutionTier, InputProfile, LaunchFacts, Record
-from tessera.metatracing.regions.candidates import Times, tier2_levels, tier3_levels
-from tessera.metatracing.regions.experience import Experience
-from tessera.metatracing.regions.invariants import invariant_words
-from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
+from tessera.tiers.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard, facts_of
+from tessera.tiers.manager import SpecializationContext, SpecializedKernel
+from tessera.tiers.records import AttentionTrace, Described, ExecutionTier, InputProfile, LaunchFacts, Record
+from tessera.tiers.sites.candidates import Times, tier2_levels, tier3_levels
+from tessera.tiers.sites.invariants import invariant_words
+from tessera.tiers.sites.schedule_history import Experience
+from tessera.tiers.stand_ins import stand_in
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.native import settings_at, settings_of_gpu
 from tessera.tile.language.schedule import Schedule

@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tessera.metatracing.client import Compiled, Level
-from tessera.metatracing.logs import log
-from tessera.metatracing.records import Described, ExecutionTier
-from tessera.metatracing.regions.candidates import bridge_levels
-from tessera.metatracing.regions.invariants import few_cases, invariant_words, times_shown
-from tessera.metatracing.regions.lessons import Kind, Lessons
-from tessera.metatracing.regions.newcomers import geometry
-from tessera.metatracing.regions.programs import Entry, Installed
-from tessera.metatracing.regions.request import Request
-from tessera.metatracing.stand_ins import values_of
+from tessera.tiers.client import Compiled, Level
+from tessera.tiers.logs import log
+from tessera.tiers.records import Described, ExecutionTier
+from tessera.tiers.sites.backoff import Kind, Lessons
+from tessera.tiers.sites.candidates import bridge_levels
+from tessera.tiers.sites.invariants import few_cases, invariant_words, times_shown
+from tessera.tiers.sites.programs import Entry, Installed
+from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.trials import geometry
+from tessera.tiers.stand_ins import values_of
 from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
-    from tessera.metatracing.regions.region import Region
+    from tessera.tiers.sites.specialization_site import Region
 
 TIER1, TIER2, TIER3 = ExecutionTier
 _MOST_REMEMBERED = 256

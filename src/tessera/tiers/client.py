@@ -12,9 +12,9 @@ from enum import Enum
 from inspect import Signature
 from typing import Any, NamedTuple, Protocol
 
-from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts, Number
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.records import Described, ExecutionTier, LaunchFacts, Number
 from tessera.tile.language.schedule import Schedule
 
 Runner = Callable[..., Any]

@@ -1,0 +1,1 @@
+"""Tiers: the engine that specializes programs behind guards, and chooses among them by measurement."""
