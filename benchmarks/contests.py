@@ -21,7 +21,8 @@ import tiers
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.tiers.client import Level
 from tessera.tiers.sites.ab_test import Contender, Contest
-from tessera.tiers.sites.programs import Entry, Installed
+from tessera.tiers.sites.entries import Entry
+from tessera.tiers.sites.programs import Installed
 
 LONGEST_SECONDS = 30.0
 CONTESTS = 2  # of Tier 2 and of Tier 3

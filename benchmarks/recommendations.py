@@ -30,11 +30,11 @@ from specialization_sweep import KERNELS, SWEEPS, Arrays, State
 
 import tessera as ts
 from tessera import Schedule, starting
-from tessera.metatracing.analysis.recommendations import (
+from tessera.metatracing.analysis.recommendations import Recommender
+from tessera.metatracing.analysis.specializations import (
     DtypeParams,
     LayoutParams,
     RecommendationType,
-    Recommender,
     ShapeParams,
     SpecializationRecommendation,
 )

@@ -25,12 +25,8 @@ from model_error import FOLDS, RESULTS, measured
 from recommendations import HELPS, PLANTED
 from specialization_sweep import State
 
-from tessera.metatracing.analysis.recommendations import (
-    RecommendationType,
-    Recommender,
-    ShapeParams,
-    SpecializationRecommendation,
-)
+from tessera.metatracing.analysis.recommendations import Recommender
+from tessera.metatracing.analysis.specializations import RecommendationType, ShapeParams, SpecializationRecommendation
 from tessera.metatracing.analysis.trials import measured_gain
 from tessera.metatracing.models.amounts import Machine
 from tessera.metatracing.models.kernel_times import Gain, KernelTimes, Measured

@@ -51,12 +51,19 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
         *("searching", "sorting", "taking", "sets", "indexing", "updates"),
         *("linear_algebra", "normalization", "networks", "attention", "inspection", ""),
     ),
+    "tiers": ("logs", "config", "records", "client", "stand_ins", "sites", "compiling", ""),
+    "tiers.sites": (
+        *("hotness", "event_log", "counts", "timing", "stats_recorder", "invariants", "schedule_history"),
+        *("programs", "ab_test", "backoff", "candidates", "entries", "request", "site"),
+        *("first_program", "recording", "trials", "tier_policy", "specialization_site", ""),
+    ),
+    "metatracing": ("attention", "ranks", "events", "models", "analysis", "clients", "live", "timeline", ""),
 }
 # Rooms whose sub-rooms still import upwards, and how often; the numbers may only fall.
 UPWARD = {"tile": 1}
 
 # How many modules are in circles of imports; the number may only fall.
-MOST_IN_CIRCLES = 73
+MOST_IN_CIRCLES = 48
 
 MOST_FILES = 25
 

@@ -43,7 +43,7 @@ from tessera.metatracing.analysis.matchers import (
     predicted,
     repeats,
 )
-from tessera.metatracing.analysis.recommendations import DtypeParams, LayoutParams, ShapeParams, TileParams
+from tessera.metatracing.analysis.specializations import DtypeParams, LayoutParams, ShapeParams, TileParams
 from tessera.metatracing.analysis.trends import correlation, trend
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.events import GPUComputePatternTracer, GPUMemoryPatternTracer

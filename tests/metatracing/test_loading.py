@@ -21,7 +21,7 @@ from tessera.metatracing import (
     SpecializedKernel,
     SpecializedKernelGenerator,
 )
-from tessera.metatracing.analysis.recommendations import DtypeParams, Params, ShapeParams, TileParams
+from tessera.metatracing.analysis.specializations import DtypeParams, Params, ShapeParams, TileParams
 
 TIER1, TIER2, TIER3 = ExecutionTier
 

@@ -45,7 +45,7 @@ from tessera.metatracing import (
     TileConfiguration,
     analyze_performance_trends,
 )
-from tessera.metatracing.analysis.recommendations import LayoutParams, TileParams
+from tessera.metatracing.analysis.specializations import LayoutParams, TileParams
 from tessera.metatracing.events.tracers import (
     AccessRecord,
     OccupancyMeasurement,

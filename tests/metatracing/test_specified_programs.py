@@ -37,8 +37,7 @@ from tessera.metatracing import (
     TraceContext,
     TraceSpecializationEngine,
 )
-from tessera.metatracing.analysis.inside import with_events
-from tessera.metatracing.analysis.recommendations import (
+from tessera.metatracing.analysis.specializations import (
     DtypeParams,
     LayoutParams,
     Params,
@@ -48,6 +47,7 @@ from tessera.metatracing.analysis.recommendations import (
 )
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
+from tessera.metatracing.runtime_events import with_events
 from tessera.runtime.cuda import synchronize
 from tessera.runtime.tensor import transfer
 from tessera.tiers.client import Call, GuardType

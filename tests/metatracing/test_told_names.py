@@ -25,7 +25,7 @@ from tessera.metatracing import (
     SpecializedKernelGenerator,
     TraceSpecializationEngine,
 )
-from tessera.metatracing.analysis.recommendations import ShapeParams, TileParams
+from tessera.metatracing.analysis.specializations import ShapeParams, TileParams
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.upper_tiers import CompilationOptions
 from tessera.tiers.client import Level

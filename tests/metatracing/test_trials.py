@@ -22,7 +22,7 @@ from tessera.metatracing import (
     Trial,
 )
 from tessera.metatracing.analysis import trials
-from tessera.metatracing.analysis.recommendations import LayoutParams, Params, ShapeParams, TileParams
+from tessera.metatracing.analysis.specializations import LayoutParams, Params, ShapeParams, TileParams
 from tessera.metatracing.analysis.trials import Run, Timed, Turns, like, measured_gain
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.clients import advice as models_choice

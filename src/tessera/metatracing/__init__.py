@@ -13,13 +13,7 @@ from tessera.metatracing.ranks import (
     DistributedTrace,
     enable_distributed_tracing,
 )
-from tessera.metatracing.runtime import (
-    MetaTracingRuntime,
-    RuntimeResult,
-    RuntimeStats,
-    execute_flash_attention,
-    shared_runtime,
-)
+from tessera.metatracing.runtime import MetaTracingRuntime, RuntimeResult, execute_flash_attention, shared_runtime
 from tessera.tiers.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard
 from tessera.tiers.config import MOST_BRIDGES, RuntimeConfig
 from tessera.tiers.manager import KernelManager, SpecializationContext, SpecializedKernel
@@ -31,6 +25,7 @@ from tessera.tiers.records import (
     OptimizationOpportunities,
     PerformanceSample,
 )
+from tessera.tiers.reports import RuntimeStats
 from tessera.tiers.risks import PerformanceRisk, RiskMitigationFramework, RiskType
 from tessera.tiers.sites.hotness import ManualClock
 from tessera.tiers.tiered import Tiered
@@ -53,11 +48,8 @@ if TYPE_CHECKING:
         ShapePatternMatcher,
         ShapeType,
     )
-    from tessera.metatracing.analysis.recommendations import (
-        RecommendationType,
-        Recommender,
-        SpecializationRecommendation,
-    )
+    from tessera.metatracing.analysis.recommendations import Recommender
+    from tessera.metatracing.analysis.specializations import RecommendationType, SpecializationRecommendation
     from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
     from tessera.metatracing.analysis.trials import Trial
     from tessera.metatracing.events.execution import KernelExecution
@@ -126,7 +118,8 @@ _LATER: dict[str, tuple[str, ...]] = {
         "ShapePatternMatcher",
         "ShapeType",
     ),
-    "analysis.recommendations": ("RecommendationType", "Recommender", "SpecializationRecommendation"),
+    "analysis.recommendations": ("Recommender",),
+    "analysis.specializations": ("RecommendationType", "SpecializationRecommendation"),
     "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
     "analysis.trials": ("Trial",),
     "upper_tiers": (

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import format_shape
 from tessera.tiers.records import Described, ExecutionTier, Record
+from tessera.tiers.reports import ReportingRuntime
+from tessera.tiers.sites.specialization_site import Region
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
-
-    from tessera.metatracing.runtime import MetaTracingRuntime
-    from tessera.tiers.sites.specialization_site import Region
 
 _SIGNS = {1: "▁", 2: "▄", 3: "█"}
 _COLOURS = {1: "yellow", 2: "cyan", 3: "green"}
@@ -73,7 +72,7 @@ class View:
     refused: dict[str, int]
 
 
-def view_of(runtime: MetaTracingRuntime) -> View:
+def view_of(runtime: ReportingRuntime) -> View:
     """The view at this moment."""
     regions = runtime.regions()
     cases = [case for region in regions for case in _cases(region)]
@@ -210,7 +209,7 @@ def text_of(view: View, width: int = 150) -> str:
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-def live(runtime: MetaTracingRuntime, console: Console | None = None, per_second: float = 4.0) -> Live:
+def live(runtime: ReportingRuntime, console: Console | None = None, per_second: float = 4.0) -> Live:
     """The view, kept up to date in the terminal as long as a `with` is around."""
     from rich.live import Live
 

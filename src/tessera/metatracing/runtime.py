@@ -8,7 +8,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 from tessera.forking import fork_waits_for, tell_in_child
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
 from tessera.metatracing.clients.kernels import KernelClient
+from tessera.metatracing.clients.worker import BUILD, READY
 from tessera.metatracing.models.climbing import ClimbModel
 from tessera.metatracing.ranks import DistributedExecutionTracer
 from tessera.metatracing.upper_tiers import EnhancedTesseraCompiler, SpecializedKernelGenerator
@@ -24,7 +24,7 @@ from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import Call, Client, Level, argument_about
-from tessera.tiers.compiling.background import Blocking, Compiling, Worker
+from tessera.tiers.compiling.background import Blocking, Worker
 from tessera.tiers.config import RuntimeConfig
 from tessera.tiers.logs import log
 from tessera.tiers.manager import KernelManager
@@ -37,12 +37,15 @@ from tessera.tiers.records import (
     Record,
     bytes_of,
 )
+from tessera.tiers.reports import RuntimeStats
 from tessera.tiers.risks import RiskWatch
 from tessera.tiers.sites.ab_test import Contender
+from tessera.tiers.sites.counts import Counts
+from tessera.tiers.sites.entries import Entry
 from tessera.tiers.sites.hotness import Clock, system_clock
-from tessera.tiers.sites.programs import Counts, Entry
-from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.request import Compiling, Request
 from tessera.tiers.sites.schedule_history import Experience
+from tessera.tiers.sites.site import TieredSite
 from tessera.tiers.sites.specialization_site import Region
 from tessera.tiers.sites.stats_recorder import AtOnce, Behind, Clerk
 from tessera.tiers.stand_ins import values_of
@@ -66,29 +69,6 @@ class RuntimeResult(NamedTuple):
     success: bool = True
 
 
-@dataclass(frozen=True)
-class RuntimeStats:
-    """What a runtime has done so far. Times are averages of recorded calls, None where there were none.
-
-    `events`: how many traces, compiles, bridges, generalisations, deopts, aborts, contests, switches back, evictions,
-    invalidations and programs loaded from other processes there were.
-    """
-
-    total_executions: int
-    tier1_executions: int
-    tier2_executions: int
-    tier3_executions: int
-    average_tier1_time_ms: float | None
-    average_tier2_time_ms: float | None
-    average_tier3_time_ms: float | None
-    active_specialized_kernels: int
-    specialized_kernel_bytes: int
-    total_compilation_time_ms: float
-    total_specialization_time_ms: float
-    events: dict[str, int] = field(default_factory=dict)
-    guard_failures: dict[str, int] = field(default_factory=dict)
-
-
 class MetaTracingRuntime:
     """Runs kernels in tiers: `runtime.tiered(kernel)` is called like the kernel. Any thread may call.
 
@@ -104,7 +84,7 @@ class MetaTracingRuntime:
         self.manager = KernelManager(self.config, self.counts, clock, self.regions)
         if compiling is None:
             background = self.config.background_compilation
-            compiling = Worker(self.config.compile_timeout_s) if background else Blocking()
+            compiling = Worker(self.config.compile_timeout_s, BUILD, READY) if background else Blocking()
         self.compiling = compiling
         # Whoever counts by a clock of his own wants to know what happens when.
         beside = isinstance(compiling, Worker) and clock is system_clock
@@ -168,7 +148,7 @@ class MetaTracingRuntime:
         )
         return self.compiling.can_compile(packed)
 
-    def climb_pays(self, region: Region, entry: Entry, tier: ExecutionTier, levels: int) -> bool:
+    def climb_pays(self, region: TieredSite, entry: Entry, tier: ExecutionTier, levels: int) -> bool:
         """Whether programs of a tier are worth trying, by what climbs gained here before."""
         call = median(entry.recent) if entry.recent else 0.0
         turns = levels * (self.config.contest_rounds + 1)
@@ -179,7 +159,7 @@ class MetaTracingRuntime:
 
     def learn(
         self,
-        region: Region,
+        region: TieredSite,
         entry: Entry,
         tier: ExecutionTier,
         times: Mapping[Contender, float | None],
@@ -310,7 +290,7 @@ class MetaTracingRuntime:
         With a trial, what the model holds possible is run, and recommended is what was seen to gain. `inside`: also
         what happens inside of the programs of hot inputs, which may take seconds to find out.
         """
-        from tessera.metatracing.analysis.running import analyze
+        from tessera.metatracing.runtime_analysis import analyze
 
         return analyze(self, times, tolerance, trial, inside=inside)
 

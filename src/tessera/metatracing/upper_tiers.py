@@ -33,7 +33,7 @@ from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.analyzer import FusionOptimizer
-    from tessera.metatracing.analysis.recommendations import SpecializationRecommendation
+    from tessera.metatracing.analysis.specializations import SpecializationRecommendation
     from tessera.metatracing.events.kinds import MemoryAccessEvent
     from tessera.metatracing.events.tracers import PipelineStall, TensorCoreUsage
     from tessera.metatracing.models.tiers import TileConfigurationOptimizer
@@ -322,7 +322,7 @@ class SpecializedKernelGenerator(_TierCompiler):
         options: CompilationOptions | None = None,
     ) -> SpecializedKernel:
         """A recommendation, compiled: under its schedule, with its words, for its element type or layout."""
-        from tessera.metatracing.analysis.recommendations import (
+        from tessera.metatracing.analysis.specializations import (
             DtypeParams,
             InstructionParams,
             LayoutParams,

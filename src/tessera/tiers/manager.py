@@ -6,21 +6,20 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tessera.errors import TesseraError
 from tessera.runtime.cache import store as cache
 from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.client import Call, Choice, Client, Compiled, GuardType, Level, RuntimeGuard, argument_about
+from tessera.tiers.config import RuntimeConfig
 from tessera.tiers.logs import log
 from tessera.tiers.records import ExecutionTier, PerformanceSample
+from tessera.tiers.sites.counts import Counts
 from tessera.tiers.sites.hotness import Clock
-from tessera.tiers.sites.programs import Counts, Installed
+from tessera.tiers.sites.programs import Installed
+from tessera.tiers.sites.specialization_site import Region
 from tessera.tile.language.schedule import Schedule
-
-if TYPE_CHECKING:
-    from tessera.tiers.config import RuntimeConfig
-    from tessera.tiers.sites.specialization_site import Region
 
 _FORM = 1
 _MOST_SAMPLES = 64
@@ -199,9 +198,7 @@ class KernelManager:
 
     def _let_go(self, gone: Sequence[Installed]) -> None:
         for program in gone:
-            with program.region.lock:
-                program.region.climbing.unlearn()
-                program.region.drop(program)
+            program.region.let_go(program)
 
     def evict_least_used_kernels(self, target_count: int) -> None:
         """Drops programs until so many are left."""

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from tessera.tiers.config import RuntimeConfig
 from tessera.tiers.logs import complain
 from tessera.tiers.records import ExecutionTier, InputProfile, PerformanceSample
-from tessera.tiers.sites.programs import Counts
+from tessera.tiers.sites.counts import Counts
 
 _FIRST = 5
 """Runs of some arguments at a tier of which the first few count only where there are no others."""

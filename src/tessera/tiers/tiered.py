@@ -19,7 +19,7 @@ from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import Call, Client
 from tessera.tiers.logs import log
 from tessera.tiers.records import ExecutionTier
-from tessera.tiers.sites.programs import Entry
+from tessera.tiers.sites.entries import Entry, Outcome, Values
 from tessera.tiers.sites.site import SiteRuntime
 from tessera.tiers.sites.specialization_site import FAULTS, Region
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
@@ -36,7 +36,7 @@ class Tiered:
     # Each has functions of its own for its calls, written for its parameters.
     __slots__ = ("__call__", "__dict__", "__weakref__", "told")
     __call__: Callable[..., Any]
-    told: Callable[..., tuple[Any, ExecutionTier]]
+    told: Callable[..., Outcome]
 
     def __init__(self, runtime: SiteRuntime, client: Client) -> None:
         self.runtime = runtime
@@ -57,18 +57,18 @@ class Tiered:
         for region in self.regions.values():
             region.forked()
 
-    def slowly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ExecutionTier]:
+    def slowly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Outcome:
         """Any call; the next of its kind is quick."""
         call = self.client.call(args, kwargs)
         if call is None:
             return self.client.plainly(args, kwargs), ExecutionTier.TIER1_INTERPRETER
         return self._run(call)
 
-    def again(self, values: tuple[Any, ...], call: Call) -> tuple[Any, ExecutionTier]:
+    def again(self, values: Values, call: Call) -> Outcome:
         """A call that could not be made by the entry that it had."""
         return self._run(Call(values, call.fixed, call.context))
 
-    def _run(self, call: Call) -> tuple[Any, ExecutionTier]:
+    def _run(self, call: Call) -> Outcome:
         key, came = self._key(call), self.runtime.clock()
         entry = self.entries.get(key)
         if entry is None or entry.is_stale or not _holds(entry.unchanged):
@@ -207,7 +207,7 @@ class Tiered:
 
     def _otherwise(
         self, given: Sequence[Any], extra: Sequence[Any], static: Sequence[Any], more: Mapping[str, Any]
-    ) -> tuple[Any, ExecutionTier]:
+    ) -> Outcome:
         names = [one.name for one in self._given]
         named = {one.name: value for one, value in zip(self._static, static, strict=True)}
         args, kwargs = as_given(names, given, extra, named)
@@ -236,7 +236,7 @@ def {mark}call({parameters}):
 """
 
 
-def _recover(entry: Entry, fault: Exception, values: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
+def _recover(entry: Entry, fault: Exception, values: Values) -> Outcome:
     entry.left += 1  # another entry makes this call, and counts it
     return entry.region.recover(entry, None, fault, values)
 

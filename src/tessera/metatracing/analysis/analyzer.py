@@ -20,7 +20,7 @@ from tessera.metatracing.analysis.matchers import (
     ShapePattern,
     ShapePatternMatcher,
 )
-from tessera.metatracing.analysis.recommendations import RecommendationType, SpecializationRecommendation
+from tessera.metatracing.analysis.specializations import RecommendationType, SpecializationRecommendation
 from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
 from tessera.tiers.records import AttentionTrace, ExecutionPattern, InputProfile, OptimizationOpportunities
 

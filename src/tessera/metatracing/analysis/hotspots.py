@@ -11,7 +11,7 @@ from tessera.fields import check_fields
 from tessera.tiers.records import AttentionTrace, ExecutionTier, InputProfile
 
 if TYPE_CHECKING:
-    from tessera.metatracing.analysis.recommendations import SpecializationRecommendation
+    from tessera.metatracing.analysis.specializations import SpecializationRecommendation
 
 Recommending = Callable[[Sequence[AttentionTrace]], "Sequence[SpecializationRecommendation]"]
 """Of the traces of one input, what would make it faster."""

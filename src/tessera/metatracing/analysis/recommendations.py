@@ -1,4 +1,4 @@
-"""Recommendations of five kinds, each with a specialisation behind it that can be had: `specialized(kernel)` makes it.
+"""Recommendations: which specialisations of a kernel are expected or seen to gain.
 
 A model alone recommends what it expects to gain and is sure enough of: by how far off its gains were for problems that
 it had not seen. With a trial, the model only says what is worth trying, and recommended is what was seen to gain.
@@ -7,21 +7,31 @@ it had not seen. With a trial, the model only says what is worth trying, and rec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Any
 
 from tessera.dtypes.types import DType, bf16, f16, f32
 from tessera.errors import TesseraError
+from tessera.metatracing.analysis.specializations import (
+    DtypeParams,
+    InstructionParams,
+    LayoutParams,
+    Params,
+    RecommendationType,
+    ShapeParams,
+    SpecializationRecommendation,
+    TileParams,
+    is_float,
+    written_places,
+)
 from tessera.metatracing.analysis.trials import Trial
 from tessera.metatracing.models.amounts import Machine, Program
 from tessera.metatracing.models.kernel_times import HELPS, Gain, KernelTimes
-from tessera.metatracing.models.situation import Situation, Under
+from tessera.metatracing.models.situation import Situation
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.stand_ins import stand_in
-from tessera.tile.calls.function import Kernel
 from tessera.tile.language.schedule import Schedule
 
 SURE = 0.9
@@ -30,141 +40,6 @@ WORTH = 1.05
 """The least ratio that is worth a specialisation."""
 ACCURACY: Mapping[DType, float] = {f32: 2e-6, f16: 5e-4, bf16: 4e-3}
 """Relative errors, in norm, that results in an element type come with."""
-
-
-class RecommendationType(Enum):
-    """What is specialised."""
-
-    TILE_SIZE_SPECIALIZATION = "tile"
-    SHAPE_SPECIALIZATION = "shape"
-    DTYPE_SPECIALIZATION = "dtype"
-    MEMORY_LAYOUT_SPECIALIZATION = "layout"
-    INSTRUCTION_SPECIALIZATION = "instruction"
-
-
-@dataclass(frozen=True)
-class TileParams:
-    """The block of the specification, and all of the schedule."""
-
-    schedule: Schedule
-    block_m: int | None = None
-    block_n: int | None = None
-    block_k: int | None = None
-
-
-@dataclass(frozen=True)
-class ShapeParams:
-    """What is assumed: words as `assume` takes them."""
-
-    words: tuple[str, ...]
-    fixed_seq_len: int | None = None
-    fixed_head_dim: int | None = None
-
-
-@dataclass(frozen=True)
-class DtypeParams:
-    specialized_dtype: DType
-
-
-@dataclass(frozen=True)
-class LayoutParams:
-    """The arguments that are copied row by row first."""
-
-    arguments: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class InstructionParams:
-    """The schedule under which other instructions are used, and which."""
-
-    schedule: Schedule
-    instructions: str
-
-
-Params = TileParams | ShapeParams | DtypeParams | LayoutParams | InstructionParams
-
-
-@dataclass(frozen=True)
-class SpecializationRecommendation:
-    """What to specialise, what it is expected to gain, and how sure that is.
-
-    `expected_improvement` is how much more is done in the same time: 0.3 is 30 %. `confidence` is how likely it helps
-    at all. `implementation_complexity` counts from 1, what a schedule takes, to 10. `tried`: all this was measured on
-    calls, and is not what a model says.
-    """
-
-    recommendation_type: RecommendationType
-    description: str
-    expected_improvement: float
-    implementation_complexity: int
-    params: Params
-    confidence: float = 0.5
-    interval: tuple[float, float] = (0.0, float("inf"))
-    tried: bool = False
-
-    def specialized(self, kernel: Kernel, under: Under | None = None) -> Callable[..., Any]:
-        """The kernel, specialised; it is called like the kernel. `under` gives it a schedule, and a grid to it."""
-        params = self.params
-        if isinstance(params, TileParams | InstructionParams):
-            return (under or kernel.with_schedule)(params.schedule)
-        if isinstance(params, ShapeParams):
-            return kernel.assume(*params.words)
-        if isinstance(params, LayoutParams):
-            return InRows(kernel, params.arguments)
-        return InType(kernel, params.specialized_dtype)
-
-
-# Specialisations that are more than another form of the kernel
-
-
-@dataclass(frozen=True)
-class InRows:
-    """A kernel whose arguments at some places are copied first, so that neighbours of a row lie together."""
-
-    kernel: Kernel
-    places: tuple[int, ...]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.kernel(*[one.copy() if place in self.places else one for place, one in enumerate(args)], **kwargs)
-
-
-@dataclass(frozen=True)
-class InType:
-    """A kernel that computes in another element type; results are in those of its arguments again."""
-
-    kernel: Kernel
-    dtype: DType
-    _written: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._written:
-            self._written.append(written_places(self.kernel, args, kwargs))
-        cast = [one.to(self.dtype) if _is_float(one) else one for one in args]
-        result = self.kernel(*cast, **kwargs)
-        # What the kernel filled is given back to whoever gave it.
-        for place in self._written[0]:
-            args[place][...] = cast[place].to(args[place].dtype)
-        first = next(one for one in args if _is_float(one))
-        return result.to(first.dtype) if isinstance(result, Tensor) else result
-
-
-def _is_float(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.dtype.is_float
-
-
-def written_places(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
-    """The arguments that a kernel stores to."""
-    from tessera.interpreters.core.engine import symbol_in
-    from tessera.ir.tile import dialect as tile
-
-    instance = kernel.lower(*args, **kwargs)
-    function = symbol_in(instance.module, instance.name, tile.FuncOp)
-    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
-    places = {function.arguments.index(tile.base_of(op.view)) for op in stores}  # pyright: ignore[reportArgumentType]
-    return tuple(sorted(place for place in places if place < len(instance.paths)))
-
-
-# Making them
 
 
 CUDA_BLOCKS = ((64, 64), (128, 64), (128, 128), (64, 128), (192, 96), (192, 128), (128, 256))
@@ -274,7 +149,7 @@ class Recommender:
             copied = [here.args[place] for place in params.arguments]
             return self.times.beforehand(len(copied), sum(one.nbytes for one in copied), far=True)
         if isinstance(params, DtypeParams):
-            cast = [one for one in here.args if _is_float(one)]
+            cast = [one for one in here.args if is_float(one)]
             return self.times.beforehand(len(cast) + 1, sum(one.nbytes for one in cast))
         return 0.0
 
@@ -329,7 +204,7 @@ class Recommender:
         # CPUs without arithmetic in 16 bits gain nothing by them, and of the others nothing has been measured.
         for dtype in (bf16, f16) if machine.kind == "cuda" and not now.work.far_arguments else ():
             if here.tolerance is not None and here.tolerance >= ACCURACY[dtype] and now.work.bits > dtype.bits:
-                args = tuple([_in_rows(one, dtype) if _is_float(one) else one for one in here.args])
+                args = tuple([_in_rows(one, dtype) if is_float(one) else one for one in here.args])
                 yield (
                     RecommendationType.DTYPE_SPECIALIZATION,
                     f"compute in {dtype}",

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tessera.errors import TesseraError
+from tessera.metatracing.analysis.specializations import SpecializationRecommendation, written_places
 from tessera.metatracing.models.kernel_times import HELPS, Gain
 from tessera.metatracing.models.situation import Situation
 from tessera.runtime.device.device import Device
@@ -22,9 +23,6 @@ from tessera.runtime.tensor.creation import empty, zeros
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.random import randn
 from tessera.runtime.tensor.tensor import Tensor
-
-if TYPE_CHECKING:
-    from tessera.metatracing.analysis.recommendations import SpecializationRecommendation
 
 Run = Callable[[], Any]
 Timed = Callable[[Run, int], float]
@@ -159,8 +157,6 @@ def _run(one: SpecializationRecommendation, here: Situation, args: Sequence[Any]
 
 def own_arguments(here: Situation) -> tuple[Any, ...] | None:
     """The arguments, with other arrays in place of those that the kernel fills; None where some cannot be had."""
-    from tessera.metatracing.analysis.recommendations import written_places
-
     written = written_places(here.kernel, here.args, here.static)
     made = [like(one) if place in written else one for place, one in enumerate(here.args)]
     return None if any(one is None for one in made) else tuple(made)

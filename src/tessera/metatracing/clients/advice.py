@@ -54,7 +54,8 @@ def advised(
 
     Those that a recommender goes through are compared, and these others.
     """
-    from tessera.metatracing.analysis.recommendations import InstructionParams, Recommender, TileParams
+    from tessera.metatracing.analysis.recommendations import Recommender
+    from tessera.metatracing.analysis.specializations import InstructionParams, TileParams
 
     here = Situation(kernel, tuple(values), static, times.machine)
     now = here.program()

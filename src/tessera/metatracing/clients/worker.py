@@ -1,4 +1,4 @@
-"""What the compile worker does for kernels: it compiles what was sent, into the compile cache."""
+"""The work of a compiling process for kernels: it compiles shipments into the compile cache."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from importlib import import_module
 from tessera.errors import TesseraError
 from tessera.metatracing.clients.kernels import Shipment
 from tessera.metatracing.clients.shipping import unpack
+
+BUILD = f"{__name__}:build"
+READY = (f"{__name__}:get_ready", f"{__name__}:get_ready_for_gpus")
+"""Names of these functions, by which processes find them."""
 
 
 def get_ready() -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from tessera.errors import TesseraError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tessera.metatracing.runtime import MetaTracingRuntime
+from tessera.tiers.reports import ReportingRuntime
 
 
 @dataclass(frozen=True)
@@ -32,7 +28,7 @@ class PerformanceMonitor:
     `peak_tflops` is what its machine can do: utilisation is the rate that was achieved over it, where a rate is known.
     """
 
-    def __init__(self, runtime: MetaTracingRuntime, peak_tflops: float | None = None) -> None:
+    def __init__(self, runtime: ReportingRuntime, peak_tflops: float | None = None) -> None:
         self._runtime, self._peak = runtime, peak_tflops
         self._began: int | None = None
         self._ended: int | None = None

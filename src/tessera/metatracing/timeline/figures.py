@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tessera.metatracing.live import Timed, line_of, tier_now, timed_by_tier, words_of
-from tessera.metatracing.ranks import CollectiveEvent
+from tessera.metatracing.ranks import CollectiveEvent, DistributedExecutionTracer
 from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.records import Record
+from tessera.tiers.reports import ReportingRuntime
 from tessera.tiers.sites.event_log import Happening
-
-if TYPE_CHECKING:
-    from tessera.metatracing.runtime import MetaTracingRuntime
 
 LINE = 160
 """Stretches of calls that the tiers of a case are told for."""
@@ -83,7 +81,13 @@ class Timeline:
         return (min(begins), max(ends)) if begins else (0, 0)
 
 
-def timeline_of(runtime: MetaTracingRuntime) -> Timeline:
+class TimelineRuntime(ReportingRuntime, Protocol):
+    """A runtime that may trace what its ranks exchange."""
+
+    distributed: DistributedExecutionTracer | None
+
+
+def timeline_of(runtime: TimelineRuntime) -> Timeline:
     """The timeline up to this moment."""
     lanes: list[Lane] = []
     for region in runtime.regions():

@@ -10,76 +10,30 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from tessera import knobs
 from tessera.forking import tell_in_child
 from tessera.runtime.device.threads import before_work
-from tessera.tiers.client import Level
+from tessera.tiers.client import Compiled, Level
 from tessera.tiers.compiling.loader import Loader
 from tessera.tiers.compiling.process import CompilingProcess
 from tessera.tiers.logs import complain, log
-
-if TYPE_CHECKING:
-    from tessera.tiers.client import Compiled
-    from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.request import Request
 
 _T = TypeVar("_T")
 MOST_DEATHS = 3
 """Processes that may die before no other is started."""
-BUILD = "tessera.metatracing.clients.worker:build"
 MOST_PROCESSES = 4
 TO_SPARE = 4
 """Processors for each process that is started before anything has to be compiled."""
-READY = ("tessera.metatracing.clients.worker:get_ready", "tessera.metatracing.clients.worker:get_ready_for_gpus")
 _PATIENCE = 0.2
 """Seconds that other programs of a request wait for requests: what is hot is so for the next tier and for other
 arguments soon, and their first programs come before it."""
 _BREATH = 0.001
 """Seconds between the steps of taking a program in: each of them holds Python's lock, and callers come in between."""
-
-
-class Compiling(Protocol):
-    """Who compiles requests."""
-
-    def can_compile(self, packed: bytes | None) -> bool:
-        """Whether a request of this form can be compiled; None for what cannot be sent."""
-        ...
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether somebody has loaded a compiler and would begin at once, or is at work."""
-        ...
-
-    @property
-    def has_room(self) -> bool:
-        """Whether programs that are not wanted yet may be compiled, too: several are compiled beside each other."""
-        ...
-
-    @property
-    def is_free(self) -> bool:
-        """Whether no request waits for somebody to begin with it."""
-        ...
-
-    def prepare(self) -> None:
-        """Something is going to be compiled soon: whoever does that may get ready."""
-        ...
-
-    def made_at_once(self, packed: bytes | None) -> bool:
-        """Has a request compiled while the caller waits, by somebody who has loaded a compiler; False without any."""
-        ...
-
-    def submit(self, *requests: Request) -> None:
-        """Compiles requests, now or later, and tells their regions."""
-        ...
-
-    def wait(self, timeout: float) -> bool:
-        """Waits until nothing is being compiled; False where that takes longer."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class Blocking:
@@ -159,7 +113,8 @@ class Worker:
     when nothing is left to do, and others begin with the next request. Programs are handed over one by one.
     """
 
-    def __init__(self, timeout: float, build: str = BUILD) -> None:
+    def __init__(self, timeout: float, build: str, ready: Sequence[str] = ()) -> None:
+        """`build` names the function that compiles there, and `ready` those that load what it needs."""
         self._lock = threading.Condition()
         self._jobs: list[_Job] = []
         self._closed = False
@@ -168,7 +123,7 @@ class Worker:
         self._timer: threading.Timer | None = None
         self._dead: set[int] = set()
         count = max(1, min(MOST_PROCESSES, knobs.usable_processors() // 2))
-        self._loader = Loader(READY if build == BUILD else ())
+        self._loader = Loader(ready)
         self._processes = [CompilingProcess(build, self._loader, timeout, self._died) for _ in range(count)]
         self._idle = list(self._processes)  # those that no thread asks
         # A child of a fork has neither the threads nor the right to the sockets.

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from tessera.tiers.client import Runner
-    from tessera.tiers.sites.programs import Installed
+from tessera.tiers.client import Runner
+from tessera.tiers.sites.programs import Installed
 
 FAR_BEHIND = 1.5
 """Times the best: a program that takes so much longer gets no more turns."""

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from tessera.errors import TesseraError
 from tessera.tiers.client import Call, Compiled, Level
 from tessera.tiers.logs import complain
 from tessera.tiers.records import ExecutionTier
-
-if TYPE_CHECKING:
-    from tessera.tiers.sites.specialization_site import Region
+from tessera.tiers.sites.site import TieredSite
 
 _FULL = Level(ExecutionTier.TIER1_INTERPRETER)
 _COMPILER = "xdsl.ir"
 """What a process has loaded that has compiled before. That takes a second."""
 
 
-def first_program(region: Region, call: Call) -> tuple[Compiled, Level]:
+def first_program(region: TieredSite, call: Call) -> tuple[Compiled, Level]:
     """Tier 1 for a call. Without another process that makes it faster later, it is made fast at once."""
     client, config, compiling = region.client, region.config, region.runtime.compiling
     if (found := _found(region, call, _FULL)) is not None:
@@ -40,7 +37,7 @@ def first_program(region: Region, call: Call) -> tuple[Compiled, Level]:
         return client.compile(call, _FULL), _FULL
 
 
-def _found(region: Region, call: Call, level: Level) -> Compiled | None:
+def _found(region: TieredSite, call: Call, level: Level) -> Compiled | None:
     try:
         return region.client.find(call, level)
     except TesseraError as error:

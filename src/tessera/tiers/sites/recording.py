@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from tessera.errors import TesseraError
 from tessera.tiers.records import Described, ExecutionTier, LaunchFacts, Record, Ring
 from tessera.tiers.sites.ab_test import Turn
+from tessera.tiers.sites.entries import Entry
 from tessera.tiers.sites.hotness import Heat
-from tessera.tiers.sites.programs import Entry, Installed
+from tessera.tiers.sites.programs import Installed
+from tessera.tiers.sites.site import TieredSite
 from tessera.tiers.sites.timing import Reading
-
-if TYPE_CHECKING:
-    from tessera.tiers.sites.specialization_site import Region
 
 _PERIODS = ((20_000, 255), (100_000, 127), (1_000_000, 63), (10_000_000, 7))
 """Calls between two that are recorded, by the nanoseconds below which they take."""
@@ -34,8 +34,10 @@ class Sampled(NamedTuple):
 class Recording:
     """The records of a region. Whoever changes them holds the region's lock."""
 
-    def __init__(self, region: Region) -> None:
+    def __init__(self, region: TieredSite, noted: Callable[[Entry, Turn | None, int], None]) -> None:
+        """`noted` is told of each recorded call: whose turn it was, and its nanoseconds."""
         self.region = region
+        self._noted = noted
         self.ring = Ring(region.config.max_trace_history)
         self.heat = Heat(region.config.half_life)
         self.recorded = 0
@@ -90,7 +92,7 @@ class Recording:
             facts = self._facts(entry, program)
             self.ring.add(Record(now, program.tier, described, took, count, facts, *self.overheads))
         self.recorded += 1
-        region.newcomers.note(entry, turn, took)
+        self._noted(entry, turn, took)
 
     @staticmethod
     def _facts(entry: Entry, program: Installed) -> LaunchFacts:

@@ -1,35 +1,52 @@
-"""Requests: what a region wants to be compiled, by whoever compiles."""
+"""Requests: programs that a site wants to be compiled, and the protocol of their compiler."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import copy_context
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tessera.errors import TesseraError
 from tessera.tiers.client import Call, Compiled, Level
 from tessera.tiers.logs import log, told
 from tessera.tiers.records import ExecutionTier
-from tessera.tiers.sites.programs import Entry, Installed
-
-if TYPE_CHECKING:
-    from tessera.tiers.sites.specialization_site import Region
-
+from tessera.tiers.sites.entries import Entry, EntrySite
+from tessera.tiers.sites.programs import Installed
 
 _MOST_AHEAD = 4  # entries that a new program is bound to ahead
+
+
+class RequestSite(EntrySite, Protocol):
+    """A specialization site as its compiler sees it."""
+
+    programs: list[Installed]
+    entries: list[Entry]
+    climbs: bool
+
+    def compiled(self, request: Request, found: Sequence[tuple[Level, Compiled]]) -> None:
+        """All that comes of a request is there."""
+        ...
+
+    def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
+        """One of the programs of a request is there."""
+        ...
+
+    def aborted(self, level: Level, why: str) -> None:
+        """Something could not be compiled: calls go on as they are."""
+        ...
 
 
 class Request:
     """Something to compile for a region: levels of a tier, for such a call; and why.
 
-    Levels that take a while to be found are a function: whoever compiles has them found, and no call waits for it. With
+    Levels that take a while to be found are a function: the compiler has them found, and no call waits for it. With
     `recalls` nothing is compiled: it asks for what was compiled for such a call before.
     """
 
     def __init__(
         self,
-        region: Region,
+        region: RequestSite,
         call: Call,
         tier: ExecutionTier,
         levels: Sequence[Level] | Callable[[], Sequence[Level]],
@@ -135,3 +152,44 @@ class Request:
         if program is None:
             self.region.aborted(level, "it was compiled, and is not in the compile cache")
         return program
+
+
+class Compiling(Protocol):
+    """A compiler of requests: in other processes, or while the caller waits."""
+
+    def can_compile(self, packed: bytes | None) -> bool:
+        """Whether a request of this form can be compiled; None for what cannot be sent."""
+        ...
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a process has loaded a compiler and would begin at once, or is at work."""
+        ...
+
+    @property
+    def has_room(self) -> bool:
+        """Whether programs that are not wanted yet may be compiled, too: several are compiled beside each other."""
+        ...
+
+    @property
+    def is_free(self) -> bool:
+        """Whether every request has been begun with."""
+        ...
+
+    def prepare(self) -> None:
+        """Gets ready: a request is going to come soon."""
+        ...
+
+    def made_at_once(self, packed: bytes | None) -> bool:
+        """Has a request compiled while the caller waits, by a process that has loaded a compiler; False without one."""
+        ...
+
+    def submit(self, *requests: Request) -> None:
+        """Compiles requests, now or later, and tells their regions."""
+        ...
+
+    def wait(self, timeout: float) -> bool:
+        """Waits until nothing is being compiled; False where that takes longer."""
+        ...
+
+    def close(self) -> None: ...

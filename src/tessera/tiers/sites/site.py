@@ -1,24 +1,22 @@
-"""The runtime as specialization sites see it: what they ask of the runtime that they belong to."""
+"""Protocols of sites: a runtime as its sites see it, and a site as its parts see it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from tessera.tiers.client import Call, Client, Level
-from tessera.tiers.records import ExecutionTier
+from tessera.tiers.client import Call, Client, Level, Runner
+from tessera.tiers.config import RuntimeConfig
+from tessera.tiers.records import ExecutionTier, Ring
 from tessera.tiers.sites.ab_test import Contender
 from tessera.tiers.sites.candidates import Times
-from tessera.tiers.sites.hotness import Clock
-from tessera.tiers.sites.programs import Counts, Entry, Installed
-from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.counts import Counts
+from tessera.tiers.sites.entries import Entry
+from tessera.tiers.sites.hotness import Clock, Heat
+from tessera.tiers.sites.programs import Installed
+from tessera.tiers.sites.request import Compiling, Request, RequestSite
 from tessera.tiers.sites.stats_recorder import Clerk
 from tessera.tile.language.schedule import Schedule
-
-if TYPE_CHECKING:
-    from tessera.tiers.compiling.background import Compiling
-    from tessera.tiers.config import RuntimeConfig
-    from tessera.tiers.sites.specialization_site import Region
 
 
 class ProgramManager(Protocol):
@@ -80,13 +78,13 @@ class SiteRuntime(Protocol):
         """Whether a faster program for a call can follow: then the first one need not be fast."""
         ...
 
-    def climb_pays(self, region: Region, entry: Entry, tier: ExecutionTier, levels: int) -> bool:
+    def climb_pays(self, region: TieredSite, entry: Entry, tier: ExecutionTier, levels: int) -> bool:
         """Whether programs of a tier are worth trying, by the gains of earlier ones."""
         ...
 
     def learn(
         self,
-        region: Region,
+        region: TieredSite,
         entry: Entry,
         tier: ExecutionTier,
         times: Mapping[Contender, float | None],
@@ -98,4 +96,36 @@ class SiteRuntime(Protocol):
 
     def compile(self, *requests: Request) -> None:
         """Has requests compiled."""
+        ...
+
+
+class TieredSite(RequestSite, Protocol):
+    """A specialization site as its recording, its trials and its tier policy see it."""
+
+    runtime: SiteRuntime
+    config: RuntimeConfig
+    counts: Counts
+    clock: Clock
+    ring: Ring
+    heat: Heat
+    device_kind: str
+
+    def is_coming(self, entry: Entry) -> bool:
+        """Whether programs of Tier 3 are being compiled for such arguments."""
+        ...
+
+    def runner(self, program: Installed, call: Call) -> Runner | None:
+        """A program bound to a call's metas; None for one that fails at that, which is not tried again."""
+        ...
+
+    def install(self, program: Installed) -> Installed:
+        """Takes a program among those that new entries choose from."""
+        ...
+
+    def take(self, program: Installed, replaced: Sequence[Installed] = ()) -> None:
+        """Puts a program to use, also where others were that have been removed."""
+        ...
+
+    def remove(self, program: Installed) -> None:
+        """Takes a program from those that new entries choose from."""
         ...

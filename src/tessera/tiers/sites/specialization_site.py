@@ -11,28 +11,26 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tessera.errors import DeviceError, ResourceError
 from tessera.runtime.program.overlap import OverlapError
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tiers.client import Call, Compiled, Level, Runner, RuntimeGuard
+from tessera.tiers.client import Call, Client, Compiled, Level, Runner, RuntimeGuard
 from tessera.tiers.logs import complain, log, told
 from tessera.tiers.records import ExecutionTier
 from tessera.tiers.sites.ab_test import Contender, Contest, Turn
-from tessera.tiers.sites.backoff import kind_of
+from tessera.tiers.sites.backoff import Lessons, kind_of
+from tessera.tiers.sites.entries import Entry, Outcome, Values
 from tessera.tiers.sites.first_program import first_program
-from tessera.tiers.sites.programs import Entry, Installed
+from tessera.tiers.sites.programs import Installed
 from tessera.tiers.sites.recording import Recording, Sampled
 from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.site import SiteRuntime
 from tessera.tiers.sites.tier_policy import Climbing
 from tessera.tiers.sites.timing import Reading, timer_for
 from tessera.tiers.sites.trials import Newcomers
 from tessera.tiers.stand_ins import standing_in
-
-if TYPE_CHECKING:
-    from tessera.tiers.sites.site import SiteRuntime
-    from tessera.tiers.tiered import Tiered
 
 TIER1, TIER2, TIER3 = ExecutionTier
 FAULTS = (ResourceError, DeviceError, MemoryError, OverlapError)
@@ -41,10 +39,25 @@ _MOST_BASES = 64  # programs without assumptions that a region keeps: one for ea
 _MOST_RENEWED = 4  # entries that find their new program at once; others when they are called
 
 
+class Callers(Protocol):
+    """The calls of a client, as its sites see them."""
+
+    @property
+    def client(self) -> Client: ...
+
+    def again(self, values: Values, call: Call) -> Outcome:
+        """A call that could not be made by the entry that it had."""
+        ...
+
+    def forget_stale(self, gone: Sequence[Entry], renewed: int = 0) -> None:
+        """Drops entries that a site has given up, or puts others in their places."""
+        ...
+
+
 class Region:
     """The programs for calls that agree in all that facts do not speak of."""
 
-    def __init__(self, runtime: SiteRuntime, tiered: Tiered, call: Call) -> None:
+    def __init__(self, runtime: SiteRuntime, tiered: Callers, call: Call) -> None:
         self.runtime = runtime
         self.tiered = tiered
         self.client = tiered.client
@@ -55,10 +68,11 @@ class Region:
         self.lock = threading.RLock()
         self.programs: list[Installed] = []  # those that know most first
         self.entries: list[Entry] = []
-        self.recording = Recording(self)
+        self.recording = Recording(self, self._noted)
         self.ring, self.heat = self.recording.ring, self.recording.heat
-        self.newcomers = Newcomers(self)
-        self.climbing = Climbing(self)
+        lessons = Lessons(self.config.half_life)
+        self.newcomers = Newcomers(self, self.recording, lessons)
+        self.climbing = Climbing(self, self.recording, self.newcomers, lessons)
         self.looking = 0  # nanoseconds that the call which is coming took to find its entry
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
         self.device_kind = "cpu" if place is None else place.kind
@@ -75,6 +89,13 @@ class Region:
         """Whether something is being compiled, waits for its calls, or is being compared."""
         awaited = any(entry.awaited for entry in self.entries)
         return bool(self.climbing.requests or self.newcomers.contests or awaited)
+
+    def is_coming(self, entry: Entry) -> bool:
+        """Whether programs of Tier 3 are being compiled for such arguments."""
+        return self.climbing.is_coming(entry)
+
+    def _noted(self, entry: Entry, turn: Turn | None, took: int) -> None:
+        self.newcomers.note(entry, turn, took)
 
     # Finding programs
 
@@ -188,7 +209,7 @@ class Region:
 
     # Running
 
-    def sampled(self, entry: Entry, values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
+    def sampled(self, entry: Entry, values: Values, given: Values) -> Outcome:
         """A call that is timed and recorded; its result, and the tier that it ran at. `given` is what programs take.
 
         A GPU waits for what is done before the launch, and works during what is done behind it.
@@ -229,7 +250,7 @@ class Region:
         clerk.do(self._note, entry, program, turn, before + 1, numbers, took, began - came)
         return result, program.tier
 
-    def _next(self, contest: Contest, values: tuple[Any, ...]) -> Turn | None:
+    def _next(self, contest: Contest, values: Values) -> Turn | None:
         """Whose turn it is; None where these are numbers that it was not made for. Metas are those of the entry."""
         turn = contest.next()
         holds = None if turn is None else turn.contender.program.holds
@@ -263,13 +284,13 @@ class Region:
         finally:
             self.lock.release()
 
-    def given(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def given(self, values: Values) -> Values:
         """Arguments as programs take them that were compiled."""
         if self.client.takes_tensors:
             return values
         return tuple([value.geometry if isinstance(value, Tensor) else value for value in values])
 
-    def _unrecorded(self, entry: Entry, values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
+    def _unrecorded(self, entry: Entry, values: Values, given: Values) -> Outcome:
         try:
             result = entry.run(*(given if entry.is_native else values))
         except FAULTS as error:
@@ -307,9 +328,7 @@ class Region:
         if self.runtime.watch is not None:
             self.runtime.watch.recorded()
 
-    def recover(
-        self, entry: Entry, contender: Contender | None, error: Exception, values: tuple[Any, ...]
-    ) -> tuple[Any, ExecutionTier]:
+    def recover(self, entry: Entry, contender: Contender | None, error: Exception, values: Values) -> Outcome:
         """A call whose program could not begin: the next tier down serves it."""
         program = entry.program if contender is None else contender.program
         if isinstance(error, OverlapError):
@@ -355,6 +374,12 @@ class Region:
         self.runtime.manager.released(program)
         if program.tier is TIER3:
             self.climbing.dropped()
+
+    def let_go(self, program: Installed) -> None:
+        """Drops a program on purpose: it is not looked for again until one like it is in use."""
+        with self.lock:
+            self.climbing.unlearn()
+            self.drop(program)
 
     def fail(self, program: Installed, error: Exception) -> None:
         """Takes a program out of use that could not begin."""

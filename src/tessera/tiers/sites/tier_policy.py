@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tessera.tiers.client import Compiled, Level
 from tessera.tiers.logs import log
 from tessera.tiers.records import Described, ExecutionTier
 from tessera.tiers.sites.backoff import Kind, Lessons
 from tessera.tiers.sites.candidates import bridge_levels
+from tessera.tiers.sites.entries import Entry
 from tessera.tiers.sites.invariants import few_cases, invariant_words, times_shown
-from tessera.tiers.sites.programs import Entry, Installed
+from tessera.tiers.sites.programs import Installed
+from tessera.tiers.sites.recording import Recording
 from tessera.tiers.sites.request import Request
-from tessera.tiers.sites.trials import geometry
+from tessera.tiers.sites.site import TieredSite
+from tessera.tiers.sites.trials import Newcomers, geometry
 from tessera.tiers.stand_ins import values_of
 from tessera.tile.language.schedule import Schedule
-
-if TYPE_CHECKING:
-    from tessera.tiers.sites.specialization_site import Region
 
 TIER1, TIER2, TIER3 = ExecutionTier
 _MOST_REMEMBERED = 256
@@ -35,14 +35,14 @@ _SMALL_PART = 0.01
 class Climbing:
     """What a region has asked for, and why. Whoever changes it holds the region's lock."""
 
-    def __init__(self, region: Region) -> None:
-        self.region = region
+    def __init__(self, region: TieredSite, recording: Recording, newcomers: Newcomers, lessons: Lessons) -> None:
+        self.region, self.recording, self.newcomers = region, recording, newcomers
         self.requests: list[Request] = []  # what is being compiled
         self.words: tuple[str, ...] | None = None  # what Tier 3 assumes
         self.bridges = 0
         self.generalised: set[tuple[str, ...]] = set()
         self.asked: dict[tuple[object, ...], set[ExecutionTier]] = {}
-        self.lessons = Lessons(region.config.half_life)
+        self.lessons = lessons
         self._taken: dict[Level, None] = {}  # of Tier 3; the last ones last
         self._had: dict[tuple[object, ...], None] = {}  # cases that had a program of Tier 3
         self._looked: dict[tuple[object, ...], None] = {}  # cases for which one was looked for
@@ -61,7 +61,7 @@ class Climbing:
             region.runtime.compile(*others)
         if entry.contest is not None or entry.awaited:
             return
-        if region.newcomers.look_back(entry, values_of(entry.call, described)):
+        if self.newcomers.look_back(entry, values_of(entry.call, described)):
             return
         if len(self.requests) > config.most_bridges:
             return
@@ -130,7 +130,7 @@ class Climbing:
         region = self.region
         if any(program.tier >= wanted for program in region.programs):
             return False
-        if any(program.tier is wanted for program in region.newcomers.programs):
+        if any(program.tier is wanted for program in self.newcomers.programs):
             return None
         return not any(wanted in asked for asked in self.asked.values())
 
@@ -151,7 +151,7 @@ class Climbing:
         """
         region = self.region
         now, kind = region.clock(), self._kind(wanted)
-        all_heat, heat = region.recording.heat_now(), entry.heat.at(now)
+        all_heat, heat = self.recording.heat_now(), entry.heat.at(now)
         if first:
             return all_heat >= threshold
         if self._is_promising(wanted) and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
@@ -169,13 +169,13 @@ class Climbing:
         region = self.region
         if not region.config.enable_tier3_specialization or self.words is None or not self._is_promising(TIER3):
             return False
-        return region.recording.heat_now() >= threshold
+        return self.recording.heat_now() >= threshold
 
     def _look_again(self, entry: Entry, threshold: float) -> None:
         """Records the call that will make the region hot, if those of other cases do not: nobody else would notice."""
         region, typical = self.region, entry.typical
         if region.config.sample_period is None and typical > 0:
-            entry.hurry(max(0, int((threshold - region.recording.heat_now()) / typical)))
+            entry.hurry(max(0, int((threshold - self.recording.heat_now()) / typical)))
 
     def _hottest(self, entry: Entry, described: Described) -> tuple[Entry, Described]:
         """The case that takes most of a region's time, whoever calls: the most programs are tried for that."""
@@ -233,7 +233,7 @@ class Climbing:
                 levels = bridge_levels(TIER3, words, [*self._schedules_of(words), current, None])
             else:
                 levels = region.runtime.specialized_compiler.levels(
-                    region.client, call, words, current, region.newcomers.times, most
+                    region.client, call, words, current, self.newcomers.times, most
                 )
         else:
             return None
@@ -364,7 +364,7 @@ class Climbing:
             if case in self._had:
                 region.take(program)
             else:
-                region.newcomers.add([program])
+                self.newcomers.add([program])
 
     # What was compiled
 
@@ -382,8 +382,8 @@ class Climbing:
             request.done()
             region.counts.add("compiles", len(found), region=region.name)
             # What came first has competed already: it is in use, still competes, or gets another chance.
-            there = [*region.programs, *region.newcomers.programs]
-            region.newcomers.add([one for one in made if one not in there])
+            there = [*region.programs, *self.newcomers.programs]
+            self.newcomers.add([one for one in made if one not in there])
 
     def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
         """One of several programs is there: the first of them does not wait for the others.
@@ -400,7 +400,7 @@ class Climbing:
             if request.is_known(compiled) or any(entry.program.level.quick for entry in region.entries):
                 region.take(program)
             elif len(request.levels) > 1:
-                region.newcomers.add([program])
+                self.newcomers.add([program])
 
 
 def _heat(entry: Entry, now: int) -> float:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.logs import log
 from tessera.tiers.records import Described, ExecutionTier
 from tessera.tiers.sites.ab_test import Contender, Contest, Turn
+from tessera.tiers.sites.backoff import Lessons
 from tessera.tiers.sites.candidates import general_beside, numbers_in
-from tessera.tiers.sites.programs import Entry, Installed
+from tessera.tiers.sites.entries import Entry
+from tessera.tiers.sites.programs import Installed
+from tessera.tiers.sites.recording import Recording
+from tessera.tiers.sites.site import TieredSite
 from tessera.tiers.stand_ins import values_of
 from tessera.tile.language.schedule import Schedule
-
-if TYPE_CHECKING:
-    from tessera.tiers.sites.specialization_site import Region
 
 TIER3 = ExecutionTier.TIER3_SPECIALIZED
 _SLOWER = 1.1  # times what another program took: then that one gets another chance
@@ -28,8 +29,8 @@ _PATIENCE = 200  # recorded calls after which a contest is decided by what is kn
 class Newcomers:
     """The trials of a region. Whoever changes them holds the region's lock."""
 
-    def __init__(self, region: Region) -> None:
-        self.region = region
+    def __init__(self, region: TieredSite, recording: Recording, lessons: Lessons) -> None:
+        self.region, self.recording, self.lessons = region, recording, lessons
         self.waiting: list[Installed] = []  # for calls that they serve
         self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
         self.times: dict[Schedule | None, float] = {}  # of schedules, when they were last compared
@@ -61,7 +62,7 @@ class Newcomers:
 
     def expect(self, entry: Entry) -> None:
         """Notes whether a program waits for calls of an entry; numbers are looked at when such a call has come."""
-        waiting = (program for program in self.waiting if _may_replace(program, entry))
+        waiting = (program for program in self.waiting if self._may_replace(program, entry))
         entry.awaited = any(program.broken_guard(entry.call.values) is None for program in waiting)
 
     def _expect_all(self) -> None:
@@ -96,7 +97,7 @@ class Newcomers:
         if not entry.awaited or entry.contest is not None or entry.is_stale:
             return
         values = values_of(entry.call, described)
-        serving = [one for one in self.waiting if _may_replace(one, entry) and one.serves(values)]
+        serving = [one for one in self.waiting if self._may_replace(one, entry) and one.serves(values)]
         if any(one.tier is TIER3 for one in serving):  # others come after these, if these lose
             serving = [one for one in serving if one.tier is TIER3 or one.level.schedule is None]
         if not serving:
@@ -120,7 +121,7 @@ class Newcomers:
     def _compete(self, entry: Entry, contest: Contest) -> None:
         self.region.counts.add("contests", region=self.region.name)
         entry.contest = contest
-        self.contests.append((entry, contest, self.region.recording.recorded))
+        self.contests.append((entry, contest, self.recording.recorded))
 
     def note(self, entry: Entry, turn: Turn | None, took: int) -> None:
         """A call was recorded: it may decide a contest, or show that one takes too long."""
@@ -129,7 +130,7 @@ class Newcomers:
             contest.note(turn, took)
             if contest.is_over:
                 self._end(entry, contest)
-        if self.contests and self.region.recording.recorded - self.contests[0][2] > _PATIENCE:
+        if self.contests and self.recording.recorded - self.contests[0][2] > _PATIENCE:
             self._end(*self.contests[0][:2])
 
     def withdraw(self, entry: Entry, contender: Contender) -> None:
@@ -164,7 +165,7 @@ class Newcomers:
         # What serves calls that the winner refuses is the last program of the tier below.
         rival = self.rival(entry.described)
         below = rival[1] if incumbent.program.tier is TIER3 and rival is not None else lost
-        region.climbing.lessons.learn(best, times, region.clock())
+        self.lessons.learn(best, times, region.clock())
         region.runtime.learn(region, entry, max(one.program.tier for one in contest.contenders), times, before, won)
         general = general_beside(region.client, best, times, below)
         losers = [one.program for one in contest.contenders if one not in (best, general)]
@@ -197,19 +198,18 @@ class Newcomers:
         entry.hurry()
         return True
 
+    def _may_replace(self, program: Installed, entry: Entry) -> bool:
+        """Whether there is a point in comparing: of those that know less only what runs without traces has a claim.
 
-def _may_replace(program: Installed, entry: Entry) -> bool:
-    """Whether there is a point in comparing: of those that know less only what runs without traces has a claim.
-
-    Others of them wait for arguments of which no program knows the sizes, nor will soon; and what was generalised for
-    those that the program in use refuses.
-    """
-    assumed = entry.program.level.assumed
-    if program.tier is TIER3 and program.is_bridge and set(program.level.assumed) < set(assumed):
-        return False
-    if program.tier is TIER3 or program.level.schedule is None:
-        return True
-    return numbers_in(entry.region.client, assumed) == assumed and not entry.region.climbing.is_coming(entry)
+        Others of them wait for arguments of which no program knows the sizes, nor will soon; and what was generalised
+        for those that the program in use refuses.
+        """
+        assumed = entry.program.level.assumed
+        if program.tier is TIER3 and program.is_bridge and set(program.level.assumed) < set(assumed):
+            return False
+        if program.tier is TIER3 or program.level.schedule is None:
+            return True
+        return numbers_in(self.region.client, assumed) == assumed and not self.region.is_coming(entry)
 
 
 def geometry(described: Described) -> tuple[object, ...]:

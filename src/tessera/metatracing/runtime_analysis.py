@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tessera.metatracing.analysis.analyzer import AnalysisResult, PatternAnalyzer
-from tessera.metatracing.analysis.inside import with_events
-from tessera.metatracing.analysis.recommendations import Recommender, SpecializationRecommendation
+from tessera.metatracing.analysis.recommendations import Recommender
+from tessera.metatracing.analysis.specializations import SpecializationRecommendation
 from tessera.metatracing.analysis.trials import Trial, drawn_like
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.models.kernel_times import KernelTimes
 from tessera.metatracing.models.situation import Situation
+from tessera.metatracing.runtime_events import with_events
 from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.records import AttentionTrace, ExecutionTier
+from tessera.tiers.reports import ReportingRuntime
+from tessera.tiers.sites.specialization_site import Region
 from tessera.tiers.stand_ins import stand_in
-
-if TYPE_CHECKING:
-    from tessera.metatracing.runtime import MetaTracingRuntime
-    from tessera.tiers.sites.specialization_site import Region
 
 
 class RunningRecommender:
     """Recommends for the inputs of a runtime's regions; only kernels have recommendations, functions have none."""
 
     def __init__(
-        self,
-        runtime: MetaTracingRuntime,
-        times: KernelTimes,
-        tolerance: float | None = None,
-        trial: Trial | None = None,
+        self, runtime: ReportingRuntime, times: KernelTimes, tolerance: float | None = None, trial: Trial | None = None
     ) -> None:
         self._runtime, self._tolerance = runtime, tolerance
         self._alone, self._trying = Recommender(times), Recommender(times, trial=trial)
@@ -68,7 +62,7 @@ class RunningRecommender:
 
 
 def analyze(
-    runtime: MetaTracingRuntime,
+    runtime: ReportingRuntime,
     times: KernelTimes | None = None,
     tolerance: float | None = None,
     trial: Trial | None = None,

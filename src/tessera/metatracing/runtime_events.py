@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tessera.errors import TesseraError
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.records import AttentionTrace, InputProfile
+from tessera.tiers.reports import ReportingRuntime
+from tessera.tiers.sites.specialization_site import Region
 from tessera.tiers.stand_ins import stand_in
-
-if TYPE_CHECKING:
-    from tessera.metatracing.runtime import MetaTracingRuntime
-    from tessera.tiers.sites.specialization_site import Region
 
 MOST = 4
 """Inputs that are looked into: each may take a second."""
 
 
-def with_events(runtime: MetaTracingRuntime, traces: Sequence[AttentionTrace]) -> list[AttentionTrace]:
+def with_events(runtime: ReportingRuntime, traces: Sequence[AttentionTrace]) -> list[AttentionTrace]:
     """Traces; the last one of each hot input with the events of the program that its region runs for it now."""
     spent: Counter[InputProfile] = Counter()
     for one in traces:
@@ -37,7 +35,7 @@ def with_events(runtime: MetaTracingRuntime, traces: Sequence[AttentionTrace]) -
     return made[::-1]
 
 
-def _looked_into(runtime: MetaTracingRuntime, trace: AttentionTrace) -> AttentionTrace:
+def _looked_into(runtime: ReportingRuntime, trace: AttentionTrace) -> AttentionTrace:
     arguments = trace.input_profile.arguments
     for region in runtime.regions():
         mine = any(record.arguments == arguments for record in region.ring)

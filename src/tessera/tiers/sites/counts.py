@@ -1,0 +1,67 @@
+"""Counts of a runtime: calls by tier, and how often each kind of event happened."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from tessera.tiers.client import RuntimeGuard
+from tessera.tiers.records import ExecutionTier
+from tessera.tiers.sites.event_log import Journal
+from tessera.tiers.sites.hotness import Clock, system_clock
+
+
+class Counts:
+    """What happened, by kind, as PyPy's counters have it; tests assert these."""
+
+    NAMES = (
+        "traces",
+        "compiles",
+        "bridges",
+        "generalisations",
+        "deopts",
+        "aborts",
+        "contests",
+        "switch_backs",
+        "evictions",
+        "invalidations",
+        "loads",
+    )
+
+    def __init__(self, clock: Clock = system_clock) -> None:
+        self._lock = threading.Lock()  # regions have a lock each, and all count here
+        self.journal = Journal(clock)
+        self.happened: Counter[str] = Counter()
+        self.guard_failures: Counter[str] = Counter()
+        """By the word of the guard that failed: `q.size[2]`."""
+        self.calls: Counter[ExecutionTier] = Counter()
+        self.timed: Counter[ExecutionTier] = Counter()
+        """Calls that recorded ones stand for, and the nanoseconds of all those."""
+        self.spent: Counter[ExecutionTier] = Counter()
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there."""
+        self._lock = threading.Lock()
+
+    def add(self, name: str, count: int = 1, *, region: str = "", what: str = "") -> None:
+        assert name in self.NAMES, name
+        with self._lock:
+            self.happened[name] += count
+        if name != "traces":  # those are in the rings of regions
+            self.journal.add(name, region, what, amount=count)
+
+    def ran(self, tier: ExecutionTier, failed: RuntimeGuard | None, count: int) -> None:
+        """Counts calls, and those that ran at a lower tier because a guard failed."""
+        with self._lock:
+            self.calls[tier] += count
+            if failed is not None and tier < ExecutionTier.TIER3_SPECIALIZED:
+                self.happened["deopts"] += count
+                self.guard_failures[failed.word] += count
+
+    def took(self, tier: ExecutionTier, nanoseconds: int, count: int) -> None:
+        with self._lock:
+            self.timed[tier] += count
+            self.spent[tier] += nanoseconds * count
+
+    def __getitem__(self, name: str) -> int:
+        return self.happened[name]
