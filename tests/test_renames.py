@@ -1,0 +1,70 @@
+"""Checks docs/renames.md: whatever it calls old is gone, whatever it calls new is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+
+from module_graph import ROOT, modules, text_of
+
+PAGE = ROOT / "docs" / "renames.md"
+ROW = re.compile(r"^\| `([^`]+)` \| `([^`]+)` \|$")
+
+
+@cache
+def sections() -> dict[str, list[tuple[str, str]]]:
+    """The rows (old, new) under each heading."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    rows: list[tuple[str, str]] = []
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            rows = found[line.removeprefix("## ")] = []
+        elif match := ROW.match(line):
+            rows.append((match[1], match[2]))
+    return found
+
+
+def defined(module: str) -> set[str]:
+    """Names that stand at the top of a module: classes, functions, and what is assigned."""
+    found: set[str] = set()
+    for node in ast.parse(text_of(modules()[module])).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {one.id for target in node.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+    return found
+
+
+def test_modules_are_where_the_table_says() -> None:
+    rows = sections()["Modules"]
+    assert len(rows) > 300
+    assert [new for _, new in rows if f"tessera.{new}" not in modules()] == []
+    # An old module may have given its name to a folder.
+    left = [old for old, _ in rows if (path := modules().get(f"tessera.{old}")) and path.name != "__init__.py"]
+    assert left == []
+
+
+def test_names_are_where_the_table_says() -> None:
+    rows = sections()["Classes and functions"]
+    assert rows
+    for old, new in rows:
+        module, _, name = new.rpartition(".")
+        assert name in defined(f"tessera.{module}"), new
+        assert old not in defined(f"tessera.{module}"), old
+
+
+def test_passes_have_the_names_of_the_table() -> None:
+    from tessera.targets.passes import PASSES
+
+    rows = sections()["Passes"]
+    assert rows
+    assert [new for _, new in rows if new not in PASSES] == []
+    assert [old for old, _ in rows if old in PASSES] == []
+
+
+def test_tests_are_where_the_table_says() -> None:
+    rows = sections()["Tests"]
+    assert rows
+    assert [new for _, new in rows if not (ROOT / new).is_file()] == []
+    assert [old for old, _ in rows if (ROOT / old).is_file()] == []
