@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.errors import CompileError
 from tessera.targets import text
-from tessera.targets.cuda.compile import Program, compile_lowered
+from tessera.targets.cuda.compile import CompiledPtx, compile_lowered
 from tessera.targets.cuda.ir import dialect as nv
 
 FOLDER = Path(__file__).parent / "goldens"
@@ -47,7 +47,7 @@ def function_of(found: ModuleOp) -> nv.FuncOp:
     return function
 
 
-def compiled(name: str, element: str) -> Program:
+def compiled(name: str, element: str) -> CompiledPtx:
     """A text as PTX."""
     found = module(name, element)
     return compile_lowered(found, function_of(found).sym_name.data, arch="sm_90a")

@@ -12,7 +12,7 @@ from tessera.ir.common import elementwise
 from tessera.targets.cuda.ir import dialect
 from tessera.targets.passes import PASSES
 from tessera.targets.text import DIALECTS
-from tessera.transforms.core.facts import Kind
+from tessera.transforms.core.facts import FactKind
 from tessera.transforms.core.legality import LEVELS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -53,4 +53,4 @@ def test_the_index_leads_to_every_page() -> None:
 
 def test_tables_are_not_empty() -> None:
     assert len(elementwise.TABLE) > 40
-    assert len(Kind) == 9
+    assert len(FactKind) == 9

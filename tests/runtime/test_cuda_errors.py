@@ -19,7 +19,7 @@ from tessera.errors import CompileError, DeviceError, ResourceError, TesseraErro
 from tessera.runtime.cuda import driver, nvml, ranges
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable, data_address, place_of
-from tessera.runtime.cuda.modules import Attributes, Function
+from tessera.runtime.cuda.modules import Attributes, LoadedFunction
 from tessera.runtime.cuda.pool import SharedHome, note_use
 from tessera.runtime.cuda.streams import FreeList
 from tessera.runtime.device import threads
@@ -194,7 +194,7 @@ def context() -> Any:
     ],
 )
 def test_kernels_that_do_not_fit_are_refused(launch: DeviceLaunch, takes: dict[str, int], message: str) -> None:
-    function = Function.__new__(Function)
+    function = LoadedFunction.__new__(LoadedFunction)
     function.name, function.context = "k", context()
     known = {"registers": 255, "local": 0, "shared": 0, "constants": 0, "most_threads": 1024, **takes}
     function.attributes = Attributes(**known)
@@ -204,7 +204,7 @@ def test_kernels_that_do_not_fit_are_refused(launch: DeviceLaunch, takes: dict[s
 
 
 def test_a_block_of_another_size_is_a_mistake_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    function = Function.__new__(Function)
+    function = LoadedFunction.__new__(LoadedFunction)
     function.name, function.context = "k", context()
     function.attributes = Attributes(32, 0, 0, 0, 1024)
     monkeypatch.setattr(function, "param_bytes", lambda: 64)

@@ -15,7 +15,7 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.levels.tile import bind
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile.types import ViewType
-from tessera.targets.cuda.compile import Program, compile_lowered
+from tessera.targets.cuda.compile import CompiledPtx, compile_lowered
 from tessera.targets.cuda.ir import dialect as nv
 
 RULES = ptx_values.RULES
@@ -26,7 +26,7 @@ RULES = ptx_values.RULES
 class Run:
     """What a run leaves behind, besides what it wrote."""
 
-    program: Program
+    program: CompiledPtx
     status: int
     machines: list[Machine]
 

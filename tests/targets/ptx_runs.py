@@ -11,7 +11,7 @@ from ptx_rules import Array
 
 from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType
-from tessera.targets.cuda.compile import Program
+from tessera.targets.cuda.compile import CompiledPtx
 
 ELEMENTS = {dt.u8: "ui8", dt.u32: "ui32", dt.f8e4m3: "f8E4M3FN", dt.f8e5m2: "f8E5M2"}
 
@@ -20,7 +20,7 @@ def spelled(dtype: DType) -> str:
     return ELEMENTS.get(dtype, dtype.name)
 
 
-def run(program: Program, arrays: Sequence[Any], blocks: int = 1) -> list[Machine]:
+def run(program: CompiledPtx, arrays: Sequence[Any], blocks: int = 1) -> list[Machine]:
     launch = Launch()
     for given in arrays:
         if isinstance(given, np.ndarray):

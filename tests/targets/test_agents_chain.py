@@ -33,7 +33,7 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda.compile import Program, compile_kernel, lower_kernel
+from tessera.targets.cuda.compile import CompiledPtx, compile_kernel, lower_kernel
 from tessera.targets.cuda.emit.emitter import RULES, Emitter
 from tessera.targets.cuda.hopper import choose_warp_groups as choose_agents
 from tessera.targets.cuda.hopper.choose_warp_groups import warp_group_plans
@@ -71,7 +71,7 @@ def traced(call: Any) -> tuple[ModuleOp, str, range]:
     return made.module, made.name, range(len(symbol_in(made.module, made.name, tile.FuncOp).arguments))
 
 
-def climbed(call: Any) -> tuple[Program, Assembly]:
+def climbed(call: Any) -> tuple[CompiledPtx, Assembly]:
     """What a call runs in the end: agents, if their values fit the registers that they have, or else the next rung."""
     module, name, lined = traced(call)
     made = compile_kernel(module, name, lined=lined)

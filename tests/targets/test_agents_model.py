@@ -14,11 +14,11 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.hopper.modelled_work import work_of
 from tessera.targets.cuda.lower.multiprocessor_model import (
-    Block,
+    BlockShape,
+    ModelledIteration,
+    ModelledRing,
     Product,
-    Ring,
     Traced,
-    Turn,
     Work,
     best_by_agents,
     blocks,
@@ -35,17 +35,20 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
 MULTIPROCESSORS = 132
 SOFTMAX = (Work("n", 1), Work("n", 1), Work("n", 1, 1), Work("n", 1), Work("n", 0.5))
 PROBE = (128, 112, 48)
-GEMM = Traced((Turn(("k",), (Product("n", "k", loaded=True),)),), (Ring("m", "k", True), Ring("k", "n", True)))
+GEMM = Traced(
+    (ModelledIteration(("k",), (Product("n", "k", loaded=True),)),),
+    (ModelledRing("m", "k", True), ModelledRing("k", "n", True)),
+)
 
 
 def attention(width: int, *more: Work) -> Traced:
     products = (Product("n", width, loaded=True), Product(width, "n", loaded=False))
-    rings = (Ring("m", width, False), Ring("n", width, True), Ring("n", width, True))
-    return Traced((Turn(("n",), products, SOFTMAX + more, 2),), rings)
+    rings = (ModelledRing("m", width, False), ModelledRing("n", width, True), ModelledRing("n", width, True))
+    return Traced((ModelledIteration(("n",), products, SOFTMAX + more, 2),), rings)
 
 
 def clocks(traced: Traced, block: tuple[int, ...], programs: int) -> float:
-    whole = Block(*block, *(64,) * (3 - len(block)))
+    whole = BlockShape(*block, *(64,) * (3 - len(block)))
     assert fits(traced, whole)
     return waves(programs, MULTIPROCESSORS) * program_clocks(traced, whole)
 
@@ -82,9 +85,9 @@ def test_attention_is_ordered_as_it_was_measured(
 
 def test_tiles_that_threads_load_take_registers() -> None:
     bias = attention(64, Work("n", 1, loaded=2))
-    assert fits(attention(64), Block(192, 128, 64))
-    assert not fits(bias, Block(192, 128, 64))
-    assert fits(bias, Block(192, 96, 64))
+    assert fits(attention(64), BlockShape(192, 128, 64))
+    assert not fits(bias, BlockShape(192, 128, 64))
+    assert fits(bias, BlockShape(192, 96, 64))
     assert clocks(bias, (192, 96), 132) > clocks(attention(64), (192, 96), 132)
 
 
@@ -129,20 +132,20 @@ def test_wider_rows_than_registers_have_none() -> None:
 
 def test_what_fits_is_what_was_seen_to_fit() -> None:
     # 192 × 240 and 192 × 224 are refused by the assembler: one instruction needs more than all threads have at first.
-    assert fits(GEMM, Block(192, 192, 64))
-    assert not fits(GEMM, Block(192, 224, 64))
+    assert fits(GEMM, BlockShape(192, 192, 64))
+    assert not fits(GEMM, BlockShape(192, 224, 64))
     assert [widest_product(agents) for agents in (1, 2, 3, 4)] == [256, 256, 200, 136]
-    assert fits(attention(128), Block(192, 80, 64))
-    assert not fits(attention(128), Block(192, 96, 64))
-    assert fits(attention(64), Block(256, 64, 64))
-    assert not fits(attention(64), Block(256, 80, 64))
+    assert fits(attention(128), BlockShape(192, 80, 64))
+    assert not fits(attention(128), BlockShape(192, 96, 64))
+    assert fits(attention(64), BlockShape(256, 64, 64))
+    assert not fits(attention(64), BlockShape(256, 80, 64))
 
 
 def test_rings_are_as_deep_as_there_is_room() -> None:
-    assert slots(attention(64), Block(192, 128, 64)) == (2, 4)
-    assert slots(attention(128), Block(128, 128, 64)) == (2, 2)
-    assert slots(attention(256), Block(128, 64, 64)) == (1, 2)
-    assert slots(attention(256), Block(128, 96, 64)) is None
+    assert slots(attention(64), BlockShape(192, 128, 64)) == (2, 4)
+    assert slots(attention(128), BlockShape(128, 128, 64)) == (2, 2)
+    assert slots(attention(256), BlockShape(128, 64, 64)) == (1, 2)
+    assert slots(attention(256), BlockShape(128, 96, 64)) is None
 
 
 # Reading programs
@@ -164,7 +167,7 @@ def test_attention_is_read_as_two_products_and_a_softmax() -> None:
     assert sum(one.instructions for one in turn.work) == 4.5
     assert sum(one.functions for one in turn.work) == 1
     assert turn.reductions == 2
-    assert traced.rings == (Ring("m", 64, False), Ring("n", 64, True), Ring("n", 64, True))
+    assert traced.rings == (ModelledRing("m", 64, False), ModelledRing("n", 64, True), ModelledRing("n", 64, True))
     assert traced.axes == {"m", "n"}
 
 
@@ -201,14 +204,14 @@ def test_windows_are_read_as_bands() -> None:
 def test_three_agents_hide_more_where_they_begin_one_after_the_other() -> None:
     plain = attention(128)
     ordered = replace(plain, turns=tuple(replace(turn, ordered=True) for turn in plain.turns))
-    for block, faster in (Block(192, 80, 64), True), (Block(128, 128, 64), False):
+    for block, faster in (BlockShape(192, 80, 64), True), (BlockShape(128, 128, 64), False):
         clocks = [turn_clocks(traced, traced.turns[0], block) for traced in (plain, ordered)]
         assert (clocks[1] < clocks[0]) == faster
     assert next(iter(best_by_agents(ordered).values()))[:2] == (192, 80)
     # With more instructions than functions, two hide more, too.
     busy = replace(ordered, turns=tuple(replace(turn, work=(*turn.work, Work("n", 6))) for turn in ordered.turns))
     alone = replace(busy, turns=tuple(replace(turn, ordered=False) for turn in busy.turns))
-    clocks = [turn_clocks(traced, traced.turns[0], Block(128, 128, 64)) for traced in (busy, alone)]
+    clocks = [turn_clocks(traced, traced.turns[0], BlockShape(128, 128, 64)) for traced in (busy, alone)]
     assert clocks[0] < clocks[1]
 
 

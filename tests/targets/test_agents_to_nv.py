@@ -20,7 +20,7 @@ from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda.compile import Program, compile_lowered
+from tessera.targets.cuda.compile import CompiledPtx, compile_lowered
 from tessera.targets.cuda.emit.emitter import Emitter
 from tessera.targets.cuda.hopper.kernel_setup import share_registers
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
@@ -64,7 +64,7 @@ def lowered(source: str) -> tuple[ModuleOp, nv.FuncOp]:
     return module, symbol_in(module, name, nv.FuncOp)
 
 
-def compiled(source: str) -> Program:
+def compiled(source: str) -> CompiledPtx:
     module, function = lowered(source)
     return compile_lowered(module, function.sym_name.data)
 

@@ -25,17 +25,17 @@ from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper import ExtentOp
 from tessera.targets.cuda.ptx.assembler import assemble
-from tessera.transforms.core.facts import Facts, Kind, observe
+from tessera.transforms.core.facts import FactKind, Facts, observe
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 kernels: Any = import_module("agent_kernels")
 Heads, Product = kernels.Heads, kernels.Product
 
 Array = np.ndarray[Any, np.dtype[Any]]
-KNOWN = (Kind.SIZE, Kind.STRIDE, Kind.VALUE)
+KNOWN = (FactKind.SIZE, FactKind.STRIDE, FactKind.VALUE)
 
 
-def facts_of(arguments: Sequence[Any], kinds: Sequence[Kind] = KNOWN) -> Facts:
+def facts_of(arguments: Sequence[Any], kinds: Sequence[FactKind] = KNOWN) -> Facts:
     given = [ts.asarray(cast("Array", one)) if isinstance(one, np.ndarray) else one for one in arguments]
     return Facts(
         atom for place, one in enumerate(given) for atom in observe({f"arg{place}": one}) if atom.kind in kinds
@@ -69,7 +69,7 @@ def test_constants_keep_agents_and_make_their_programs_shorter(causal: bool) -> 
     assert known.function is not None
     assert not any(isinstance(op, ExtentOp) for op in known.function.walk())
     # How arrays lie is the business of their tensor maps.
-    assert not known.guards.of_kind(Kind.STRIDE)
+    assert not known.guards.of_kind(FactKind.STRIDE)
     assert {"arg0.size[0] = 4", "arg0.size[1] = 16", "arg0.size[2] = 2048", "arg4 = 0.125"} <= set(
         map(str, known.guards)
     )
@@ -77,7 +77,7 @@ def test_constants_keep_agents_and_make_their_programs_shorter(causal: bool) -> 
 
 def test_strides_alone_change_nothing() -> None:
     made, facts = attention((2, 2, 300, 64), (64, 64), causal=True)
-    strides = Facts(facts.of_kind(Kind.STRIDE))
+    strides = Facts(facts.of_kind(FactKind.STRIDE))
     plain, known = (compile_kernel(made.module, made.name, lined=range(5), facts=one) for one in (None, strides))
     assert plain.ptx == known.ptx
     assert not known.guards
@@ -87,7 +87,7 @@ def test_what_has_no_agents_makes_use_of_all_facts() -> None:
     made, facts = attention((2, 2, 300, 64), (64, 64), causal=True)
     known = compile_kernel(made.module, made.name, facts=facts)
     assert "wgmma" not in known.ptx
-    assert known.guards.of_kind(Kind.STRIDE)
+    assert known.guards.of_kind(FactKind.STRIDE)
 
 
 def test_blocks_that_have_one_program_each_do_not_walk() -> None:
@@ -99,7 +99,7 @@ def test_blocks_that_have_one_program_each_do_not_walk() -> None:
     assert len(text.write(known)) < len(text.write(plain))
 
 
-def run_both(call: Any, kinds: Sequence[Kind], blocks: int, seed: int | None) -> tuple[Array, Array]:
+def run_both(call: Any, kinds: Sequence[FactKind], blocks: int, seed: int | None) -> tuple[Array, Array]:
     """What the last array is after a run: by the tile interpreter, and by that of warpgroups, with facts."""
     module, name, lined = traced(call)
     outputs = symbol_in(module, name, tile.FuncOp).outputs.value.data
@@ -128,10 +128,10 @@ def drawn(seed: int) -> Any:
     st.sampled_from(["full", "causal", "window", "prefix", "soft cap"]),
     st.sampled_from([64, 97, 128, 130]),
     st.sampled_from([70, 128, 131, 192]),  # a single turn is no loop, and has no agents
-    st.sampled_from([KNOWN, (Kind.SIZE,), (Kind.SIZE, Kind.VALUE)]),
+    st.sampled_from([KNOWN, (FactKind.SIZE,), (FactKind.SIZE, FactKind.VALUE)]),
     st.integers(0, 9),
 )
-def test_attention_means_the_same(name: str, queries: int, keys: int, kinds: Sequence[Kind], seed: int) -> None:
+def test_attention_means_the_same(name: str, queries: int, keys: int, kinds: Sequence[FactKind], seed: int) -> None:
     call = kernels.STAGES[name](drawn(seed), Heads(queries=queries, keys=keys, width=32, block=(64, 64)))
     expected, found = run_both(call, kinds, 1 + seed % 3, seed)
     np.testing.assert_allclose(found, expected, rtol=2.0**-9, atol=2.0**-8)

@@ -9,7 +9,7 @@ from tessera.ir import text
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.lower.extents import Extents, Span
 from tessera.targets.cpu.lower.inside import is_inside
-from tessera.transforms.core.facts import Fact, Facts, Kind, Recorder
+from tessera.transforms.core.facts import Fact, FactKind, Facts, Recorder
 
 PROGRAM = """
 tile.func @f(%x: !tile.view<2, f32, global>, %n: index) outputs 0 shapes [[M, 96], []] grid ["(M + 31)//32", 3] {
@@ -30,7 +30,7 @@ tile.func @f(%x: !tile.view<2, f32, global>, %n: index) outputs 0 shapes [[M, 96
   tile.return
 }
 """
-ROWS, COLS = (Fact(Kind.STRIDE, f"arg0.stride[{axis}]", stride) for axis, stride in ((0, 96), (1, 1)))
+ROWS, COLS = (Fact(FactKind.STRIDE, f"arg0.stride[{axis}]", stride) for axis, stride in ((0, 96), (1, 1)))
 
 
 def extents(*facts: Fact) -> tuple[tile.FuncOp, Extents, Recorder]:
@@ -40,7 +40,7 @@ def extents(*facts: Fact) -> tuple[tile.FuncOp, Extents, Recorder]:
 
 
 def size(rows: int) -> Fact:
-    return Fact(Kind.SIZE, "arg0.size[0]", rows)
+    return Fact(FactKind.SIZE, "arg0.size[0]", rows)
 
 
 def named(function: tile.FuncOp, found: Extents) -> dict[str | None, tuple[float, float]]:
@@ -91,7 +91,7 @@ def test_facts_that_prove_nothing_do_not() -> None:
         (size(97), ROWS, COLS),
         (size(96), ROWS),
         (ROWS, COLS),
-        (size(96), Fact(Kind.STRIDE, COLS.subject, 2)),
+        (size(96), Fact(FactKind.STRIDE, COLS.subject, 2)),
     ):
         function, found, recorder = extents(*facts)
         assert [is_inside(found, op) for op in loads(function)] == [False, False]

@@ -18,7 +18,7 @@ from tessera.errors import ResourceError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda.compile import Program, compile_lowered, lower_kernel
+from tessera.targets.cuda.compile import CompiledPtx, compile_lowered, lower_kernel
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper import SetRegistersOp
 from tessera.targets.cuda.lower.budget import REGISTERS, Budget, estimate
@@ -72,7 +72,7 @@ PORTABLE = 1
 """The first rung without agents."""
 
 
-def assembled(function: nv.FuncOp) -> tuple[Program, Usage]:
+def assembled(function: nv.FuncOp) -> tuple[CompiledPtx, Usage]:
     module, symbol = function.parent_op(), function.sym_name.data
     assert isinstance(module, ModuleOp)
     program = compile_lowered(module, symbol)

@@ -14,7 +14,7 @@ from ptx_checks import count, instructions
 
 import tessera as ts
 from tessera import DType, Schedule, bf16, f16, f32, i32
-from tessera.targets.cuda.compile import FEW_SPILLS, Program, compile_kernel
+from tessera.targets.cuda.compile import FEW_SPILLS, CompiledPtx, compile_kernel
 from tessera.targets.cuda.ptx.assembler import Assembly, assemble
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.native import architecture_of, lines_of
@@ -97,7 +97,7 @@ PORTABLE = 1
 
 def compiled(
     name: str, dtype: DType, arch: str = "sm_90a", *, checks: tuple[str, ...] = (), lie: bool = True, rung: int = 0
-) -> Program:
+) -> CompiledPtx:
     """A kernel as a call compiles it; with `lie` false, for arrays of which nothing is known."""
     kernel, given, static = CASES[name](Arrays(dtype))
     made = kernel.lower(*given, **static)
@@ -107,11 +107,11 @@ def compiled(
 
 
 @cache
-def program(name: str, dtype: DType, rung: int = 0) -> Program:
+def program(name: str, dtype: DType, rung: int = 0) -> CompiledPtx:
     return compiled(name, dtype, rung=rung)
 
 
-def assembled(made: Program, arch: str = "sm_90a") -> Assembly:
+def assembled(made: CompiledPtx, arch: str = "sm_90a") -> Assembly:
     """The machine code of a program, which keeps what it says of itself."""
     found = assemble(made.ptx, arch)
     (usage,) = found.kernels.values()

@@ -14,7 +14,7 @@ from tessera.dtypes.types import BY_NAME
 from tessera.errors import CompileError
 from tessera.runtime.program.launch_plan import ArrayArgument, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.targets import text
-from tessera.targets.cuda.compile import Program, compile_lowered
+from tessera.targets.cuda.compile import CompiledPtx, compile_lowered
 from tessera.targets.cuda.ir.types import SharedType
 from tessera.tile.calls.host_plan import plan_of_function
 
@@ -31,7 +31,7 @@ FIGURES = {
 
 
 @cache
-def program(name: str, element: str) -> Program:
+def program(name: str, element: str) -> CompiledPtx:
     return golden.compiled(name, element)
 
 

@@ -19,7 +19,7 @@ from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets import text
-from tessera.targets.cuda.compile import TRIPLE, Program, compile_lowered
+from tessera.targets.cuda.compile import TRIPLE, CompiledPtx, compile_lowered
 from tessera.targets.cuda.emit.rules import emit
 from tessera.targets.cuda.emit.shared import matrices_of, runs_of
 from tessera.targets.cuda.ir import layouts
@@ -81,7 +81,7 @@ shapes [[M, K], [K1, N], [M1, N1]] grid [1] threads {32 * warps[0] * warps[1]} {
 
 
 @cache
-def compiled(source: str, arch: str = "sm_90a") -> Program:
+def compiled(source: str, arch: str = "sm_90a") -> CompiledPtx:
     return compile_lowered(text.read(source), "f", arch=arch)
 
 
@@ -201,7 +201,7 @@ def test_products_of_8_bit_floats(dtype: DType) -> None:
     ptx_checks.check_clean(ptx, "sm_90")
     a, b = numbers(1, (32, 64), dtype), numbers(2, (64, 16), dtype)
     c = np.zeros((32, 16), np.float32)
-    run(Program("f", ptx, emitted.block, 32, emitted.shared, ()), [a, np.ascontiguousarray(b.T), c])
+    run(CompiledPtx("f", ptx, emitted.block, 32, emitted.shared, ()), [a, np.ascontiguousarray(b.T), c])
     assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-5)
 
 

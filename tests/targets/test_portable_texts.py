@@ -14,7 +14,7 @@ import golden_kernels
 from golden_kernels import function_of
 from tessera.dtypes import types as dt
 from tessera.targets import text
-from tessera.targets.cuda.compile import Program, compile_lowered
+from tessera.targets.cuda.compile import CompiledPtx, compile_lowered
 
 FOLDER = golden_kernels.FOLDER / "portable"
 TEXTS = sorted(entry.name.removesuffix(".nv") for entry in FOLDER.iterdir())
@@ -25,7 +25,7 @@ def golden(name: str) -> str:
 
 
 @cache
-def golden_program(name: str, arch: str) -> Program:
+def golden_program(name: str, arch: str) -> CompiledPtx:
     module = text.read(golden(name))
     return compile_lowered(module, function_of(module).sym_name.data, arch=arch)
 

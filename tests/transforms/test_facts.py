@@ -8,21 +8,21 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera.errors import GuardError
-from tessera.transforms.core.facts import Fact, Facts, Kind, Recorder, fact, holds, observe, parse_fact
+from tessera.transforms.core.facts import Fact, FactKind, Facts, Recorder, fact, holds, observe, parse_fact
 
 _SPELLED = {
-    "arg0.dtype = f32": Fact(Kind.DTYPE, "arg0.dtype", "f32"),
-    "arg0.rank = 2": Fact(Kind.RANK, "arg0.rank", 2),
-    "arg0.size[1] = 128": Fact(Kind.SIZE, "arg0.size[1]", 128),
-    "arg0.stride[0] = -64": Fact(Kind.STRIDE, "arg0.stride[0]", -64),
-    "arg0.size[1] % 16 = 0": Fact(Kind.DIVISIBLE, "arg0.size[1]", 16),
-    "arg0.pointer % 64 = 0": Fact(Kind.DIVISIBLE, "arg0.pointer", 64),
-    "arg0.size[1] = arg2.size[0]": Fact(Kind.EQUAL, "arg0.size[1]", "arg2.size[0]"),
-    "arg0 disjoint arg1": Fact(Kind.DISJOINT, "arg0", "arg1"),
-    "arg3 = 0.125": Fact(Kind.VALUE, "arg3", 0.125),
-    "arg3 = -7": Fact(Kind.VALUE, "arg3", -7),
-    "arg3 = true": Fact(Kind.VALUE, "arg3", True),
-    "arg4 is 7#3": Fact(Kind.IDENTITY, "arg4", "7#3"),
+    "arg0.dtype = f32": Fact(FactKind.DTYPE, "arg0.dtype", "f32"),
+    "arg0.rank = 2": Fact(FactKind.RANK, "arg0.rank", 2),
+    "arg0.size[1] = 128": Fact(FactKind.SIZE, "arg0.size[1]", 128),
+    "arg0.stride[0] = -64": Fact(FactKind.STRIDE, "arg0.stride[0]", -64),
+    "arg0.size[1] % 16 = 0": Fact(FactKind.DIVISIBLE, "arg0.size[1]", 16),
+    "arg0.pointer % 64 = 0": Fact(FactKind.DIVISIBLE, "arg0.pointer", 64),
+    "arg0.size[1] = arg2.size[0]": Fact(FactKind.EQUAL, "arg0.size[1]", "arg2.size[0]"),
+    "arg0 disjoint arg1": Fact(FactKind.DISJOINT, "arg0", "arg1"),
+    "arg3 = 0.125": Fact(FactKind.VALUE, "arg3", 0.125),
+    "arg3 = -7": Fact(FactKind.VALUE, "arg3", -7),
+    "arg3 = true": Fact(FactKind.VALUE, "arg3", True),
+    "arg4 is 7#3": Fact(FactKind.IDENTITY, "arg4", "7#3"),
 }
 
 
@@ -35,7 +35,7 @@ def test_a_fact_reads_and_prints_as_its_guard(text: str) -> None:
 
 
 def test_every_kind_has_a_spelling() -> None:
-    assert {atom.kind for atom in _SPELLED.values()} == set(Kind)
+    assert {atom.kind for atom in _SPELLED.values()} == set(FactKind)
 
 
 @pytest.mark.parametrize("text", ["", "arg0", "arg0.size = 3", "arg0.size[x] = 3", "arg0.size[0] = -3", "arg0 % 2 = 0"])
@@ -114,4 +114,4 @@ def test_what_is_observed_holds(shapes: list[list[int]], number: float) -> None:
     arguments["arg9"] = number
     found = observe(arguments)
     assert all(holds(atom, arguments) for atom in found)
-    assert fact(Kind.VALUE, "arg9", number) in found
+    assert fact(FactKind.VALUE, "arg9", number) in found

@@ -27,7 +27,7 @@ from tessera.runtime.cuda.recordings import params_bytes
 from tessera.runtime.cuda.results import maker
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import SEVERAL, Stream, current_stream, current_streams, default_stream
-from tessera.runtime.cuda.tensor_maps import ARRAY_WORD, MAP_WORD, Kind, Sized, Together
+from tessera.runtime.cuda.tensor_maps import ARRAY_WORD, MAP_WORD, MapKind, Sized, Together
 from tessera.runtime.device.device import Buffer, Device
 from tessera.runtime.device.memory import ALIGNMENT, Array, aligned, aligned_empty, contiguous_strides, data_address
 from tessera.runtime.native import launch as host_launch
@@ -59,7 +59,7 @@ class DeviceSite:
         self.context = Context.of(self.device.index)
         self._constants: dict[bytes, DeviceMemory] = {}
         self._reports: list[tuple[str, Plan]] = []
-        self._encoded: list[tuple[Kind, Prepared]] = []
+        self._encoded: list[tuple[MapKind, Prepared]] = []
         """The tensor maps of launches that wait to be a sequence, and what makes each."""
         self._groups = 0
 

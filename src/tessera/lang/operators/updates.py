@@ -27,11 +27,11 @@ class At:
     def __init__(self, x: Any) -> None:
         self.x = x
 
-    def __getitem__(self, key: Any) -> Place:
-        return Place(self.x, key)
+    def __getitem__(self, key: Any) -> UpdatedPart:
+        return UpdatedPart(self.x, key)
 
 
-class Place:
+class UpdatedPart:
     """Some places of a tensor. Each method gives a new tensor; the old one stays as it is."""
 
     __slots__ = ("key", "x")

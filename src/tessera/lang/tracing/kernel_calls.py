@@ -22,7 +22,7 @@ from tessera.lang.tracing.values import Traced, current, shown
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import Size, dim, size
-from tessera.transforms.core.facts import Kind
+from tessera.transforms.core.facts import FactKind
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -152,7 +152,7 @@ def _ask(instance: Instance, operands: Mapping[str, Traced]) -> None:
     sizes = current().sizes
     for atom in instance.guards:
         found = _SIZE.fullmatch(atom.subject)
-        if atom.kind is not Kind.SIZE or found is None:
+        if atom.kind is not FactKind.SIZE or found is None:
             continue
         path = instance.paths[int(found[1])]
         if path in operands:

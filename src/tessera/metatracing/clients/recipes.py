@@ -81,13 +81,13 @@ class Recipe(NamedTuple):
         from tessera.lang.jit import made_fast
         from tessera.programs.compile import compile_graph
         from tessera.targets.choose_blocks import stages_for
-        from tessera.transforms.core.facts import Facts, Kind, fact
+        from tessera.transforms.core.facts import FactKind, Facts, fact
 
         if self.fast_math:
             module = made_fast(module)
         if self.numbers:
             module = with_numbers(module, dict(self.numbers))
-        facts = Facts([fact(Kind.SIZE, f"arg{argument}.size[{axis}]", size) for argument, axis, size in self.sizes])
+        facts = Facts([fact(FactKind.SIZE, f"arg{argument}.size[{axis}]", size) for argument, axis, size in self.sizes])
         stages = stages_for(here.target, here.level, self.hints, self.rank, checks=here.checks, joined=self.joined)
         program = compile_graph(module, here, stages=stages, facts=facts, world=world)
         program.device = device(place)

@@ -20,7 +20,7 @@ from tessera.errors import DeviceError, ShapeError, TesseraError
 from tessera.runtime.cuda import driver, results
 from tessera.runtime.cuda.backend import note_array
 from tessera.runtime.cuda.launching import Geometry, Params, Start, starter, too_long
-from tessera.runtime.cuda.modules import Function, check_grid, loaded
+from tessera.runtime.cuda.modules import LoadedFunction, check_grid, loaded
 from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
@@ -87,18 +87,18 @@ class Report:
 class Ready(NamedTuple):
     """A program for arrays of given sizes and strides: what a launch needs besides addresses and numbers."""
 
-    function: Function
+    function: LoadedFunction
     params: Params
     blocks: int
     maps: tuple[Sized, ...]
 
 
-class Bound(NamedTuple):
+class BoundKernel(NamedTuple):
     """A program for arrays of given shapes and strides, as launches and graphs need it."""
 
     plan: Plan
     device: Device
-    function: Function
+    function: LoadedFunction
     params: Params
     blocks: int
     fresh: tuple[Callable[[Stream], Array], ...]
@@ -132,10 +132,10 @@ class CudaExecutable:
         self.plan = plan
         self.ptx = ptx
         self.nbytes = len(ptx)
-        self._functions: dict[int, Function] = {}
+        self._functions: dict[int, LoadedFunction] = {}
         self._lock = Lock()
 
-    def function(self, index: int) -> Function:
+    def function(self, index: int) -> LoadedFunction:
         """The kernel in the context of `cuda:index`, checked to fit there."""
         found = self._functions.get(index)
         if found is None:
@@ -144,7 +144,7 @@ class CudaExecutable:
                 self._functions[index] = found
         return found
 
-    def _loaded(self, index: int) -> Function:
+    def _loaded(self, index: int) -> LoadedFunction:
         assert self.plan.device is not None
         found = loaded(index, self.ptx, f"@{self.plan.name}").function(self.plan.name)
         found.prepare(self.plan.device, self.plan.block_bytes)
@@ -157,7 +157,7 @@ class CudaExecutable:
         """
         return runner(self.bound(values))
 
-    def bound(self, values: Sequence[Any]) -> Bound:
+    def bound(self, values: Sequence[Any]) -> BoundKernel:
         """The program for such arrays."""
         plan = self.plan
         arrays: list[Array | None] = [value if isinstance(value, np.ndarray) else None for value in values]
@@ -171,7 +171,7 @@ class CudaExecutable:
         geometry = [None if array is None else Geometry(array.shape, _in_elements(array)) for array in arrays]
         whole = [*geometry, *(Geometry(one.meta.shape, one.meta.strides) for one in fresh)]
         ready, apart = self.ready(whole, device), tuple(distances(plan, geometry))
-        return Bound(
+        return BoundKernel(
             plan,
             device,
             ready.function,
@@ -356,7 +356,7 @@ def _run_maker(form: _Form) -> Callable[..., Runner]:
     return scope["make"]
 
 
-def runner(bound: Bound) -> Runner:
+def runner(bound: BoundKernel) -> Runner:
     """What a call does: memory for the results, the launch, and tensors of the results."""
     plan, launch = bound.plan, bound.params.device
     arrays = tuple(place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument))
@@ -430,7 +430,7 @@ def return_report(report: Report) -> None:
     _reports.setdefault(report.context.index, []).append(report)
 
 
-def _finish(bound: Bound, stream: Stream, report: Report) -> None:
+def _finish(bound: BoundKernel, stream: Stream, report: Report) -> None:
     finish(bound.plan, stream, report)
 
 
@@ -445,7 +445,7 @@ def finish(plan: Plan, stream: Stream, report: Report) -> None:
         return_report(report)
 
 
-def _fail(bound: Bound, stream: Stream, passed: Sequence[Any], status: int | tuple[int, ...]) -> None:
+def _fail(bound: BoundKernel, stream: Stream, passed: Sequence[Any], status: int | tuple[int, ...]) -> None:
     if isinstance(status, int):
         raise overlap_error(bound.plan, bound.apart, passed)
     code = status[0]
@@ -460,7 +460,7 @@ def _fail(bound: Bound, stream: Stream, passed: Sequence[Any], status: int | tup
     driver.refuse(code, launching(bound))
 
 
-def launching(bound: Bound) -> str:
+def launching(bound: BoundKernel) -> str:
     """What a launch is about, in words."""
     launch = bound.params.device
     return (
@@ -469,7 +469,7 @@ def launching(bound: Bound) -> str:
     )
 
 
-def _explain(bound: Bound, values: Sequence[Any], error: Exception) -> NoReturn:
+def _explain(bound: BoundKernel, values: Sequence[Any], error: Exception) -> NoReturn:
     for place, (argument, value) in enumerate(zip(bound.plan.inputs, values, strict=True)):
         if isinstance(argument, NumberArgument) and argument.kind == "i64" and not -(1 << 63) <= value < 1 << 63:
             raise too_long(f"argument {place} of @{bound.plan.name}", value) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tessera.runtime.cuda.modules import Function, Module
+from tessera.runtime.cuda.modules import LoadedFunction, Module
 from tessera.runtime.device.memory import Array, address
 
 _THREADS = 256
@@ -103,7 +103,7 @@ def simplified(
 
 
 @lru_cache(maxsize=64)
-def _kernel(index: int, rank: int, itemsize: int, wide: bool) -> Function:
+def _kernel(index: int, rank: int, itemsize: int, wide: bool) -> LoadedFunction:
     code = text(rank, itemsize, wide=wide).encode()
     return Module(index, code, "a copy of strided elements", keep=False).function("gather")
 

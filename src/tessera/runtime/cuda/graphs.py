@@ -17,7 +17,7 @@ from tessera.errors import DeviceError, EffectError, ShapeError, TesseraError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.backend import note_array
 from tessera.runtime.cuda.context import Context
-from tessera.runtime.cuda.executable import Bound, Report, launching, return_report, take_report, zero
+from tessera.runtime.cuda.executable import BoundKernel, Report, launching, return_report, take_report, zero
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Stream, cuda_device, current_stream
 from tessera.runtime.device.device import Device
@@ -31,7 +31,7 @@ from tessera.shapes.expr import format_shape
 class Node:
     """A launch in a graph: its program, and the arrays and numbers that it was given, results last."""
 
-    bound: Bound
+    bound: BoundKernel
     values: list[Any]
     handle: Any
     counters: DeviceMemory | None
@@ -98,7 +98,7 @@ class Graph:
         if kind is None:
             self._instantiate()
 
-    def record(self, bound: Bound, values: Sequence[Any]) -> Any:
+    def record(self, bound: BoundKernel, values: Sequence[Any]) -> Any:
         """Puts a launch behind those recorded so far; gives the results that it will write."""
         if bound.device is not self.device or self._stream is None:
             raise DeviceError(

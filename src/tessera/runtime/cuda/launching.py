@@ -19,7 +19,7 @@ from tessera import knobs, pythons
 from tessera.errors import DtypeError
 from tessera.runtime.cache import store as compile_cache
 from tessera.runtime.cache.build import build
-from tessera.runtime.cuda.modules import Function
+from tessera.runtime.cuda.modules import LoadedFunction
 from tessera.runtime.device.memory import Array, data_address
 from tessera.runtime.native import code, objects
 from tessera.runtime.native import launch as host_launch
@@ -111,7 +111,7 @@ def _store_bool(block: bytearray, place: int, value: Any, what: str) -> None:
 _STORES = {"i64": _store_integer, "f32": _store_single, "f64": _store_double, "i1": _store_bool}
 
 
-def starter(params: Params, function: Function, blocks: int, apart: Sequence[Distances] = ()) -> Start:
+def starter(params: Params, function: LoadedFunction, blocks: int, apart: Sequence[Distances] = ()) -> Start:
     """A callable that launches a kernel of so many blocks: 0, or the driver's status first in a tuple.
 
     Where arrays overlap that must be `apart`, it launches nothing and returns the host's `OVERLAP`.
@@ -156,7 +156,7 @@ class HostBlock(NamedTuple):
     """Words of the template whose numbers are tracked: at which byte, and the number."""
 
 
-def host_block(params: Params, function: Function, blocks: int) -> HostBlock:
+def host_block(params: Params, function: LoadedFunction, blocks: int) -> HostBlock:
     """A launch of so many blocks. Arguments are those of the plan, then as `arguments_of` says."""
     arguments, table = arguments_of(params)
     device, calls = params.device, function.context.calls
@@ -172,7 +172,7 @@ def host_block(params: Params, function: Function, blocks: int) -> HostBlock:
     return HostBlock(kernel.address("launch_on_device"), template, arguments, (kernel, function), opened)
 
 
-def _through_entry(params: Params, function: Function, blocks: int, apart: Sequence[Distances]) -> Start:
+def _through_entry(params: Params, function: LoadedFunction, blocks: int, apart: Sequence[Distances]) -> Start:
     made = host_block(params, function, blocks)
     slots = [slot for _, slot in made.arguments]
     pairs = [host_launch.Pair(slots[one.first], slots[one.second], one.above, one.below) for one in apart]
@@ -207,7 +207,7 @@ def _read(name: str) -> str:
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
-def through_ctypes(params: Params, function: Function, blocks: int, apart: Sequence[Distances] = ()) -> Start:
+def through_ctypes(params: Params, function: LoadedFunction, blocks: int, apart: Sequence[Distances] = ()) -> Start:
     """The callable as Python and ctypes make it."""
     device, count = params.device, len(params.plan.arguments)
     first_map = count + 1 + len(params.extra)

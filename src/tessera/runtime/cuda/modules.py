@@ -102,11 +102,11 @@ class Module:
             cu.cuModuleLoadDataEx(code + b"\0", len(names), names, [log, len(log)])
         return log.split(b"\0")[0].decode(errors="replace").strip().splitlines()
 
-    def function(self, name: str) -> Function:
+    def function(self, name: str) -> LoadedFunction:
         """A kernel of the module."""
         with self.context:
             found = driver.check(driver.bindings().cuModuleGetFunction(self.handle, name.encode()), f"finding @{name}")
-        return Function(self, name, int(found))
+        return LoadedFunction(self, name, int(found))
 
     def __del__(self) -> None:
         if hasattr(self, "handle"):
@@ -138,7 +138,7 @@ class _UnusableError(Exception):
         return CompileError(found.message, hint=found.hint, story=log)
 
 
-class Function:
+class LoadedFunction:
     """A kernel that can be launched."""
 
     def __init__(self, module: Module, name: str, handle: int) -> None:

@@ -21,7 +21,7 @@ class Clocks(NamedTuple):
     most_memory: int
 
 
-class Load(NamedTuple):
+class GpuLoad(NamedTuple):
     """In percent of the time of the last moments: a kernel was running; memory was read or written."""
 
     multiprocessors: int
@@ -90,10 +90,10 @@ class Meter:
         """Its temperature."""
         return self._ask("nvmlDeviceGetTemperature", self._nvml.NVML_TEMPERATURE_GPU)
 
-    def load(self) -> Load | None:
+    def load(self) -> GpuLoad | None:
         """How busy it has been."""
         found = self._ask("nvmlDeviceGetUtilizationRates")
-        return None if found is None else Load(found.gpu, found.memory)
+        return None if found is None else GpuLoad(found.gpu, found.memory)
 
     def throttle_reasons(self) -> int | None:
         """Why it does not run faster, as NVML's bits."""

@@ -109,7 +109,7 @@ def extent(recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tup
     return Extent(counts, tuple(steps))
 
 
-class Kind:
+class MapKind:
     """What the tensor maps of one argument of a kernel have in common, whatever the sizes of arrays are."""
 
     def __init__(self, recipe: TensorMap, dtype: DType, what: str, index: int) -> None:
@@ -170,7 +170,7 @@ def _encode(
 class Sized(NamedTuple):
     """A tensor map but for the array's address. Sizes and strides, which have been checked, may be tracked."""
 
-    kind: Kind
+    kind: MapKind
     extent: Extent
 
     @staticmethod
@@ -178,7 +178,7 @@ class Sized(NamedTuple):
         recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tuple[int, ...], what: str, index: int = 0
     ) -> Sized:
         """That of arrays with these sizes and strides."""
-        return Sized(Kind(recipe, dtype, what, index), extent(recipe, dtype, sizes, strides, what))
+        return Sized(MapKind(recipe, dtype, what, index), extent(recipe, dtype, sizes, strides, what))
 
     def block(self) -> tuple[bytes, list[tuple[int, int]]]:
         """The args block of `encode_map`, but for two addresses; at which bytes it has numbers that are tracked."""
@@ -209,7 +209,7 @@ class Maps:
 
     __slots__ = ("_lately", "extent", "kind", "made")
 
-    def __init__(self, kind: Kind, known: tuple[int, ...], lately: Lately | None = None) -> None:
+    def __init__(self, kind: MapKind, known: tuple[int, ...], lately: Lately | None = None) -> None:
         self.kind = kind
         self.extent = known
         self.made: dict[int, Array] = {}
@@ -267,7 +267,7 @@ class Together(dict[tuple[int, ...], Array]):
 
     __slots__ = ("encode", "kinds")
 
-    def __init__(self, kinds: Sequence[Kind], encode: Callable[..., int | tuple[int, ...]]) -> None:
+    def __init__(self, kinds: Sequence[MapKind], encode: Callable[..., int | tuple[int, ...]]) -> None:
         self.kinds, self.encode = kinds, encode
 
     def of(self, key: tuple[int, ...], *values: Any) -> Array:

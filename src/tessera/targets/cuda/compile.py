@@ -18,14 +18,14 @@ from tessera.shapes.expr import Shape, element_count
 from tessera.targets.common.laps import Laps
 from tessera.targets.common.specializing import specialized
 from tessera.targets.cuda.emit.divisors import LINED
-from tessera.targets.cuda.emit.emitter import Block
+from tessera.targets.cuda.emit.emitter import EmittedBlock
 from tessera.targets.cuda.emit.rules import emit
 from tessera.targets.cuda.hopper.choose_warp_groups import warp_group_plans
 from tessera.targets.cuda.hopper.warp_specialized_chain import warp_specialized
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper import ExtentOp
 from tessera.targets.cuda.lower.check_budget import fitted
-from tessera.targets.cuda.lower.choose_plan import Plan, plans
+from tessera.targets.cuda.lower.choose_plan import BlockPlan, plans
 from tessera.targets.cuda.lower.hoist_loads import hoist_loads, is_plain
 from tessera.targets.cuda.lower.interleave_copies import interleave_copies
 from tessera.targets.cuda.lower.mark_inside import mark_inside
@@ -39,7 +39,7 @@ from tessera.targets.cuda.ptx.tools import BRIEFLY
 from tessera.targets.llvm import machine
 from tessera.transforms.checks.host_checks import HostCheck, take_host_checks
 from tessera.transforms.core.context import CompileContext
-from tessera.transforms.core.facts import Facts, Kind
+from tessera.transforms.core.facts import FactKind, Facts
 from tessera.transforms.facts.fix_sizes import fix_sizes
 from tessera.transforms.facts.mark_readonly import STILL, still_places
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
@@ -63,12 +63,12 @@ TRIPLE = 'target triple = "nvptx64-nvidia-cuda"\n'
 
 
 @dataclass(frozen=True)
-class Program:
+class CompiledPtx:
     """PTX of one kernel, and what a launcher has to know of it. It is right only where its guards hold."""
 
     name: str
     ptx: str
-    block: Block
+    block: EmittedBlock
     threads: int
     shared: int
     messages: tuple[str, ...]
@@ -96,7 +96,7 @@ def compile_kernel(
     rung: int = 0,
     in_turn: bool = False,
     follows: bool = False,
-) -> Program:
+) -> CompiledPtx:
     """Compiles a tile function. Of the arguments `lined`, rows lie at multiples of 16 bytes, their elements together.
 
     A kernel that `follows` others may be started while they run, if it can wait by itself. On a higher `rung` threads
@@ -188,7 +188,7 @@ def _is_short(function: nv.FuncOp) -> bool:
 def _without_strides(facts: Facts, lined: Collection[int]) -> Facts:
     """Facts without those about the strides of some arguments."""
     arguments = {f"arg{place}" for place in lined}
-    return facts.without(*(one for one in facts.of_kind(Kind.STRIDE) if one.subject.partition(".")[0] in arguments))
+    return facts.without(*(one for one in facts.of_kind(FactKind.STRIDE) if one.subject.partition(".")[0] in arguments))
 
 
 def _fix_extents(function: nv.FuncOp) -> None:
@@ -211,7 +211,7 @@ def _prepared(
     return lowered, found, context
 
 
-def _lower(module: ModuleOp, name: str, plan: Plan, *, small: bool) -> None:
+def _lower(module: ModuleOp, name: str, plan: BlockPlan, *, small: bool) -> None:
     """Everything between the tile level and the machine's own, as a plan says."""
     apply_plan(symbol_in(module, name, tile.FuncOp), plan, small=small)
     lower(module, name, plan.warps, small=small)
@@ -223,7 +223,7 @@ def _lower(module: ModuleOp, name: str, plan: Plan, *, small: bool) -> None:
     order_memory(made)
 
 
-def apply_plan(function: tile.FuncOp, plan: Plan, *, small: bool = False) -> None:
+def apply_plan(function: tile.FuncOp, plan: BlockPlan, *, small: bool = False) -> None:
     """The rewrites above layouts that a plan asks for; where code is to be small, no loop is written twice."""
     if plan.rows is not None:
         spread_rows(function, plan.rows)
@@ -234,7 +234,7 @@ def apply_plan(function: tile.FuncOp, plan: Plan, *, small: bool = False) -> Non
     unroll_rings(function)
 
 
-def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a", optimization: int = 3) -> Program:
+def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a", optimization: int = 3) -> CompiledPtx:
     """Compiles a function that is at the nv level already, written by passes or by hand."""
     seconds = Laps()
     emitted = emit(module, name, arch)
@@ -243,7 +243,7 @@ def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a", optimi
     seconds.lap("llvm")
     function = symbol_in(module, name, nv.FuncOp)
     products = any(isinstance(op, nv.MmaOp) for op in function.walk())
-    return Program(
+    return CompiledPtx(
         name,
         ptx,
         emitted.block,

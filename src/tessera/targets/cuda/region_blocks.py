@@ -25,7 +25,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     ROWS,
     THREADS,
     Axis,
-    Block,
+    BlockShape,
     Traced,
     best_by_agents,
     ranked,
@@ -117,13 +117,15 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
     return [Config(block=tuple(block)[:wanted]) for block in _ranked(region, traced, multiprocessors, hints)]
 
 
-def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]) -> list[Block]:
+def _ranked(
+    region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]
+) -> list[BlockShape]:
     if region.kind.data != "product":
         return list(best_by_agents(traced).values())
     spaces = spaces_of(product_of(region))
     rows, columns, batch = (_count(hinted(size, hints)) for size in (spaces.rows, spaces.columns, spaces.batch))
 
-    def programs(block: Block) -> int:
+    def programs(block: BlockShape) -> int:
         return -(-rows // block.m) * -(-columns // block.n) * batch
 
     long = any(isinstance(op, graph.EwOp) and TABLE[op.fn.data].cost.simple >= LONG for op in region.body.walk())
@@ -131,7 +133,7 @@ def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int, hin
     return [block for block in found if not long or _has_room(block)][:_MOST]
 
 
-def _has_room(block: Block) -> bool:
+def _has_room(block: BlockShape) -> bool:
     """Whether threads have registers for what long functions hold between their steps, beside the sums."""
     return ROWS * block.n / THREADS <= SUMS_SHARE * REGISTERS[block.agents]
 

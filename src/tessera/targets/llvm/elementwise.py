@@ -22,7 +22,7 @@ from tessera.targets.llvm.text import Function, Value, element_of, lanes_of, num
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class VectorWork:
     """Where a row computes, and how: `dtype` is the compute type of the operands."""
 
     f: Function
@@ -62,7 +62,7 @@ class Rule:
 
 
 def _arithmetic(opcode: str) -> Recipe:
-    def recipe(w: Work, a: Value, b: Value) -> Value:
+    def recipe(w: VectorWork, a: Value, b: Value) -> Value:
         if w.contract and is_arm(w.level):
             return _contracted(w.f, opcode, a, b)
         return w.f.binary(f"{opcode} contract" if w.contract else opcode, a, b)
@@ -86,30 +86,30 @@ def _contracted(f: Function, opcode: str, a: Value, b: Value) -> Value:
 
 
 def _instruction(opcode: str) -> Recipe:
-    def recipe(w: Work, a: Value, b: Value) -> Value:
+    def recipe(w: VectorWork, a: Value, b: Value) -> Value:
         return w.f.binary(opcode, a, b)
 
     return recipe
 
 
 def _intrinsic(name: str) -> Recipe:
-    def recipe(w: Work, *operands: Value) -> Value:
+    def recipe(w: VectorWork, *operands: Value) -> Value:
         return w.f.intrinsic(name, *operands)
 
     return recipe
 
 
-def _same(_: Work, x: Value) -> Value:
+def _same(_: VectorWork, x: Value) -> Value:
     return x
 
 
 def _compare(ordered: str, plain: str) -> tuple[Recipe, Recipe]:
     """A predicate on floats and on integers, where the latter may need their signedness."""
 
-    def on_floats(w: Work, a: Value, b: Value) -> Value:
+    def on_floats(w: VectorWork, a: Value, b: Value) -> Value:
         return w.f.compare(ordered, a, b)
 
-    def on_integers(w: Work, a: Value, b: Value) -> Value:
+    def on_integers(w: VectorWork, a: Value, b: Value) -> Value:
         sign = "" if plain in ("eq", "ne") else ("s" if w.signed else "u")
         return w.f.compare(sign + plain, a, b)
 
@@ -119,25 +119,25 @@ def _compare(ordered: str, plain: str) -> tuple[Recipe, Recipe]:
 # Signs
 
 
-def _neg(w: Work, x: Value) -> Value:
+def _neg(w: VectorWork, x: Value) -> Value:
     return w.floats(x).neg(x)
 
 
-def _neg_integer(w: Work, x: Value) -> Value:
+def _neg_integer(w: VectorWork, x: Value) -> Value:
     return w.f.binary("sub", number(0, x.type), x)
 
 
-def _abs_integer(w: Work, x: Value) -> Value:
+def _abs_integer(w: VectorWork, x: Value) -> Value:
     return w.f.intrinsic("smax", x, _neg_integer(w, x)) if w.signed else x
 
 
-def _sign(w: Work, x: Value) -> Value:
+def _sign(w: VectorWork, x: Value) -> Value:
     k = w.floats(x)
     found = k.select(k.compare("ogt", x, 0.0), 1.0, k.select(k.compare("olt", x, 0.0), -1.0, 0.0))
     return k.select(k.compare("uno", x, 0.0), NAN, found)
 
 
-def _sign_integer(w: Work, x: Value) -> Value:
+def _sign_integer(w: VectorWork, x: Value) -> Value:
     low, high = number(-1, x.type), number(1, x.type)
     return w.f.intrinsic("smin", w.f.intrinsic("smax", x, low), high) if w.signed else w.f.intrinsic("umin", x, high)
 
@@ -145,16 +145,16 @@ def _sign_integer(w: Work, x: Value) -> Value:
 # Questions
 
 
-def _isnan(w: Work, x: Value) -> Value:
+def _isnan(w: VectorWork, x: Value) -> Value:
     return w.floats(x).compare("uno", x, 0.0)
 
 
-def _isinf(w: Work, x: Value) -> Value:
+def _isinf(w: VectorWork, x: Value) -> Value:
     k = w.floats(x)
     return k.compare("oeq", k.absolute(x), float("inf"))
 
 
-def _isfinite(w: Work, x: Value) -> Value:
+def _isfinite(w: VectorWork, x: Value) -> Value:
     k = w.floats(x)
     return k.compare("olt", k.absolute(x), float("inf"))
 
@@ -162,7 +162,7 @@ def _isfinite(w: Work, x: Value) -> Value:
 def _answer(answer: bool) -> Recipe:
     """For integers, all of which are finite numbers."""
 
-    def recipe(w: Work, x: Value) -> Value:
+    def recipe(w: VectorWork, x: Value) -> Value:
         return w.f.compare("eq" if answer else "ne", x, x)
 
     return recipe
@@ -171,14 +171,14 @@ def _answer(answer: bool) -> Recipe:
 # Division
 
 
-def _reciprocal(w: Work, x: Value) -> Value:
+def _reciprocal(w: VectorWork, x: Value) -> Value:
     return w.floats(x).div(1.0, x)
 
 
 _FEW = 2.0**29
 
 
-def _division(w: Work, a: Value, b: Value) -> tuple[Floats, Value, Value, Value, Value]:
+def _division(w: VectorWork, a: Value, b: Value) -> tuple[Floats, Value, Value, Value, Value]:
     """Both operands in f64, the remainder with the sign of b, and where the quotient is one less than it was cut to."""
     f = w.f
     narrow = element_of(a.type) == "float"
@@ -206,7 +206,7 @@ def _division(w: Work, a: Value, b: Value) -> tuple[Floats, Value, Value, Value,
     return k, a, b, rest, lower
 
 
-def _floordiv(w: Work, a: Value, b: Value) -> Value:
+def _floordiv(w: VectorWork, a: Value, b: Value) -> Value:
     k, a, b, rest, lower = _division(w, a, b)
     quotient = k.div(k.sub(a, rest), b)
     quotient = k.select(lower, k.sub(quotient, 1.0), quotient)
@@ -217,17 +217,17 @@ def _floordiv(w: Work, a: Value, b: Value) -> Value:
     return k.select(k.compare("oeq", b, 0.0), ratio, whole)
 
 
-def _rem(w: Work, a: Value, b: Value) -> Value:
+def _rem(w: VectorWork, a: Value, b: Value) -> Value:
     k, _, b, rest, lower = _division(w, a, b)
     zero = k.compare("oeq", rest, 0.0)
     return k.select(zero, k.with_sign(0.0, b), k.select(lower, k.add(rest, b), rest))
 
 
-def _floordiv_integer(w: Work, a: Value, b: Value) -> Value:
+def _floordiv_integer(w: VectorWork, a: Value, b: Value) -> Value:
     return integers.divide(w.f, a, b, signed=w.signed)[0]
 
 
-def _rem_integer(w: Work, a: Value, b: Value) -> Value:
+def _rem_integer(w: VectorWork, a: Value, b: Value) -> Value:
     return integers.divide(w.f, a, b, signed=w.signed)[1]
 
 
@@ -235,7 +235,7 @@ def _rem_integer(w: Work, a: Value, b: Value) -> Value:
 
 
 def _extreme(*, largest: bool) -> tuple[Recipe, Recipe]:
-    def on_floats(w: Work, a: Value, b: Value) -> Value:
+    def on_floats(w: VectorWork, a: Value, b: Value) -> Value:
         f = w.f
         if w.nnan and not is_arm(w.level):  # there one instruction has a NaN wherever it meets one
             return f.select(f.compare("ogt" if largest else "olt", a, b), a, b)
@@ -244,7 +244,7 @@ def _extreme(*, largest: bool) -> tuple[Recipe, Recipe]:
             return in_sixteens(f, [a, b], k.highest if largest else k.lowest)
         return f.intrinsic("maximum" if largest else "minimum", a, b)
 
-    def on_integers(w: Work, a: Value, b: Value) -> Value:
+    def on_integers(w: VectorWork, a: Value, b: Value) -> Value:
         return w.f.intrinsic(f"{'s' if w.signed else 'u'}{'max' if largest else 'min'}", a, b)
 
     return on_floats, on_integers
@@ -253,11 +253,11 @@ def _extreme(*, largest: bool) -> tuple[Recipe, Recipe]:
 # Sums of products
 
 
-def _fma(w: Work, a: Value, b: Value, c: Value) -> Value:
+def _fma(w: VectorWork, a: Value, b: Value, c: Value) -> Value:
     return w.f.intrinsic("fma", a, b, c)
 
 
-def _fma_once(w: Work, a: Value, b: Value, c: Value) -> Value:
+def _fma_once(w: VectorWork, a: Value, b: Value, c: Value) -> Value:
     """a·b + c of f32 values for rounding elsewhere: in f64 the product is exact and the sum is rounded to odd."""
     f = w.f
     a, b, c = (f.convert("fpext", operand, "double") for operand in (a, b, c))
@@ -275,33 +275,33 @@ def _fma_once(w: Work, a: Value, b: Value, c: Value) -> Value:
     return k.of_bits(f.select(inexact, odd, words))
 
 
-def _fma_integer(w: Work, a: Value, b: Value, c: Value) -> Value:
+def _fma_integer(w: VectorWork, a: Value, b: Value, c: Value) -> Value:
     return w.f.binary("add", w.f.binary("mul", a, b), c)
 
 
 # Bits
 
 
-def _not(w: Work, x: Value) -> Value:
+def _not(w: VectorWork, x: Value) -> Value:
     return w.f.binary("xor", x, number(-1, x.type))
 
 
-def _shl(w: Work, a: Value, count: Value) -> Value:
+def _shl(w: VectorWork, a: Value, count: Value) -> Value:
     return integers.shift(w.f, "shl", a, count)
 
 
-def _shr(w: Work, a: Value, count: Value) -> Value:
+def _shr(w: VectorWork, a: Value, count: Value) -> Value:
     return integers.shift(w.f, "ashr" if w.signed else "lshr", a, count)
 
 
-def _pow_integer(w: Work, a: Value, b: Value) -> Value:
+def _pow_integer(w: VectorWork, a: Value, b: Value) -> Value:
     return integers.power(w.f, a, b, signed=w.signed)
 
 
 def _function(name: str) -> Recipe:
     """A row of `mathematics`."""
 
-    def recipe(w: Work, *operands: Value) -> Value:
+    def recipe(w: VectorWork, *operands: Value) -> Value:
         return mathematics.compute(w.f, name, operands, w.level)
 
     return recipe
@@ -376,7 +376,7 @@ def apply(
     work = _work_type(dtypes[0], result_dtype)
     if name in _SATURATING and result_dtype.is_integer and result_dtype.policy.saturate and result_dtype.bits >= 8:
         return f.intrinsic(f"{'s' if result_dtype.kind is Kind.INT else 'u'}{name}.sat", *operands)
-    w = Work(f, work, level, contract, nnan)
+    w = VectorWork(f, work, level, contract, nnan)
     if rule.half and rule.floats is not None and _computes_in_half(dtypes, result_dtype, level):
         found = rule.floats(w, *(f.convert("bitcast", operand, "half") for operand in operands))
         return found if result_dtype.kind is Kind.BOOL else f.convert("bitcast", found, "i16")

@@ -19,7 +19,7 @@ from tessera.targets.llvm.text import Function, Value, number
 from tessera.transforms.checks.host_checks import CHECKED
 
 
-class Emitter(Protocol):
+class ScalarEmitter(Protocol):
     """What these rules need of an emitter."""
 
     f: Function
@@ -34,7 +34,7 @@ class Emitter(Protocol):
 
 
 OpT = TypeVar("OpT", bound=Operation)
-Rule = Callable[[Emitter, OpT], None]
+Rule = Callable[[ScalarEmitter, OpT], None]
 RULES: dict[type[Operation], Rule[Any]] = {}
 """The rule of each op; none has an effect."""
 
@@ -60,7 +60,7 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge
 
 
 @emits(arith.ConstantOp)
-def _constant(emitter: Emitter, op: arith.ConstantOp) -> None:
+def _constant(emitter: ScalarEmitter, op: arith.ConstantOp) -> None:
     assert isinstance(op.value, IntegerAttr | FloatAttr)
     data: float | int = op.value.value.data
     type_ = op.result.type
@@ -68,7 +68,7 @@ def _constant(emitter: Emitter, op: arith.ConstantOp) -> None:
 
 
 def _integer_rule(opcode: str) -> Rule[Operation]:
-    def rule(emitter: Emitter, op: Operation) -> None:
+    def rule(emitter: ScalarEmitter, op: Operation) -> None:
         a, b = (emitter.number(operand) for operand in op.operands)
         emitter.values[op.results[0]] = folded(emitter.f, opcode, a, b)
 
@@ -76,7 +76,7 @@ def _integer_rule(opcode: str) -> Rule[Operation]:
 
 
 def _extreme_rule(name: str) -> Rule[Operation]:
-    def rule(emitter: Emitter, op: Operation) -> None:
+    def rule(emitter: ScalarEmitter, op: Operation) -> None:
         a, b = (emitter.number(operand) for operand in op.operands)
         emitter.values[op.results[0]] = emitter.f.intrinsic(name, a, b)
 
@@ -84,7 +84,7 @@ def _extreme_rule(name: str) -> Rule[Operation]:
 
 
 def _float_rule(name: str) -> Rule[Operation]:
-    def rule(emitter: Emitter, op: Operation) -> None:
+    def rule(emitter: ScalarEmitter, op: Operation) -> None:
         dtype = dtype_of(op.results[0].type)
         operands = [emitter.number(operand) for operand in op.operands]
         emitter.values[op.results[0]] = elementwise.apply(
@@ -102,7 +102,7 @@ for _kind, _opcode in FLOAT.items():
     emits(_kind)(_float_rule(_opcode))
 
 
-def _division(emitter: Emitter, op: Operation) -> tuple[Value, Value]:
+def _division(emitter: ScalarEmitter, op: Operation) -> tuple[Value, Value]:
     """The operands of a division, the divisor never 0: a program that divides by 0 is reported, and not trapped."""
     a, b = (emitter.number(operand) for operand in op.operands)
     if literal(b) not in (None, 0) or CHECKED in op.attributes:
@@ -123,12 +123,12 @@ def _said(message: str, op: Operation) -> str:
 
 
 @emits(arith.DivSIOp)
-def _divide(emitter: Emitter, op: arith.DivSIOp) -> None:
+def _divide(emitter: ScalarEmitter, op: arith.DivSIOp) -> None:
     emitter.values[op.result] = emitter.f.binary("sdiv", *_division(emitter, op))
 
 
 @emits(arith.RemSIOp)
-def _remainder(emitter: Emitter, op: arith.RemSIOp) -> None:
+def _remainder(emitter: ScalarEmitter, op: arith.RemSIOp) -> None:
     emitter.values[op.result] = emitter.f.binary("srem", *_division(emitter, op))
 
 
@@ -145,12 +145,12 @@ def _floor_quotient(f: Function, a: Value, b: Value) -> Value:
 
 
 @emits(arith.FloorDivSIOp)
-def _floor_divide(emitter: Emitter, op: arith.FloorDivSIOp) -> None:
+def _floor_divide(emitter: ScalarEmitter, op: arith.FloorDivSIOp) -> None:
     emitter.values[op.result] = _floor_quotient(emitter.f, *_division(emitter, op))
 
 
 @emits(arith.CeilDivSIOp)
-def _ceil_divide(emitter: Emitter, op: arith.CeilDivSIOp) -> None:
+def _ceil_divide(emitter: ScalarEmitter, op: arith.CeilDivSIOp) -> None:
     a, b = _division(emitter, op)
     f = emitter.f
     negative = f.binary("sub", number(0, a.type), a)
@@ -158,13 +158,13 @@ def _ceil_divide(emitter: Emitter, op: arith.CeilDivSIOp) -> None:
 
 
 @emits(arith.CmpiOp)
-def _compare_integers(emitter: Emitter, op: arith.CmpiOp) -> None:
+def _compare_integers(emitter: ScalarEmitter, op: arith.CmpiOp) -> None:
     a, b = emitter.number(op.lhs), emitter.number(op.rhs)
     emitter.values[op.result] = emitter.f.compare(_PREDICATES[op.predicate.value.data], a, b)
 
 
 @emits(arith.CmpfOp)
-def _compare_floats(emitter: Emitter, op: arith.CmpfOp) -> None:
+def _compare_floats(emitter: ScalarEmitter, op: arith.CmpfOp) -> None:
     dtype = dtype_of(op.lhs.type)
     operands = [emitter.number(op.lhs), emitter.number(op.rhs)]
     name = ORDERED[op.predicate.value.data]
@@ -172,12 +172,12 @@ def _compare_floats(emitter: Emitter, op: arith.CmpfOp) -> None:
 
 
 @emits(arith.SelectOp)
-def _select(emitter: Emitter, op: arith.SelectOp) -> None:
+def _select(emitter: ScalarEmitter, op: arith.SelectOp) -> None:
     condition, first, second = (emitter.number(operand) for operand in op.operands)
     emitter.values[op.result] = emitter.f.select(condition, first, second)
 
 
-def _cast_rule(emitter: Emitter, op: Operation) -> None:
+def _cast_rule(emitter: ScalarEmitter, op: Operation) -> None:
     source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     emitter.values[op.results[0]] = casts.cast(emitter.f, emitter.number(op.operands[0]), source, target, emitter.level)
 
@@ -186,7 +186,7 @@ for _kind in CASTS:
     emits(_kind)(_cast_rule)
 
 
-def _integer_cast_rule(emitter: Emitter, op: Operation) -> None:
+def _integer_cast_rule(emitter: ScalarEmitter, op: Operation) -> None:
     given, to = emitter.number(op.operands[0]), op.results[0].type
     width = 64 if isinstance(to, IndexType) else dtype_of(to).bits
     source = int(given.type[1:])

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from tessera.errors import CompileError
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.arguments import NUMBERS, look_up
-from tessera.transforms.core.facts import Fact, Facts, Kind, observe
+from tessera.transforms.core.facts import Fact, FactKind, Facts, observe
 
 if TYPE_CHECKING:
     from tessera.tile.calls.function import Instance
 
-GROUPS = {Kind.SIZE: "sizes", Kind.STRIDE: "strides", Kind.VALUE: "values"}
+GROUPS = {FactKind.SIZE: "sizes", FactKind.STRIDE: "strides", FactKind.VALUE: "values"}
 _WORD = re.compile(r"(?P<path>\w+(?:\.\w+)*?)(?:\.(?:size|stride)\[(?P<axis>\d+)\])?")
 
 
@@ -63,7 +63,7 @@ class Assumptions:
 
     def includes_value(self, path: str) -> bool:
         """Whether the value of a number is assumed."""
-        return GROUPS[Kind.VALUE] in self.words or path in self.words
+        return GROUPS[FactKind.VALUE] in self.words or path in self.words
 
     def facts(self, instance: Instance, values: Sequence[Any]) -> Facts:
         """What the words say of an instance's arguments."""
@@ -89,7 +89,7 @@ class Assumptions:
         return replace(instance, module=module, guards=guards_of(instance, context.recorder.guards))
 
     def _includes(self, path: str, atom: Fact) -> bool:
-        if atom.kind is Kind.VALUE:
+        if atom.kind is FactKind.VALUE:
             return self.includes_value(path) and _is_usual(atom.value)
         return GROUPS[atom.kind] in self.words or f"{path}.{atom.subject.partition('.')[2]}" in self.words
 
@@ -97,8 +97,8 @@ class Assumptions:
         """Results are contiguous: their last stride is 1, and those before are known as far as sizes are."""
         for place, (shape, _) in enumerate(instance.outputs, len(instance.paths)):
             stride = 1
-            for axis in reversed(range(len(shape)) if GROUPS[Kind.STRIDE] in self.words else ()):
-                yield Fact(Kind.STRIDE, f"arg{place}.stride[{axis}]", stride)
+            for axis in reversed(range(len(shape)) if GROUPS[FactKind.STRIDE] in self.words else ()):
+                yield Fact(FactKind.STRIDE, f"arg{place}.stride[{axis}]", stride)
                 size = shape[axis]
                 if not isinstance(size, int):
                     break

@@ -23,7 +23,7 @@ from tessera.tile.calls.native import Kept, Program, Settings, lines_of
 from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
-    from tessera.targets.cuda.lower.multiprocessor_model import Axis, Block, Traced
+    from tessera.targets.cuda.lower.multiprocessor_model import Axis, BlockShape, Traced
     from tessera.tile.calls.function import Instance
 
 LEVEL = "sm_90a"
@@ -215,7 +215,7 @@ def _candidates(
     return [Candidate(_used(traced, block), program_clocks(traced, block)) for block in found]
 
 
-def _used(traced: Traced, block: Block) -> tuple[int, ...]:
+def _used(traced: Traced, block: BlockShape) -> tuple[int, ...]:
     """A block without the axes that a kernel does not look at."""
     axes = traced.axes
     return block if "k" in axes else block[:2] if "n" in axes else block[:1]

@@ -30,7 +30,7 @@ from tessera.transforms.core.dumping import Shown
 from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
-    from tessera.targets.cuda.compile import Program as DeviceProgram
+    from tessera.targets.cuda.compile import CompiledPtx as DeviceProgram
     from tessera.tile.calls.function import Instance
 
 

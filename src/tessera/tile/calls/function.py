@@ -55,7 +55,7 @@ from tessera.tile.identity.fingerprint import identity_of
 from tessera.tile.identity.named import Made, Named, function_behind
 from tessera.tile.language.schedule import Schedule, Space
 from tessera.tile.language.values import is_tracing
-from tessera.transforms.core.facts import Fact, Facts, Kind, fact, holds
+from tessera.transforms.core.facts import Fact, FactKind, Facts, fact, holds
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -193,7 +193,7 @@ class Kernel(Named):
         """
         parameters = self.signature.parameters.values()
         given = [one.name for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
-        words = what or (GROUPS[Kind.SIZE], GROUPS[Kind.STRIDE])
+        words = what or (GROUPS[FactKind.SIZE], GROUPS[FactKind.STRIDE])
         return self.changed(assumed=self.assumed.more(words, self.__name__, given))
 
     def in_order(self, groups: Iterable[Iterable[str]]) -> Self:
@@ -506,11 +506,11 @@ def facts_of(values: Sequence[Any], *, matched: bool = False) -> Facts:
     found: list[Fact] = []
     arrays = [(f"arg{place}", value.shape) for place, value in enumerate(values) if isinstance(value, Tensor)]
     for name, shape in arrays:
-        found += [Fact(Kind.SIZE, f"{name}.size[{axis}]", size) for axis, size in enumerate(shape)]
+        found += [Fact(FactKind.SIZE, f"{name}.size[{axis}]", size) for axis, size in enumerate(shape)]
     for name, shape in arrays[1:] if matched else ():
         (first, sizes), pairs = arrays[0], enumerate(zip(shape, arrays[0][1], strict=False))
         found += [
-            fact(Kind.EQUAL, f"{first}.size[{axis}]", f"{name}.size[{axis}]")
+            fact(FactKind.EQUAL, f"{first}.size[{axis}]", f"{name}.size[{axis}]")
             for axis, (size, other) in pairs
             if size == other and len(shape) == len(sizes)
         ]

@@ -9,7 +9,7 @@ from tessera.errors import CompileError
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile.types import ViewType
 from tessera.runtime.program.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, NumberArgument, Plan, TensorMap
-from tessera.targets.cuda.compile import Program
+from tessera.targets.cuda.compile import CompiledPtx
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper_copies import TensorMapOp
 from tessera.targets.cuda.ir.hopper_types import map_type
@@ -17,7 +17,7 @@ from tessera.targets.cuda.ir.hopper_types import map_type
 _KINDS = {"f32": "f32", "f64": "f64", "i64": "i64", "bool": "i1"}
 
 
-def plan_of_function(function: nv.FuncOp, made: Program) -> Plan:
+def plan_of_function(function: nv.FuncOp, made: CompiledPtx) -> Plan:
     """How to launch a function of the nv level; its outputs are results that each call makes anew."""
     block, outputs = made.block, function.outputs.value.data
     arguments: list[ArrayArgument | NumberArgument] = []
@@ -41,7 +41,7 @@ def plan_of_function(function: nv.FuncOp, made: Program) -> Plan:
     )
 
 
-def launch_of(function: nv.FuncOp, made: Program) -> DeviceLaunch:
+def launch_of(function: nv.FuncOp, made: CompiledPtx) -> DeviceLaunch:
     """What a launch of a function needs besides its arguments."""
     maps = [op for op in function.body.walk() if isinstance(op, TensorMapOp)]
     counters = _number(function, "counters", 0)

@@ -39,7 +39,7 @@ from tessera.tile.calls.arguments import NUMBERS, Ask, Guard, Number, collect, i
 from tessera.tile.calls.assumptions import Assumptions, guards_of
 from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.values import CURRENT
-from tessera.transforms.core.facts import Fact, Kind
+from tessera.transforms.core.facts import Fact, FactKind
 
 if TYPE_CHECKING:
     from tessera.runtime.cuda.executable import CudaExecutable
@@ -461,8 +461,8 @@ def lines_of(values: Sequence[Any]) -> dict[int, bool]:
 
 def _guard(atom: Fact) -> Guard:
     """The guard that `arg0.size[1] = 64`, `arg0.stride[1] = 1`, `arg2 = 0.5` or `arg0.size[1] = arg1.size[1]` is."""
-    assert atom.kind in (Kind.SIZE, Kind.STRIDE, Kind.VALUE, Kind.EQUAL), atom
-    if atom.kind is Kind.EQUAL:  # with the first array, which the other one is behind
+    assert atom.kind in (FactKind.SIZE, FactKind.STRIDE, FactKind.VALUE, FactKind.EQUAL), atom
+    if atom.kind is FactKind.EQUAL:  # with the first array, which the other one is behind
         (place, axis), _ = sorted((_size_of(atom.subject), _size_of(str(atom.value))), reverse=True)
         return Guard(Ask(place, "alike", axis), True)
     assert not isinstance(atom.value, str)

@@ -24,8 +24,7 @@ from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
 from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.values import Bound, Place, Scalar, Tile, Undefined, View, is_dynamic
-from tessera.transforms.core.facts import Facts, Recorder, fact
-from tessera.transforms.core.facts import Kind as FactKind
+from tessera.transforms.core.facts import FactKind, Facts, Recorder, fact
 from tessera.transforms.core.folding import materialize
 
 _INTEGER_OPS: dict[str, type[Operation]] = {

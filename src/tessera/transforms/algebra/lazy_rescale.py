@@ -40,7 +40,7 @@ from tessera.dtypes.types import f32, f64
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.algebra.ratios import is_near
 from tessera.transforms.algebra.rescale_invariance import UNITS, freedom_of
-from tessera.transforms.algebra.running_max import ONE, Level, RunningMaximum, Same, Standing, running_maxima
+from tessera.transforms.algebra.running_max import ONE, CarriedMax, RunningMaximum, Same, Standing, running_maxima
 from tessera.transforms.core.rewriting import adopt_location
 
 _Values = dict[SSAValue, SSAValue]
@@ -200,12 +200,17 @@ class _Turn:
                 continue
             falls = isinstance(op, tile.EwOp) and op.fn.data == "sub" and use.index == 0
             level = standing.of(op.operands[1]) if falls else None
-            exact = isinstance(level, Level) and is_near(level.factor, 1.0) and op.operands[1] in self.followers
+            exact = isinstance(level, CarriedMax) and is_near(level.factor, 1.0) and op.operands[1] in self.followers
             if not exact or not all(inner.operation in factors for inner in op.results[0].uses):
                 return None
         for value in self.rows:
             level = standing.of(value)
-            if value in self.followers and value is not top.updated and isinstance(level, Level) and level.factor > 0:
+            if (
+                value in self.followers
+                and value is not top.updated
+                and isinstance(level, CarriedMax)
+                and level.factor > 0
+            ):
                 return value, level.factor
         return None
 

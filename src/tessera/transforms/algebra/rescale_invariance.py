@@ -30,7 +30,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.algebra.ratios import Ratios, is_near, multiplied
-from tessera.transforms.algebra.running_max import ONE, Level, RunningMaximum, Same, Standing, stripped
+from tessera.transforms.algebra.running_max import ONE, CarriedMax, RunningMaximum, Same, Standing, stripped
 
 Weights = tuple[float, float]
 """How often g counts: that of the turn before, and the new one."""
@@ -275,7 +275,7 @@ class Degrees:
             return None
         number, greatest = difference.operands_
         level, degree = self.standing.of(greatest), self.of(greatest)
-        if not isinstance(level, Level) or not isinstance(degree, Degree) or degree.shift[0] or state.power[0]:
+        if not isinstance(level, CarriedMax) or not isinstance(degree, Degree) or degree.shift[0] or state.power[0]:
             return None
         top = self.top
         source, places = stripped(number)

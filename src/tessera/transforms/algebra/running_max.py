@@ -125,7 +125,7 @@ def _reduction(value: SSAValue, block: Block) -> tuple[tile.ReduceOp, tuple[Oper
 
 
 @dataclass(frozen=True)
-class Level:
+class CarriedMax:
     """So many times the maximum; 0 is 0."""
 
     factor: float
@@ -144,7 +144,7 @@ class One:
 
 
 ONE: Final = One()
-Stood = Level | Same | One
+Stood = CarriedMax | Same | One
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Standing:
 
     def __init__(self, top: RunningMaximum) -> None:
         self.top = top
-        self._found: dict[SSAValue, Stood] = {top.carried: Level(1.0), top.updated: Level(1.0)}
+        self._found: dict[SSAValue, Stood] = {top.carried: CarriedMax(1.0), top.updated: CarriedMax(1.0)}
         self.stays: dict[SSAValue, bool] = {}
         """Comparisons that ask whether the maximum stays: what they say then."""
         for op in top.block.ops:
@@ -219,12 +219,12 @@ class Standing:
                 return known[1] or Same(operands[1])
             case "mul", _ if (found := factor_of(op.result)) is not None:
                 level = self.of(found[0])
-                return Level(level.factor * found[1]) if isinstance(level, Level) else None
-            case "neg", [Level(factor)]:
-                return Level(-factor)
-            case "sub", [Level(one), Level(other)]:
-                return Level(0.0 if is_near(one, other) else one - other)
-            case "exp" | "exp2", [Level(0.0)]:
+                return CarriedMax(level.factor * found[1]) if isinstance(level, CarriedMax) else None
+            case "neg", [CarriedMax(factor)]:
+                return CarriedMax(-factor)
+            case "sub", [CarriedMax(one), CarriedMax(other)]:
+                return CarriedMax(0.0 if is_near(one, other) else one - other)
+            case "exp" | "exp2", [CarriedMax(0.0)]:
                 return ONE
             case _:
                 return None
@@ -237,7 +237,7 @@ class Standing:
         if asked is None or asked.number == 0 or asked.value not in (self.top.carried, self.top.updated):
             return None
         found = self.of(second if asked.says else first)
-        return found if isinstance(found, Level) else None
+        return found if isinstance(found, CarriedMax) else None
 
     def _look_for_question(self, op: tile.EwOp) -> None:
         top, name = self.top, op.fn.data

@@ -15,7 +15,7 @@ from xdsl.traits import EffectInstance, IsolatedFromAbove, IsTerminator, Pure, S
 
 from tessera.ir.common.effects import MEMORY, may_conflict, observable
 from tessera.transforms.core.context import recorder_of
-from tessera.transforms.core.facts import Fact, Kind, Recorder, fact
+from tessera.transforms.core.facts import Fact, FactKind, Recorder, fact
 from tessera.transforms.core.rewriting import replace
 
 
@@ -122,7 +122,7 @@ def _untouched(reads: list[EffectInstance], writes: list[EffectInstance], record
 
 def _disjoint(first: object, second: object) -> Fact | None:
     if isinstance(first, BlockArgument) and isinstance(second, BlockArgument) and first is not second:
-        return fact(Kind.DISJOINT, f"arg{first.index}", f"arg{second.index}")
+        return fact(FactKind.DISJOINT, f"arg{first.index}", f"arg{second.index}")
     return None
 
 

@@ -17,7 +17,7 @@ from tessera.dtypes.types import DType
 from tessera.errors import GuardError
 
 
-class Kind(Enum):
+class FactKind(Enum):
     """The kinds of facts; the value shows the spelling."""
 
     DTYPE = "argN.dtype = T"
@@ -38,19 +38,19 @@ Value = int | float | bool | str
 class Fact:
     """One atom: what kind, about what, and the value it has."""
 
-    kind: Kind
+    kind: FactKind
     subject: str
     value: Value
 
     def __str__(self) -> str:
         match self.kind:
-            case Kind.DIVISIBLE:
+            case FactKind.DIVISIBLE:
                 return f"{self.subject} % {self.value} = 0"
-            case Kind.DISJOINT:
+            case FactKind.DISJOINT:
                 return f"{self.subject} disjoint {self.value}"
-            case Kind.IDENTITY:
+            case FactKind.IDENTITY:
                 return f"{self.subject} is {self.value}"
-            case Kind.VALUE if isinstance(self.value, bool):
+            case FactKind.VALUE if isinstance(self.value, bool):
                 return f"{self.subject} = {str(self.value).lower()}"
             case _:
                 return f"{self.subject} = {self.value}"
@@ -60,18 +60,18 @@ _PATH = r"[A-Za-z_][\w.]*?"
 # A measure is not a scalar argument, though it is spelled like one.
 _NAME = r"(?!.*\.(?:size|stride|dtype|rank|pointer)\b)" + _PATH
 _MEASURE = rf"(?:{_PATH})\.(?:size|stride)\[\d+\]"
-_SPELLINGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    (Kind.DIVISIBLE, re.compile(rf"({_MEASURE}|{_PATH}\.pointer) % (\d+) = 0")),
-    (Kind.DISJOINT, re.compile(rf"({_PATH}) disjoint ({_PATH})")),
-    (Kind.IDENTITY, re.compile(rf"({_PATH}) is (\d+#\d+)")),
-    (Kind.EQUAL, re.compile(rf"({_MEASURE}) = ({_MEASURE})")),
-    (Kind.SIZE, re.compile(rf"({_PATH}\.size\[\d+\]) = (\d+)")),
-    (Kind.STRIDE, re.compile(rf"({_PATH}\.stride\[\d+\]) = (-?\d+)")),
-    (Kind.DTYPE, re.compile(rf"({_PATH}\.dtype) = (\w+)")),
-    (Kind.RANK, re.compile(rf"({_PATH}\.rank) = (\d+)")),
-    (Kind.VALUE, re.compile(rf"({_NAME}) = (true|false|-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan)")),
+_SPELLINGS: tuple[tuple[FactKind, re.Pattern[str]], ...] = (
+    (FactKind.DIVISIBLE, re.compile(rf"({_MEASURE}|{_PATH}\.pointer) % (\d+) = 0")),
+    (FactKind.DISJOINT, re.compile(rf"({_PATH}) disjoint ({_PATH})")),
+    (FactKind.IDENTITY, re.compile(rf"({_PATH}) is (\d+#\d+)")),
+    (FactKind.EQUAL, re.compile(rf"({_MEASURE}) = ({_MEASURE})")),
+    (FactKind.SIZE, re.compile(rf"({_PATH}\.size\[\d+\]) = (\d+)")),
+    (FactKind.STRIDE, re.compile(rf"({_PATH}\.stride\[\d+\]) = (-?\d+)")),
+    (FactKind.DTYPE, re.compile(rf"({_PATH}\.dtype) = (\w+)")),
+    (FactKind.RANK, re.compile(rf"({_PATH}\.rank) = (\d+)")),
+    (FactKind.VALUE, re.compile(rf"({_NAME}) = (true|false|-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan)")),
 )
-_TEXT_VALUES = (Kind.DISJOINT, Kind.IDENTITY, Kind.EQUAL, Kind.DTYPE)
+_TEXT_VALUES = (FactKind.DISJOINT, FactKind.IDENTITY, FactKind.EQUAL, FactKind.DTYPE)
 
 
 def parse_fact(text: str) -> Fact:
@@ -80,12 +80,12 @@ def parse_fact(text: str) -> Fact:
     for kind, pattern in _SPELLINGS:
         if match := pattern.fullmatch(stripped):
             return fact(kind, match[1], match[2] if kind in _TEXT_VALUES else _number(match[2]))
-    raise GuardError(f"cannot read the fact {text!r}", hint="facts are spelled " + "; ".join(k.value for k in Kind))
+    raise GuardError(f"cannot read the fact {text!r}", hint="facts are spelled " + "; ".join(k.value for k in FactKind))
 
 
-def fact(kind: Kind, subject: str, value: Value) -> Fact:
+def fact(kind: FactKind, subject: str, value: Value) -> Fact:
     """A fact in normal form: relations between two arguments name the smaller first."""
-    if kind in (Kind.DISJOINT, Kind.EQUAL) and str(value) < subject:
+    if kind in (FactKind.DISJOINT, FactKind.EQUAL) and str(value) < subject:
         return Fact(kind, str(value), subject)
     return Fact(kind, subject, value)
 
@@ -106,11 +106,11 @@ class Facts:
 
     def __init__(self, atoms: Iterable[Fact] = ()) -> None:
         self._atoms = frozenset(atoms)
-        self._by_subject: dict[tuple[Kind, str], list[Fact]] = {}
+        self._by_subject: dict[tuple[FactKind, str], list[Fact]] = {}
         for atom in sorted(self._atoms, key=str):
             self._by_subject.setdefault((atom.kind, atom.subject), []).append(atom)
         for (kind, subject), found in self._by_subject.items():
-            if len(found) > 1 and kind not in (Kind.DIVISIBLE, Kind.DISJOINT, Kind.EQUAL):
+            if len(found) > 1 and kind not in (FactKind.DIVISIBLE, FactKind.DISJOINT, FactKind.EQUAL):
                 raise GuardError(
                     f"contradicting facts about {subject}: {', '.join(map(str, found))}", hint="keep one of them"
                 )
@@ -119,10 +119,10 @@ class Facts:
     def parse(*texts: str) -> Facts:
         return Facts(parse_fact(text) for text in texts)
 
-    def about(self, kind: Kind, subject: str) -> list[Fact]:
+    def about(self, kind: FactKind, subject: str) -> list[Fact]:
         return self._by_subject.get((kind, subject), [])
 
-    def of_kind(self, kind: Kind) -> list[Fact]:
+    def of_kind(self, kind: FactKind) -> list[Fact]:
         return [atom for (found, _), atoms in self._by_subject.items() if found is kind for atom in atoms]
 
     def without(self, *atoms: Fact) -> Facts:
@@ -192,24 +192,24 @@ class Described(Protocol):
 def holds(atom: Fact, arguments: Mapping[str, Any]) -> bool:
     """Decides a fact from the metadata of concrete arguments: the guard, evaluated."""
     match atom.kind:
-        case Kind.DISJOINT:
+        case FactKind.DISJOINT:
             first, second = _extent(arguments[atom.subject]), _extent(arguments[str(atom.value)])
             return first[1] <= second[0] or second[1] <= first[0]
-        case Kind.EQUAL:
+        case FactKind.EQUAL:
             return _measure(atom.subject, arguments) == _measure(str(atom.value), arguments)
-        case Kind.DIVISIBLE:
+        case FactKind.DIVISIBLE:
             return _measure(atom.subject, arguments) % int(atom.value) == 0
-        case Kind.VALUE:
+        case FactKind.VALUE:
             given = arguments[atom.subject]
             return type(given) is type(atom.value) and given == atom.value
-        case Kind.IDENTITY:
+        case FactKind.IDENTITY:
             given = arguments[atom.subject]
             return f"{id(given)}#{getattr(given, 'version', 0)}" == atom.value
-        case Kind.DTYPE:
+        case FactKind.DTYPE:
             return _argument(atom.subject, arguments).dtype.base.name == atom.value
-        case Kind.RANK:
+        case FactKind.RANK:
             return len(_argument(atom.subject, arguments).shape) == atom.value
-        case Kind.SIZE | Kind.STRIDE:
+        case FactKind.SIZE | FactKind.STRIDE:
             return _measure(atom.subject, arguments) == atom.value
 
 
@@ -242,17 +242,17 @@ def observe(arguments: Mapping[str, Any]) -> Facts:
     arrays: dict[str, Described] = {}
     for path, argument in arguments.items():
         if isinstance(argument, bool | int | float):
-            found.append(Fact(Kind.VALUE, path, argument))
+            found.append(Fact(FactKind.VALUE, path, argument))
         elif isinstance(argument, Described):
             arrays[path] = argument
-            found.append(Fact(Kind.DTYPE, f"{path}.dtype", argument.dtype.base.name))
-            found.append(Fact(Kind.RANK, f"{path}.rank", len(argument.shape)))
+            found.append(Fact(FactKind.DTYPE, f"{path}.dtype", argument.dtype.base.name))
+            found.append(Fact(FactKind.RANK, f"{path}.rank", len(argument.shape)))
             for axis, (size, stride) in enumerate(zip(argument.shape, argument.strides, strict=True)):
-                found.append(Fact(Kind.SIZE, f"{path}.size[{axis}]", size))
-                found.append(Fact(Kind.STRIDE, f"{path}.stride[{axis}]", stride))
+                found.append(Fact(FactKind.SIZE, f"{path}.size[{axis}]", size))
+                found.append(Fact(FactKind.STRIDE, f"{path}.stride[{axis}]", stride))
     for first in arrays:
         for second in arrays:
-            atom = fact(Kind.DISJOINT, first, second)
+            atom = fact(FactKind.DISJOINT, first, second)
             if first < second and holds(atom, arguments):
                 found.append(atom)
     return Facts(found)

@@ -35,7 +35,7 @@ from tessera.transforms.core.canonicalize import Canonicalize
 from tessera.transforms.core.common_subexpressions import CommonSubexpressions
 from tessera.transforms.core.context import CompileContext, recorder_of
 from tessera.transforms.core.dead_code import is_dead
-from tessera.transforms.core.facts import Fact, Facts, Kind, Recorder
+from tessera.transforms.core.facts import Fact, FactKind, Facts, Recorder
 from tessera.transforms.core.folding import Constant, fold, literal, materialize, signature_size
 from tessera.transforms.core.rewriting import inline_before, insert_before
 from tessera.transforms.facts.symbols import bind_size, specialize_symbols
@@ -159,11 +159,11 @@ def _check_facts(function: tile.FuncOp | graph.FuncOp, facts: Facts) -> None:
         if dtype is None:
             _check_scalar(function, path, type_, facts)
             continue
-        refuse(path, "an array", facts.about(Kind.VALUE, path))
-        refuse(f"{path}.dtype", dtype.base.name, facts.about(Kind.DTYPE, f"{path}.dtype"))
-        refuse(f"{path}.rank", len(sizes), facts.about(Kind.RANK, f"{path}.rank"))
+        refuse(path, "an array", facts.about(FactKind.VALUE, path))
+        refuse(f"{path}.dtype", dtype.base.name, facts.about(FactKind.DTYPE, f"{path}.dtype"))
+        refuse(f"{path}.rank", len(sizes), facts.about(FactKind.RANK, f"{path}.rank"))
         for axis, size in enumerate(sizes):
-            known = facts.about(Kind.SIZE, f"{path}.size[{axis}]")
+            known = facts.about(FactKind.SIZE, f"{path}.size[{axis}]")
             if isinstance(size, int):
                 refuse(f"{path}.size[{axis}]", size, known)
                 continue
@@ -172,7 +172,7 @@ def _check_facts(function: tile.FuncOp | graph.FuncOp, facts: Facts) -> None:
 
 
 def _check_scalar(function: tile.FuncOp | graph.FuncOp, path: str, type_: Attribute, facts: Facts) -> None:
-    for atom in facts.about(Kind.VALUE, path):
+    for atom in facts.about(FactKind.VALUE, path):
         try:
             scalars.argument(path, atom.value, type_)
         except DtypeError as error:
@@ -200,11 +200,11 @@ class _Knowledge:
 
     def __post_init__(self) -> None:
         # These relate measures to each other: what one decides may follow from another, too.
-        if self.facts.of_kind(Kind.EQUAL) or self.facts.of_kind(Kind.DIVISIBLE):
+        if self.facts.of_kind(FactKind.EQUAL) or self.facts.of_kind(FactKind.DIVISIBLE):
             self.doubted.update(self.facts)
         for argument in self.entry.args:
             # There are no unsigned constants to put in an argument's place.
-            known = () if _is_unsigned(argument.type) else self.facts.about(Kind.VALUE, f"arg{argument.index}")
+            known = () if _is_unsigned(argument.type) else self.facts.about(FactKind.VALUE, f"arg{argument.index}")
             for atom in known:
                 self.numbers[argument] = (scalars.scalar(atom.value, argument.type), frozenset({atom}))
 
@@ -269,7 +269,7 @@ class _Knowledge:
             return
         equals = self._equals(subject)
         for other, path in equals:
-            for atom in self.facts.about(Kind.SIZE, other) + self.facts.about(Kind.STRIDE, other):
+            for atom in self.facts.about(FactKind.SIZE, other) + self.facts.about(FactKind.STRIDE, other):
                 self.numbers[op.result] = (atom.value, path | {atom})
                 return
         smallest, path = min(equals, key=lambda found: _order(found[0]))
@@ -289,7 +289,7 @@ class _Knowledge:
         queue = [subject]
         for current in queue:
             steps = [(twin, _NONE) for twin in self._same_symbol(current)]
-            for atom in self.facts.of_kind(Kind.EQUAL):
+            for atom in self.facts.of_kind(FactKind.EQUAL):
                 ends = (atom.subject, str(atom.value))
                 if current in ends:
                     steps.append((ends[1 - ends.index(current)], frozenset({atom})))
@@ -352,7 +352,7 @@ class _Knowledge:
         value, facts = self.resolve(value)
         match value.owner:
             case tile.DimOp() | tile.StrideOp() as op if isinstance(op.view, BlockArgument):
-                for atom in self.facts.about(Kind.DIVISIBLE, _subject(op)):
+                for atom in self.facts.about(FactKind.DIVISIBLE, _subject(op)):
                     if int(atom.value) % divisor == 0:
                         return facts | {atom}
             case arith.MuliOp() as op:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ArrayAttr
 from tessera.ir.common.attributes import SizesAttr, symbols_of
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Dim, Size
-from tessera.transforms.core.facts import Fact, Kind, Recorder
+from tessera.transforms.core.facts import Fact, FactKind, Recorder
 
 
 def fix_sizes(function: tile.FuncOp, recorder: Recorder) -> None:
@@ -38,7 +38,7 @@ def _decided(function: tile.FuncOp, recorder: Recorder) -> list[tuple[str, Fact]
         for place, shape in enumerate(function.shapes)
         for axis, size in enumerate(shape.data)
         if isinstance(size, Dim) and size.symbols == frozenset({str(size)})
-        for atom in recorder.facts.about(Kind.SIZE, f"arg{place}.size[{axis}]")
+        for atom in recorder.facts.about(FactKind.SIZE, f"arg{place}.size[{axis}]")
     ]
     return sorted(found, key=lambda one: one[1] not in asked)
 

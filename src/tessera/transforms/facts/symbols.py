@@ -17,7 +17,7 @@ from tessera.ir.graph.types import GraphTensorType
 from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Dim, Size
-from tessera.transforms.core.facts import Fact, Kind, Recorder
+from tessera.transforms.core.facts import Fact, FactKind, Recorder
 from tessera.transforms.core.symbol_names import fresh_name
 
 
@@ -29,7 +29,7 @@ def specialize_symbols(function: graph.FuncOp, recorder: Recorder) -> None:
             continue
         for axis, size in enumerate(type_.shape):
             subject = f"arg{position}.size[{axis}]"
-            for atom in recorder.facts.about(Kind.SIZE, subject):
+            for atom in recorder.facts.about(FactKind.SIZE, subject):
                 if not isinstance(size, Dim):
                     continue
                 undecided = environment.resolve(size).constant is None

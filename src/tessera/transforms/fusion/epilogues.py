@@ -54,7 +54,7 @@ def is_box(where: Map, shape: Shape, blocks: Extents) -> bool:
 
 
 @dataclass
-class Work:
+class EpilogueWork:
     """Ops that a region takes: those on the way from its product, and those beside it, some of them as copies."""
 
     blocks: Extents
@@ -62,8 +62,8 @@ class Work:
     copied: dict[Operation, None] = field(default_factory=dict[Operation, None])
     positions: dict[SSAValue, Map] = field(default_factory=dict[SSAValue, Map])
 
-    def prefix(self, count: int, copied: dict[Operation, None]) -> Work:
-        return Work(self.blocks, self.ops[:count], dict(copied), dict(self.positions))
+    def prefix(self, count: int, copied: dict[Operation, None]) -> EpilogueWork:
+        return EpilogueWork(self.blocks, self.ops[:count], dict(copied), dict(self.positions))
 
 
 def side_ops(value: SSAValue, where: Map, blocks: Extents, block: Block) -> list[Operation] | None:
@@ -134,7 +134,7 @@ def depends_on(value: SSAValue, members: Collection[Operation], block: Block, fi
     return False
 
 
-def follow(work: Work, block: Block, *, maps: bool) -> Iterator[Work]:
+def follow(work: EpilogueWork, block: Block, *, maps: bool) -> Iterator[EpilogueWork]:
     """Ever more of what is computed of a work's values: a longer one after each op that could be taken.
 
     With `maps`, index maps that keep all elements are taken, too: results are stored where they say.
@@ -172,13 +172,13 @@ class _Beside:
     members: dict[Operation, None] = field(default_factory=dict[Operation, None])
 
 
-def _beside(op: graph.EwOp, work: Work, where: Map, block: Block) -> _Beside | None:
+def _beside(op: graph.EwOp, work: EpilogueWork, where: Map, block: Block) -> _Beside | None:
     found = _Beside()
     taken = all(_reach(operand, where, work, block, found) for operand in op.operands_)
     return found if taken else None
 
 
-def _reach(value: SSAValue, where: Map, work: Work, block: Block, found: _Beside) -> bool:
+def _reach(value: SSAValue, where: Map, work: EpilogueWork, block: Block, found: _Beside) -> bool:
     """Whether a value can be had at a position: from memory, or from what the work has already."""
     if value in work.positions:
         return plain(work.positions[value]) == plain(where)
@@ -209,7 +209,7 @@ def results_of(ops: Collection[Operation], block: Block) -> list[SSAValue]:
     ]
 
 
-def pays(work: Work, block: Block) -> bool:
+def pays(work: EpilogueWork, block: Block) -> bool:
     """Whether it is worth stopping here: one result, or more if each is needed in memory anyhow."""
     results = results_of(work.ops, block)
     if not all(value in work.positions for value in results):
@@ -219,14 +219,16 @@ def pays(work: Work, block: Block) -> bool:
     return len(results) <= _MOST_RESULTS and all(_is_stored(value, work, block) for value in results)
 
 
-def _is_stored(value: SSAValue, work: Work, block: Block) -> bool:
+def _is_stored(value: SSAValue, work: EpilogueWork, block: Block) -> bool:
     owner = value.owner
     assert isinstance(owner, Operation)
     outside = [user for user in users_of(owner, block) if user not in work.ops]
     return any(not isinstance(user, _READ_LATER) for user in outside)
 
 
-def longest(steps: Iterator[Work], start: Work, block: Block, allowed: Callable[[Work], bool]) -> Work:
+def longest(
+    steps: Iterator[EpilogueWork], start: EpilogueWork, block: Block, allowed: Callable[[EpilogueWork], bool]
+) -> EpilogueWork:
     """The most that is worth taking."""
     best = start
     for work in steps:

@@ -24,7 +24,7 @@ from tessera.shapes.expr import Shape, Size, element_count
 from tessera.transforms.core.index_digits import PULL, Map, pull
 from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.fusion.emit_tile_matmuls import COLUMN, DEPTH, ROW, spaces_of
-from tessera.transforms.fusion.epilogues import Extents, Work, follow, is_box, is_whole, longest, results_of
+from tessera.transforms.fusion.epilogues import EpilogueWork, Extents, follow, is_box, is_whole, longest, results_of
 from tessera.transforms.fusion.gemv_fusion import is_short
 from tessera.transforms.fusion.prologues import prologue_ops
 from tessera.transforms.fusion.regions import enclosable, enclose, erase_unused, is_splat, make_room
@@ -69,11 +69,11 @@ def _blocks(op: graph.MatmulOp) -> Extents:
     return {ROW: spaces.rows, DEPTH: spaces.depth, COLUMN: spaces.columns}
 
 
-def _epilogue(op: graph.MatmulOp, block: Block, *, level: bool) -> Work:
+def _epilogue(op: graph.MatmulOp, block: Block, *, level: bool) -> EpilogueWork:
     spaces = spaces_of(op)
     blocks = {ROW: spaces.rows, COLUMN: spaces.columns}
-    start = Work(blocks, [op], {}, {op.result: spaces.result})
-    steps = follow(Work(blocks, [op], {}, {op.result: spaces.result}), block, maps=not level)
+    start = EpilogueWork(blocks, [op], {}, {op.result: spaces.result})
+    steps = follow(EpilogueWork(blocks, [op], {}, {op.result: spaces.result}), block, maps=not level)
     return longest(steps, start, block, lambda work: enclosable(work.ops) and (not level or _is_level(work, op)))
 
 
@@ -119,7 +119,7 @@ def _is_mapped(op: graph.MatmulOp, block: Block) -> bool:
     return any(not isinstance(one, graph.ReshapeOp) for one in through)
 
 
-def _is_level(work: Work, op: graph.MatmulOp) -> bool:
+def _is_level(work: EpilogueWork, op: graph.MatmulOp) -> bool:
     """Whether everything in a work has all rows, or is the same for each of them."""
     full = graph_type(op.result).shape
     return all(_flattener(one, full) is not None for one in (*work.ops, *work.copied))
@@ -211,7 +211,7 @@ def _flat_iota(op: Operation, flat: _Flat) -> Operation:
     return graph.IotaOp(1, flat.type(op.result))
 
 
-def _level(op: graph.MatmulOp, work: Work, block: Block) -> tuple[graph.MatmulOp, Work]:
+def _level(op: graph.MatmulOp, work: EpilogueWork, block: Block) -> tuple[graph.MatmulOp, EpilogueWork]:
     """The same work over one axis of rows, in front of the ops that it replaces."""
     flat = _Flat(graph_type(op.result).shape)
     results = results_of(work.ops, block)
@@ -249,4 +249,4 @@ def _level(op: graph.MatmulOp, work: Work, block: Block) -> tuple[graph.MatmulOp
     spaces = spaces_of(product)
     copied = {made[one]: None for one in work.copied}
     ops = [made[one] for one in work.ops]
-    return product, Work({ROW: spaces.rows, COLUMN: spaces.columns}, ops, copied, {})
+    return product, EpilogueWork({ROW: spaces.rows, COLUMN: spaces.columns}, ops, copied, {})

@@ -13,7 +13,7 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import element_count
 from tessera.transforms.fusion.emit_tile_matmuls import COLUMN, ROW, positions_after
-from tessera.transforms.fusion.epilogues import Work, follow, is_whole, longest, side_ops
+from tessera.transforms.fusion.epilogues import EpilogueWork, follow, is_whole, longest, side_ops
 from tessera.transforms.fusion.fuse_matmuls import factor_ops
 from tessera.transforms.fusion.gemv_fusion import is_held
 from tessera.transforms.fusion.online_algebra import Online, Place, find_online, places_of, width_of
@@ -83,8 +83,8 @@ def _made_ops(place: Place, online: Online, block: Block) -> tuple[list[Operatio
     return [op, *maps], [one for ops in found for one in ops or ()]
 
 
-def _work(online: Online, block: Block) -> Work:
+def _work(online: Online, block: Block) -> EpilogueWork:
     ops = sorted(online.ops, key=block.get_operation_index)
     rows = positions_after(dict((*online.tops, *online.totals)), ops)
     blocks = {ROW: online.spaces.rows, COLUMN: online.spaces.columns}
-    return Work(blocks, ops, {}, {**rows, online.values.result: online.spaces.result})
+    return EpilogueWork(blocks, ops, {}, {**rows, online.values.result: online.spaces.result})

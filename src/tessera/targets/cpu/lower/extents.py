@@ -16,7 +16,7 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Dim
-from tessera.transforms.core.facts import Fact, Kind, Recorder
+from tessera.transforms.core.facts import Fact, FactKind, Recorder
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,10 @@ class Extents:
         self._sizes: dict[str, Span] = {}
         for place, shape in enumerate(function.shapes):
             for axis, size in enumerate(shape.data):
-                if isinstance(size, Dim) and (found := self._fact(Kind.SIZE, f"arg{place}.size[{axis}]")) is not None:
+                if (
+                    isinstance(size, Dim)
+                    and (found := self._fact(FactKind.SIZE, f"arg{place}.size[{axis}]")) is not None
+                ):
                     self._sizes.setdefault(str(size), found)
 
     def decide(self, *spans: Span) -> None:
@@ -50,7 +53,7 @@ class Extents:
             for atom in span.because:
                 self._recorder.ask(atom)
 
-    def _fact(self, kind: Kind, subject: str) -> Span | None:
+    def _fact(self, kind: FactKind, subject: str) -> Span | None:
         for atom in self._recorder.facts.about(kind, subject):
             return Span(int(atom.value), int(atom.value), frozenset({atom}))
         return None
@@ -63,14 +66,14 @@ class Extents:
         known = self._function.shapes.data[view.index].data[axis]
         if isinstance(known, int):
             return Span(known, known)
-        return self._fact(Kind.SIZE, f"arg{view.index}.size[{axis}]") or self._sizes.get(str(known)) or Span(0)
+        return self._fact(FactKind.SIZE, f"arg{view.index}.size[{axis}]") or self._sizes.get(str(known)) or Span(0)
 
     def stride(self, view: SSAValue, axis: int) -> Span:
         if isinstance(view.owner, tile.ViewOp):
             return self.span(view.owner.strides[axis])
         if not isinstance(view, BlockArgument) or view not in self._function.arguments:
             return Span()
-        return self._fact(Kind.STRIDE, f"arg{view.index}.stride[{axis}]") or Span()
+        return self._fact(FactKind.STRIDE, f"arg{view.index}.stride[{axis}]") or Span()
 
     def span(self, value: SSAValue) -> Span:
         """Between what numbers a scalar lies."""

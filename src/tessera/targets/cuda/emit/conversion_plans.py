@@ -95,7 +95,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConversionPlan:
     """An order, and the accesses on both sides."""
 
     order: Order
@@ -208,9 +208,9 @@ def _orders(base: Order, widest: int) -> Iterator[Order]:
 
 
 @lru_cache(maxsize=512)
-def plan(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int, threads: int) -> Plan:
+def plan(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int, threads: int) -> ConversionPlan:
     """The best way from one layout to another."""
-    best: tuple[float, Plan] | None = None
+    best: tuple[float, ConversionPlan] | None = None
     within = _within_warps(source, result, shape, threads)
     for base in _bases(source, result, shape, itemsize):
         widths = [width_of(layout, base) for layout in (source, result)]
@@ -231,10 +231,10 @@ def plan(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int, 
     return best[1]
 
 
-def _measured(source: Layout, result: Layout, order: Order, writes: Side, reads: Side, within: bool) -> Plan:
+def _measured(source: Layout, result: Layout, order: Order, writes: Side, reads: Side, within: bool) -> ConversionPlan:
     put, least_put = turns_of(source, order, writes)
     got, least_got = turns_of(result, order, reads)
-    return Plan(order, writes, reads, within, put + got, least_put + least_got)
+    return ConversionPlan(order, writes, reads, within, put + got, least_put + least_got)
 
 
 def _within_warps(source: Layout, result: Layout, shape: tuple[int, ...], threads: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cuda.emit.conversion_plans import Order, Plan, Side, plan
+from tessera.targets.cuda.emit.conversion_plans import ConversionPlan, Order, Side, plan
 from tessera.targets.cuda.emit.emitter import SHARED, Emitter, emits
 from tessera.targets.cuda.emit.global_access import packed, unpacked
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile, per_word
@@ -138,7 +138,7 @@ def _atom(emitter: Emitter, source: ThreadTile, registers: Sequence[int]) -> Val
     return packed(emitter, values) if ways > 1 else values[0]
 
 
-def _read(emitter: Emitter, memory: Places, chosen: Plan, result: SSAValue) -> None:
+def _read(emitter: Emitter, memory: Places, chosen: ConversionPlan, result: SSAValue) -> None:
     f, order, layout = emitter.f, memory.order, layout_of(result)
     type_ = tile_type(result)
     dtype = tile_dtype(result)

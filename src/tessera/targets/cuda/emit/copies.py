@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.emit.divisors import divisor_of, is_lined
-from tessera.targets.cuda.emit.emitter import GLOBAL, Emitter, Shared, View, emits
+from tessera.targets.cuda.emit.emitter import GLOBAL, EmittedView, Emitter, Shared, emits
 from tessera.targets.cuda.emit.shared_addresses import Addresses, base, place
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Digit, replicas
@@ -107,7 +107,7 @@ def _divides(emitter: Emitter, value: Value, size: int) -> Value:
     return emitter.f.compare("eq", low, number(0, "i64"))
 
 
-def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: View) -> Source:
+def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: EmittedView) -> Source:
     f, item = emitter.f, number(view.dtype.storage.itemsize, "i64")
     rank = view_type(op.view).rank.data
     offsets = [emitter.number(offset) for offset in op.offsets]

@@ -1,7 +1,7 @@
 """The frame of the nv emitter: one table from op to rule, and one kernel with one parameter.
 
 The parameter is a block of words: for a view its address, sizes and strides, for a number the number, then the grid's
-extents; tensor maps lie behind them. `Block` says which word is what. The grid of blocks has one axis.
+extents; tensor maps lie behind them. `EmittedBlock` says which word is what. The grid of blocks has one axis.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ PROLOGUES: list[Callable[[Emitter], None]] = []
 
 
 @dataclass(frozen=True)
-class View:
+class EmittedView:
     """Memory of an argument: where it starts, its sizes and strides in elements."""
 
     pointer: Value
@@ -78,7 +78,7 @@ class Shared:
 
 
 @dataclass
-class Block:
+class EmittedBlock:
     """Words of the parameter: where each argument begins, the grid's extents, the report's address."""
 
     first: list[int] = field(default_factory=list[int])
@@ -96,7 +96,7 @@ class Emitted:
     """The text, and what a launcher has to know."""
 
     text: str
-    block: Block
+    block: EmittedBlock
     shared: int
     messages: tuple[str, ...]
     """What went wrong when the status is 1, 2, …"""
@@ -205,7 +205,7 @@ class Emitter:
         for argument, first, shape in zip(self.source.arguments, self.block_layout.first, shapes, strict=True):
             self.values[argument] = self._argument(argument, first, shape)
 
-    def _argument(self, argument: BlockArgument, first: int, shape: SizesAttr) -> View | Value:
+    def _argument(self, argument: BlockArgument, first: int, shape: SizesAttr) -> EmittedView | Value:
         type_ = argument.type
         if isinstance(type_, ViewType):
             rank = type_.rank.data
@@ -219,7 +219,7 @@ class Emitter:
             strides = tuple(self.param(first + 1 + rank + axis) for axis in range(rank))
             if is_lined(argument):
                 strides = (*strides[:-1], number(1, "i64"))
-            return View(pointer, sizes, strides, type_.dtype)
+            return EmittedView(pointer, sizes, strides, type_.dtype)
         dtype = dtype_of(type_)
         memory = elements.memory_type(dtype, 0)
         return elements.to_register(self.f, self.param(first, memory), dtype)
@@ -258,9 +258,9 @@ class Emitter:
         assert isinstance(found, Value), value
         return found
 
-    def view(self, value: SSAValue) -> View:
+    def view(self, value: SSAValue) -> EmittedView:
         found = self.values[value]
-        assert isinstance(found, View), value
+        assert isinstance(found, EmittedView), value
         return found
 
     def memory(self, value: SSAValue) -> Shared:
@@ -445,8 +445,8 @@ def _team(function: nv.FuncOp) -> int:
     return WARPGROUP if roles else function.thread_count
 
 
-def _block(function: nv.FuncOp, maps: int) -> Block:
-    block = Block()
+def _block(function: nv.FuncOp, maps: int) -> EmittedBlock:
+    block = EmittedBlock()
     for type_ in function.function_type.inputs:
         block.first.append(block.words)
         block.words += 1 + 2 * type_.rank.data if isinstance(type_, ViewType) else 1

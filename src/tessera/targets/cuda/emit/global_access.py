@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from tessera.dtypes.types import DType
 from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.emit.divisors import divisor_of, is_lined, is_natural
-from tessera.targets.cuda.emit.emitter import Emitter, View
+from tessera.targets.cuda.emit.emitter import EmittedView, Emitter
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import CHUNK
 from tessera.targets.cuda.ptx.inline import asm
@@ -120,7 +120,7 @@ class Access:
     layout: Layout
     shape: Sequence[int]
     pieces: Pieces = field(init=False)
-    view: View = field(init=False)
+    view: EmittedView = field(init=False)
     starts: list[Value] = field(init=False)
     base: Value = field(init=False)
 

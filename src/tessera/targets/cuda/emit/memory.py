@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cuda.emit.emitter import PROLOGUES, Emitter, View, emits
+from tessera.targets.cuda.emit.emitter import PROLOGUES, EmittedView, Emitter, emits
 from tessera.targets.cuda.emit.global_access import Access, Path, Pieces, is_aligned, packed, read, unpacked, write
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile, per_word
 from tessera.targets.cuda.ir.types import layout_of
@@ -38,7 +38,7 @@ def _view(emitter: Emitter, op: tile.ViewOp) -> None:
     pointer = f.op(base.pointer.type, f"getelementptr i8, {base.pointer}, {by}")
     sizes = tuple(emitter.number(size) for size in op.sizes)
     strides = tuple(emitter.number(stride) for stride in op.strides)
-    emitter.values[op.result] = View(pointer, sizes, strides, base.dtype)
+    emitter.values[op.result] = EmittedView(pointer, sizes, strides, base.dtype)
     _test_once(emitter, op.result)
 
 
@@ -107,7 +107,7 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
     emitter.bind(op.result, [elements.to_register(f, value, dtype) for value in found])
 
 
-def _place(emitter: Emitter, view: View, positions: Sequence[Value]) -> tuple[Value, Value]:
+def _place(emitter: Emitter, view: EmittedView, positions: Sequence[Value]) -> tuple[Value, Value]:
     """The address of an element, and whether it is inside of its view."""
     f, inside, offset = emitter.f, number(1, "i1"), number(0, "i64")
     for position, size, stride in zip(positions, view.sizes, view.strides, strict=True):

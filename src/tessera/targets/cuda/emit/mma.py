@@ -17,7 +17,7 @@ from tessera.targets.cuda.emit.emitter import Emitter, emits
 from tessera.targets.cuda.emit.shared import MatrixReader, read_now, reader
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile, per_word
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir.tensor_cores import INSTRUCTIONS, Instruction
+from tessera.targets.cuda.ir.tensor_cores import INSTRUCTIONS, MmaInstruction
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.cuda.ptx.inline import asm
 from tessera.targets.llvm.text import Value, number
@@ -109,7 +109,7 @@ class _Product:
     """Writes the instructions of one product; `sums` becomes its result."""
 
     def __init__(
-        self, emitter: Emitter, instruction: Instruction, left: _Operand, right: _Operand, sums: Words
+        self, emitter: Emitter, instruction: MmaInstruction, left: _Operand, right: _Operand, sums: Words
     ) -> None:
         self.emitter, self.instruction, self.left, self.right, self.sums = emitter, instruction, left, right, sums
         # Words of an operand that lie between two steps, and between two rows or columns of matrices.

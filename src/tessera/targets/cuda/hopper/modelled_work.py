@@ -18,10 +18,10 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     FUNCTION_CLOCKS,
     Axis,
     Extent,
+    ModelledIteration,
+    ModelledRing,
     Product,
-    Ring,
     Traced,
-    Turn,
     Work,
 )
 from tessera.targets.cuda.lower.preparing import prepare
@@ -82,7 +82,7 @@ class _Reading:
     def product_rows(self) -> set[int]:
         return {tile_type(op.result).get_shape()[0] for op in self.products}
 
-    def turns(self) -> Iterator[Turn]:
+    def turns(self) -> Iterator[ModelledIteration]:
         loops = dict.fromkeys(loop for op in self.products if (loop := _loop_around(op)) is not None)
         for loop in loops:
             inside = [op for op in self.products if _loop_around(op) is loop]
@@ -95,7 +95,7 @@ class _Reading:
             reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
             products, banded = tuple(map(self._product, inside)), is_marked(loop.lb, ROWS_BEGIN)
             ordered, clipped = bool(computed) and not banded, is_marked(loop.ub, ROWS_END)
-            yield Turn(tuple(steps), products, computed, len(reductions), kept, banded, ordered, clipped)
+            yield ModelledIteration(tuple(steps), products, computed, len(reductions), kept, banded, ordered, clipped)
 
     def _kept(self, loop: scf.ForOp) -> Iterator[Extent]:
         """Columns of the tiles that a loop carries, and that are not what its products gave."""
@@ -108,7 +108,7 @@ class _Reading:
         loaded = isinstance(factor_source(op.a), tile.LoadOp)
         return Product(self.extent(columns), self.extent(depth), loaded, tile_dtype(op.a).storage.itemsize)
 
-    def rings(self) -> Iterator[Ring]:
+    def rings(self) -> Iterator[ModelledRing]:
         loads = [op for op in self.function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
         found: dict[object, tile.LoadOp] = {}
         for op in loads:
@@ -117,7 +117,7 @@ class _Reading:
             rows, columns = tile_type(op.result).get_shape()
             itemsize = tile_dtype(op.result).storage.itemsize
             repeated = _loop_around(op) is not None
-            yield Ring(self.extent(rows), self.extent(columns), repeated, itemsize, needs_transpose(op))
+            yield ModelledRing(self.extent(rows), self.extent(columns), repeated, itemsize, needs_transpose(op))
 
 
 def issues_most(loop: scf.ForOp) -> bool:

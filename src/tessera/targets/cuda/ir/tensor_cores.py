@@ -13,7 +13,7 @@ from tessera.targets.cuda.ir.layouts import WARP, Layout
 
 
 @dataclass(frozen=True)
-class Instruction:
+class MmaInstruction:
     """One product of a warp: its shape and types as PTX spells them, and how deep it is."""
 
     name: str
@@ -27,24 +27,24 @@ _SIGNS = {dt.i8: "s8", dt.u8: "u8"}
 _EIGHTS = {dt.f8e4m3: "e4m3", dt.f8e5m2: "e5m2"}
 
 
-def _table() -> Iterator[tuple[tuple[DType, DType, DType], Instruction]]:
+def _table() -> Iterator[tuple[tuple[DType, DType, DType], MmaInstruction]]:
     for dtype, total in ((dt.f16, dt.f32), (dt.bf16, dt.f32), (dt.f16, dt.f16)):
         spelled = f"m16n8k16.row.col.{total}.{dtype}.{dtype}.{total}"
-        yield (dtype, dtype, total), Instruction(spelled, 16)
+        yield (dtype, dtype, total), MmaInstruction(spelled, 16)
     single = "m16n8k8.row.col.f32.tf32.tf32.f32"
-    yield (dt.tf32, dt.tf32, dt.f32), Instruction(single, 8)
-    yield (dt.f32, dt.f32, dt.f32), Instruction(single, 8, splits=True)
-    yield (dt.f64, dt.f64, dt.f64), Instruction("m8n8k4.row.col.f64.f64.f64.f64", 4)
+    yield (dt.tf32, dt.tf32, dt.f32), MmaInstruction(single, 8)
+    yield (dt.f32, dt.f32, dt.f32), MmaInstruction(single, 8, splits=True)
+    yield (dt.f64, dt.f64, dt.f64), MmaInstruction("m8n8k4.row.col.f64.f64.f64.f64", 4)
     for left, right in product(_SIGNS, repeat=2):
         spelled = f"m16n8k32.row.col.s32.{_SIGNS[left]}.{_SIGNS[right]}.s32"
         for total in (dt.i32, dt.u32):
-            yield (left, right, total), Instruction(spelled, 32)
+            yield (left, right, total), MmaInstruction(spelled, 32)
     for left, right in product(_EIGHTS, repeat=2):
         spelled = f"m16n8k32.row.col.f32.{_EIGHTS[left]}.{_EIGHTS[right]}.f32"
-        yield (left, right, dt.f32), Instruction(spelled, 32)
+        yield (left, right, dt.f32), MmaInstruction(spelled, 32)
 
 
-INSTRUCTIONS: Mapping[tuple[DType, DType, DType], Instruction] = dict(_table())
+INSTRUCTIONS: Mapping[tuple[DType, DType, DType], MmaInstruction] = dict(_table())
 """By the element types of both operands and of the sums. 8-bit floats need sm_89."""
 
 

@@ -12,7 +12,7 @@ from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.lower.budget import REGISTERS, Budget, estimate
-from tessera.targets.cuda.lower.choose_plan import SHARED, Plan
+from tessera.targets.cuda.lower.choose_plan import SHARED, BlockPlan
 
 FILE = 1 << 16
 """Registers of a multiprocessor, which the threads of a block share."""
@@ -27,7 +27,7 @@ class OverBudgetError(ResourceError):
 
 
 def fitted(
-    module: ModuleOp, name: str, arch: str, plans: Iterable[Plan], lower: Callable[[ModuleOp, Plan], None]
+    module: ModuleOp, name: str, arch: str, plans: Iterable[BlockPlan], lower: Callable[[ModuleOp, BlockPlan], None]
 ) -> ModuleOp:
     """The module lowered under the first plan that fits; where none does, under the one that comes nearest.
 

@@ -25,7 +25,7 @@ SUMS = 160
 
 
 @dataclass(frozen=True)
-class Plan:
+class BlockPlan:
     """What is decided for a whole program."""
 
     warps: int
@@ -36,7 +36,7 @@ class Plan:
 
 def plans(
     function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a"
-) -> Iterator[Plan]:
+) -> Iterator[BlockPlan]:
     """Plans for a function, the best first, and then smaller ones; what the schedule decides stays as it is."""
     is_decided = warps is not None and depth is not None and _products(function)
     chosen = [choose(function, warps, depth, rung + above, arch) for above in range(1 if is_decided else RUNGS)]
@@ -48,7 +48,9 @@ def plans(
     yield from dict.fromkeys(chosen)
 
 
-def choose(function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a") -> Plan:
+def choose(
+    function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a"
+) -> BlockPlan:
     """A plan for a function; what the schedule decides stays as it is. On higher rungs, threads hold less."""
     products = _products(function)
     if not products:
@@ -61,7 +63,7 @@ def choose(function: tile.FuncOp, warps: int | None, depth: int | None, rung: in
             warps *= 2
         while warps > 1 and rows < 16 * warps and sums <= 1024 * warps // 2:
             warps //= 2
-    return Plan(warps, _depth(function, depth, SHARED[arch]))
+    return BlockPlan(warps, _depth(function, depth, SHARED[arch]))
 
 
 def _products(function: tile.FuncOp) -> list[tile.DotOp]:
@@ -87,7 +89,7 @@ def _depth(function: tile.FuncOp, wanted: int | None, room: int) -> int:
     return depth
 
 
-def _row_by_row(function: tile.FuncOp, warps: int | None, most: int) -> Plan:
+def _row_by_row(function: tile.FuncOp, warps: int | None, most: int) -> BlockPlan:
     """Without products: as few rows at a time as keep a thread's part of the widest tile in its registers."""
     widest = 1
     for op in function.body.walk():
@@ -98,7 +100,7 @@ def _row_by_row(function: tile.FuncOp, warps: int | None, most: int) -> Plan:
     chosen = 4 if warps is None else warps
     rows = rows_of(function)
     if rows is None or widest <= most * chosen * WARP:
-        return Plan(chosen, 1)
+        return BlockPlan(chosen, 1)
     width = -(-widest // rows)
     if warps is None:
         while chosen < 16 and width > most * chosen * WARP:
@@ -106,4 +108,4 @@ def _row_by_row(function: tile.FuncOp, warps: int | None, most: int) -> Plan:
     group = rows
     while group % 2 == 0 and group * width > most * chosen * WARP:
         group //= 2
-    return Plan(chosen, 1, group)
+    return BlockPlan(chosen, 1, group)

@@ -79,7 +79,7 @@ DEPTH_BYTES = (128, 256, 64)
 """Of products. Whole panels first: they are taken where others are no better."""
 
 
-class Block(NamedTuple):
+class BlockShape(NamedTuple):
     """Sizes of a block."""
 
     m: int
@@ -122,7 +122,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Ring:
+class ModelledRing:
     """Tiles that are loaded: in every turn, or once for each program. Those that are `turned` have a second ring."""
 
     rows: Extent
@@ -133,7 +133,7 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Turn:
+class ModelledIteration:
     """A loop around products. It goes along sizes in these steps; loops around it have steps, too."""
 
     steps: tuple[Extent, ...]
@@ -154,8 +154,8 @@ class Turn:
 class Traced:
     """What counts of a program."""
 
-    turns: tuple[Turn, ...]
-    rings: tuple[Ring, ...]
+    turns: tuple[ModelledIteration, ...]
+    rings: tuple[ModelledRing, ...]
     stored: bool = True
     """Whether its results go out through shared memory."""
 
@@ -178,14 +178,14 @@ def slot_bytes(rows: int, columns: int, itemsize: int) -> int:
     return rows * -(-columns * itemsize // PANEL_BYTES) * PANEL_BYTES
 
 
-def _ring_bytes(ring: Ring, block: Block) -> int:
+def _ring_bytes(ring: ModelledRing, block: BlockShape) -> int:
     """Of one slot, and of the one that it is turned into."""
     rows, columns = block.of(ring.rows), block.of(ring.columns)
     found = slot_bytes(rows, columns, ring.itemsize)
     return found + slot_bytes(columns, rows, ring.itemsize) if ring.turned else found
 
 
-def slots(traced: Traced, block: Block) -> tuple[int, int] | None:
+def slots(traced: Traced, block: BlockShape) -> tuple[int, int] | None:
     """The best depths of rings for which there is room: of what is filled once, and in every turn."""
     stored = STAGED * block.agents if traced.stored else 0
     for once, repeated in DEPTHS:
@@ -195,7 +195,7 @@ def slots(traced: Traced, block: Block) -> tuple[int, int] | None:
     return None
 
 
-def registers(traced: Traced, block: Block) -> int:
+def registers(traced: Traced, block: BlockShape) -> int:
     """What a computing thread holds at most: sums of products, left factors that it made itself, and tiles it keeps."""
     found = [
         sum(
@@ -217,7 +217,7 @@ def widest_product(agents: int, *, turning: bool = False) -> int:
     return min(WIDEST, 2 * (before - PRODUCT_REGISTERS) // 8 * 8)
 
 
-def fits(traced: Traced, block: Block) -> bool:
+def fits(traced: Traced, block: BlockShape) -> bool:
     """Whether a block has a form for agents that keeps all in registers and shared memory."""
     if block.agents not in REGISTERS or block.m % ROWS:
         return False
@@ -231,12 +231,12 @@ def fits(traced: Traced, block: Block) -> bool:
     return held <= most and slots(traced, block) is not None
 
 
-def _loaded(turn: Turn, block: Block) -> int:
+def _loaded(turn: ModelledIteration, block: BlockShape) -> int:
     """Bytes for each row that threads load in a turn, in front of its products: they wait for nobody."""
     return sum(block.of(one.columns) * one.loaded for one in turn.work)
 
 
-def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
+def turn_clocks(traced: Traced, turn: ModelledIteration, block: BlockShape) -> float:
     """Clocks of one turn of all agents."""
     tensor = sum(block.m * block.of(one.columns) * block.of(one.depth) * one.itemsize / FLOPS for one in turn.products)
     # A thread has half as many elements of a tile as the tile has columns.
@@ -273,7 +273,7 @@ def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
     return max(busiest + shown * rest, arriving)
 
 
-def program_clocks(traced: Traced, block: Block) -> float:
+def program_clocks(traced: Traced, block: BlockShape) -> float:
     """Clocks of one program, if its loops are of the usual lengths, now this, now that."""
     total = float(START + END * block.agents)
     for turn in traced.turns:
@@ -287,7 +287,7 @@ def program_clocks(traced: Traced, block: Block) -> float:
     return total + (LATENCY if alone else 0)
 
 
-def _count(turn: Turn, steps: Sequence[int], length: int) -> float:
+def _count(turn: ModelledIteration, steps: Sequence[int], length: int) -> float:
     """How many turns a loop has. One that ends with rows ends anywhere, halfway in the mean."""
     beyond = _beyond(turn, steps)
     if turn.clipped and not turn.banded:
@@ -295,7 +295,7 @@ def _count(turn: Turn, steps: Sequence[int], length: int) -> float:
     return prod(-(-(length + beyond) // step) for step in steps)
 
 
-def _beyond(turn: Turn, steps: Sequence[int]) -> int:
+def _beyond(turn: ModelledIteration, steps: Sequence[int]) -> int:
     """How much longer the way of an agent's rows is than that of one of them: by those rows, and by parts of steps.
 
     That is at both ends of bands; where only the end moves with rows, it is half of it.
@@ -304,7 +304,7 @@ def _beyond(turn: Turn, steps: Sequence[int]) -> int:
     return (ROWS + steps[0] - gcd(ROWS, steps[0])) * ends // 2 if steps else 0
 
 
-def blocks(traced: Traced) -> Iterator[Block]:
+def blocks(traced: Traced) -> Iterator[BlockShape]:
     """The blocks that fit."""
     axes = traced.axes
     narrowest = min(one.itemsize for turn in traced.turns for one in turn.products)
@@ -312,7 +312,7 @@ def blocks(traced: Traced) -> Iterator[Block]:
     for agents in REGISTERS:
         for n in COLUMNS if "n" in axes else (LEAST,):
             for k in depths if "k" in axes else (LEAST,):
-                if fits(traced, block := Block(agents * ROWS, n, k)):
+                if fits(traced, block := BlockShape(agents * ROWS, n, k)):
                     yield block
 
 
@@ -330,21 +330,21 @@ def team_for(shared: int, step: int, programs: int) -> int:
     return TEAM if waves(programs, AT_ONCE) * (TEAM_LENGTH // step) * saved > TEAM_START else 1
 
 
-def ranked(traced: Traced, programs: Callable[[Block], int], multiprocessors: int) -> list[Block]:
+def ranked(traced: Traced, programs: Callable[[BlockShape], int], multiprocessors: int) -> list[BlockShape]:
     """The blocks that fit, the fastest first, where it takes so many programs of each."""
 
-    def clocks(block: Block) -> float:
+    def clocks(block: BlockShape) -> float:
         return waves(programs(block), multiprocessors) * program_clocks(traced, block)
 
     return sorted(blocks(traced), key=clocks)
 
 
-def best_by_agents(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, Block]:
+def best_by_agents(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, BlockShape]:
     """For each number of agents the block with which rows take the fewest clocks, the best of all first.
 
     There are to be programs in plenty, and a program for each block of rows. Blocks begin with the sizes `fixed`.
     """
-    found: dict[int, Block] = {}
+    found: dict[int, BlockShape] = {}
     open_ = [block for block in blocks(traced) if block[: len(fixed)] == fixed]
     for block in sorted(open_, key=lambda block: program_clocks(traced, block) / block.m):
         found.setdefault(block.agents, block)

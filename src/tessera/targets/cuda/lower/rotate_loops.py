@@ -20,7 +20,7 @@ from tessera.transforms.core.rewriting import adopt_location, insert_before, rep
 
 
 @dataclass
-class Turn:
+class RotatedIteration:
     """One turn: its wait, its copies with their commit, its product and what that reads, and the rest."""
 
     wait: nv.WaitOp
@@ -42,7 +42,7 @@ def rotate_loops(function: nv.FuncOp) -> None:
             _rotate(loop, turns)
 
 
-def _turns(block: Block) -> list[Turn] | None:
+def _turns(block: Block) -> list[RotatedIteration] | None:
     """The turns of a loop; None where one of them is not as it should be."""
     groups: list[list[Operation]] = []
     for op in block.ops:
@@ -63,7 +63,7 @@ def _turns(block: Block) -> list[Turn] | None:
     return found if len(found) == len(turns) > 1 else None
 
 
-def _turn(ops: list[Operation]) -> Turn | None:
+def _turn(ops: list[Operation]) -> RotatedIteration | None:
     waits = [op for op in ops if isinstance(op, nv.WaitOp)]
     copies: list[Operation] = [op for op in ops if isinstance(op, nv.CopyAsyncOp | nv.CommitOp)]
     products = [op for op in ops if isinstance(op, nv.MmaOp)]
@@ -78,7 +78,7 @@ def _turn(ops: list[Operation]) -> Turn | None:
     if not alone or depth % step or depth < 3 * step:
         return None
     special = {waits[0], product, left, right, *copies}
-    return Turn(waits[0], copies, product, left, right, [op for op in ops if op not in special])
+    return RotatedIteration(waits[0], copies, product, left, right, [op for op in ops if op not in special])
 
 
 def _is_fixed(shared: SSAValue) -> bool:
@@ -98,7 +98,7 @@ def _fixed_again(shared: SSAValue, made: list[Operation]) -> SSAValue:
     return made[-1].results[0]
 
 
-def _rotate(loop: scf.ForOp, turns: list[Turn]) -> None:
+def _rotate(loop: scf.ForOp, turns: list[RotatedIteration]) -> None:
     source = loop.body.block
     step = depth_step(tile_dtype(turns[0].product.a))
     ahead: list[Operation] = [turns[0].wait.clone()]
@@ -125,7 +125,7 @@ def _taken(loop: scf.ForOp) -> Region:
     return loop.detach_region(0)
 
 
-def _first(turn: Turn, step: int, made: list[Operation]) -> list[SSAValue]:
+def _first(turn: RotatedIteration, step: int, made: list[Operation]) -> list[SSAValue]:
     """The operands of a turn's first products."""
     found: list[SSAValue] = []
     for read in turn.part(0, step):
@@ -136,7 +136,12 @@ def _first(turn: Turn, step: int, made: list[Operation]) -> list[SSAValue]:
 
 
 def _write(
-    block: Block, end: Operation, turn: Turn, following: Turn, operands: list[SSAValue], step: int
+    block: Block,
+    end: Operation,
+    turn: RotatedIteration,
+    following: RotatedIteration,
+    operands: list[SSAValue],
+    step: int,
 ) -> list[SSAValue]:
     """A turn at the end of the block; what it has read for the next one."""
     depth = tile_type(turn.product.a).get_shape()[1]
