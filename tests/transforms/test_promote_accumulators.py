@@ -16,6 +16,7 @@ from xdsl.dialects import scf
 
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.loops.unroll_loop import unroll
 from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
 from tessera.transforms.pipelining.promote_accumulators import DEPTH, is_zero, promote_accumulators
 from tessera.transforms.pipelining.warp_specialize import warp_specialize
@@ -118,11 +119,11 @@ def test_a_loop_that_begins_anywhere_has_all_its_turns() -> None:
         }}
         """
 
-        def unroll(function: tile.FuncOp) -> None:
+        def unrolled(function: tile.FuncOp) -> None:
             (loop,) = (op for op in function.body.walk() if isinstance(op, scf.ForOp))
             unroll(loop, 3)
 
-        check_same(body, unroll, [np.zeros(1, np.int64)])
+        check_same(body, unrolled, [np.zeros(1, np.int64)])
 
 
 @pytest.mark.parametrize(
