@@ -21,20 +21,20 @@ import tiers
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.tiers.client import Level
 from tessera.tiers.sites.ab_test import Contender, Contest
-from tessera.tiers.sites.entries import Entry
+from tessera.tiers.sites.entries import SiteEntry
 from tessera.tiers.sites.programs import Installed
 
 LONGEST_SECONDS = 30.0
 CONTESTS = 2  # of Tier 2 and of Tier 3
 
 
-def climbed(problem: tiers.Problem, rounds: int) -> tuple[Installed, list[tuple[Entry, Contest]]]:
+def climbed(problem: tiers.Problem, rounds: int) -> tuple[Installed, list[tuple[SiteEntry, Contest]]]:
     """What a new runtime takes for a problem, and the contests that led to it."""
     soon: dict[str, Any] = {**tiers.SOON, "contest_rounds": rounds}
     runtime = MetaTracingRuntime(RuntimeConfig(**soon))
     runtime.execute_flash_attention(*problem.arrays, problem.params)
     (region,) = runtime.regions()
-    held: dict[Contest, Entry] = {}
+    held: dict[Contest, SiteEntry] = {}
     until = time.perf_counter() + LONGEST_SECONDS
     while time.perf_counter() < until and (len(held) < CONTESTS or region.is_working):
         runtime.execute_flash_attention(*problem.arrays, problem.params)
@@ -44,7 +44,7 @@ def climbed(problem: tiers.Problem, rounds: int) -> tuple[Installed, list[tuple[
     return region.programs[0], [(entry, contest) for contest, entry in held.items()]
 
 
-def call_of(problem: tiers.Problem, entry: Entry, one: Contender) -> Callable[[], Any]:
+def call_of(problem: tiers.Problem, entry: SiteEntry, one: Contender) -> Callable[[], Any]:
     values = (*problem.arrays, problem.scale)
     given = entry.region.given(values) if one.program.compiled.is_native else values
     return lambda: one.run(*given)

@@ -288,7 +288,7 @@ def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
     """Without agents, in small tiles; kernels of the package, and those with blocks of their own, as they are."""
     from tessera.metatracing import Call, Level
     from tessera.metatracing.attention import flash_attention
-    from tessera.metatracing.clients.kernels import Context, KernelProgram
+    from tessera.metatracing.clients.kernels import KernelContext, KernelProgram
     from tessera.tile.calls.native import Settings
 
     here = Settings("cuda", "sm_90a", 3, frozenset(), deterministic=False, demanded=True)
@@ -297,7 +297,7 @@ def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
 
     def compiled(form: Any) -> KernelProgram:
         client = KernelClient(form)
-        call = Call((x, x, 2.0), (), Context({}, here))
+        call = Call((x, x, 2.0), (), KernelContext({}, here))
         assert client.starts_quickly(call)
         made = client.compile(call, quick)
         assert isinstance(made, KernelProgram)
@@ -309,7 +309,7 @@ def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
     assert free.program.executable is not None
     assert free.program.executable.plan.device is not None
     assert not free.program.executable.plan.device.persistent
-    assert not KernelClient(flash_attention).starts_quickly(Call((x, x, x, x, 2.0), (), Context({}, here)))
+    assert not KernelClient(flash_attention).starts_quickly(Call((x, x, x, x, 2.0), (), KernelContext({}, here)))
 
 
 @native

@@ -30,7 +30,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _BOUNDS = {"bf16": 4e-3, "f32": 2e-6}
 
 
-class Row(NamedTuple):
+class TourRow(NamedTuple):
     """One check: what ran, as which program, how far it was from float64, and how far it may be."""
 
     what: str
@@ -78,18 +78,18 @@ def _machine_code_is_right(console: Console) -> bool:
     return error <= _BOUNDS["bf16"]
 
 
-def _attention_rows(q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Iterator[Row]:
+def _attention_rows(q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Iterator[TourRow]:
     for causal in (False, True):
         with checking(Checks.all()):
             found, _ = attention(q, k, v, causal=causal)
         exact = _attention(*(tensor.numpy().astype(np.float64) for tensor in (q, k, v)), causal=causal)
         program = structural_hash(attention.lower(q, k, v, causal=causal).module)[:12]
-        yield Row(
+        yield TourRow(
             f"attention, {'causal' if causal else 'full'}", program, _error(found.numpy(), exact), _BOUNDS["bf16"]
         )
 
 
-def _model_rows(rows: int) -> Iterator[Row]:
+def _model_rows(rows: int) -> Iterator[TourRow]:
     """gelu(x·w + b): a tile kernel and a fused epilogue, at each level and with its sizes known."""
     module = text.read(resources.files("tessera.cli").joinpath("demo.mlir").read_text(encoding="utf-8"), "demo.mlir")
     programs = {name: text.read(written) for name, written in compile_module(module).levels.items()}
@@ -99,7 +99,7 @@ def _model_rows(rows: int) -> Iterator[Row]:
     exact = _layer(*(array.astype(np.float64) for array in arguments))
     for name, program in programs.items():
         (found,) = run_function(program, "layer", arguments)
-        yield Row(f"gelu(x·w + b), {name}", structural_hash(program)[:12], _error(found, exact), _BOUNDS["f32"])
+        yield TourRow(f"gelu(x·w + b), {name}", structural_hash(program)[:12], _error(found, exact), _BOUNDS["f32"])
 
 
 def _error(found: Array, exact: Array) -> float:

@@ -1,6 +1,6 @@
 """A live view of a runtime in the terminal: tiers over calls, speed, guards, compiles and memory.
 
-What is shown is a `View`, plain figures taken from a runtime; it is drawn by rich, and can be read as text.
+What is shown is a `LiveView`, plain figures taken from a runtime; it is drawn by rich, and can be read as text.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class View:
+class LiveView:
     """What a runtime is doing."""
 
     cases: tuple[Case, ...]
@@ -72,7 +72,7 @@ class View:
     refused: dict[str, int]
 
 
-def view_of(runtime: ReportingRuntime) -> View:
+def view_of(runtime: ReportingRuntime) -> LiveView:
     """The view at this moment."""
     regions = runtime.regions()
     cases = [case for region in regions for case in _cases(region)]
@@ -83,7 +83,7 @@ def view_of(runtime: ReportingRuntime) -> View:
             compiling.append(f"{region.name}: {count} of tier {int(request.tier)}")
     stats = runtime.get_runtime_stats()
     shown = sorted(cases, key=lambda case: -case.calls)[:_MOST_REGIONS]
-    return View(
+    return LiveView(
         tuple(case for case in cases if case in shown),
         tuple(compiling),
         stats.active_specialized_kernels,
@@ -166,7 +166,7 @@ def _time(nanoseconds: float) -> str:
     return f"{nanoseconds / 1e3:.1f} µs" if nanoseconds < 1e6 else f"{nanoseconds / 1e6:.2f} ms"
 
 
-def drawn(view: View) -> RenderableType:
+def drawn(view: LiveView) -> RenderableType:
     """The view as rich draws it."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
@@ -199,7 +199,7 @@ def drawn(view: View) -> RenderableType:
     return Group(table, *lines)
 
 
-def text_of(view: View, width: int = 150) -> str:
+def text_of(view: LiveView, width: int = 150) -> str:
     """The view as plain text."""
     from rich.console import Console
 

@@ -41,7 +41,7 @@ from tessera.tiers.reports import RuntimeStats
 from tessera.tiers.risks import RiskWatch
 from tessera.tiers.sites.ab_test import Contender
 from tessera.tiers.sites.counts import Counts
-from tessera.tiers.sites.entries import Entry
+from tessera.tiers.sites.entries import SiteEntry
 from tessera.tiers.sites.hotness import Clock, system_clock
 from tessera.tiers.sites.request import Compiling, Request
 from tessera.tiers.sites.schedule_history import Experience
@@ -148,7 +148,7 @@ class MetaTracingRuntime:
         )
         return self.compiling.can_compile(packed)
 
-    def climb_pays(self, region: TieredSite, entry: Entry, tier: ExecutionTier, levels: int) -> bool:
+    def climb_pays(self, region: TieredSite, entry: SiteEntry, tier: ExecutionTier, levels: int) -> bool:
         """Whether programs of a tier are worth trying, by what climbs gained here before."""
         call = median(entry.recent) if entry.recent else 0.0
         turns = levels * (self.config.contest_rounds + 1)
@@ -160,7 +160,7 @@ class MetaTracingRuntime:
     def learn(
         self,
         region: TieredSite,
-        entry: Entry,
+        entry: SiteEntry,
         tier: ExecutionTier,
         times: Mapping[Contender, float | None],
         before: float | None,

@@ -17,7 +17,7 @@ from tessera import knobs
 from tessera.errors import TesseraError
 from tessera.fields import check_fields
 from tessera.metatracing.attention import attention_operations, flash_attention
-from tessera.metatracing.clients.kernels import Context, KernelClient, KernelProgram
+from tessera.metatracing.clients.kernels import KernelClient, KernelContext, KernelProgram
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard, facts_of
@@ -443,7 +443,7 @@ def _call(
         here = settings_of_gpu(wanted.target_architecture)
     if wanted.optimization_level is not None and here is not None:
         here = settings_at(wanted.optimization_level, here)
-    return call._replace(context=Context(call.context.static, here))
+    return call._replace(context=KernelContext(call.context.static, here))
 
 
 def _attention_arguments(profile: InputProfile) -> Described:

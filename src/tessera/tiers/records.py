@@ -139,7 +139,7 @@ class Record(NamedTuple):
     deciding: int = 0
 
 
-class Ring:
+class RecentRecords:
     """The last so many records. Adding one is appending to a list, or replacing the oldest."""
 
     def __init__(self, size: int) -> None:

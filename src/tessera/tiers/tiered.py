@@ -19,7 +19,7 @@ from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import Call, Client
 from tessera.tiers.logs import log
 from tessera.tiers.records import ExecutionTier
-from tessera.tiers.sites.entries import Entry, Outcome, Values
+from tessera.tiers.sites.entries import Outcome, SiteEntry, Values
 from tessera.tiers.sites.site import SiteRuntime
 from tessera.tiers.sites.specialization_site import FAULTS, Region
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
@@ -42,7 +42,7 @@ class Tiered:
         self.runtime = runtime
         self.client = client
         self.regions: dict[tuple[Any, ...], Region] = {}
-        self.entries: dict[tuple[Any, ...], Entry] = {}
+        self.entries: dict[tuple[Any, ...], SiteEntry] = {}
         self._lock = threading.RLock()
         parameters = client.signature.parameters.values()
         self._given = [one for one in parameters if one.name in client.paths]
@@ -113,7 +113,7 @@ class Tiered:
             parts += [value.__class__, value if value.__class__ in AS_THEY_ARE else exact(value)]
         return tuple(parts)
 
-    def _remember(self, key: tuple[Any, ...], entry: Entry, call: Call) -> None:
+    def _remember(self, key: tuple[Any, ...], entry: SiteEntry, call: Call) -> None:
         crowded: list[Region] = []
         with self._lock:
             if len(self.entries) >= _MOST_ENTRIES:
@@ -129,7 +129,7 @@ class Tiered:
             if len(self.entries) <= INLINE:
                 self._write()
 
-    def forget_stale(self, gone: Sequence[Entry], renewed: int = 0) -> None:
+    def forget_stale(self, gone: Sequence[SiteEntry], renewed: int = 0) -> None:
         """Drops entries that regions have given up, or puts others in their places: so no call has to look for them."""
         with self._lock:
             stale = [(key, entry) for key, entry in self.entries.items() if entry.is_stale]
@@ -236,7 +236,7 @@ def {mark}call({parameters}):
 """
 
 
-def _recover(entry: Entry, fault: Exception, values: Values) -> Outcome:
+def _recover(entry: SiteEntry, fault: Exception, values: Values) -> Outcome:
     entry.left += 1  # another entry makes this call, and counts it
     return entry.region.recover(entry, None, fault, values)
 

@@ -25,7 +25,7 @@ from tessera.metatracing.analysis.specializations import (
     written_places,
 )
 from tessera.metatracing.analysis.trials import Trial
-from tessera.metatracing.models.amounts import Machine, Program
+from tessera.metatracing.models.amounts import Machine, ModelledProgram
 from tessera.metatracing.models.kernel_times import HELPS, Gain, KernelTimes
 from tessera.metatracing.models.situation import Situation
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
@@ -113,7 +113,7 @@ class Recommender:
             if gain is not None and gain.low >= HELPS
         )
 
-    def candidates(self, here: Situation, now: Program, *, schedules_only: bool = False) -> Iterator[Candidate]:
+    def candidates(self, here: Situation, now: ModelledProgram, *, schedules_only: bool = False) -> Iterator[Candidate]:
         """Everything that could be done, whatever the model thinks of it; of what it does not know, anything may be."""
         machine = self.times.machine
         for kind, words, effort, params, then in self._alternatives(here, now):
@@ -138,7 +138,7 @@ class Recommender:
                 gain,
             )
 
-    def knows_blocks(self, now: Program) -> bool:
+    def knows_blocks(self, now: ModelledProgram) -> bool:
         """Whether blocks of such programs were measured: those of warps that multiply alone hardly were, on GPUs."""
         machine = self.times.machine
         return machine.kind != "cuda" or not now.work.columns or now.by_agents(machine)
@@ -154,8 +154,8 @@ class Recommender:
         return 0.0
 
     def _alternatives(
-        self, here: Situation, now: Program
-    ) -> Iterator[tuple[RecommendationType, str, int, Params, Program | Callable[[], Program]]]:
+        self, here: Situation, now: ModelledProgram
+    ) -> Iterator[tuple[RecommendationType, str, int, Params, ModelledProgram | Callable[[], ModelledProgram]]]:
         kernel, schedule, machine = here.kernel, here.kernel.schedule, here.machine
         products = now.work.total("products") > 0
         if not here.assumed:
@@ -219,10 +219,10 @@ def _in_rows(value: Tensor, dtype: DType) -> Tensor:
     return stand_in(Meta(dtype, value.shape, contiguous_strides(value.shape, 1), value.device, ALIGNMENT))
 
 
-def _then(here: Situation, schedule: Schedule | None = None, **changes: Any) -> Callable[[], Program]:
+def _then(here: Situation, schedule: Schedule | None = None, **changes: Any) -> Callable[[], ModelledProgram]:
     """The program of a changed situation, made when somebody asks for it."""
 
-    def made() -> Program:
+    def made() -> ModelledProgram:
         kernel = here.kernel if schedule is None else here.with_schedule(schedule)
         return replace(here, kernel=kernel, **changes).program()
 

@@ -48,7 +48,7 @@ _MOST_FAMILIES = 256
 _LARGEST_HINT = 4096
 
 
-class Context(NamedTuple):
+class FunctionContext(NamedTuple):
     """What compiling for a call takes besides its values."""
 
     chosen: Settings | None
@@ -120,7 +120,7 @@ class ProgramClient:
                 self._epoch = Epoch()
             epoch = self._epoch
         family = (device, chosen, *traced.key)
-        return Call(values, (here, family, epoch), Context(chosen, here, device, epoch, family))
+        return Call(values, (here, family, epoch), FunctionContext(chosen, here, device, epoch, family))
 
     def _values(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
         """Leaves as this structure has them; None where they are of another."""
@@ -160,7 +160,7 @@ class ProgramClient:
 
     def _variant(self, call: Call) -> Variant:
         """The function traced for such calls, its lengths open."""
-        context: Context = call.context
+        context: FunctionContext = call.context
         with self._lock:
             family = context.epoch.families.get(context.family)
             if family is None:

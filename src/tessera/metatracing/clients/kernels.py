@@ -43,7 +43,7 @@ _PLAIN = {"sm_90a": "sm_90", "amx": "avx2", "avx512": "avx2"}
 GPUs, and with vectors on CPUs that are selected without much thought."""
 
 
-class Context(NamedTuple):
+class KernelContext(NamedTuple):
     """What compiling for a call takes besides its values."""
 
     static: Mapping[str, Any]
@@ -80,7 +80,7 @@ class KernelClient:
             return None
         chosen = settings()
         here = None if chosen is None else settings_on(place_of(self.name, values), chosen)
-        return Call(values, (here, bound.key), Context(bound.static, here))
+        return Call(values, (here, bound.key), KernelContext(bound.static, here))
 
     def plainly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return self.kernel(*args, **kwargs)

@@ -29,7 +29,7 @@ H200 = Machine("cuda", 132, "h200")
 
 
 @dataclass(frozen=True)
-class Program:
+class ModelledProgram:
     """A kernel's program as models see it: its work, and how it is cut up."""
 
     work: TileWork

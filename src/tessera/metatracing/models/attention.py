@@ -9,7 +9,7 @@ from functools import lru_cache
 from tessera.dtypes.types import DType, bf16, f32
 from tessera.errors import TesseraError
 from tessera.metatracing.attention import attention_operations, flash_attention
-from tessera.metatracing.models.amounts import H200, Machine, Program
+from tessera.metatracing.models.amounts import H200, Machine, ModelledProgram
 from tessera.metatracing.models.kernel_times import KernelTimes, Measured, shipped
 from tessera.metatracing.models.situation import Situation
 from tessera.runtime.device.device import CPU
@@ -117,7 +117,7 @@ class FlashAttentionPerformanceModel:
                 measured.append(Measured(program_of(parameters, machine), seconds, trace.input_profile))
         return FlashAttentionPerformanceModel(KernelTimes.calibrated(machine, measured))
 
-    def program(self, params: ModelParameters) -> Program:
+    def program(self, params: ModelParameters) -> ModelledProgram:
         return program_of(params, self.times.machine)
 
     def predict_performance(self, params: ModelParameters) -> PerformancePrediction:
@@ -143,7 +143,7 @@ class FlashAttentionPerformanceModel:
         )
 
 
-def _occupancy(params: ModelParameters, program: Program) -> float:
+def _occupancy(params: ModelParameters, program: ModelledProgram) -> float:
     """What was measured, or what the launched programs fill if each multiprocessor has its share of them at once."""
     if params.occupancy_achieved is not None:
         return params.occupancy_achieved
@@ -166,7 +166,7 @@ def parameters_of(trace: AttentionTrace) -> ModelParameters:
 
 
 @lru_cache(maxsize=1024)
-def program_of(params: ModelParameters, machine: Machine) -> Program:
+def program_of(params: ModelParameters, machine: Machine) -> ModelledProgram:
     """Attention's program for a problem."""
     shape = params.batch_size, params.num_heads, params.seq_len, params.head_dim
     meta = Meta(params.dtype, shape, contiguous_strides(shape, 1), CPU, ALIGNMENT)

@@ -13,7 +13,7 @@ from math import exp, log
 from typing import Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.metatracing.models.amounts import FUNCTIONS, START, Machine, Program
+from tessera.metatracing.models.amounts import FUNCTIONS, START, Machine, ModelledProgram
 from tessera.metatracing.models.fitting import LEAST_ROWS, Fitted, fit
 
 HELPS = 1.02
@@ -27,7 +27,7 @@ FEW = 8
 class Measured(NamedTuple):
     """A program that was measured; those of one group are the same problem."""
 
-    program: Program
+    program: ModelledProgram
     seconds: float
     group: Hashable
 
@@ -67,10 +67,10 @@ class KernelTimes:
     facts: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
     copies: tuple[float, float, float] | None = None
 
-    def knows(self, program: Program) -> bool:
+    def knows(self, program: ModelledProgram) -> bool:
         return program.family(self.machine) in self.fits
 
-    def predict(self, program: Program) -> Prediction:
+    def predict(self, program: ModelledProgram) -> Prediction:
         """How long a program takes."""
         family = program.family(self.machine)
         found = self.fits.get(family)
@@ -92,7 +92,7 @@ class KernelTimes:
         always, near, apart = self.copies
         return passes * always + nbytes * (apart if far else near)
 
-    def gain(self, now: Program, then: Program, extra: float = 0.0) -> Gain:
+    def gain(self, now: ModelledProgram, then: ModelledProgram, extra: float = 0.0) -> Gain:
         """What another program of the same problem would gain, with so many seconds beside it."""
         before, after = self.predict(now), self.predict(then)
         expected = log(before.seconds / (after.seconds + extra))
@@ -197,7 +197,7 @@ def _facts_key(family: str, seconds: float) -> str:
     return f"{family}, short" if seconds < SHORT else family
 
 
-def _alike(one: Program, other: Program) -> bool:
+def _alike(one: ModelledProgram, other: ModelledProgram) -> bool:
     a, b = one.work, other.work
     return (one.rows, one.warps, a.grid, a.columns, a.bits, a.far_arguments) == (
         other.rows,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tessera.metatracing.models.amounts import Machine, Program
+from tessera.metatracing.models.amounts import Machine, ModelledProgram
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.native import settings_of_gpu
@@ -44,7 +44,7 @@ class Situation:
         """The kernel with what is assumed."""
         return self.kernel.assume("sizes", "strides") if self.assumed else self.kernel
 
-    def program(self) -> Program:
+    def program(self) -> ModelledProgram:
         """What the model knows it by."""
         from tessera.metatracing.events.tile_work import tile_work
 
@@ -55,4 +55,4 @@ class Situation:
         described = tuple([one.meta if isinstance(one, Tensor) else one for one in self.args])
         rows = (instance.schedule.block or (1,))[0]
         work = tile_work(instance, described, clipped=self.machine.kind == "cpu")
-        return Program(work, rows, instance.schedule.warps, self.assumed)
+        return ModelledProgram(work, rows, instance.schedule.warps, self.assumed)

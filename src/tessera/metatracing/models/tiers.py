@@ -9,7 +9,7 @@ from statistics import fmean, median
 
 from tessera.dtypes.types import DType, bf16
 from tessera.errors import TesseraError
-from tessera.metatracing.models.amounts import Machine, Program
+from tessera.metatracing.models.amounts import Machine, ModelledProgram
 from tessera.metatracing.models.attention import FlashAttentionPerformanceModel, ModelParameters, parameters_of
 from tessera.metatracing.models.kernel_times import Gain
 from tessera.tiers.records import AttentionTrace, ExecutionTier
@@ -238,7 +238,7 @@ class OptimizationImpactPredictor:
         return OptimizationImpact(1 / after if after else 1.0, sure, effort, 1 - sure, words, breakdown)
 
 
-def _filled(program: Program, machine: Machine) -> float:
+def _filled(program: ModelledProgram, machine: Machine) -> float:
     """How much of the machine is busy while the busiest part of it is."""
     most = program.work.busiest("products", machine.units) * machine.units
     return program.work.total("products") / most if most else 1.0

@@ -21,7 +21,7 @@ LINE = 160
 
 
 @dataclass(frozen=True)
-class Slice:
+class TimelineSlice:
     """A recorded call: when it began and ended, at which tier, and how many calls it stands for."""
 
     began: int
@@ -40,7 +40,7 @@ class Lane:
 
     region: str
     arguments: str
-    slices: tuple[Slice, ...]
+    slices: tuple[TimelineSlice, ...]
     calls: int
     line: tuple[int, ...]
     timed: tuple[Timed, ...]
@@ -128,11 +128,11 @@ def lane_of(region: str, records: Sequence[Record]) -> Lane:
     )
 
 
-def end_to_end(records: Sequence[Record]) -> list[Slice]:
+def end_to_end(records: Sequence[Record]) -> list[TimelineSlice]:
     """When recorded calls ran, as far as is known."""
     spans = end_to_end_spans([(one.timestamp, one.nanoseconds) for one in records])
     return [
-        Slice(began, ended, int(record.tier), record.stands_for)
+        TimelineSlice(began, ended, int(record.tier), record.stands_for)
         for record, (began, ended) in zip(records, spans, strict=True)
     ]
 

@@ -96,7 +96,7 @@ def unpacked(data: bytes) -> tuple[Any, bytes]:
     return json.loads(data[_LENGTH.size : start]), data[start:]
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     """A file of the cache: its name, its size in bytes, and when it was last used."""
 
     name: str
@@ -153,7 +153,7 @@ class Store:
             self._writable = False
             _warn(f"nothing more is written to the compile cache in {self.root}: {error.strerror}")
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """All entries, least recently used first."""
         return sorted(self._scan(), key=lambda entry: (entry.used_ns, entry.name))
 
@@ -235,9 +235,9 @@ class Store:
                 total -= entry.size
         self._size, self._written = total, 0
 
-    def _scan(self, abandoned_after: float = _ABANDONED_SECONDS) -> list[Entry]:
+    def _scan(self, abandoned_after: float = _ABANDONED_SECONDS) -> list[CacheEntry]:
         """What is in the folder; removes what killed writers left. Files of others are neither counted nor touched."""
-        found: list[Entry] = []
+        found: list[CacheEntry] = []
         limit = time.time_ns() - int(abandoned_after * 1e9)
         try:
             with os.scandir(self.root) as files:
@@ -251,7 +251,7 @@ class Store:
                     if stat.S_ISDIR(facts.st_mode):
                         continue
                     if _KEY.fullmatch(file.name):
-                        found.append(Entry(file.name, facts.st_size, facts.st_mtime_ns))
+                        found.append(CacheEntry(file.name, facts.st_size, facts.st_mtime_ns))
                     elif facts.st_mtime_ns <= limit:
                         self._remove(file.name)
         except OSError:  # there is no folder, or it cannot be listed

@@ -25,11 +25,11 @@ class EntrySite(ProgramSite, Protocol):
 
     unchanged: Callable[[], bool]
 
-    def entry_for(self, call: Call, kept: Call | None = None) -> Entry:
+    def entry_for(self, call: Call, kept: Call | None = None) -> SiteEntry:
         """The entry for calls with such metas."""
         ...
 
-    def sampled(self, entry: Entry, values: Values, given: Values) -> Outcome:
+    def sampled(self, entry: SiteEntry, values: Values, given: Values) -> Outcome:
         """A call that is timed and recorded; its result, and the tier that it ran at."""
         ...
 
@@ -37,7 +37,7 @@ class EntrySite(ProgramSite, Protocol):
         """Arguments as compiled programs take them."""
         ...
 
-    def recover(self, entry: Entry, contender: Contender | None, error: Exception, values: Values) -> Outcome:
+    def recover(self, entry: SiteEntry, contender: Contender | None, error: Exception, values: Values) -> Outcome:
         """A call whose program could not begin: the next tier down serves it."""
         ...
 
@@ -55,7 +55,7 @@ class _EveryCall:
         self.left = 0
 
 
-class Entry(_EveryCall):
+class SiteEntry(_EveryCall):
     """What a call with certain metas leads to: a program bound to them, whether it serves the numbers, and what if not.
 
     `left` counts down the calls to the next recorded one, of `period` that are not; `pace` is what that should be by
@@ -89,7 +89,7 @@ class Entry(_EveryCall):
         self.program = program
         self.is_native = program.compiled.is_native
         self.call = call
-        self.other: Entry | None = None
+        self.other: SiteEntry | None = None
         self.failed: RuntimeGuard | None = None
         self.contest: Contest | None = None
         self.rival: tuple[Installed, float] | None = None
@@ -107,14 +107,14 @@ class Entry(_EveryCall):
     def described(self) -> Described:
         return self.call.described
 
-    def follow(self, before: Entry) -> None:
+    def follow(self, before: SiteEntry) -> None:
         """Takes the place of an entry for the same metas: how often and for how long they were called goes on.
 
         So does how often they are recorded: callers wait for that.
         """
         self.heat, self.calls, self.seen, self.pace = before.heat, before.calls, before.seen, before.pace
 
-    def for_numbers(self, numbers: Sequence[Any]) -> Entry:
+    def for_numbers(self, numbers: Sequence[Any]) -> SiteEntry:
         """This entry, or the one behind it that serves these numbers; the last of them serves all."""
         entry = self
         while entry.holds is not None and entry.other is not None and not entry.holds(*numbers):
@@ -123,7 +123,7 @@ class Entry(_EveryCall):
 
     def has(self, program: Installed) -> bool:
         """Whether calls by this entry may run a program."""
-        entry: Entry | None = self
+        entry: SiteEntry | None = self
         while entry is not None:
             if entry.program is program:
                 return True

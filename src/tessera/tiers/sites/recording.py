@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.tiers.records import Described, ExecutionTier, LaunchFacts, Record, Ring
+from tessera.tiers.records import Described, ExecutionTier, LaunchFacts, RecentRecords, Record
 from tessera.tiers.sites.ab_test import Turn
-from tessera.tiers.sites.entries import Entry
+from tessera.tiers.sites.entries import SiteEntry
 from tessera.tiers.sites.hotness import Heat
 from tessera.tiers.sites.programs import Installed
 from tessera.tiers.sites.site import TieredSite
@@ -24,7 +24,7 @@ _MOST_PENDING = 64
 class Sampled(NamedTuple):
     """A call that is timed and stands for so many, with what ran it: whose turn it was where programs compete."""
 
-    entry: Entry
+    entry: SiteEntry
     program: Installed
     turn: Turn | None
     calls: int
@@ -34,22 +34,22 @@ class Sampled(NamedTuple):
 class Recording:
     """The records of a region. Whoever changes them holds the region's lock."""
 
-    def __init__(self, region: TieredSite, noted: Callable[[Entry, Turn | None, int], None]) -> None:
+    def __init__(self, region: TieredSite, noted: Callable[[SiteEntry, Turn | None, int], None]) -> None:
         """`noted` is told of each recorded call: whose turn it was, and its nanoseconds."""
         self.region = region
         self._noted = noted
-        self.ring = Ring(region.config.max_trace_history)
+        self.ring = RecentRecords(region.config.max_trace_history)
         self.heat = Heat(region.config.half_life)
         self.recorded = 0
         self.calls = 0
         self.overheads: tuple[int, int] = (0, 0)  # of the last recorded call: recording, and deciding what to do
         self.pending: deque[tuple[Sampled, Reading]] = deque()
 
-    def settle(self, entry: Entry) -> None:
+    def settle(self, entry: SiteEntry) -> None:
         """Counts the calls of an entry since its last recorded one."""
         self.count(entry.program, entry, entry.settle())
 
-    def count(self, program: Installed, entry: Entry, count: int) -> None:
+    def count(self, program: Installed, entry: SiteEntry, count: int) -> None:
         """Counts calls of an entry."""
         if count:
             self.calls += count
@@ -95,7 +95,7 @@ class Recording:
         self._noted(entry, turn, took)
 
     @staticmethod
-    def _facts(entry: Entry, program: Installed) -> LaunchFacts:
+    def _facts(entry: SiteEntry, program: Installed) -> LaunchFacts:
         """How a program is launched; of those that compete, nobody need remember that."""
         if program is entry.program and entry.facts is not None:
             return entry.facts
@@ -107,7 +107,7 @@ class Recording:
             entry.facts = facts
         return facts
 
-    def period(self, entry: Entry) -> int:
+    def period(self, entry: SiteEntry) -> int:
         """How many calls to let pass unrecorded: so many that recording takes a small part of the time."""
         if entry.contest is not None or entry.awaited or not entry.is_native:
             return 0
@@ -119,7 +119,7 @@ class Recording:
         return entry.pace
 
     @staticmethod
-    def _pace(entry: Entry) -> int:
+    def _pace(entry: SiteEntry) -> int:
         typical = entry.typical
         return next((period for below, period in _PERIODS if typical < below), 1)
 

@@ -11,7 +11,7 @@ from tessera.errors import TesseraError
 from tessera.tiers.client import Call, Compiled, Level
 from tessera.tiers.logs import log, told
 from tessera.tiers.records import ExecutionTier
-from tessera.tiers.sites.entries import Entry, EntrySite
+from tessera.tiers.sites.entries import EntrySite, SiteEntry
 from tessera.tiers.sites.programs import Installed
 
 _MOST_AHEAD = 4  # entries that a new program is bound to ahead
@@ -21,7 +21,7 @@ class RequestSite(EntrySite, Protocol):
     """A specialization site as its compiler sees it."""
 
     programs: list[Installed]
-    entries: list[Entry]
+    entries: list[SiteEntry]
     climbs: bool
 
     def compiled(self, request: Request, found: Sequence[tuple[Level, Compiled]]) -> None:
@@ -100,7 +100,7 @@ class Request:
                 program.bind(self.call)
         return program
 
-    def bound_ahead(self, program: Installed) -> Iterator[Entry]:
+    def bound_ahead(self, program: Installed) -> Iterator[SiteEntry]:
         """Binds a program to what is called most, too, step by step: a call that tries it there need not do that."""
         entries = sorted(self.region.entries, key=lambda one: -one.heat.total)[:_MOST_AHEAD]
         for entry in entries:

@@ -25,7 +25,7 @@ CLEAR = 0.03
 """A schedule has to have been so much faster to come before what its client thinks best."""
 
 
-class Seen(NamedTuple):
+class SeenSchedule(NamedTuple):
     """A contest: the logarithms of the sizes, and of the times of schedules over the best of them."""
 
     sizes: tuple[float, ...]
@@ -36,7 +36,7 @@ class Experience:
     """What contests showed, by kernel. Any thread may ask."""
 
     def __init__(self) -> None:
-        self._seen: dict[Hashable, deque[Seen]] = {}
+        self._seen: dict[Hashable, deque[SeenSchedule]] = {}
         self._lock = threading.Lock()
         tell_in_child(self)
 
@@ -50,7 +50,7 @@ class Experience:
         if len(took) < 2:
             return
         best = min(took.values())
-        found = Seen(logs_of(arguments), {schedule: log(time / best) for schedule, time in took.items()})
+        found = SeenSchedule(logs_of(arguments), {schedule: log(time / best) for schedule, time in took.items()})
         with self._lock:
             while len(self._seen) >= _MOST_KERNELS and kernel not in self._seen:
                 del self._seen[next(iter(self._seen))]

@@ -7,11 +7,11 @@ from typing import Protocol
 
 from tessera.tiers.client import Call, Client, Level, Runner
 from tessera.tiers.config import RuntimeConfig
-from tessera.tiers.records import ExecutionTier, Ring
+from tessera.tiers.records import ExecutionTier, RecentRecords
 from tessera.tiers.sites.ab_test import Contender
 from tessera.tiers.sites.candidates import Times
 from tessera.tiers.sites.counts import Counts
-from tessera.tiers.sites.entries import Entry
+from tessera.tiers.sites.entries import SiteEntry
 from tessera.tiers.sites.hotness import Clock, Heat
 from tessera.tiers.sites.programs import Installed
 from tessera.tiers.sites.request import Compiling, Request, RequestSite
@@ -78,14 +78,14 @@ class SiteRuntime(Protocol):
         """Whether a faster program for a call can follow: then the first one need not be fast."""
         ...
 
-    def climb_pays(self, region: TieredSite, entry: Entry, tier: ExecutionTier, levels: int) -> bool:
+    def climb_pays(self, region: TieredSite, entry: SiteEntry, tier: ExecutionTier, levels: int) -> bool:
         """Whether programs of a tier are worth trying, by the gains of earlier ones."""
         ...
 
     def learn(
         self,
         region: TieredSite,
-        entry: Entry,
+        entry: SiteEntry,
         tier: ExecutionTier,
         times: Mapping[Contender, float | None],
         before: float | None,
@@ -106,11 +106,11 @@ class TieredSite(RequestSite, Protocol):
     config: RuntimeConfig
     counts: Counts
     clock: Clock
-    ring: Ring
+    ring: RecentRecords
     heat: Heat
     device_kind: str
 
-    def is_coming(self, entry: Entry) -> bool:
+    def is_coming(self, entry: SiteEntry) -> bool:
         """Whether programs of Tier 3 are being compiled for such arguments."""
         ...
 

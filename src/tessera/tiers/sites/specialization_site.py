@@ -21,7 +21,7 @@ from tessera.tiers.logs import complain, log, told
 from tessera.tiers.records import ExecutionTier
 from tessera.tiers.sites.ab_test import Contender, Contest, Turn
 from tessera.tiers.sites.backoff import Lessons, kind_of
-from tessera.tiers.sites.entries import Entry, Outcome, Values
+from tessera.tiers.sites.entries import Outcome, SiteEntry, Values
 from tessera.tiers.sites.first_program import first_program
 from tessera.tiers.sites.programs import Installed
 from tessera.tiers.sites.recording import Recording, Sampled
@@ -49,7 +49,7 @@ class Callers(Protocol):
         """A call that could not be made by the entry that it had."""
         ...
 
-    def forget_stale(self, gone: Sequence[Entry], renewed: int = 0) -> None:
+    def forget_stale(self, gone: Sequence[SiteEntry], renewed: int = 0) -> None:
         """Drops entries that a site has given up, or puts others in their places."""
         ...
 
@@ -67,7 +67,7 @@ class Region:
         self.clock = runtime.clock
         self.lock = threading.RLock()
         self.programs: list[Installed] = []  # those that know most first
-        self.entries: list[Entry] = []
+        self.entries: list[SiteEntry] = []
         self.recording = Recording(self, self._noted)
         self.ring, self.heat = self.recording.ring, self.recording.heat
         lessons = Lessons(self.config.half_life)
@@ -90,23 +90,23 @@ class Region:
         awaited = any(entry.awaited for entry in self.entries)
         return bool(self.climbing.requests or self.newcomers.contests or awaited)
 
-    def is_coming(self, entry: Entry) -> bool:
+    def is_coming(self, entry: SiteEntry) -> bool:
         """Whether programs of Tier 3 are being compiled for such arguments."""
         return self.climbing.is_coming(entry)
 
-    def _noted(self, entry: Entry, turn: Turn | None, took: int) -> None:
+    def _noted(self, entry: SiteEntry, turn: Turn | None, took: int) -> None:
         self.newcomers.note(entry, turn, took)
 
     # Finding programs
 
-    def entry_for(self, call: Call, kept: Call | None = None) -> Entry:
+    def entry_for(self, call: Call, kept: Call | None = None) -> SiteEntry:
         """The entry for calls with such metas: a program whose guards hold, and behind it what serves other numbers.
 
         `kept` is the call without the memory of its user, where that is there already.
         """
         with self.lock:
             kept = standing_in(call, call.values) if kept is None else kept
-            chain: list[Entry] = []
+            chain: list[SiteEntry] = []
             failed: RuntimeGuard | None = None
             for program in list(self.programs):
                 broken = program.broken_guard(call.values)
@@ -150,9 +150,9 @@ class Region:
             self.fail(program, error)
             return None
 
-    def _bound(self, program: Installed, call: Call, kept: Call) -> Entry | None:
+    def _bound(self, program: Installed, call: Call, kept: Call) -> SiteEntry | None:
         run = self.runner(program, call)
-        return None if run is None else Entry(self, program, run, kept, self.config.half_life)
+        return None if run is None else SiteEntry(self, program, run, kept, self.config.half_life)
 
     def _base(self, call: Call) -> Installed:
         """Tier 1 for a call: from the disk, or compiled so that there is a result soon."""
@@ -197,7 +197,7 @@ class Region:
         if program.tier is TIER3:
             self.climbing.took(program.level)
         self._remember()
-        served: list[Entry] = []
+        served: list[SiteEntry] = []
         for entry in self.entries:
             broken = program.broken_guard(entry.call.values)
             if broken is None or any(map(entry.has, replaced)):
@@ -209,7 +209,7 @@ class Region:
 
     # Running
 
-    def sampled(self, entry: Entry, values: Values, given: Values) -> Outcome:
+    def sampled(self, entry: SiteEntry, values: Values, given: Values) -> Outcome:
         """A call that is timed and recorded; its result, and the tier that it ran at. `given` is what programs take.
 
         A GPU waits for what is done before the launch, and works during what is done behind it.
@@ -256,7 +256,7 @@ class Region:
         holds = None if turn is None else turn.contender.program.holds
         return turn if holds is None or holds(*[values[place] for place in self.numbers]) else None
 
-    def _left(self, entry: Entry) -> None:
+    def _left(self, entry: SiteEntry) -> None:
         """Counts the calls before one that another entry makes."""
         before = self._counted(entry)
         if before is not None:
@@ -271,7 +271,7 @@ class Region:
                 self.lock.release()
             raise
 
-    def _counted(self, entry: Entry) -> int | None:
+    def _counted(self, entry: SiteEntry) -> int | None:
         """Begins to count down to the next recorded call; how many there were since the last one.
 
         None where somebody else keeps the books: this call is not recorded after all, but perhaps the next.
@@ -290,7 +290,7 @@ class Region:
             return values
         return tuple([value.geometry if isinstance(value, Tensor) else value for value in values])
 
-    def _unrecorded(self, entry: Entry, values: Values, given: Values) -> Outcome:
+    def _unrecorded(self, entry: SiteEntry, values: Values, given: Values) -> Outcome:
         try:
             result = entry.run(*(given if entry.is_native else values))
         except FAULTS as error:
@@ -298,13 +298,13 @@ class Region:
         entry.skip()
         return result, entry.tier
 
-    def _count(self, entry: Entry, count: int) -> None:
+    def _count(self, entry: SiteEntry, count: int) -> None:
         with self.lock:
             self.recording.count(entry.program, entry, count)
 
     def _note(
         self,
-        entry: Entry,
+        entry: SiteEntry,
         program: Installed,
         turn: Turn | None,
         calls: int,
@@ -328,7 +328,7 @@ class Region:
         if self.runtime.watch is not None:
             self.runtime.watch.recorded()
 
-    def recover(self, entry: Entry, contender: Contender | None, error: Exception, values: Values) -> Outcome:
+    def recover(self, entry: SiteEntry, contender: Contender | None, error: Exception, values: Values) -> Outcome:
         """A call whose program could not begin: the next tier down serves it."""
         program = entry.program if contender is None else contender.program
         if isinstance(error, OverlapError):
@@ -410,7 +410,7 @@ class Region:
                     one.let_go()
             self._leave([entry for entry in self.entries if program is None or entry.has(program)])
 
-    def _leave(self, gone: Sequence[Entry], renewed: int = 0) -> None:
+    def _leave(self, gone: Sequence[SiteEntry], renewed: int = 0) -> None:
         for entry in gone:
             self.recording.settle(entry)
             entry.is_stale = True

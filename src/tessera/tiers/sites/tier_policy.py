@@ -11,7 +11,7 @@ from tessera.tiers.logs import log
 from tessera.tiers.records import Described, ExecutionTier
 from tessera.tiers.sites.backoff import Kind, Lessons
 from tessera.tiers.sites.candidates import bridge_levels
-from tessera.tiers.sites.entries import Entry
+from tessera.tiers.sites.entries import SiteEntry
 from tessera.tiers.sites.invariants import few_cases, invariant_words, times_shown
 from tessera.tiers.sites.programs import Installed
 from tessera.tiers.sites.recording import Recording
@@ -49,7 +49,7 @@ class Climbing:
         self._refused = 0  # recorded calls since somebody looked whether what is assumed still holds
         self._misses = 0  # one after the other: cases for which nothing was found
 
-    def consider(self, entry: Entry, described: Described) -> None:
+    def consider(self, entry: SiteEntry, described: Described) -> None:
         """Whether to compile something more for calls like this."""
         region = self.region
         if not region.climbs or entry.is_stale:
@@ -134,7 +134,7 @@ class Climbing:
             return None
         return not any(wanted in asked for asked in self.asked.values())
 
-    def is_coming(self, entry: Entry) -> bool:
+    def is_coming(self, entry: SiteEntry) -> bool:
         """Whether programs of Tier 3 are being compiled for such arguments."""
         case = geometry(entry.described)
         wanted = (one for one in self.requests if one.tier is TIER3 and not one.recalls)
@@ -143,7 +143,7 @@ class Climbing:
     def _kind(self, wanted: ExecutionTier) -> Kind:
         return wanted, (self.words or ()) if wanted is TIER3 else ()
 
-    def _is_hot(self, entry: Entry, wanted: ExecutionTier, threshold: float, first: bool) -> bool:
+    def _is_hot(self, entry: SiteEntry, wanted: ExecutionTier, threshold: float, first: bool) -> bool:
         """Whether enough time was spent: by the region for its first program of a tier, then by the case itself.
 
         Where such programs have paid, or are under way for the first time, a case need only be a part of a hot region;
@@ -171,20 +171,20 @@ class Climbing:
             return False
         return self.recording.heat_now() >= threshold
 
-    def _look_again(self, entry: Entry, threshold: float) -> None:
+    def _look_again(self, entry: SiteEntry, threshold: float) -> None:
         """Records the call that will make the region hot, if those of other cases do not: nobody else would notice."""
         region, typical = self.region, entry.typical
         if region.config.sample_period is None and typical > 0:
             entry.hurry(max(0, int((threshold - self.recording.heat_now()) / typical)))
 
-    def _hottest(self, entry: Entry, described: Described) -> tuple[Entry, Described]:
+    def _hottest(self, entry: SiteEntry, described: Described) -> tuple[SiteEntry, Described]:
         """The case that takes most of a region's time, whoever calls: the most programs are tried for that."""
         now = self.region.clock()
         able = [one for one in self.region.entries if one.contest is None and not one.awaited and one.tier < TIER3]
         best = max(able, key=lambda one: _heat(one, now), default=entry)
         return (entry, described) if best is entry else (best, best.described)
 
-    def _siblings(self, first: Entry) -> list[Request]:
+    def _siblings(self, first: SiteEntry) -> list[Request]:
         """Requests for the other cases of a region besides the first, where somebody has time to compile them."""
         region, config = self.region, self.region.config
         found: list[Request] = []
@@ -213,7 +213,13 @@ class Climbing:
         return self.bridges >= most or len(self.requests) > most
 
     def _climb(
-        self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool, general: tuple[str, ...] = ()
+        self,
+        entry: SiteEntry,
+        described: Described,
+        tier: ExecutionTier,
+        *,
+        is_bridge: bool,
+        general: tuple[str, ...] = (),
     ) -> Request | None:
         """A request for programs of a tier; None where there is nothing to ask for."""
         region = self.region
@@ -252,7 +258,7 @@ class Climbing:
         alike = (one for one in self.region.programs if one.tier is TIER3 and one.level.assumed == words)
         return [one.level.schedule for one in alike][:1]
 
-    def _words(self, entry: Entry, described: Described, is_bridge: bool) -> tuple[str, ...]:
+    def _words(self, entry: SiteEntry, described: Described, is_bridge: bool) -> tuple[str, ...]:
         """What to assume: all where few cases are known, else what is invariant; less after too many bridges."""
         if not is_bridge or self.words is None:
             region, config = self.region, self.region.config
@@ -269,7 +275,7 @@ class Climbing:
         config = self.region.config
         return few_cases(self.region.ring, config.most_bridges + 1, config.invariance)
 
-    def _is_shown(self, entry: Entry, described: Described) -> bool:
+    def _is_shown(self, entry: SiteEntry, described: Described) -> bool:
         """Whether enough calls have shown what there is to assume: one that took long is still one."""
         region, least = self.region, self.region.config.least_shown
         if not region.config.enable_tracing:
@@ -278,7 +284,7 @@ class Climbing:
             return times_shown(region.client.paths, region.ring, described) >= least
         return sum(record.stands_for for record in region.ring) >= least
 
-    def _outgrown(self, entry: Entry, described: Described) -> tuple[str, ...]:
+    def _outgrown(self, entry: SiteEntry, described: Described) -> tuple[str, ...]:
         """What to assume instead, where a guard has refused calls that are more than a few cases; () elsewhere."""
         if entry.failed is None or not self.words:
             return ()
@@ -288,7 +294,7 @@ class Climbing:
         self._refused = 0
         return () if self._is_few() else self._fewer(entry, described)
 
-    def _fewer(self, entry: Entry, described: Described) -> tuple[str, ...]:
+    def _fewer(self, entry: SiteEntry, described: Described) -> tuple[str, ...]:
         """What is assumed without what was refused and what varies with it; () where that was asked for before."""
         region, config = self.region, self.region.config
         refused = {
@@ -314,7 +320,7 @@ class Climbing:
 
     # What was there before
 
-    def recall(self, entry: Entry) -> None:
+    def recall(self, entry: SiteEntry) -> None:
         """Looks for a program of Tier 3 that was there before, for a case that has come and has none.
 
         It may have made room for others, or be of another process. What was in use in this process is taken, and what
@@ -403,7 +409,7 @@ class Climbing:
                 self.newcomers.add([program])
 
 
-def _heat(entry: Entry, now: int) -> float:
+def _heat(entry: SiteEntry, now: int) -> float:
     """Of a case, with its calls that were not recorded yet."""
     return entry.heat.at(now) + entry.uncounted
 

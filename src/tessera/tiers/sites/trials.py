@@ -12,7 +12,7 @@ from tessera.tiers.records import Described, ExecutionTier
 from tessera.tiers.sites.ab_test import Contender, Contest, Turn
 from tessera.tiers.sites.backoff import Lessons
 from tessera.tiers.sites.candidates import general_beside, numbers_in
-from tessera.tiers.sites.entries import Entry
+from tessera.tiers.sites.entries import SiteEntry
 from tessera.tiers.sites.programs import Installed
 from tessera.tiers.sites.recording import Recording
 from tessera.tiers.sites.site import TieredSite
@@ -32,7 +32,7 @@ class Newcomers:
     def __init__(self, region: TieredSite, recording: Recording, lessons: Lessons) -> None:
         self.region, self.recording, self.lessons = region, recording, lessons
         self.waiting: list[Installed] = []  # for calls that they serve
-        self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
+        self.contests: list[tuple[SiteEntry, Contest, int]] = []  # with the number of the record that each began at
         self.times: dict[Schedule | None, float] = {}  # of schedules, when they were last compared
         self.rivals: dict[tuple[object, ...], tuple[Installed, float]] = {}
 
@@ -60,7 +60,7 @@ class Newcomers:
         self.waiting = []
         self._expect_all()
 
-    def expect(self, entry: Entry) -> None:
+    def expect(self, entry: SiteEntry) -> None:
         """Notes whether a program waits for calls of an entry; numbers are looked at when such a call has come."""
         waiting = (program for program in self.waiting if self._may_replace(program, entry))
         entry.awaited = any(program.broken_guard(entry.call.values) is None for program in waiting)
@@ -69,7 +69,7 @@ class Newcomers:
         for entry in self.region.entries:
             self.expect(entry)
 
-    def resume(self, entry: Entry) -> None:
+    def resume(self, entry: SiteEntry) -> None:
         """Goes on with a contest whose entry was given up, where this one takes its place.
 
         Where it runs something else by now, whoever competed there waits for it.
@@ -89,7 +89,7 @@ class Newcomers:
         """The program that lost to the one in use for such arguments, and what it took."""
         return self.rivals.get(geometry(described))
 
-    def begin(self, entry: Entry, described: Described) -> None:
+    def begin(self, entry: SiteEntry, described: Described) -> None:
         """Lets programs that wait for calls of an entry compete there, with what they are to replace.
 
         That does not compete where it was made to be there soon, not to be fast.
@@ -118,12 +118,12 @@ class Newcomers:
         elif contenders and contenders[0].program is not entry.program:
             self.region.take(contenders[0].program)
 
-    def _compete(self, entry: Entry, contest: Contest) -> None:
+    def _compete(self, entry: SiteEntry, contest: Contest) -> None:
         self.region.counts.add("contests", region=self.region.name)
         entry.contest = contest
         self.contests.append((entry, contest, self.recording.recorded))
 
-    def note(self, entry: Entry, turn: Turn | None, took: int) -> None:
+    def note(self, entry: SiteEntry, turn: Turn | None, took: int) -> None:
         """A call was recorded: it may decide a contest, or show that one takes too long."""
         contest = entry.contest
         if contest is not None and turn is not None:
@@ -133,7 +133,7 @@ class Newcomers:
         if self.contests and self.recording.recorded - self.contests[0][2] > _PATIENCE:
             self._end(*self.contests[0][:2])
 
-    def withdraw(self, entry: Entry, contender: Contender) -> None:
+    def withdraw(self, entry: SiteEntry, contender: Contender) -> None:
         """A program failed that competes: the others go on, if there are any."""
         contest = entry.contest
         if contest is not None:
@@ -141,7 +141,7 @@ class Newcomers:
             if contest.is_over:
                 self._end(entry, contest)
 
-    def _end(self, entry: Entry, contest: Contest) -> None:
+    def _end(self, entry: SiteEntry, contest: Contest) -> None:
         region = self.region
         entry.contest = None
         self.contests = [one for one in self.contests if one[1] is not contest]
@@ -179,7 +179,7 @@ class Newcomers:
             region.install(general.program)  # for entries to come: those that are there soon have a bridge
         region.take(best.program, replaced)
 
-    def look_back(self, entry: Entry, values: tuple[Any, ...]) -> bool:
+    def look_back(self, entry: SiteEntry, values: tuple[Any, ...]) -> bool:
         """Gives the program before another chance, where this one has become slower than that one was."""
         region = self.region
         if entry.rival is None or len(entry.recent) < (entry.recent.maxlen or 0):
@@ -198,7 +198,7 @@ class Newcomers:
         entry.hurry()
         return True
 
-    def _may_replace(self, program: Installed, entry: Entry) -> bool:
+    def _may_replace(self, program: Installed, entry: SiteEntry) -> bool:
         """Whether there is a point in comparing: of those that know less only what runs without traces has a claim.
 
         Others of them wait for arguments of which no program knows the sizes, nor will soon; and what was generalised
