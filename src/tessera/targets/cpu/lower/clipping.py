@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -29,9 +27,6 @@ from tessera.transforms.algebra.masks import (
     dead_from,
     known_where_false,
 )
-
-if TYPE_CHECKING:
-    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
 
 STEP = 64
 """Columns by which the work of a run of nests is cut off: whole steps of all its phases."""
@@ -197,27 +192,3 @@ def _changes_nothing(op: Operation, known: Mapping[SSAValue, Known], kept: set[S
         nothing = reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand))
         return known.get(op.operand) == Constant(nothing)
     return bool(op.results) and op.results[0] not in kept
-
-
-def live_columns(lowering: Lowering, cols: int, found: Sequence[Sequence[Edge]], step: int) -> SSAValue:
-    """The first column from which on nothing counts, rounded up to a step."""
-    live = lowering.constant(cols)
-    for edges in found:
-        if (end := lowering.bound(edges, arith.MaxSIOp)) is not None:
-            live = lowering.add(arith.MinSIOp(live, end)).results[0]
-    live = lowering.add(arith.MaxSIOp(live, lowering.constant(0))).results[0]
-    every = lowering.constant(step)
-    return lowering.add(arith.MuliOp(lowering.add(arith.CeilDivSIOp(live, every)).results[0], every)).results[0]
-
-
-def first_column(lowering: Lowering, found: Sequence[Sequence[Edge]], step: int, last: SSAValue) -> SSAValue:
-    """The first column that counts, rounded down to a step; `last`, if none before does."""
-    first = lowering.constant(0)
-    for edges in found:
-        if (start := lowering.bound(edges, arith.MinSIOp, below=True)) is not None:
-            first = lowering.add(arith.MaxSIOp(first, start)).results[0]
-    if not found:
-        return first
-    every = lowering.constant(step)
-    whole = lowering.add(arith.MuliOp(lowering.add(arith.DivSIOp(first, every)).results[0], every)).results[0]
-    return lowering.add(arith.MinSIOp(whole, last)).results[0]

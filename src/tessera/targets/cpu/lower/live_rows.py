@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue, Use
 
@@ -19,9 +18,6 @@ from tessera.targets.cpu.lower.extents import Extents
 from tessera.targets.cpu.lower.hoisting import scalars_behind
 from tessera.targets.cpu.lower.inside import is_inside
 from tessera.targets.cpu.lower.nests import Nest, shape_of
-
-if TYPE_CHECKING:
-    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
 
 
 @dataclass(frozen=True)
@@ -33,30 +29,17 @@ class LiveRows:
     stores: Sequence[tile.StoreOp]
     scalars: Sequence[Operation]
 
-    def end(self, lowering: Lowering, nest: Nest, *, careful: bool) -> SSAValue | None:
-        """The row at which a nest may end; None if it has to do all, or if all are there where it need not be careful.
+    def covers(self, nest: Nest, *, careful: bool) -> bool:
+        """Whether a nest may end with the last of these rows: not if it stores without tests, where all rows are there.
 
         A nest without ops copies what others may need.
         """
         ops = list(nest.ops)
         covered = nest.rows == self.rows and bool(ops) and nest.folds is None and all(map(self._leaves_out, ops))
-        return lowering.row_count if covered and (careful or all(op.results for op in ops)) else None
+        return covered and (careful or all(op.results for op in ops))
 
     def _leaves_out(self, op: Operation) -> bool:
         return self.tiles.issuperset(op.results) if op.results else op in self.stores
-
-    def count(self, lowering: Lowering) -> SSAValue:
-        """How many rows there are, where a function begins."""
-        for op in self.scalars:
-            lowering.copy(op)
-        most: SSAValue | None = None
-        for store in self.stores:
-            view, offset = lowering.values[store.view], lowering.values[store.offsets[0]]
-            size = lowering.add(tile.DimOp(view, 0)).results[0]
-            left = lowering.add(arith.SubiOp(size, offset)).results[0]
-            most = left if most is None else lowering.add(arith.MaxSIOp(most, left)).results[0]
-        assert most is not None
-        return lowering.add(arith.MinSIOp(most, lowering.constant(self.rows))).results[0]
 
 
 def live_rows(function: tile.FuncOp, extents: Extents) -> LiveRows | None:

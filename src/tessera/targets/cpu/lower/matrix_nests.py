@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xdsl.ir import SSAValue
 
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import TILE_ROWS, rounded_up
 from tessera.targets.cpu.lower.clipping import STEP
+from tessera.targets.cpu.lower.nest_writer import NestWriter
 from tessera.targets.cpu.lower.nests import shape_of
 from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.core.rewriting import adopt_location
-
-if TYPE_CHECKING:
-    from tessera.targets.cpu.lower.nest_writer import NestWriter
 
 
 def write_matrix(writer: NestWriter) -> None:
@@ -26,7 +22,7 @@ def write_matrix(writer: NestWriter) -> None:
     out = lowering.held[dot.result]
     added = constant_of(dot.c) != 0
     if added and lowering.held.get(dot.c) is not out:
-        lowering.copy_to(dot.c, out)
+        writer.copy_to(dot.c, out)
     left = lowering.held[dot.a]
     right, number = lowering.packed[dot]
     writer.zero = lowering.constant(0)

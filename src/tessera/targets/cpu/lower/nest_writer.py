@@ -8,65 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.dtypes.types import DType, i8, i16, i32, i64, u8, u16, u32, u64
-from tessera.ir.common import elementwise, reductions
-from tessera.ir.common.elements import element_of, tile_of
+from tessera.ir.common import reductions
+from tessera.ir.common.elements import element_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cpu.emit.memory import UNROLL, mark_inside
-from tessera.targets.cpu.emit.registers import is_column
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import BufferType, buffer_type
-from tessera.targets.cpu.lower.clipping import STEP, Clipping, clipping, live_columns
-from tessera.targets.cpu.lower.inside import inside, lane_axis, moved
-from tessera.targets.cpu.lower.matrix_nests import write_matrix
+from tessera.targets.cpu.lower.clipping import STEP, Clipping, clipping
+from tessera.targets.cpu.lower.inside_conditions import inside
+from tessera.targets.cpu.lower.lowering import Lowering
 from tessera.targets.cpu.lower.nests import Nest, Phase, domain, shape_of
-from tessera.targets.cpu.lower.open_columns import NO_MASKS, Bounds, OpenColumns, open_columns, over_columns
-from tessera.targets.cpu.lower.pieces import PIECES, Axes
+from tessera.targets.cpu.lower.open_columns import NO_MASKS, Bounds, OpenColumns, masks_behind, open_columns
+from tessera.targets.cpu.lower.pieces import Axes, PieceWriter
 from tessera.transforms.algebra.masks import Linear
 from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.rewriting import adopt_location
-
-if TYPE_CHECKING:
-    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
 
 _index = IndexType()
 
 _SIGNED = {u8: i8, u16: i16, u32: i32, u64: i64}
 
-EASY = 3
-"""Elementwise steps that are sooner done again than kept in memory."""
 
-
-class NestWriter:
-    """One nest; `slots` are buffers that some of its values must go to."""
+class NestWriter(PieceWriter):
+    """Writes one nest; `slots` are buffers that some of its values must go to."""
 
     def __init__(self, lowering: Lowering, nest: Nest, slots: dict[SSAValue, SSAValue]) -> None:
-        self.lowering = lowering
-        self.nest = nest
-        self.local: dict[tuple[SSAValue, DType], SSAValue] = {}
-        """Buffers for one group of rows."""
+        super().__init__(lowering, nest)
         self.kept: list[tuple[SSAValue, DType, SSAValue]] = []
         """Values that go into buffers of all rows."""
-        self._easy: dict[SSAValue, bool] = {}
         self._plan(slots)
         found = clipping(lowering.analysis, nest, {value for value, _, _ in self.kept})
         self.clipping = found if found is not None and self._ends_agree(found) else None
-        self.live: SSAValue | None = None
-        self.careful = False
         self.open: OpenColumns | None = None
-        self.masks = NO_MASKS
-        """Masks that are true all over in this loop."""
-        self.zero: SSAValue
-        self.pieces: dict[tuple[SSAValue, Axes], SSAValue] = {}
-        self.rows: dict[SSAValue, SSAValue] = {}
-        self.group: tuple[SSAValue, int]
 
     @staticmethod
     def copy(lowering: Lowering, value: SSAValue, slot: SSAValue) -> None:
@@ -84,6 +64,10 @@ class NestWriter:
         writer.write()
 
     copied: tuple[SSAValue, SSAValue, tuple[int, ...]] | None = None
+
+    def copy_to(self, value: SSAValue, slot: SSAValue) -> None:
+        """A nest of its own that only puts a value into a buffer."""
+        NestWriter.copy(self.lowering, value, slot)
 
     # What goes where
 
@@ -123,26 +107,6 @@ class NestWriter:
                 found.setdefault(dtype, False)
         return found
 
-    def is_easy(self, value: SSAValue) -> bool:
-        """Whether a value is sooner computed again, from tiles in memory, than kept."""
-        if value not in self._easy:
-            steps = self._steps_to(value)
-            self._easy[value] = steps is not None and steps <= EASY
-        return self._easy[value]
-
-    def _steps_to(self, value: SSAValue) -> int | None:
-        """Elementwise steps from tiles in memory and values of one row to a value of this nest."""
-        if value not in self.nest.place or self.nest.place[value][1]:
-            return 0
-        op = value.owner
-        if not isinstance(op, tile.EwOp):
-            return None
-        cost, leaves = elementwise.TABLE[op.fn.data].cost, self.lowering.analysis.leaves
-        below = [self._steps_to(leaf) for operand in op.operands_ for leaf, _ in leaves(operand, self.nest.rows)]
-        if cost.special or cost.divide or any(steps is None for steps in below):
-            return None
-        return cost.simple + cost.convert + sum(steps for steps in below if steps is not None)
-
     def _is_later(self, user: Operation, at: int) -> bool:
         return any(user in phase.ops for phase in self.nest.phases[at + 1 :])
 
@@ -164,12 +128,7 @@ class NestWriter:
         lowering, (start, size) = self.lowering, self.group
         lowering.own.add(start)
         row = Linear() if start is self.zero else Linear(((start, 1),))
-        return live_columns(lowering, self.clipping.cols, self.clipping.edges(row, size), UNROLL)
-
-    def rounded_up(self, value: SSAValue, step: int) -> SSAValue:
-        lowering = self.lowering
-        every = lowering.constant(step)
-        return lowering.add(arith.MuliOp(lowering.add(arith.CeilDivSIOp(value, every)).results[0], every)).results[0]
+        return lowering.live_columns(self.clipping.cols, self.clipping.edges(row, size), UNROLL)
 
     # Loops
 
@@ -177,11 +136,8 @@ class NestWriter:
         if self.nest.folds is not None:
             self._fold_rows(self.nest.folds)
             return
-        if self.nest.matrix:
-            write_matrix(self)
-            return
         self.open = open_columns(self.lowering, self.nest)
-        condition = inside(self)
+        condition = inside(self.lowering, self.nest, None if self.copied is None else self.copied[0])
         if condition is None:
             self._version()
         else:
@@ -211,7 +167,8 @@ class NestWriter:
             self.group = start, size
             self._group()
 
-        rows = None if lowering.rows is None else lowering.rows.end(lowering, nest, careful=self.careful)
+        covered = lowering.rows is not None and lowering.rows.covers(nest, careful=self.careful)
+        rows = lowering.row_count if covered else None
         if rows is None or nest.rows <= step:
             self.steps(whole, step, run)
             if whole < nest.rows:
@@ -346,7 +303,7 @@ class NestWriter:
                 first, end = bounds
                 start = first if STEP % step == 0 else start
                 stop = lowering.add(arith.MinSIOp(stop, self.rounded_up(end, step))).results[0]
-            partial = over_columns(self, phase, step, (start, stop), partial)
+            partial = self._over_columns(phase, step, (start, stop), partial)
         if whole < phase.cols:
             partial = self._chunk(phase, lowering.constant(whole), phase.cols - whole, partial)
         for op, value in zip(reduces, partial, strict=True):
@@ -355,6 +312,42 @@ class NestWriter:
             lowering.add(finished)
             adopt_location([finished], op)
             self.rows[op.result] = self._shaped(finished.result, shape_of(op.result))
+
+    def _over_columns(self, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Whole steps of a phase: one loop, or others around one whose columns need no masks."""
+        if self.open is None or self.careful or not self._meets(phase, self.open.masks):
+            return self.loop(phase, step, bounds, partial)
+        (start, stop), lowering = bounds, self.lowering
+
+        def within(value: SSAValue, least: SSAValue) -> SSAValue:
+            above = lowering.add(arith.MaxSIOp(value, least)).results[0]
+            return lowering.add(arith.MinSIOp(above, stop)).results[0]
+
+        first = start
+        if self.open.first is not None:
+            first = self.rounded_up(within(self.open.first, start), step)
+            partial = self.loop(phase, step, (start, first), partial)
+        every = lowering.constant(step)
+        last = lowering.add(arith.DivSIOp(within(self.open.last, first), every)).results[0]
+        last = lowering.add(arith.MuliOp(last, every)).results[0]
+        self.masks = self.open.masks
+        partial = self.loop(phase, step, (first, last), partial)
+        self.masks = NO_MASKS
+        return self.loop(phase, step, (last, stop), partial)
+
+    def _meets(self, phase: Phase, masks: frozenset[SSAValue]) -> bool:
+        """Whether a phase works with masks, in its own ops or in values that it makes again."""
+        waiting: list[Operation] = list(phase.ops)
+        while waiting:
+            op = waiting.pop()
+            if not masks.isdisjoint(masks_behind(self.lowering.analysis, op)):
+                return True
+            for operand in op.operands:
+                if isinstance(operand.type, TensorType):
+                    leaves = (leaf for leaf, _ in self.lowering.analysis.leaves(operand, self.nest.rows))
+                    made = [leaf.owner for leaf in leaves if leaf in self.nest.place and self.is_easy(leaf)]
+                    waiting += [owner for owner in made if isinstance(owner, Operation)]
+        return False
 
     def loop(self, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Whole steps of a phase, from one column to another."""
@@ -463,66 +456,6 @@ class NestWriter:
             return piece
         return self.lowering.add(tile.EwOp("cast", [piece], to=dtype)).results[0]
 
-    # Pieces
-
-    def piece(self, value: SSAValue, axes: Axes) -> SSAValue:
-        """A piece of a tile of the source: made in this step, read from a buffer, or made again."""
-        key = value, axes
-        if key not in self.pieces:
-            self.pieces[key] = self._find(value, axes)
-        return self.pieces[key]
-
-    def _find(self, value: SSAValue, axes: Axes) -> SSAValue:
-        if value in self.rows:
-            return self.rows[value]
-        if not self.lowering.analysis.is_free(value):
-            return self._read(value, axes)
-        op = value.owner
-        assert isinstance(op, Operation)
-        return self._make(op, axes)
-
-    def _read(self, value: SSAValue, axes: Axes) -> SSAValue:
-        dtype, shape = tile_dtype(value), shape_of(value)
-        result = tile_of(tuple(size for _, size in axes), dtype)
-        local = self.local.get((value, dtype))
-        if local is None and value in self.nest.place and self.is_easy(value):
-            op = value.owner
-            assert isinstance(op, Operation)
-            return self._make(op, axes)
-        if local is not None:
-            return self.lowering.add(cpu.LoadOp(local, self.zero, axes[-1][0], result)).results[0]
-        buffer, column = self.lowering.buffer_of(value, dtype), _is_column(axes) and shape[1] != 1
-        load = cpu.LoadOp(buffer, *self._buffer_place(shape, axes), result, column=column)
-        return self.lowering.add(load).results[0]
-
-    def _buffer_place(self, shape: Sequence[int], axes: Axes) -> tuple[SSAValue, SSAValue]:
-        if not axes:
-            return self.zero, self.zero
-        if len(axes) == 1 or (shape[1] == 1 and shape[0] != 1):
-            return self.zero, axes[0][0]
-        return axes[0][0], axes[1][0]
-
-    def _make(self, op: Operation, axes: Axes) -> SSAValue:
-        if isinstance(op, tile.EwOp) and op.fn.data == "select" and op.operands_[0] in self.masks:
-            return self.piece(op.operands_[1], axes)
-        made = PIECES[type(op)](self, op, axes)
-        adopt_location([made], op)
-        return made.results[0]
-
-    def is_straight(self, op: tile.LoadOp | tile.StoreOp, axes: Axes) -> bool:
-        """Whether a piece's lanes run along the axis that was found to be dense; see `_inside`."""
-        lanes = 0 if _is_column(axes) or len(axes) == 1 else 1
-        return bool(axes) and lanes == lane_axis(shape_of(moved(op)))
-
-    def offsets(self, offsets: Sequence[SSAValue], axes: Axes) -> list[SSAValue]:
-        values = self.lowering.values
-        return [self.sum(values[offset], start) for offset, (start, _) in zip(offsets, axes, strict=True)]
-
-    def sum(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        if b is self.zero:
-            return a
-        return self.lowering.add(arith.AddiOp(a, b)).results[0]
-
     def _effect(self, op: Operation, axes: Axes) -> None:
         lowering = self.lowering
         made: Operation
@@ -577,10 +510,6 @@ class NestWriter:
 
 def _dtype(op: tile.EwOp) -> DType:
     return tile_dtype(op.result)
-
-
-def _is_column(axes: Axes) -> bool:
-    return is_column([size for _, size in axes])
 
 
 def shape_of_op(op: Operation) -> tuple[int, ...]:

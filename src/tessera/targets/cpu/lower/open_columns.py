@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
@@ -12,13 +12,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.lower.clipping import COLUMN, one_column
-from tessera.targets.cpu.lower.nests import Analysis, Nest, Phase, shape_of
+from tessera.targets.cpu.lower.lowering import Lowering
+from tessera.targets.cpu.lower.nests import Analysis, Nest, shape_of
 from tessera.transforms.algebra.masks import Linear, true_if
-
-if TYPE_CHECKING:
-    from tessera.targets.cpu.lower.nest_writer import NestWriter
-    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
-
 
 Bounds: TypeAlias = tuple[SSAValue, SSAValue]
 """The first of some columns, and the first behind them."""
@@ -43,7 +39,7 @@ def open_columns(lowering: Lowering, nest: Nest) -> OpenColumns | None:
         return None
     masks, first, last = set[SSAValue](), None, None
     for op in nest.ops:
-        for mask in _masks_behind(lowering.analysis, op):
+        for mask in masks_behind(lowering.analysis, op):
             if mask in masks or (found := _range(lowering, mask)) is None:
                 continue
             masks.add(mask)
@@ -52,47 +48,7 @@ def open_columns(lowering: Lowering, nest: Nest) -> OpenColumns | None:
     return None if last is None else OpenColumns(frozenset(masks), first, last)
 
 
-def over_columns(
-    writer: NestWriter, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]
-) -> Sequence[SSAValue]:
-    """Whole steps of a phase: one loop, or others around one whose columns need no masks."""
-    if writer.open is None or writer.careful or not _meets(writer, phase, writer.open.masks):
-        return writer.loop(phase, step, bounds, partial)
-    (start, stop), lowering = bounds, writer.lowering
-
-    def within(value: SSAValue, least: SSAValue) -> SSAValue:
-        above = lowering.add(arith.MaxSIOp(value, least)).results[0]
-        return lowering.add(arith.MinSIOp(above, stop)).results[0]
-
-    first = start
-    if writer.open.first is not None:
-        first = writer.rounded_up(within(writer.open.first, start), step)
-        partial = writer.loop(phase, step, (start, first), partial)
-    every = lowering.constant(step)
-    last = lowering.add(arith.DivSIOp(within(writer.open.last, first), every)).results[0]
-    last = lowering.add(arith.MuliOp(last, every)).results[0]
-    writer.masks = writer.open.masks
-    partial = writer.loop(phase, step, (first, last), partial)
-    writer.masks = NO_MASKS
-    return writer.loop(phase, step, (last, stop), partial)
-
-
-def _meets(writer: NestWriter, phase: Phase, masks: frozenset[SSAValue]) -> bool:
-    """Whether a phase works with masks, in its own ops or in values that it makes again."""
-    waiting: list[Operation] = list(phase.ops)
-    while waiting:
-        op = waiting.pop()
-        if not masks.isdisjoint(_masks_behind(writer.lowering.analysis, op)):
-            return True
-        for operand in op.operands:
-            if isinstance(operand.type, TensorType):
-                leaves = (leaf for leaf, _ in writer.lowering.analysis.leaves(operand, writer.nest.rows))
-                made = [leaf.owner for leaf in leaves if leaf in writer.nest.place and writer.is_easy(leaf)]
-                waiting += [owner for owner in made if isinstance(owner, Operation)]
-    return False
-
-
-def _masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
+def masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
     """The masks of an op and of free ones behind it."""
     if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
         yield op.operands_[0]
@@ -102,7 +58,7 @@ def _masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
         if not isinstance(operand.type, TensorType) or isinstance(owner, Block | tile.TransOp):
             continue
         if analysis.is_free(operand):
-            yield from _masks_behind(analysis, owner)
+            yield from masks_behind(analysis, owner)
 
 
 def _range(lowering: Lowering, mask: SSAValue) -> tuple[SSAValue | None, SSAValue] | None:

@@ -1,64 +1,179 @@
-"""Pieces of tiles: how each tile op of the source is written again for a part of its result."""
+"""Pieces of tiles: each tile op of the source is written again for a part of its result, by a rule of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, IndexType, IntegerType, UnitAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from tessera.dtypes.types import f32, i32
+from tessera.dtypes.types import DType, f32, i32
+from tessera.ir.common import elementwise
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu.emit.memory import UNROLL, mark_inside
+from tessera.targets.cpu.emit.registers import is_column
 from tessera.targets.cpu.emit.tiles import FOR_PRODUCTS
 from tessera.targets.cpu.ir import dialect as cpu
-from tessera.targets.cpu.lower.nests import shape_of
+from tessera.targets.cpu.lower.clipping import Clipping
+from tessera.targets.cpu.lower.inside import lane_axis, moved
+from tessera.targets.cpu.lower.lowering import Lowering, counts
+from tessera.targets.cpu.lower.nests import Nest, shape_of
+from tessera.targets.cpu.lower.open_columns import NO_MASKS
 from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.transforms.algebra.masks import Linear, positions
 from tessera.transforms.core.folding import materialize
-
-if TYPE_CHECKING:
-    from tessera.targets.cpu.lower.nest_writer import NestWriter
+from tessera.transforms.core.rewriting import adopt_location
 
 Axes: TypeAlias = tuple[tuple[SSAValue, int], ...]
 """Along each axis of a tile, where a piece of it starts and how long it is."""
 
 
-def _full(writer: NestWriter, op: tile.FullOp, axes: Axes) -> Operation:
+EASY = 3
+"""Elementwise steps that are sooner done again than kept in memory."""
+
+
+class PieceWriter:
+    """Writes pieces of tiles for one group of rows of a nest."""
+
+    def __init__(self, lowering: Lowering, nest: Nest) -> None:
+        self.lowering = lowering
+        self.nest = nest
+        self.local: dict[tuple[SSAValue, DType], SSAValue] = {}
+        """Buffers for one group of rows."""
+        self.clipping: Clipping | None = None
+        self.live: SSAValue | None = None
+        self.careful = False
+        self.masks = NO_MASKS
+        """Masks that are true all over in this loop."""
+        self.zero: SSAValue
+        self.pieces: dict[tuple[SSAValue, Axes], SSAValue] = {}
+        self.rows: dict[SSAValue, SSAValue] = {}
+        self.group: tuple[SSAValue, int]
+        self._easy: dict[SSAValue, bool] = {}
+
+    def piece(self, value: SSAValue, axes: Axes) -> SSAValue:
+        """A piece of a tile of the source: made in this step, read from a buffer, or made again."""
+        key = value, axes
+        if key not in self.pieces:
+            self.pieces[key] = self._find(value, axes)
+        return self.pieces[key]
+
+    def _find(self, value: SSAValue, axes: Axes) -> SSAValue:
+        if value in self.rows:
+            return self.rows[value]
+        if not self.lowering.analysis.is_free(value):
+            return self._read(value, axes)
+        op = value.owner
+        assert isinstance(op, Operation)
+        return self._make(op, axes)
+
+    def _read(self, value: SSAValue, axes: Axes) -> SSAValue:
+        dtype, shape = tile_dtype(value), shape_of(value)
+        result = tile_of(tuple(size for _, size in axes), dtype)
+        local = self.local.get((value, dtype))
+        if local is None and value in self.nest.place and self.is_easy(value):
+            op = value.owner
+            assert isinstance(op, Operation)
+            return self._make(op, axes)
+        if local is not None:
+            return self.lowering.add(cpu.LoadOp(local, self.zero, axes[-1][0], result)).results[0]
+        buffer, column = self.lowering.buffer_of(value, dtype), _is_column(axes) and shape[1] != 1
+        load = cpu.LoadOp(buffer, *self._buffer_place(shape, axes), result, column=column)
+        return self.lowering.add(load).results[0]
+
+    def _buffer_place(self, shape: Sequence[int], axes: Axes) -> tuple[SSAValue, SSAValue]:
+        if not axes:
+            return self.zero, self.zero
+        if len(axes) == 1 or (shape[1] == 1 and shape[0] != 1):
+            return self.zero, axes[0][0]
+        return axes[0][0], axes[1][0]
+
+    def _make(self, op: Operation, axes: Axes) -> SSAValue:
+        if isinstance(op, tile.EwOp) and op.fn.data == "select" and op.operands_[0] in self.masks:
+            return self.piece(op.operands_[1], axes)
+        made = PIECES[type(op)](self, op, axes)
+        adopt_location([made], op)
+        return made.results[0]
+
+    def is_straight(self, op: tile.LoadOp | tile.StoreOp, axes: Axes) -> bool:
+        """Whether a piece's lanes run along the axis that was found to be dense; see `inside_conditions`."""
+        lanes = 0 if _is_column(axes) or len(axes) == 1 else 1
+        return bool(axes) and lanes == lane_axis(shape_of(moved(op)))
+
+    def offsets(self, offsets: Sequence[SSAValue], axes: Axes) -> list[SSAValue]:
+        values = self.lowering.values
+        return [self.sum(values[offset], start) for offset, (start, _) in zip(offsets, axes, strict=True)]
+
+    def sum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        if b is self.zero:
+            return a
+        return self.lowering.add(arith.AddiOp(a, b)).results[0]
+
+    def rounded_up(self, value: SSAValue, step: int) -> SSAValue:
+        lowering = self.lowering
+        every = lowering.constant(step)
+        return lowering.add(arith.MuliOp(lowering.add(arith.CeilDivSIOp(value, every)).results[0], every)).results[0]
+
+    def is_easy(self, value: SSAValue) -> bool:
+        """Whether a value is sooner computed again, from tiles in memory, than kept."""
+        if value not in self._easy:
+            steps = self._steps_to(value)
+            self._easy[value] = steps is not None and steps <= EASY
+        return self._easy[value]
+
+    def _steps_to(self, value: SSAValue) -> int | None:
+        """Elementwise steps from tiles in memory and values of one row to a value of this nest."""
+        if value not in self.nest.place or self.nest.place[value][1]:
+            return 0
+        op = value.owner
+        if not isinstance(op, tile.EwOp):
+            return None
+        cost, leaves = elementwise.TABLE[op.fn.data].cost, self.lowering.analysis.leaves
+        below = [self._steps_to(leaf) for operand in op.operands_ for leaf, _ in leaves(operand, self.nest.rows)]
+        if cost.special or cost.divide or any(steps is None for steps in below):
+            return None
+        return cost.simple + cost.convert + sum(steps for steps in below if steps is not None)
+
+
+def _is_column(axes: Axes) -> bool:
+    return is_column([size for _, size in axes])
+
+
+def _full(writer: PieceWriter, op: tile.FullOp, axes: Axes) -> Operation:
     return writer.lowering.add(tile.FullOp(writer.lowering.values[op.value], [size for _, size in axes]))
 
 
-def _iota(writer: NestWriter, op: tile.IotaOp, axes: Axes) -> Operation:
+def _iota(writer: PieceWriter, op: tile.IotaOp, axes: Axes) -> Operation:
     axis = op.axis.value.data
     base = writer.sum(writer.lowering.values[op.base], axes[axis][0])
     shape = tuple(size for _, size in axes)
     return writer.lowering.add(tile.IotaOp(base, axis, tile_of(shape, tile_dtype(op.result))))
 
 
-def _expand(writer: NestWriter, op: tile.ExpandOp, axes: Axes) -> Operation:
+def _expand(writer: PieceWriter, op: tile.ExpandOp, axes: Axes) -> Operation:
     axis = op.axis.value.data
     piece = writer.piece(op.operand, (*axes[:axis], *axes[axis + 1 :]))
     return writer.lowering.add(tile.ExpandOp(piece, axis))
 
 
-def _broadcast(writer: NestWriter, op: tile.BroadcastOp, axes: Axes) -> Operation:
+def _broadcast(writer: PieceWriter, op: tile.BroadcastOp, axes: Axes) -> Operation:
     shape = shape_of(op.operand)
     inner = tuple((writer.zero, 1) if size == 1 else axis for size, axis in zip(shape, axes, strict=True))
     piece = writer.piece(op.operand, inner)
     return writer.lowering.add(tile.BroadcastOp(piece, [size for _, size in axes]))
 
 
-def _trans(writer: NestWriter, op: tile.TransOp, axes: Axes) -> Operation:
+def _trans(writer: PieceWriter, op: tile.TransOp, axes: Axes) -> Operation:
     permutation = tuple(op.permutation.iter_values())
     inner = tuple(axes[permutation.index(axis)] for axis in range(len(axes)))
     return writer.lowering.add(tile.TransOp(writer.piece(op.operand, inner), permutation))
 
 
-def _takes_zeros(writer: NestWriter, value: SSAValue) -> bool:
+def _takes_zeros(writer: PieceWriter, value: SSAValue) -> bool:
     """Whether zeros may stand for subnormal numbers: in products, and where kernels with products take them so."""
     return writer.lowering.flushes or all(isinstance(user, tile.DotOp) for user, _ in writer.lowering.reads(value))
 
@@ -67,7 +182,7 @@ _FAR = 2**30
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
-def _compared(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
+def _compared(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
     """A comparison of positions in half the bits: their difference, cut off where it is far, against the column."""
     sides = [positions(operand) for operand in op.operands_] if len(axes) == 2 else []
     if len(sides) != 2 or sides[0] is None or sides[1] is None:
@@ -103,7 +218,7 @@ _SMALL = 2**8
 """Factors of rows and columns so small that no tile has positions beyond 2^23, whatever it starts from."""
 
 
-def _as_float(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
+def _as_float(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
     """Positions as f32, from half the bits: what the first one rounds to, and what all are away from that.
 
     The sum of the two is rounded once, like the position itself.
@@ -142,15 +257,7 @@ def _as_float(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation | None
     return lowering.add(tile.EwOp("add", [distance, lowering.add(tile.FullOp(near, shape)).results[0]]))
 
 
-def counts(scalar: SSAValue) -> bool:
-    """Whether a scalar counts programs, turns or elements: memory bounds it, and numbers of users do not."""
-    owner = scalar.owner
-    if isinstance(owner, Block):
-        return isinstance(owner.parent_op(), scf.ForOp) and owner.args[0] is scalar
-    return isinstance(owner, tile.ProgramIdOp | tile.DimOp)
-
-
-def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
+def _ew(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation:
     if op.fn.data in _TURNED and (narrow := _compared(writer, op, axes)) is not None:
         return narrow
     if op.fn.data == "cast" and (narrow := _as_float(writer, op, axes)) is not None:
@@ -170,7 +277,7 @@ def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
     return writer.lowering.add(made)
 
 
-def _load(writer: NestWriter, op: tile.LoadOp, axes: Axes) -> Operation:
+def _load(writer: PieceWriter, op: tile.LoadOp, axes: Axes) -> Operation:
     pad = None if op.pad is None else op.pad_value
     offsets = writer.offsets(op.offsets, axes)
     made = tile.LoadOp(writer.lowering.values[op.view], offsets, [size for _, size in axes], pad)
@@ -179,12 +286,12 @@ def _load(writer: NestWriter, op: tile.LoadOp, axes: Axes) -> Operation:
     return writer.lowering.add(made)
 
 
-def _read(writer: NestWriter, op: tile.ReadOp, axes: Axes) -> Operation:
+def _read(writer: PieceWriter, op: tile.ReadOp, axes: Axes) -> Operation:
     places = [writer.piece(index, axes) for index in op.indices]
     return writer.lowering.add(tile.ReadOp(writer.lowering.values[op.view], places))
 
 
-def _dot(writer: NestWriter, op: tile.DotOp, axes: Axes) -> Operation:
+def _dot(writer: PieceWriter, op: tile.DotOp, axes: Axes) -> Operation:
     lowering = writer.lowering
     dtype = tile_dtype(op.c)
     local = writer.local.get((op.a, dtype))
@@ -201,7 +308,7 @@ def _dot(writer: NestWriter, op: tile.DotOp, axes: Axes) -> Operation:
     return lowering.add(cpu.DotOp(left, row, right, number, axes[1][0], start, depth))
 
 
-PIECES: Mapping[type[Operation], Callable[[NestWriter, Any, Axes], Operation]] = {
+PIECES: Mapping[type[Operation], Callable[[PieceWriter, Any, Axes], Operation]] = {
     tile.FullOp: _full,
     tile.IotaOp: _iota,
     tile.ExpandOp: _expand,

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
+from tessera.targets.cpu.lower.lowering import Lowering
 from tessera.targets.cpu.lower.nests import Nest, shape_of
-
-if TYPE_CHECKING:
-    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
 
 
 def slots_of(lowering: Lowering, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:
@@ -41,7 +38,7 @@ def slots_of(lowering: Lowering, run: Sequence[Operation], nests: Sequence[Nest]
 
 
 def _carried(lowering: Lowering, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:
-    """Of those, the values that a loop carries to its next turn."""
+    """Of those, the values that a loop carries to its next iteration."""
     found: dict[SSAValue, SSAValue] = {}
     if not run or not nests:
         return found

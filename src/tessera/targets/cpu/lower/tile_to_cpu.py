@@ -1,18 +1,18 @@
 """tile-to-cpu: a tile function becomes what one thread does, nest by nest, with tiles cut to the size of registers.
 
-Values that a nest hands on live in buffers; so do values that loops carry, each in one buffer that every turn rewrites.
+Values that a nest hands on live in buffers; so do values that loops carry, each in one buffer that every iteration
+rewrites.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import IndexType, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
@@ -25,28 +25,21 @@ from tessera.targets.cpu import features
 from tessera.targets.cpu.emit.emitter import Machine
 from tessera.targets.cpu.emit.memory import mark_inside
 from tessera.targets.cpu.ir import dialect as cpu
-from tessera.targets.cpu.ir.types import LINE, TILE_ROWS, BufferType, PanelsType, rounded_up
-from tessera.targets.cpu.lower.blocking import Blocking
-from tessera.targets.cpu.lower.borrowing import can_borrow
-from tessera.targets.cpu.lower.clipping import STEP, BlockClipping, block_clipping, first_column, live_columns
-from tessera.targets.cpu.lower.extents import Extents
-from tessera.targets.cpu.lower.hoisting import Slice, axes_of, by_depth, sharing
+from tessera.targets.cpu.ir.types import TILE_ROWS, BufferType, PanelsType
+from tessera.targets.cpu.lower.clipping import STEP, block_clipping
+from tessera.targets.cpu.lower.hoisting import Slice, axes_of, by_depth
 from tessera.targets.cpu.lower.inside import is_inside
-from tessera.targets.cpu.lower.live_rows import live_rows
+from tessera.targets.cpu.lower.live_rows import LiveRows
+from tessera.targets.cpu.lower.lowering import Lowering
+from tessera.targets.cpu.lower.matrix_nests import write_matrix
 from tessera.targets.cpu.lower.nest_writer import NestWriter
-from tessera.targets.cpu.lower.nests import Analysis, Nest, domain, shape_of
-from tessera.targets.cpu.lower.pieces import counts
-from tessera.targets.cpu.lower.preparing import prepare
+from tessera.targets.cpu.lower.nests import Nest, shape_of
 from tessera.targets.cpu.lower.slots import slots_of
-from tessera.targets.llvm.tolerances import Tolerances
-from tessera.transforms.algebra.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in
+from tessera.transforms.algebra.masks import Window, dead_before, dead_from, is_skippable, masks_in
 from tessera.transforms.core.context import recorder_of
-from tessera.transforms.core.facts import Recorder
 from tessera.transforms.core.rewriting import adopt_location
 
 _index = IndexType()
-_FAR = 1 << 60
-"""Farther than any position, and near enough that sums with it do not wrap."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +62,7 @@ class TileToCpu(ModulePass):
         machine = self._machine()
         for function in list(op.body.block.ops):
             if isinstance(function, tile.FuncOp):
-                made = Lowering(function, machine, self.fuse, recorder_of(ctx), small=self.small).run()
+                made = FunctionWriter(function, machine, self.fuse, recorder_of(ctx), small=self.small).run()
                 adopt_location([made], function)
                 op.body.block.insert_op_before(made, function)
                 function.detach()
@@ -86,46 +79,8 @@ class TileToCpu(ModulePass):
         return Machine(self.level, lanes, self.contract, self.small)
 
 
-class Lowering:
+class FunctionWriter(Lowering):
     """Writes the cpu function of one tile function."""
-
-    def __init__(
-        self, function: tile.FuncOp, machine: Machine, fuse: bool, recorder: Recorder, *, small: bool = False
-    ) -> None:
-        self.source = function
-        self.extents = Extents(function, recorder)
-        self.multiples = prepare(function, machine.level, self.extents, contract=machine.contract)
-        """Multiples that may be rounded together with a sum."""
-        self.machine = machine
-        products = any(isinstance(op, tile.DotOp) for op in function.body.walk())
-        self.flushes = products and machine.contract
-        """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""
-        self.blocking = Blocking(machine, small)
-        borrows = partial(can_borrow, self.extents, self.blocking)
-        self.analysis = Analysis(function, fuse=fuse, matrix=self.blocking.has_matrix_unit, borrows=borrows)
-        self.tolerances = Tolerances(self.reads)
-        self.values: dict[SSAValue, SSAValue] = {}
-        """Scalars and views of the source, in the new function."""
-        self.held: dict[SSAValue, SSAValue] = {}
-        """Tiles of the source that are in a buffer."""
-        self.wide: dict[tuple[SSAValue, DType], SSAValue] = {}
-        """Operands of products, in the type that the products are summed in."""
-        self.sharing = sharing(function, self.analysis)
-        self.rows = live_rows(function, self.extents)
-        self.row_count: SSAValue | None = None
-        """How many rows of the tiles in `rows` count."""
-        self.shared: dict[tile.DotOp, SSAValue] = {}
-        self.packed: dict[tile.DotOp, tuple[SSAValue, SSAValue]] = {}
-        self.clipping: BlockClipping | None = None
-        self.live: tuple[SSAValue, SSAValue] | None = None
-        """The columns of this run of nests that count, from one to another, if others are left out."""
-        self.own: set[SSAValue] = set()
-        """Values of the new function that an analysis was told of."""
-        self._constants: dict[tuple[Block, int], SSAValue] = {}
-        self._around: list[Block] = []
-        """The blocks around the one that is written."""
-        self.out: Block
-        self.top: Block
 
     def run(self) -> cpu.FuncOp:
         source = self.source
@@ -150,12 +105,25 @@ class Lowering:
         self._program_ids(body.args[0], slow, extents)
         self._program_ids(body.args[1], fast, extents)
         if self.rows is not None:
-            self.row_count = self.rows.count(self)
+            self.row_count = self._count(self.rows)
         self.block(source.body.block)
         body.add_op(cpu.YieldOp())
         entry.add_op(cpu.ParallelOp(outer, inner, Region(once), Region(body)))
         entry.add_op(cpu.ReturnOp())
         return made
+
+    def _count(self, rows: LiveRows) -> SSAValue:
+        """How many of the live rows there are."""
+        for op in rows.scalars:
+            self.copy(op)
+        most: SSAValue | None = None
+        for store in rows.stores:
+            view, offset = self.values[store.view], self.values[store.offsets[0]]
+            size = self.add(tile.DimOp(view, 0)).results[0]
+            left = self.add(arith.SubiOp(size, offset)).results[0]
+            most = left if most is None else self.add(arith.MaxSIOp(most, left)).results[0]
+        assert most is not None
+        return self.add(arith.MinSIOp(most, self.constant(rows.rows))).results[0]
 
     def _product(self, factors: Sequence[SSAValue]) -> SSAValue:
         total: SSAValue | None = None
@@ -164,7 +132,7 @@ class Lowering:
         return self.constant(1) if total is None else total
 
     def _program_ids(self, number: SSAValue, axes: Sequence[int], extents: Sequence[SSAValue]) -> None:
-        """The coordinates along some axes, of which the last turns fastest."""
+        """The coordinates along some axes, of which the last changes fastest."""
         rest, found = number, dict[int, SSAValue]()
         for axis in reversed(axes[1:]):
             quotient = self.add(arith.FloorDivSIOp(rest, extents[axis])).results[0]
@@ -227,7 +195,7 @@ class Lowering:
         return self.add(arith.MaxSIOp(turns, self.constant(0))).results[0]
 
     def _turn(self, loops: Sequence[scf.ForOp]) -> SSAValue:
-        """Which turn of all those around it this is."""
+        """The number of this iteration among those of all loops around it."""
         number: SSAValue | None = None
         for loop in loops:
             counter, first, step = (self.values[value] for value in (loop.body.block.args[0], loop.lb, loop.step))
@@ -237,74 +205,6 @@ class Lowering:
                 here = self.add(arith.AddiOp(before, here)).results[0]
             number = here
         return self.constant(0) if number is None else number
-
-    # Building
-
-    def add(self, op: Operation) -> Operation:
-        self.out.add_op(op)
-        return op
-
-    def constant(self, value: int) -> SSAValue:
-        """A whole number; one that was written before, here or around, serves again."""
-        for block in (self.out, *reversed(self._around)):
-            if (found := self._constants.get((block, value))) is not None:
-                return found
-        made = self.add(arith.ConstantOp(IntegerAttr(value, _index))).results[0]
-        self._constants[self.out, value] = made
-        return made
-
-    def within(self, block: Block, write: Callable[[], None]) -> Block:
-        """Writes into another block, which will stand behind what is written so far."""
-        self._around.append(self.out)
-        self.out = block
-        write()
-        self.out = self._around.pop()
-        return block
-
-    def buffer(self, shape: Sequence[int], dtype: DType) -> SSAValue:
-        """Memory for a tile; one of one axis or one column takes a row."""
-        rows, cols = domain(shape)
-        if cols == 1:
-            rows, cols = cols, rows
-        if self.analysis.matrix and rows > 1:
-            rows = rounded_up(rows, TILE_ROWS)
-        op = cpu.BufferOp(BufferType(rows, cols, element_of(dtype)))
-        self.top.insert_op_before(op, first) if (first := self.top.first_op) is not None else self.top.add_op(op)
-        return op.result
-
-    def clear_gaps(self, value: SSAValue, buffer: SSAValue) -> None:
-        """Zeros where the matrix unit reads beyond the columns of a left operand."""
-        used = any(
-            isinstance(use.operation, tile.DotOp) and use.index == 0 and use.operation in self.analysis.matrix
-            for use in value.uses
-        )
-        whole = used and shape_of(value)[1] % (LINE // tile_dtype(value).storage.itemsize) == 0
-        op = buffer.owner
-        assert isinstance(op, Operation)
-        if used and not whole and not isinstance(op.next_op, cpu.ClearOp):
-            self.top.insert_op_after(cpu.ClearOp(buffer), op)
-
-    def hold(self, value: SSAValue, dtype: DType, buffer: SSAValue) -> None:
-        if dtype is tile_dtype(value):
-            self.held[value] = buffer
-        else:
-            self.wide[value, dtype] = buffer
-
-    def buffer_of(self, value: SSAValue, dtype: DType) -> SSAValue:
-        """Where a tile of the source is, as elements of a type."""
-        return self.held[value] if dtype is tile_dtype(value) else self.wide[value, dtype]
-
-    def reads(self, value: SSAValue) -> Iterator[tuple[Operation, DType]]:
-        """Every op that rests on a value, looking through free ones, and the element type it wants it in."""
-        for use in value.uses:
-            user = use.operation
-            tiles = user.results and isinstance(user.results[0].type, TensorType) and not user.regions
-            if tiles and self.analysis.is_free(user.results[0]):
-                yield from self.reads(user.results[0])
-            elif isinstance(user, tile.DotOp) and use.index < 2 and user not in self.analysis.matrix:
-                yield user, tile_dtype(user.c)
-            else:
-                yield user, tile_dtype(value)
 
     # Blocks
 
@@ -326,12 +226,6 @@ class Lowering:
                 self.copy(op)
         self.flush(run)
 
-    def copy(self, op: Operation) -> None:
-        """A scalar op as it is."""
-        made = op.clone({**self.values})
-        self.add(made)
-        self.values.update(zip(op.results, made.results, strict=True))
-
     def flush(self, run: Sequence[Operation]) -> None:
         """Nests for a run of tile ops."""
         for op in run:
@@ -342,11 +236,15 @@ class Lowering:
         self.clipping = block_clipping(self.analysis, nests)
         self.live = None
         if self.clipping is not None:
-            last = live_columns(self, self.clipping.cols, self.clipping.edges(), STEP)
-            self.live = first_column(self, self.clipping.starts(), STEP, last), last
+            last = self.live_columns(self.clipping.cols, self.clipping.edges(), STEP)
+            self.live = self.first_column(self.clipping.starts(), STEP, last), last
         for nest in nests:
             self._prepare(nest)
-            NestWriter(self, nest, slots).write()
+            writer = NestWriter(self, nest, slots)
+            if nest.matrix:
+                write_matrix(writer)
+            else:
+                writer.write()
         self.clipping = self.live = None
 
     def _prepare(self, nest: Nest) -> None:
@@ -440,7 +338,7 @@ class Lowering:
         self.values.update(zip((results[argument] for argument in scalars), made.results, strict=True))
 
     def _live(self, op: scf.ForOp) -> tuple[SSAValue, SSAValue]:
-        """The bounds of a loop, without turns in which a mask leaves nothing to do."""
+        """The bounds of a loop, without iterations in which a mask leaves nothing to do."""
         first, last = self.values[op.lb], self.values[op.ub]
         for mask in masks_in(op.body.block):
             if not is_skippable(op, mask):
@@ -456,49 +354,6 @@ class Lowering:
                     steps = self.add(arith.MuliOp(turns, self.values[op.step])).results[0]
                     first = self.add(arith.MaxSIOp(first, self.sum(self.values[op.lb], steps))).results[0]
         return first, last
-
-    def sum(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.add(arith.AddiOp(a, b)).results[0]
-
-    def bound(
-        self, edges: Sequence[Edge], choose: type[arith.MaxSIOp | arith.MinSIOp], *, below: bool = False
-    ) -> SSAValue | None:
-        """A bound of the analysis as a value, if all it rests on is there."""
-        found: SSAValue | None = None
-        for edge in edges:
-            at = edge.at * -1 if below else edge.at
-            value = self.linear(at)
-            if value is None:
-                return None
-            if edge.factor != 1:
-                divide = arith.FloorDivSIOp if below else arith.CeilDivSIOp
-                value = self.add(divide(value, self.constant(edge.factor))).results[0]
-            if below:
-                value = self.sum(value, self.constant(1))
-            found = value if found is None else self.add(choose(found, value)).results[0]
-        return found
-
-    def linear(self, given: Linear) -> SSAValue | None:
-        """A sum of scalars, of the source or of the new function.
-
-        It is compared with 0 or with positions. A number of a user's is cut off where it is far beyond all of these,
-        because a sum with it could wrap.
-        """
-        total = self.constant(max(-_FAR, min(given.number, _FAR)))
-        free = [scalar for scalar, _ in given.terms if scalar not in self.own and not counts(scalar)]
-        for scalar, factor in given.terms:
-            value = self.values.get(scalar, scalar if scalar in self.own else None)
-            if value is None:
-                return None
-            if value.type != _index:
-                value = self.add(arith.IndexCastOp(value, _index)).results[0]
-            if free == [scalar] and abs(factor) == 1:
-                value = self.add(arith.MaxSIOp(value, self.constant(-_FAR))).results[0]
-                value = self.add(arith.MinSIOp(value, self.constant(_FAR))).results[0]
-            if factor != 1:
-                value = self.add(arith.MuliOp(value, self.constant(factor))).results[0]
-            total = self.sum(total, value)
-        return total
 
     def branch(self, op: scf.IfOp) -> None:
         tiles = [result for result in op.results if isinstance(result.type, TensorType)]
@@ -548,7 +403,10 @@ class Lowering:
         NestWriter.copy(self, value, slot)
 
 
-_CONTROL: dict[type[Operation], Callable[[Lowering, Any], None]] = {scf.ForOp: Lowering.loop, scf.IfOp: Lowering.branch}
+_CONTROL: dict[type[Operation], Callable[[FunctionWriter, Any], None]] = {
+    scf.ForOp: FunctionWriter.loop,
+    scf.IfOp: FunctionWriter.branch,
+}
 
 
 def _is_tile_work(op: Operation) -> bool:
