@@ -33,7 +33,7 @@ import handwritten
 
 import tessera
 from tessera import Schedule
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.runtime.native import pool
 from tessera.targets.cpu import features
 

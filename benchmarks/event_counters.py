@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import tessera as ts
 from tessera import Schedule, kernel, tile
-from tessera.bench.operators.kernels import gemm, layernorm, softmax
+from tessera.bench.kernels import gemm, layernorm, softmax
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.events import ComputeType, GPUComputePatternTracer, GPUMemoryPatternTracer, KernelExecution
 from tessera.targets.cuda.ptx.tools import find_tool
@@ -142,7 +142,7 @@ def walked(execution: KernelExecution) -> dict[str, int]:
 
 def inside(path: Path) -> None:
     """In the process that ncu looks at: every kernel once, between marks, and its events to a file."""
-    from tessera.bench.cuda.ncu import region
+    from tessera.bench.instruments.ncu import region
     from tessera.runtime.cuda import synchronize
     from tessera.tile.calls.native import settings, settings_on
 

@@ -22,12 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench.cuda import declarations, ncu, records, tables, timing
-from tessera.bench.cuda.conditions import gpu_environment, millijoules
+from tessera.bench.cuda import declarations, records, tables
 from tessera.bench.cuda.contest import Entrant, Race
 from tessera.bench.cuda.declarations import COPY, OURS, Row
 from tessera.bench.cuda.device import TorchGpu, TorchInputs
-from tessera.bench.measuring.hardware import environment
+from tessera.bench.instruments import gpu_timing as timing
+from tessera.bench.instruments import ncu
+from tessera.bench.instruments.gpu_conditions import gpu_environment, millijoules
+from tessera.bench.instruments.hardware import environment
 from tessera.errors import TesseraError
 
 HERE = Path(__file__).parent

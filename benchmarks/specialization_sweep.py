@@ -29,7 +29,7 @@ import numpy as np
 
 import tessera as ts
 from tessera import Schedule, starting
-from tessera.bench.operators.kernels import gemm, layernorm, softmax
+from tessera.bench.kernels import gemm, layernorm, softmax
 from tessera.metatracing.analysis.trials import ROUNDS, Turns, timed_on
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
@@ -243,7 +243,7 @@ class Arrays:
     def _drawn(self, shape: tuple[int, ...], dtype: ts.DType, seed: int) -> Any:
         if self.device == "cpu":
             return ts.randn(shape, seed=seed).to(dtype)
-        from tessera.bench.measuring.frameworks import library
+        from tessera.bench.instruments.libraries import library
 
         torch = library("torch")
         kinds = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}

@@ -25,7 +25,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tessera.bench.cuda import records
-from tessera.bench.measuring.hardware import environment
+from tessera.bench.instruments.hardware import environment
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.tensor_maps import Maps
 from tessera.runtime.program.launch_plan import ArrayArgument, Plan

@@ -32,8 +32,8 @@ import tier_life
 import tessera as ts
 from tessera import starting
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
-from tessera.bench.measuring import ceilings
-from tessera.bench.measuring.hardware import environment
+from tessera.bench.instruments import ceilings
+from tessera.bench.instruments.hardware import environment
 from tessera.bench.results import statistics
 from tessera.bench.validation import subjects
 from tessera.bench.validation.report import named
@@ -89,7 +89,7 @@ class Problem(subjects.Problem):
 def _drawn(shape: tuple[int, ...], dtype: ts.DType, device: str, seed: int) -> ts.Tensor:
     if device == "cpu":
         return ts.randn(shape, dtype, seed=seed)
-    from tessera.bench.measuring.frameworks import library
+    from tessera.bench.instruments.libraries import library
 
     torch = library("torch")  # gigabytes are drawn where they are needed
     generator = torch.Generator(device=device).manual_seed(seed)
@@ -189,7 +189,7 @@ def clear(result: ts.Tensor) -> None:
 
 
 def cudnn(problem: Problem) -> Callable[[], Any] | None:
-    from tessera.bench.measuring.frameworks import library
+    from tessera.bench.instruments.libraries import library
 
     if problem.config.dtype not in ("f16", "bf16"):
         return None
@@ -242,7 +242,7 @@ def sampled_on_gpu(problem: Problem, calls: dict[str, Callable[[], Any]], second
 
 def sdpa(problem: Problem) -> Callable[[], Any] | None:
     """Attention of torch on a CPU, on as many threads."""
-    from tessera.bench.measuring.frameworks import library
+    from tessera.bench.instruments.libraries import library
 
     try:
         torch = library("torch")
@@ -303,7 +303,7 @@ class Roof:
         if device == "cpu":
             found = ceilings.measure(precisions=("f32", "bf16"), seconds=1.0)
             return Roof(found["flops_per_second"], (found["memory_gbps"] or math.nan) * 1e9, "measured")
-        from tessera.bench.cuda.conditions import gpu_environment
+        from tessera.bench.instruments.gpu_conditions import gpu_environment
 
         about = gpu_environment()
         clock = 1e6 * float(about.get("most_sm_mhz") or 1980)
@@ -460,7 +460,7 @@ def main() -> int:
     if options.device == "cpu":
         record["threads"] = pool.threads()
     else:
-        from tessera.bench.cuda.conditions import gpu_environment
+        from tessera.bench.instruments.gpu_conditions import gpu_environment
 
         record["environment"] |= gpu_environment()
     if "life" in options.parts:

@@ -21,7 +21,7 @@ from xdsl.ir import Operation
 
 import tessera
 from tessera import Schedule
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.targets.cuda import compile as compiler
 from tessera.targets.cuda.hopper import warp_specialized_chain as agents_chain
 

@@ -58,12 +58,16 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
         *("first_program", "recording", "trials", "tier_policy", "specialization_site", ""),
     ),
     "metatracing": ("attention", "ranks", "events", "models", "analysis", "clients", "live", "timeline", ""),
+    "bench": (
+        *("results", "registry", "configs", "instruments", "compiler", "kernels", "measuring", "operator"),
+        *("operators", "processes", "cuda", "reporting", "validation", ""),
+    ),
 }
 # Rooms whose sub-rooms still import upwards, and how often; the numbers may only fall.
 UPWARD = {"tile": 1}
 
 # How many modules are in circles of imports; the number may only fall.
-MOST_IN_CIRCLES = 38
+MOST_IN_CIRCLES = 22
 
 MOST_FILES = 25
 

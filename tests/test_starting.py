@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tessera import starting
-from tessera.bench.measuring import hardware
+from tessera.bench.instruments import hardware
 from tessera.targets.cuda.ptx import tools
 
 # All that Python brings, all that we need, and all that we would take if it were there.

@@ -14,11 +14,11 @@ from typing import Any
 
 import tessera
 from tessera import kernel, tile
+from tessera.bench import kernels
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, mean, row
 from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
-from tessera.bench.measuring.frameworks import library
-from tessera.bench.operators import kernels
+from tessera.bench.instruments.libraries import library
 from tessera.tile.language.schedule import Schedule
 
 BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "efficient": "EFFICIENT_ATTENTION"}

@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 import tessera
+from tessera.bench import kernels
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
 from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
-from tessera.bench.measuring.frameworks import library
-from tessera.bench.operators import kernels
+from tessera.bench.instruments.libraries import library
 from tessera.bench.operators.decoding import BLOCK, Decoding, split
 from tessera.tile.calls.choosing import MULTIPROCESSORS
 

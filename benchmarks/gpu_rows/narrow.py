@@ -14,7 +14,7 @@ from tessera import DType, accum, kernel, tile
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
 from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
-from tessera.bench.measuring.frameworks import library
+from tessera.bench.instruments.libraries import library
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.language.schedule import Schedule
 

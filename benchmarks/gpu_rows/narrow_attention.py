@@ -11,11 +11,11 @@ from typing import Any
 
 import tessera
 from tessera import DType, accum
+from tessera.bench import kernels
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
 from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
-from tessera.bench.measuring.frameworks import library
-from tessera.bench.operators import kernels
+from tessera.bench.instruments.libraries import library
 from tessera.runtime.tensor.tensor import Tensor
 
 BATCH, HEADS, LENGTH, WIDTH = 4, 16, 8192, 128

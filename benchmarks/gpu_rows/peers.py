@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tessera.bench.cuda.declarations import Contest, Inputs, row
-from tessera.bench.measuring.frameworks import library
+from tessera.bench.instruments.libraries import library
 
 ROWS, COLUMNS = 16384, 4096
 MOVED = 2 * ROWS * COLUMNS * 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import tessera
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
-from tessera.bench.measuring.frameworks import library
+from tessera.bench.instruments.libraries import library
 from tessera.tile.language.schedule import Schedule
 
 SIDE = 4096
@@ -16,14 +16,14 @@ GEMMS = [Schedule(block=(256, 128, 64), warps=8, stages=3), Schedule(block=(256,
 
 
 def attention(width: int, causal: bool) -> Any:
-    from tessera.bench.operators import kernels
+    from tessera.bench import kernels
 
     masked = kernels.causal if causal else None
     return partial(kernels.attention.with_schedule(ATTENTION[width]), mask=masked)
 
 
 def gemm(schedule: Schedule) -> Any:
-    from tessera.bench.operators import kernels
+    from tessera.bench import kernels
 
     assert schedule.block is not None
     return kernels.gemm.with_schedule(schedule)[SIDE // schedule.block[0], SIDE // schedule.block[1]]

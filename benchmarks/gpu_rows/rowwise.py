@@ -8,7 +8,7 @@ from typing import Any
 
 import tessera
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
-from tessera.bench.measuring.frameworks import library
+from tessera.bench.instruments.libraries import library
 from tessera.tile.language.schedule import Schedule
 
 ROWS, COLUMNS = 16384, 4096
@@ -25,7 +25,7 @@ WIDTH = 128
 
 
 def kernel(name: str) -> Any:
-    from tessera.bench.operators import kernels
+    from tessera.bench import kernels
 
     return getattr(kernels, name).with_schedule(SCHEDULES[name])
 
@@ -83,13 +83,13 @@ declare("gelu_bias", 1, gelu)
 
 
 def rope_kernel() -> Any:
-    from tessera.bench.operators import kernels
+    from tessera.bench import kernels
 
     return kernels.rope.with_schedule(Schedule(block=(16, 16), warps=4))[COLUMNS // WIDTH, ROWS // 16]
 
 
 def transpose_kernel() -> Any:
-    from tessera.bench.operators import kernels
+    from tessera.bench import kernels
 
     return kernels.transpose.with_schedule(Schedule(block=(64, 64), warps=4))[ROWS // 64, COLUMNS // 64]
 

@@ -245,7 +245,7 @@ class TimerBenchmark(_Product):
     @implementation("numpy")
     def patches_ours(self, size: Any, precision: Any) -> Any:
         """Replaces our own."""
-        from tessera.bench.measuring import clock
+        from tessera.bench.instruments import clock
 
         clock.now = _half_speed(clock.now)
         return product

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera.bench.measuring import ceilings
+from tessera.bench.instruments import ceilings
 from tessera.bench.results.definitions import BenchError
 from tessera.runtime.native import pool
 from tessera.targets.cpu import features, instructions

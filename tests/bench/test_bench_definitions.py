@@ -15,19 +15,14 @@ from tessera import knobs
 from tessera.bench import registry
 from tessera.bench.configs import SETS, StandardBenchmarkConfigs
 from tessera.bench.core import TesseraBench
+from tessera.bench.engine import MeasurementEngine, register_timer, timer_for
+from tessera.bench.instruments.timers import EventTimer, GraphTimer
 from tessera.bench.measuring.cases import run_case
-from tessera.bench.measuring.engine import EventTimer, GraphTimer, MeasurementEngine, register_timer, timer_for
 from tessera.bench.measuring.precision import BOUNDS, precision
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
-from tessera.bench.results.definitions import (
-    BenchError,
-    BenchmarkConfig,
-    BenchmarkProtocol,
-    HardwareConfig,
-    MeasurementType,
-)
-from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, HardwareConfig, MeasurementType
+from tessera.bench.results.results import BenchmarkError, BenchmarkProtocol, BenchmarkResult, BenchmarkSuiteResult
 
 # Names, sizes, precisions
 

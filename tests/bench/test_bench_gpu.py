@@ -15,14 +15,15 @@ import pytest
 
 import tessera
 from tessera.bench.core import TesseraBench
-from tessera.bench.cuda import ncu, timing
-from tessera.bench.cuda.conditions import GpuEnergyMeter, gpu_conditions, gpu_environment, millijoules
 from tessera.bench.cuda.contest import Race
 from tessera.bench.cuda.declarations import Contest, Inputs, Row
 from tessera.bench.cuda.device import TorchGpu, TorchInputs
-from tessera.bench.measuring import clock
-from tessera.bench.measuring.engine import MeasurementEngine
-from tessera.bench.measuring.frameworks import FRAMEWORKS, library
+from tessera.bench.engine import MeasurementEngine
+from tessera.bench.instruments import clock, ncu
+from tessera.bench.instruments import gpu_timing as timing
+from tessera.bench.instruments.gpu_conditions import GpuEnergyMeter, gpu_conditions, gpu_environment, millijoules
+from tessera.bench.instruments.libraries import library
+from tessera.bench.measuring.frameworks import FRAMEWORKS
 from tessera.bench.results.definitions import BenchmarkConfig, MeasurementType
 from tessera.bench.results.results import BenchmarkResult
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from tessera.bench import registry
-from tessera.bench.cuda import tables, timing
-from tessera.bench.cuda.ncu import METRICS
+from tessera.bench.cuda import tables
+from tessera.bench.engine import timer_for
+from tessera.bench.instruments import gpu_timing as timing
+from tessera.bench.instruments.ncu import METRICS
 from tessera.bench.measuring import frameworks
-from tessera.bench.measuring.engine import timer_for
 from tessera.bench.measuring.figures import Seen, row
 from tessera.bench.measuring.frameworks import FRAMEWORKS
 from tessera.bench.measuring.precision import precision

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera.bench.measuring import counters, hardware
-from tessera.bench.measuring.counters import EVENTS, Counters
-from tessera.bench.measuring.hardware import Conditions, EnergyMeter, HardwareProfiler
+from tessera.bench.instruments import counters, hardware
+from tessera.bench.instruments.counters import EVENTS, Counters
+from tessera.bench.instruments.hardware import Conditions, EnergyMeter, HardwareProfiler
 from tessera.targets.cpu import features
 
 

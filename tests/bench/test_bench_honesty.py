@@ -10,7 +10,8 @@ import cheats  # pyright: ignore[reportMissingImports]  (beside this file)
 import numpy as np
 import pytest
 
-from tessera.bench.measuring import clock, figures
+from tessera.bench.instruments import clock
+from tessera.bench.measuring import figures
 from tessera.bench.measuring.cases import run_case
 from tessera.bench.measuring.frameworks import FRAMEWORKS
 from tessera.bench.measuring.honesty import Auditor

@@ -15,7 +15,7 @@ import pytest
 
 import tessera as ts
 from tessera import bf16, kernel, tile
-from tessera.bench.compiler import integration
+from tessera.bench.compiler import levels
 from tessera.bench.compiler.inspector import IRInspector
 from tessera.targets.cpu import features, instructions
 from tessera.targets.cpu.compile import EFFORTS
@@ -43,12 +43,12 @@ def scores(q: Any, k: Any):
 
 
 @cache
-def target() -> integration.TargetIR:
-    return integration.to_target_ir(_tiles(softmax, X))
+def target() -> levels.TargetIR:
+    return levels.to_target_ir(_tiles(softmax, X))
 
 
-def _tiles(made: Any, *args: Any) -> integration.TileIR:
-    return integration.to_tile_ir(integration.to_schedule_ir(integration.to_graph_ir(made, args)))
+def _tiles(made: Any, *args: Any) -> levels.TileIR:
+    return levels.to_tile_ir(levels.to_schedule_ir(levels.to_graph_ir(made, args)))
 
 
 @cache
@@ -111,7 +111,7 @@ def test_the_schedule() -> None:
 
 
 def test_a_schedule_as_text_leaves_the_grid_open() -> None:
-    lowered = integration.to_schedule_ir(integration.to_graph_ir(scores, (Q, Q)))
+    lowered = levels.to_schedule_ir(levels.to_graph_ir(scores, (Q, Q)))
     found = IRInspector().inspect_schedule_ir(lowered.text)
     assert found["parallelization_strategy"][0]["programs"] is None
     assert found["unavailable"]
@@ -169,7 +169,7 @@ def test_the_target() -> None:
 @pytest.mark.parametrize("made", [softmax, scores])
 def test_another_disassembler_sees_the_same_instructions(made: Any, tmp_path: Path) -> None:
     """The assembly is another output than the machine code that runs; here that is disassembled."""
-    ir = integration.to_target_ir(_tiles(made, *((X,) if made is softmax else (Q, Q))))
+    ir = levels.to_target_ir(_tiles(made, *((X,) if made is softmax else (Q, Q))))
     processor, extras = features.target(ir.chosen.level)
     code = machine.compile_text(ir.text, cpu=processor, features=extras, opt=EFFORTS[ir.chosen.optimization].codegen)
     path = tmp_path / "kernel.o"

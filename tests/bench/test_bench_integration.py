@@ -12,8 +12,9 @@ import pytest
 
 import tessera as ts
 from tessera import f32, kernel, knobs, tile
-from tessera.bench.compiler import integration
-from tessera.bench.compiler.integration import TesseraIntegration, host_overhead, load_kernel, stages
+from tessera.bench.compiler import integration, levels
+from tessera.bench.compiler.integration import TesseraIntegration, host_overhead, stages
+from tessera.bench.compiler.levels import load_kernel
 from tessera.bench.results.definitions import BenchError
 from tessera.errors import DtypeError, ShapeError
 from tessera.targets.cpu import features
@@ -107,7 +108,7 @@ def test_a_tuner_that_is_asked_for_is_said_to_be_missing() -> None:
 def test_the_code_is_what_compile_kernel_makes(made: Any, args: tuple[Any, ...]) -> None:
     """`to_target_ir` repeats the steps of `compile_kernel`, for it shows what it emits: no byte may differ."""
     target = _target(made, *args)
-    found = integration.to_executable(target)
+    found = levels.to_executable(target)
     instance = target.instance
     facts = made.assumed.facts(instance, list(target.origin.values))
     direct = compile_kernel(instance.module, instance.name, facts=facts)
@@ -115,9 +116,9 @@ def test_the_code_is_what_compile_kernel_makes(made: Any, args: tuple[Any, ...])
     assert direct.guards == target.guards
 
 
-def _target(made: Any, *args: Any, **options: Any) -> integration.TargetIR:
-    tiles = integration.to_tile_ir(integration.to_schedule_ir(integration.to_graph_ir(made, args)))
-    return integration.to_target_ir(tiles, options)
+def _target(made: Any, *args: Any, **options: Any) -> levels.TargetIR:
+    tiles = levels.to_tile_ir(levels.to_schedule_ir(levels.to_graph_ir(made, args)))
+    return levels.to_target_ir(tiles, options)
 
 
 def test_arrays_that_a_kernel_fills_keep_their_place() -> None:

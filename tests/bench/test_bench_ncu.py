@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tessera.bench.cuda import ncu
-from tessera.bench.cuda.ncu import METRICS, PROFILER_METRICS, parse, profile
+from tessera.bench.instruments import ncu
+from tessera.bench.instruments.ncu import METRICS, PROFILER_METRICS, parse, profile
 
 RANGES = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
 AHEAD = ["ID", "Process ID", "Process Name", "Host Name", RANGES, "Kernel Name", "Context", "Stream", "Device", "CC"]

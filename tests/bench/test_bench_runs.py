@@ -16,13 +16,15 @@ from brief_runs import QUICK, TINY, only, run_softmax  # pyright: ignore[reportM
 
 from tessera.bench import registry
 from tessera.bench.compiler.inspector import IRInspector
-from tessera.bench.compiler.integration import CompilationProfiler, LocalRuntime, TesseraIntegration
+from tessera.bench.compiler.integration import LocalRuntime, TesseraIntegration
+from tessera.bench.compiler.levels import CompilationProfiler
 from tessera.bench.core import TesseraBench
+from tessera.bench.engine import MeasurementEngine
 from tessera.bench.measuring import frameworks
 from tessera.bench.measuring.cases import Case, Interrupted, Nobody, run_case
-from tessera.bench.measuring.engine import MeasurementEngine
+from tessera.bench.measuring.definition import implementation
 from tessera.bench.measuring.precision import precision
-from tessera.bench.operator import OperatorBenchmark, implementation
+from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
 from tessera.bench.processes.distributed import DistributedCoordinator
 from tessera.bench.processes.worker import REGRESSION_PROCESSES, Isolated

@@ -9,7 +9,7 @@ from typing import Any
 import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
 
 from tessera import Schedule, f32, kernel, tile
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.dtypes.promotion import accumulator
 
 Make = Callable[..., Any]

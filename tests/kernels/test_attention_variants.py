@@ -9,7 +9,7 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = Schedule(block=(16, 32))

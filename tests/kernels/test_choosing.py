@@ -11,7 +11,7 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule, knobs
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.tile.calls import choosing, compiling, function
 from tessera.tile.calls.function import Kernel, kernel
 from tessera.tile.calls.native import Program, Settings

@@ -16,8 +16,8 @@ import pytest
 
 import tessera as ts
 from tessera import DType, Schedule, bf16, f16, f32, knobs
+from tessera.bench import kernels
 from tessera.bench.cuda.kernel_texts import program_of
-from tessera.bench.operators import kernels
 from tessera.bench.operators.decoding import Decoding, Split
 from tessera.runtime.cuda import Graph, Stream, default_stream, synchronize
 

@@ -14,8 +14,8 @@ import pytest
 
 import tessera as ts
 from tessera import DType, Schedule, accum, bf16, f16, f32, knobs
+from tessera.bench import kernels
 from tessera.bench.cuda.kernel_texts import program_of
-from tessera.bench.operators import kernels
 from tessera.dtypes.types import i8, i32, u8, u32
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("agents_here")]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import Schedule, bf16, f32, kernel, knobs, tile
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.runtime.cache import build
 from tessera.runtime.cache.store import Store, key_of
 from tessera.targets.cpu import features

@@ -14,7 +14,7 @@ from made_up_client import Made
 
 import tessera as ts
 from tessera import Schedule, TesseraError
-from tessera.bench.operators.kernels import gemm, layernorm, softmax
+from tessera.bench.kernels import gemm, layernorm, softmax
 from tessera.metatracing import (
     H200,
     AttentionTrace,

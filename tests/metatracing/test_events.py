@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import Schedule, TesseraError, kernel, tile
-from tessera.bench.operators.kernels import softmax
+from tessera.bench.kernels import softmax
 from tessera.metatracing import (
     AttentionTrace,
     ExecutionPattern,

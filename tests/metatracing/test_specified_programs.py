@@ -9,7 +9,7 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule, TesseraError
-from tessera.bench.operators.kernels import softmax
+from tessera.bench.kernels import softmax
 from tessera.metatracing import (
     AttentionParams,
     AttentionTrace,

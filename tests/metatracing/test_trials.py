@@ -10,7 +10,7 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule
-from tessera.bench.operators.kernels import gemm, layernorm, softmax
+from tessera.bench.kernels import gemm, layernorm, softmax
 from tessera.metatracing import (
     Machine,
     MetaTracingRuntime,

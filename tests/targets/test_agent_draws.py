@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tessera
 from tessera import Schedule
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile

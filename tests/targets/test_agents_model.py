@@ -9,7 +9,7 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.hopper.modelled_work import work_of

@@ -12,7 +12,7 @@ from nv_runs import at_tile_level
 from test_cpu_lowering import instance
 
 from tessera import Schedule
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type

@@ -12,7 +12,7 @@ from ptx_rules import RULES
 
 import tessera as ts
 from tessera import Schedule, kernel, tile
-from tessera.bench.operators.kernels import gemm, layernorm, softmax
+from tessera.bench.kernels import gemm, layernorm, softmax
 from tessera.metatracing.events import AccessType, GPUMemoryPatternTracer, KernelExecution
 from tessera.metatracing.events import execution as executions
 

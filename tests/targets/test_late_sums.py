@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 import golden_kernels
 import tessera as ts
 from tessera import Schedule
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text

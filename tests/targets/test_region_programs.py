@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tessera as ts
 from tessera import Schedule, bf16, f32
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
 from tessera.interpreters.levels.graph import run_function

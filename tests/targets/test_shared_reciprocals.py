@@ -9,7 +9,7 @@ import pytest
 from ptx_checks import check_clean
 
 import tessera
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tessera as ts
 from tessera import DType, Schedule, accum, bf16, f16, f32
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.dtypes.types import i8, i32
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups

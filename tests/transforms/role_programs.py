@@ -13,7 +13,7 @@ from rewritten_programs import Array, Rewrite, read, rewritten, run
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from tessera import Schedule
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile

@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 
 import golden_kernels
 from tessera import Schedule
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
 from tessera.ir.tile import dialect as tile

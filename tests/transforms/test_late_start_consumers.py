@@ -13,7 +13,7 @@ from rewritten_programs import at_length, rewritten
 from role_programs import STAGES, attention, check_roles, prepared
 from xdsl.dialects import scf
 
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera import Schedule, f32, kernel
 from tessera import tile as language
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.interpreters.core import engine
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile

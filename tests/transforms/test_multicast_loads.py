@@ -9,7 +9,7 @@ from rewritten_programs import rewritten
 from role_programs import DEPTH, LENGTHS, PRODUCTS, attention, check_roles, lib, machines, numbers, prepared, traced
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.errors import RaceError
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.common.attributes import SizesAttr

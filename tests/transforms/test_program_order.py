@@ -14,7 +14,7 @@ from role_programs import BLOCK, DEPTH, KERNELS, attention, lib, prepared
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.ir.pipe.warp_groups import ExtentOp, WorkerOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text

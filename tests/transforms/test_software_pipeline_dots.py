@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Operation
 
 from tessera import Schedule
-from tessera.bench.operators import kernels
+from tessera.bench import kernels
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.lower.preparing import prepare

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tessera.bench.compiler.inspector import IRInspector
-    from tessera.bench.compiler.integration import CompilationProfiler, TesseraIntegration
+    from tessera.bench.compiler.integration import TesseraIntegration
+    from tessera.bench.compiler.levels import CompilationProfiler
     from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
     from tessera.bench.core import TesseraBench
     from tessera.bench.duel import calibrate, duel, slowed
-    from tessera.bench.measuring.engine import MeasurementEngine
-    from tessera.bench.measuring.hardware import HardwareProfiler, ProfilingHandle
-    from tessera.bench.operator import Built, Implementation, OperatorBenchmark, implementation
+    from tessera.bench.engine import MeasurementEngine
+    from tessera.bench.instruments.hardware import HardwareProfiler, ProfilingHandle
+    from tessera.bench.measuring.definition import Built, Implementation, implementation
+    from tessera.bench.operator import OperatorBenchmark
     from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
     from tessera.bench.processes.distributed import DistributedCoordinator
     from tessera.bench.registry import register
@@ -23,35 +25,29 @@ if TYPE_CHECKING:
         BenchError,
         BenchmarkConfig,
         BenchmarkMode,
-        BenchmarkProtocol,
         HardwareConfig,
         MeasurementType,
     )
-    from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
+    from tessera.bench.results.results import BenchmarkError, BenchmarkProtocol, BenchmarkResult, BenchmarkSuiteResult
 
 _HOMES = {
     "results.analysis": ("AnalysisEngine",),
     "results.comparison": ("Change", "Verdict", "compare_runs", "compare_samples"),
     "configs": ("InputConfiguration", "StandardBenchmarkConfigs"),
     "core": ("TesseraBench",),
-    "results.definitions": (
-        "BenchError",
-        "BenchmarkConfig",
-        "BenchmarkMode",
-        "BenchmarkProtocol",
-        "HardwareConfig",
-        "MeasurementType",
-    ),
+    "results.definitions": ("BenchError", "BenchmarkConfig", "BenchmarkMode", "HardwareConfig", "MeasurementType"),
     "processes.distributed": ("DistributedCoordinator",),
     "duel": ("calibrate", "duel", "slowed"),
-    "measuring.hardware": ("HardwareProfiler", "ProfilingHandle"),
+    "instruments.hardware": ("HardwareProfiler", "ProfilingHandle"),
     "compiler.inspector": ("IRInspector",),
-    "compiler.integration": ("CompilationProfiler", "TesseraIntegration"),
-    "measuring.engine": ("MeasurementEngine",),
-    "operator": ("Built", "Implementation", "OperatorBenchmark", "implementation"),
+    "compiler.integration": ("TesseraIntegration",),
+    "compiler.levels": ("CompilationProfiler",),
+    "engine": ("MeasurementEngine",),
+    "measuring.definition": ("Built", "Implementation", "implementation"),
+    "operator": ("OperatorBenchmark",),
     "operators.flash_attention": ("FlashAttentionBenchmark",),
     "registry": ("register",),
-    "results.results": ("BenchmarkError", "BenchmarkResult", "BenchmarkSuiteResult"),
+    "results.results": ("BenchmarkError", "BenchmarkProtocol", "BenchmarkResult", "BenchmarkSuiteResult"),
 }
 _MODULES = {name: f"tessera.bench.{module}" for module, names in _HOMES.items() for name in names}
 

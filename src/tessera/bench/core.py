@@ -10,23 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from tessera.bench import registry
-from tessera.bench.measuring import ceilings, hardware
+from tessera.bench.engine import MeasurementEngine
+from tessera.bench.instruments import ceilings, hardware
 from tessera.bench.measuring.cases import Interrupted, run_case
-from tessera.bench.measuring.engine import MeasurementEngine
 from tessera.bench.measuring.frameworks import has_gpu
 from tessera.bench.measuring.precision import Precision, precision
 from tessera.bench.measuring.sampling import YARDSTICK
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.results.analysis import AnalysisEngine
-from tessera.bench.results.definitions import (
-    BenchError,
-    BenchmarkConfig,
-    BenchmarkMode,
-    BenchmarkProtocol,
-    MeasurementType,
-    ProblemSize,
-)
-from tessera.bench.results.results import BenchmarkError, BenchmarkSuiteResult, Row
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.results.results import BenchmarkError, BenchmarkProtocol, BenchmarkSuiteResult, Row
 from tessera.errors import TesseraError
 
 
@@ -144,7 +137,7 @@ class TesseraBench:
     def _gpu_copy_gbps(self) -> float | None:
         """What a copy within the GPU's memory reaches, measured once; None where the runtime cannot be used."""
         if not self._gpu_copy:
-            from tessera.bench.cuda.timing import copy_bandwidth
+            from tessera.bench.instruments.gpu_timing import copy_bandwidth
 
             try:
                 self._gpu_copy.append(copy_bandwidth() / 1e9)

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tessera.bench.measuring import clock
+from tessera.bench.instruments import clock
 from tessera.bench.measuring.cases import Case, Nobody
+from tessera.bench.measuring.definition import Built, Implementation
 from tessera.bench.measuring.precision import Precision
 from tessera.bench.measuring.sampling import Side
-from tessera.bench.operator import Built, Implementation, OperatorBenchmark
+from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.results.comparison import Change, Sequential, Verdict
 from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.bench.results.results import BenchmarkError

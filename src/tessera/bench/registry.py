@@ -10,7 +10,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tessera.bench.results.definitions import BenchError, BenchmarkProtocol
+from tessera.bench.results.definitions import BenchError
+from tessera.bench.results.results import BenchmarkProtocol
 from tessera.errors import SourceSpan, TesseraError
 
 GROUP = "tessera.benchmarks"

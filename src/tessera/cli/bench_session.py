@@ -16,9 +16,9 @@ from rich.console import Console
 from tessera.bench import registry
 from tessera.bench.configs import SETS
 from tessera.bench.core import Here, TesseraBench
+from tessera.bench.instruments.hardware import detect
 from tessera.bench.measuring.cases import implementations_of
 from tessera.bench.measuring.frameworks import has_gpu
-from tessera.bench.measuring.hardware import detect
 from tessera.bench.measuring.precision import precision
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.processes.distributed import mpi_rank

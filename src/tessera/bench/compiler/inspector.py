@@ -16,7 +16,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tessera.bench.compiler.integration import (
+from tessera.bench.compiler.levels import (
     IR,
     GraphIR,
     ScheduleIR,

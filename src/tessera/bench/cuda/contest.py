@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tessera.bench.cuda.declarations import BEST, COPY, OURS, Call, Contest, Inputs, Row
-from tessera.bench.measuring.engine import Event
+from tessera.bench.instruments.timers import Event
 from tessera.bench.measuring.honesty import PEER_LIMIT
 from tessera.bench.results import statistics
 from tessera.bench.results.definitions import BenchError

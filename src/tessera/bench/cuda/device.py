@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tessera.bench.cuda import timing
-from tessera.bench.cuda.conditions import gpu_conditions
 from tessera.bench.cuda.declarations import Call
-from tessera.bench.measuring.frameworks import library
+from tessera.bench.instruments import gpu_timing as timing
+from tessera.bench.instruments.gpu_conditions import gpu_conditions
+from tessera.bench.instruments.libraries import library
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Event, synchronize

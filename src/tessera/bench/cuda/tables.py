@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tessera.bench.cuda.declarations import OURS
-from tessera.bench.cuda.ncu import PROFILER_METRICS
+from tessera.bench.instruments.ncu import PROFILER_METRICS
 
 _NOTE = (
     "µs: the median of a call, of graphs timed by events, entrants in turns, the L2 cache written over before each "

@@ -1,1 +1,1 @@
-"""Measuring: clocks, samples, hardware, and one case at a time."""
+"""Measuring: operators and their implementations, samples, checks, and one case at a time."""

@@ -12,10 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from tessera import knobs
-from tessera.bench.measuring import clock, figures
+from tessera.bench.instruments import clock
+from tessera.bench.instruments.hardware import available_memory_bytes, conditions
+from tessera.bench.measuring import figures
+from tessera.bench.measuring.definition import Built, Implementation, OperatorDefinition
 from tessera.bench.measuring.extras import Extras
 from tessera.bench.measuring.frameworks import Array, Framework, adapted, calm
-from tessera.bench.measuring.hardware import available_memory_bytes, conditions
 from tessera.bench.measuring.honesty import Auditor
 from tessera.bench.measuring.precision import Precision
 from tessera.bench.measuring.sampling import (
@@ -29,7 +31,6 @@ from tessera.bench.measuring.sampling import (
     timed,
     timed_on_gpu,
 )
-from tessera.bench.operator import Built, Implementation, OperatorBenchmark
 from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.bench.results.results import SKIPPED, BenchmarkError, Row
 from tessera.bench.results.statistics import median_interval
@@ -105,7 +106,7 @@ class Entry:
 
 
 def implementations_of(
-    benchmark: OperatorBenchmark, config: BenchmarkConfig, only: Sequence[str] | None
+    benchmark: OperatorDefinition, config: BenchmarkConfig, only: Sequence[str] | None
 ) -> list[Implementation]:
     """The implementations that a configuration asks for, in its order."""
     names = list(only or config.implementations or benchmark.implementations)
@@ -120,7 +121,7 @@ def implementations_of(
 
 
 def run_case(
-    benchmark: OperatorBenchmark,
+    benchmark: OperatorDefinition,
     size: ProblemSize,
     precision: Precision,
     config: BenchmarkConfig,
@@ -162,7 +163,7 @@ class Case:
 
     def __init__(
         self,
-        benchmark: OperatorBenchmark,
+        benchmark: OperatorDefinition,
         size: ProblemSize,
         precision: Precision,
         config: BenchmarkConfig,
@@ -492,7 +493,7 @@ class Case:
 
 
 def _gpu_evictor() -> Callable[[], None]:
-    from tessera.bench.cuda.timing import Flush
+    from tessera.bench.instruments.gpu_timing import Flush
 
     return Flush()
 

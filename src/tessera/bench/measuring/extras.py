@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from tessera.bench.compiler import integration
-from tessera.bench.measuring import clock
-from tessera.bench.measuring.counters import Counters
+from tessera.bench.instruments import clock
+from tessera.bench.instruments.counters import Counters
+from tessera.bench.instruments.hardware import EnergyMeter, HardwareProfiler
+from tessera.bench.measuring.definition import Built, Implementation, OperatorDefinition
 from tessera.bench.measuring.frameworks import adapted
-from tessera.bench.measuring.hardware import EnergyMeter, HardwareProfiler
 from tessera.bench.measuring.precision import Precision
 from tessera.bench.measuring.sampling import Inputs, Side
-from tessera.bench.operator import Built, Implementation, OperatorBenchmark
 from tessera.bench.results.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.errors import TesseraError
 
@@ -32,7 +32,7 @@ _OVERHEAD = ("tessera", "torch", "numpy")
 class Extras:
     """What is measured of one implementation when its samples are taken; what fails is unavailable, with the reason."""
 
-    benchmark: OperatorBenchmark
+    benchmark: OperatorDefinition
     size: ProblemSize
     precision: Precision
     config: BenchmarkConfig
@@ -102,8 +102,8 @@ class Extras:
 
     def _energy(self) -> float:
         if self.side.framework.needs_gpu:
-            from tessera.bench.cuda.conditions import millijoules
-            from tessera.bench.cuda.timing import joules_per_call
+            from tessera.bench.instruments.gpu_conditions import millijoules
+            from tessera.bench.instruments.gpu_timing import joules_per_call
 
             return joules_per_call(lambda: self._stream(_STREAM_SECONDS), millijoules)
         meter = EnergyMeter()
@@ -119,7 +119,7 @@ class Extras:
         record = self.side.framework.graph
         if record is None:
             raise UnavailableError("the framework's calls cannot be recorded as a graph")
-        from tessera.bench.cuda import timing
+        from tessera.bench.instruments import gpu_timing as timing
 
         graph = record([partial(self.side.call, *one) for one in self.arguments])
         flush = timing.Flush() if self.config.cold else None
@@ -128,7 +128,7 @@ class Extras:
 
     def _profile(self) -> dict[str, Any]:
         """Nsight Compute's figures, of a process of its own."""
-        from tessera.bench.cuda.profiled import profile
+        from tessera.bench.measuring.profiled import profile
 
         return profile(self.benchmark, self.size, self.precision, self.implementation.name)
 

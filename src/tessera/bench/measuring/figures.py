@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench.cuda.ncu import PROFILER_METRICS
+from tessera.bench.instruments.ncu import PROFILER_METRICS
+from tessera.bench.measuring.definition import OperatorDefinition
 from tessera.bench.measuring.precision import Precision
 from tessera.bench.measuring.sampling import Side
-from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.results import statistics
 from tessera.bench.results.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.bench.results.results import BenchmarkError, BenchmarkResult, Row
@@ -30,7 +30,7 @@ _PASSES = ("apply-facts", "instrument-checks", "tile-to-cpu", "verify")
 class Seen:
     """All that is known of an implementation in a case when it is over."""
 
-    benchmark: OperatorBenchmark
+    benchmark: OperatorDefinition
     size: ProblemSize
     precision: Precision
     config: BenchmarkConfig

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol
 
 import numpy as np
 
+from tessera.bench.instruments.libraries import library
+
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-def library(name: str) -> Any:
-    """A module of a peer, which may not be installed: whoever asks has seen that nothing is missing."""
-    return import_module(name)
 
 
 def _nothing(_: Any) -> None:
@@ -125,7 +121,7 @@ def _tessera_array(tensor: Any) -> Array:
 
 @cache
 def _tessera_work() -> tuple[Any, Any]:
-    from tessera.bench.operators import kernels
+    from tessera.bench import kernels
     from tessera.tile.language.schedule import Schedule
 
     return kernels.softmax.with_schedule(Schedule(block=(16, 16))), _tessera_tensor(np.ones((256, 64), np.float32))
@@ -169,7 +165,7 @@ def _no_threads(_: int) -> None:
 
 
 def _tessera_graph(calls: Sequence[Callable[[], Any]]) -> Graph:
-    from tessera.bench.cuda.timing import OurGraph
+    from tessera.bench.instruments.gpu_timing import OurGraph
 
     return OurGraph(calls)
 
@@ -207,7 +203,7 @@ def _gpu_finish(_: Any) -> None:
 
 
 def _torch_graph(calls: Sequence[Callable[[], Any]]) -> Graph:
-    from tessera.bench.cuda.timing import TorchGraph
+    from tessera.bench.instruments.gpu_timing import TorchGraph
 
     return TorchGraph(calls)
 

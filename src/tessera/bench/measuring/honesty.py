@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tessera.bench.measuring.definition import OperatorDefinition
 from tessera.bench.measuring.frameworks import Array
 from tessera.bench.measuring.precision import Precision
 from tessera.bench.measuring.sampling import RefusedError, Side
-from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.results.definitions import ProblemSize
 
 _WORK = 1 << 23
@@ -41,7 +41,7 @@ class Auditor:
     """Compares results of one case with the truth."""
 
     def __init__(
-        self, benchmark: OperatorBenchmark, size: ProblemSize, precision: Precision, random: np.random.Generator
+        self, benchmark: OperatorDefinition, size: ProblemSize, precision: Precision, random: np.random.Generator
     ) -> None:
         self._benchmark, self._size, self._precision, self._random = benchmark, size, precision, random
         self._shape = tuple(benchmark.output_shape(size))

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench.measuring import clock
+from tessera.bench.instruments import clock
+from tessera.bench.measuring.definition import Call, OperatorDefinition
 from tessera.bench.measuring.frameworks import Array, Framework
 from tessera.bench.measuring.precision import Precision
-from tessera.bench.operator import Call, OperatorBenchmark
 from tessera.cached import cached_property
 
 _MOST_CALLS = 256
@@ -38,7 +38,7 @@ class Inputs:
     """
 
     def __init__(
-        self, benchmark: OperatorBenchmark, size: Any, precision: Precision, random: np.random.Generator
+        self, benchmark: OperatorDefinition, size: Any, precision: Precision, random: np.random.Generator
     ) -> None:
         self._benchmark, self._random = benchmark, random
         self._shapes = [tuple(shape) for shape in benchmark.shapes(size)]
@@ -154,7 +154,7 @@ _timed = _make_timed(clock.now, clock.busy)
 
 def timed_on_gpu(call: Call, arguments: Sequence[tuple[Any, ...]]) -> Timing:
     """The same for work on a GPU, by the GPU's clock."""
-    from tessera.bench.cuda import timing
+    from tessera.bench.instruments import gpu_timing as timing
 
     milliseconds, starting, results = timing.timed(call, arguments)
     return Timing(round(1e6 * milliseconds), 0, results, starting)

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench.measuring.frameworks import Array, library
+from tessera.bench import kernels
+from tessera.bench.instruments.libraries import library
+from tessera.bench.measuring.definition import Built, implementation
+from tessera.bench.measuring.frameworks import Array
 from tessera.bench.measuring.precision import Precision
-from tessera.bench.operator import Built, OperatorBenchmark, implementation
-from tessera.bench.operators import kernels
+from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.results.definitions import ProblemSize
 from tessera.runtime.tensor.creation import empty
 from tessera.tile.language.schedule import Schedule

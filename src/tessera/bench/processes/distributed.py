@@ -23,22 +23,15 @@ from types import FunctionType
 from typing import Any
 
 from tessera.bench import registry
-from tessera.bench.measuring import hardware
+from tessera.bench.instruments import hardware
 from tessera.bench.measuring.cases import Interrupted, run_case
 from tessera.bench.measuring.precision import precision
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.processes.device_process import Outcome, Task, figures_of, reference
 from tessera.bench.processes.mpi import mpi_rank
 from tessera.bench.processes.teams import Run, Team, Together
-from tessera.bench.results.definitions import (
-    BenchError,
-    BenchmarkConfig,
-    BenchmarkMode,
-    BenchmarkProtocol,
-    MeasurementType,
-    ProblemSize,
-)
-from tessera.bench.results.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.results.results import BenchmarkError, BenchmarkProtocol, BenchmarkResult, BenchmarkSuiteResult, Row
 from tessera.errors import TesseraError
 
 __all__ = ["DistributedCoordinator", "aggregate", "mpi_rank", "run_spread"]

@@ -23,10 +23,11 @@ from typing import Any, Self
 
 from tessera import knobs, starting
 from tessera.bench import registry
-from tessera.bench.measuring import clock, figures
+from tessera.bench.instruments import clock
+from tessera.bench.instruments.hardware import available_memory_bytes
+from tessera.bench.measuring import figures
 from tessera.bench.measuring.cases import Interrupted, implementations_of, run_case
 from tessera.bench.measuring.frameworks import has_gpu
-from tessera.bench.measuring.hardware import available_memory_bytes
 from tessera.bench.measuring.precision import Precision, precision
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.processes.children import LAST_WORDS, death_in_words, end_with_parent, kind_of_death

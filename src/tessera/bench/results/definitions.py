@@ -1,17 +1,14 @@
-"""What a benchmark is: modes, measurements, configurations, and the protocol that benchmarks implement."""
+"""Modes, measurements and configurations of benchmarks, and the error of those that cannot be run."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any
 
 from tessera.errors import TesseraError
 from tessera.fields import check_fields
-
-if TYPE_CHECKING:
-    from tessera.bench.results.results import BenchmarkResult
 
 ProblemSize = Mapping[str, Any]
 
@@ -119,27 +116,6 @@ class BenchmarkConfig:
 
     def __post_init__(self) -> None:
         check_fields(self, positive=_POSITIVE, not_negative=_NOT_NEGATIVE, parts=_PARTS, error=BenchError)
-
-
-@runtime_checkable
-class BenchmarkProtocol(Protocol):
-    """What `TesseraBench` asks of a benchmark. `OperatorBenchmark` does all of it for a short class."""
-
-    def get_name(self) -> str: ...
-
-    def get_description(self) -> str: ...
-
-    def get_supported_precisions(self) -> list[str]: ...
-
-    def get_problem_sizes(self) -> list[dict[str, Any]]: ...
-
-    def setup(self, config: BenchmarkConfig) -> None: ...
-
-    def run_single(self, problem_size: ProblemSize) -> BenchmarkResult: ...
-
-    def cleanup(self) -> None: ...
-
-    def validate_result(self, result: BenchmarkResult) -> bool: ...
 
 
 class BenchError(TesseraError):

@@ -1,13 +1,13 @@
-"""What a run found: one row per implementation, size and precision, and the suite that holds the rows."""
+"""Results: a row per implementation, size and precision, the suite of rows, and the protocol of benchmarks."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from tessera.bench.results.definitions import BenchmarkConfig
+from tessera.bench.results.definitions import BenchmarkConfig, ProblemSize
 
 
 @dataclass
@@ -113,6 +113,27 @@ class BenchmarkResult:
         if self.throughput_ops_per_sec is None:
             return 0.0
         return self.throughput_ops_per_sec / theoretical_peak * 100.0
+
+
+@runtime_checkable
+class BenchmarkProtocol(Protocol):
+    """The methods that `TesseraBench` calls of a benchmark. `OperatorBenchmark` does all of it for a short class."""
+
+    def get_name(self) -> str: ...
+
+    def get_description(self) -> str: ...
+
+    def get_supported_precisions(self) -> list[str]: ...
+
+    def get_problem_sizes(self) -> list[dict[str, Any]]: ...
+
+    def setup(self, config: BenchmarkConfig) -> None: ...
+
+    def run_single(self, problem_size: ProblemSize) -> BenchmarkResult: ...
+
+    def cleanup(self) -> None: ...
+
+    def validate_result(self, result: BenchmarkResult) -> bool: ...
 
 
 @dataclass

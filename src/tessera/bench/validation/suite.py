@@ -15,7 +15,7 @@ from typing import Any
 import tessera
 from tessera import starting
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
-from tessera.bench.measuring.hardware import environment
+from tessera.bench.instruments.hardware import environment
 from tessera.bench.validation.benchmark_suite import BenchmarkSuite, TierBenchmarkConfig, TierBenchmarkResult
 from tessera.bench.validation.framework import ValidationConfig, ValidationFramework, ValidationResult
 from tessera.bench.validation.opportunities import Planted, planted
@@ -146,7 +146,7 @@ class ValidationSuite:
     def _environment(self) -> dict[str, Any]:
         about = environment()
         if self._device != "cpu":
-            from tessera.bench.cuda.conditions import gpu_environment
+            from tessera.bench.instruments.gpu_conditions import gpu_environment
 
             about |= gpu_environment()
         return about

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from tessera.bench.measuring.hardware import EnergyMeter
+from tessera.bench.instruments.hardware import EnergyMeter
 from tessera.errors import TesseraError
 from tessera.runtime.cuda import driver, nvml
 from tessera.runtime.cuda.context import Context

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tessera.bench.measuring.frameworks import library
+from tessera.bench.instruments.libraries import library
 from tessera.targets.cuda.ptx.tools import find_tool
 
 LANES = 32

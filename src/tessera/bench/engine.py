@@ -1,90 +1,19 @@
-"""`MeasurementEngine`: measurements around any piece of code, and timers of devices behind one interface."""
+"""`MeasurementEngine`: measurements around any piece of code, by the timer of the device that it runs on."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
-from tessera.bench.measuring import clock
-from tessera.bench.measuring.hardware import EnergyMeter, HardwareProfiler
+from tessera.bench.instruments.hardware import EnergyMeter, HardwareProfiler
+from tessera.bench.instruments.timers import Timer, WallClock
 from tessera.bench.results.definitions import BenchError, MeasurementType
 
 
-class Timer(Protocol):
-    """Times work on a device: `start` and `stop` around it, the second gives milliseconds when the work is done."""
-
-    method: str
-
-    def start(self) -> None: ...
-
-    def stop(self) -> float: ...
-
-
-class WallClock:
-    """The processor's clock: work is done when the call returns."""
-
-    method = "wall_clock"
-
-    def start(self) -> None:
-        self._began = clock.now()
-
-    def stop(self) -> float:
-        return (clock.now() - self._began) / 1e6
-
-
-class Event(Protocol):
-    """A mark in a device's queue of work."""
-
-    def record(self) -> None: ...
-
-    def synchronize(self) -> None: ...
-
-    def milliseconds_until(self, end: Any) -> float: ...
-
-
-class EventTimer:
-    """A device's own clock, by two marks in its queue. The device waits for neither."""
-
-    method = "device_events"
-
-    def __init__(self, make_event: Callable[[], Event]) -> None:
-        self._make = make_event
-
-    def start(self) -> None:
-        self._first = self._make()
-        self._first.record()
-
-    def stop(self) -> float:
-        last = self._make()
-        last.record()
-        last.synchronize()
-        return self._first.milliseconds_until(last)
-
-
-class GraphTimer:
-    """Work recorded once as a graph and launched many times between two marks: what launching costs is shared."""
-
-    method = "device_graph"
-
-    def __init__(self, make_event: Callable[[], Event], launch: Callable[[], None], launches: int = 10) -> None:
-        if launches < 1:
-            raise BenchError(f"a graph is launched at least once, got {launches}")
-        self._events, self._launch, self._launches = EventTimer(make_event), launch, launches
-
-    def start(self) -> None:
-        self._events.start()
-
-    def stop(self) -> float:
-        """Milliseconds of one launch."""
-        for _ in range(self._launches):
-            self._launch()
-        return self._events.stop() / self._launches
-
-
 def _gpu_timer() -> Timer:
-    from tessera.bench.cuda.timing import event_timer
+    from tessera.bench.instruments.gpu_timing import event_timer
 
     return event_timer()
 
@@ -108,7 +37,7 @@ def timer_for(device: str) -> Timer:
 def _meter_for(device: str) -> EnergyMeter:
     if not device.startswith("cuda"):
         return EnergyMeter()
-    from tessera.bench.cuda.conditions import GpuEnergyMeter
+    from tessera.bench.instruments.gpu_conditions import GpuEnergyMeter
 
     return GpuEnergyMeter()
 
@@ -201,7 +130,7 @@ def _occupancy(*rest: Any) -> dict[str, Any]:
     context: Mapping[str, Any] = rest[-1]
     if not context.get("device", "cpu").startswith("cuda"):
         return {"unavailable": "a figure of GPUs"}
-    return {"unavailable": "ncu starts what it measures: tessera.bench.cuda.ncu.profile, or --mode profiling"}
+    return {"unavailable": "ncu starts what it measures: tessera.bench.instruments.ncu.profile, or --mode profiling"}
 
 
 def _accuracy(*rest: Any) -> dict[str, Any]:

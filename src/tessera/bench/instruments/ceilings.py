@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tessera import knobs
-from tessera.bench.measuring.hardware import available_memory_bytes, last_level_cache_bytes
+from tessera.bench.instruments.hardware import available_memory_bytes, last_level_cache_bytes
 from tessera.bench.results.definitions import BenchError
 from tessera.runtime.native import launch, pool
 from tessera.runtime.program.executable import start_pool

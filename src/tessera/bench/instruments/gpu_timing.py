@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench.measuring import clock
-from tessera.bench.measuring.engine import EventTimer
-from tessera.bench.measuring.frameworks import library
+from tessera.bench.instruments import clock
+from tessera.bench.instruments.libraries import library
+from tessera.bench.instruments.timers import EventTimer
 from tessera.bench.results.definitions import BenchError
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.streams import Event, current_stream, synchronize

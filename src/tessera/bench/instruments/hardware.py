@@ -19,7 +19,7 @@ from typing import Any
 
 import tessera
 from tessera import knobs, starting
-from tessera.bench.measuring.counters import EVENTS, Counters
+from tessera.bench.instruments.counters import EVENTS, Counters
 from tessera.bench.results.definitions import HardwareConfig
 from tessera.targets.cpu import features
 

@@ -26,7 +26,7 @@ _SHARE = 0.05
 def touched() -> list[str]:
     """The clocks that are no longer what they were when this file was loaded."""
     changed = [f"time.{name}" for name, original in _ORIGINAL.items() if getattr(time, name) is not original]
-    return changed if now is _ORIGINAL["perf_counter_ns"] else [*changed, "tessera.bench.measuring.clock.now"]
+    return changed if now is _ORIGINAL["perf_counter_ns"] else [*changed, "tessera.bench.instruments.clock.now"]
 
 
 def _uptime(read: Callable[[int, int], bytes] = os.read, open_: Callable[[str, int], int] = os.open) -> int | None:

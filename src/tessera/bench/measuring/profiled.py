@@ -13,12 +13,12 @@ import numpy as np
 
 from tessera import knobs, starting
 from tessera.bench import registry
-from tessera.bench.cuda import ncu
+from tessera.bench.instruments import ncu
+from tessera.bench.measuring.definition import OperatorDefinition
 from tessera.bench.measuring.frameworks import adapted
 from tessera.bench.measuring.precision import Precision
 from tessera.bench.measuring.precision import precision as read_precision
 from tessera.bench.measuring.sampling import Inputs
-from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.results.definitions import ProblemSize
 
 _LABEL = "case"
@@ -26,7 +26,7 @@ _WARM_CALLS = 2
 
 
 def profile(
-    benchmark: OperatorBenchmark, size: ProblemSize, precision: Precision, implementation: str
+    benchmark: OperatorDefinition, size: ProblemSize, precision: Precision, implementation: str
 ) -> dict[str, Any]:
     """The figures of one call, and the reasons for those that are missing."""
     wanted = {
