@@ -96,7 +96,7 @@ def test_compiling_runs_nothing_of_the_folder(folder: Path) -> None:
 
 MEASURES = """
     import os, time
-    from tessera.bench.measuring import hardware
+    from tessera.bench.instruments import hardware
     from tessera.bench.results.definitions import BenchmarkConfig
     from tessera.bench.processes.device_process import Task, Worker
     from tessera.bench.processes.worker import Isolated

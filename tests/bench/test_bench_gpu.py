@@ -229,7 +229,7 @@ def test_a_benchmark_runs_on_the_gpu(names: list[str]) -> None:
 
 PROGRAM = """
 import torch
-from tessera.bench.cuda import ncu
+from tessera.bench.instruments import ncu
 x = torch.ones(1 << 22, device="cuda")
 a = torch.ones(2048, 2048, device="cuda", dtype=torch.bfloat16)
 x * 2, a @ a
