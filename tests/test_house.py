@@ -21,7 +21,7 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.parent.pa
 
 # Lowest first. A part imports itself and what is on lower lines; "" is the package's own __init__.
 LAYERS: list[set[str]] = [
-    {"cached", "errors", "forking", "starting"},
+    {"cached", "errors", "forking", "moved", "starting"},
     {"dtypes", "fields", "knobs", "pythons"},
     {"faults"},
     {"shapes"},

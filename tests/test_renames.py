@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 
 from module_graph import ROOT, modules, text_of
+from tessera.moved import MOVED
 
 PAGE = ROOT / "docs" / "renames.md"
 ROW = re.compile(r"^\| `([^`]+)` \| `([^`]+)` \|$")
@@ -68,3 +71,24 @@ def test_tests_are_where_the_table_says() -> None:
     assert rows
     assert [new for _, new in rows if not (ROOT / new).is_file()] == []
     assert [old for old, _ in rows if (ROOT / old).is_file()] == []
+
+
+def test_public_modules_are_found_by_their_old_names() -> None:
+    rows = dict(sections()["Modules"])
+    short = {old.removeprefix("tessera."): new.removeprefix("tessera.") for old, new in MOVED.items()}
+    assert {old: new for old, new in short.items() if rows.get(old) != new} == {}
+    code = f"""
+import sys, warnings
+from importlib import import_module
+import tessera
+for old, new in {MOVED!r}.items():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = import_module(old)
+    assert found is import_module(new) and found.__spec__.name == new == found.__name__, old
+    assert any(old + " is " + new in str(one.message) for one in said), old
+from tessera.kernels import kernel, Schedule
+from tessera.dialects import text
+assert text is import_module("tessera.ir.text")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -54,6 +54,7 @@ from tessera.errors import (
 from tessera.lang.operator_names import MAKERS as _MAKERS
 from tessera.lang.operator_names import NAMES as _OPERATORS
 from tessera.lang.tiering import provide as _provide_tiers
+from tessera.moved import install as _find_moved_modules
 from tessera.pythons import tell as _tell_of_python
 from tessera.runtime.device.device import Device, DeviceBackend, default_device, device, register_backend
 from tessera.runtime.tensor.creation import (
@@ -100,6 +101,7 @@ else:
     from tessera.shapes.annotations import Tile
 
 _tell_of_python()
+_find_moved_modules()
 __version__ = "0.1.0"
 __array_api_version__ = "2023.12"
 
