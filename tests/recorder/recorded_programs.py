@@ -14,8 +14,8 @@ from tessera.errors import InternalError, TesseraError
 from tessera.lang.calls.variants import Seen
 from tessera.lang.tracing.functions import TracedFunction
 from tessera.programs import compile_graph
-from tessera.programs.compile import machine_code
 from tessera.programs.host import Host
+from tessera.programs.machine_code import machine_code
 from tessera.runtime.device.device import CPU
 from tessera.runtime.program.launch_plan import Plan
 from tessera.tile.calls.function import Kernel

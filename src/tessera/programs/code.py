@@ -89,7 +89,7 @@ class Codes:
         if found is None and data is not None:
             found = _decoded(data)
         if found is None:
-            from tessera.programs.compile import machine_code
+            from tessera.programs.machine_code import machine_code
 
             plan, code = machine_code(self.tile_module, kernel, chosen, lines)
             self.compiled += 1
@@ -101,7 +101,7 @@ class Codes:
 
     def interpreter(self, world: Callable[[], Machine], device: Device | None) -> Callable[..., tuple[Tensor, ...]]:
         """A function that runs the graph by what its ops mean; arrays of other devices come to the host and go back."""
-        from tessera.programs.compile import interpreted
+        from tessera.programs.interpreting import interpreted
 
         return interpreted(self.graph_module, self.name, world, device or CPU)
 

@@ -63,9 +63,9 @@ def _program(found: host.Host, texts: dict[str, Any], chosen: Settings) -> Progr
     codes = Codes(found.name, found.kernels, texts["graph"], texts["located"])
 
     def below() -> tuple[str, str]:
-        from tessera.programs.compile import machine_texts
+        from tessera.programs.machine_code import machine_texts
 
-        return machine_texts(codes, chosen)
+        return machine_texts(codes.tile_module, codes.kernels, chosen)
 
     levels = Levels(*(Level(texts[name]) for name in ("graph", "schedule", "tile")), below=below)
     return Program(found, chosen, levels, codes)

@@ -19,7 +19,7 @@ import pytest
 
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.programs import code
-from tessera.programs import compile as compiling
+from tessera.programs import machine_code as compiling
 from tessera.runtime.cuda import tensor_maps
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable

@@ -16,8 +16,8 @@ import tessera as ts
 from tessera import jit
 from tessera.errors import EffectError
 from tessera.lang.operators import matmul
-from tessera.programs.compile import machine_code
 from tessera.programs.lowered import host_of
+from tessera.programs.machine_code import machine_code
 from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.streams import default_stream
 from tessera.runtime.device.memory import data_address
