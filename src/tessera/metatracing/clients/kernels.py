@@ -30,7 +30,7 @@ from tessera.tile.calls.native import (
     settings_on,
 )
 from tessera.tile.calls.verification import Verified
-from tessera.tile.language.control import is_kernel_module
+from tessera.tile.language.kernel_code import is_kernel_module
 from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.values import is_tracing
 

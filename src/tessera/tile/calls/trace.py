@@ -24,8 +24,8 @@ from tessera.tile.calls.arguments import kinds_of, plain
 from tessera.tile.calls.function import Instance, Kernel, facts_of, scalar_type, symbols_for
 from tessera.tile.calls.overlapping import say_overlapping
 from tessera.tile.language.context import current_context
-from tessera.tile.language.control import is_kernel_module
-from tessera.tile.language.rewrite import rewritten
+from tessera.tile.language.control import rewritten
+from tessera.tile.language.kernel_code import is_kernel_module
 from tessera.tile.language.tile_parameters import load_tiles
 from tessera.tile.language.tracer import Tracer
 from tessera.tile.language.values import Tile, as_tuple, tracing

@@ -20,7 +20,7 @@ from tessera.tile.identity.code_reads import reads_of
 from tessera.tile.identity.dependencies import MISSING, Dependencies
 from tessera.tile.identity.exact import exact
 from tessera.tile.identity.watches import Watch
-from tessera.tile.language.control import is_kernel_module
+from tessera.tile.language.kernel_code import is_kernel_module
 
 _PLAIN = frozenset({int, bool, str, bytes, float, complex, type(None)})
 

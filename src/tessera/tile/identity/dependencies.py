@@ -31,7 +31,7 @@ import numpy as np
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.identity.code_reads import CodeReads, Outer, reads_of
 from tessera.tile.identity.exact import AS_THEY_ARE
-from tessera.tile.language.control import is_kernel_module
+from tessera.tile.language.kernel_code import is_kernel_module
 
 
 class _Missing:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from tessera.dtypes.types import DType
-from tessera.tile.language.control import is_kernel_module
+from tessera.tile.language.kernel_code import is_kernel_module
 
 AS_THEY_ARE: frozenset[type] = frozenset(
     {int, bool, str, bytes, type(None), type, FunctionType, BuiltinFunctionType, ModuleType, DType, type(Ellipsis)}

@@ -8,10 +8,8 @@ compiled in each process anew.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
-from importlib.util import cache_from_source
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from types import BuiltinFunctionType, CodeType, EllipsisType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
@@ -19,12 +17,11 @@ import numpy as np
 
 from tessera import knobs
 from tessera.dtypes.types import DType, Policy
-from tessera.runtime.cache.build import is_unedited
 from tessera.tile.identity.captures import outside
 from tessera.tile.identity.code_reads import reads_of
 from tessera.tile.identity.dependencies import ASKS_THE_WORLD, is_users_function
 from tessera.tile.identity.named import found_as
-from tessera.tile.language.control import is_kernel_module
+from tessera.tile.language.kernel_code import is_as_written, is_kernel_module
 from tessera.tile.language.schedule import Schedule, Space
 
 
@@ -44,41 +41,6 @@ def identity_of(*values: Any) -> tuple[object, ...] | None:
             logging.getLogger("tessera.cache").warning("a kernel is not kept: it depends on %s", reason)
         return None
     return parts if all(is_as_written(function.__code__) for function in work.functions) else None
-
-
-def is_as_written(code: CodeType) -> bool:
-    """Whether the file of a function has what runs: tracing reads it.
-
-    That is so where it was not edited since this process began, and bytecode is younger. Python takes bytecode of the
-    same second for the file's. Otherwise the file is compiled, to see whether it has the function.
-    """
-    file = code.co_filename
-    if is_unedited([file]) and not _has_old_bytecode(file):
-        return True
-    try:
-        return code in _codes_in(file, os.stat(file).st_mtime_ns)
-    except (OSError, SyntaxError, ValueError):
-        return False
-
-
-def _has_old_bytecode(file: str) -> bool:
-    """Whether Python may have run bytecode that was there before the file was as it is."""
-    try:
-        return os.stat(cache_from_source(file)).st_mtime_ns <= os.stat(file).st_mtime_ns
-    except (OSError, NotImplementedError):  # there is no bytecode, or Python was told to keep none: it read the file
-        return False
-
-
-@lru_cache(maxsize=64)
-def _codes_in(file: str, _changed: int) -> frozenset[CodeType]:
-    return frozenset(_within(compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)))
-
-
-def _within(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _within(inner)
 
 
 class Fingerprints:

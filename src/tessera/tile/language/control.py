@@ -1,4 +1,4 @@
-"""What rewritten kernel code calls: loops and branches over traced values, and calls of helpers."""
+"""The functions that rewritten kernel code calls: loops and branches over traced values, and calls of helpers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any, cast
 
 from tessera.dtypes.types import DType, bool_, f32
 from tessera.errors import CompileError, caller_span
-from tessera.tile.language.values import Scalar, Tile, Undefined, View, is_dynamic, tracer
+from tessera.tile.language.current_tracer import tracer
+from tessera.tile.language.kernel_code import is_kernel_module
+from tessera.tile.language.rewrite import rewrite
+from tessera.tile.language.values import Scalar, Tile, Undefined, View, is_dynamic
 
 UNSET = object()
-# Their functions never see tiles, except those of this package, which build programs themselves.
-_NOT_KERNEL_CODE = sys.stdlib_module_names - {"__main__"} | {"tessera", "numpy", "ml_dtypes"}
 
 
 @dataclass(frozen=True)
@@ -318,18 +319,14 @@ def static(condition: Any, statement: str, instead: str) -> Any:
     return condition
 
 
-def is_kernel_module(name: object) -> bool:
-    """Whether functions of a module may work on tiles. Of classes written in C the module may be no text at all."""
-    if name is None:
-        return True
-    return isinstance(name, str) and name.partition(".")[0] not in _NOT_KERNEL_CODE
+def rewritten(function: FunctionType) -> FunctionType:
+    """The function with its tile loops and branches turned into calls of this module."""
+    return rewrite(function, sys.modules[__name__])
 
 
 def call(function: Any) -> Any:
     """A function about to be called: helpers with tile loops or branches of their own are rewritten, too."""
     if isinstance(function, FunctionType):
-        from tessera.tile.language.rewrite import rewritten
-
         return rewritten(function) if is_kernel_module(function.__module__) else function
     if isinstance(function, MethodType):
         return MethodType(call(function.__func__), function.__self__)

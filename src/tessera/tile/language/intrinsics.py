@@ -14,7 +14,8 @@ from tessera.errors import CompileError, DtypeError, ShapeError, warn_once
 from tessera.ir.common import elementwise
 from tessera.tile.language.context import Context, current_context
 from tessera.tile.language.control import BlockIndex, Range
-from tessera.tile.language.values import Place, Scalar, Tile, Undefined, View, as_tuple, tracer
+from tessera.tile.language.current_tracer import tracer
+from tessera.tile.language.values import Place, Scalar, Tile, Undefined, View, as_tuple
 
 __all__ = [
     "INF",

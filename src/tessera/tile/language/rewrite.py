@@ -11,14 +11,14 @@ import inspect
 import linecache
 import os
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from tessera.errors import CompileError, SourceSpan
 from tessera.shapes.sources import source_lines
-from tessera.tile.language import control
+from tessera.tile.language.kernel_code import is_as_written
 
 _RUNTIME = "__tessera__"
 _MADE = "__rewritten__"
@@ -30,16 +30,16 @@ _FRAME_READERS = frozenset({"super", "locals", "globals", "vars"})
 _OWN_SCOPE = (ast.stmt, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def rewritten(function: FunctionType) -> Callable[..., Any]:
-    """The function with tile loops and branches turned into calls of `control`."""
-    made = _rewritten(function, function.__code__)
+def rewrite(function: FunctionType, runtime: ModuleType) -> FunctionType:
+    """The function with tile loops and branches turned into calls of the module `runtime`."""
+    made = _rewritten(function, function.__code__, runtime)
     if made is not function:  # they may be others than when it was made
         made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return made
 
 
 @lru_cache(maxsize=1024)
-def _rewritten(function: FunctionType, code: CodeType) -> FunctionType:
+def _rewritten(function: FunctionType, code: CodeType, runtime: ModuleType) -> FunctionType:
     # Functions defined in a kernel were rewritten with it; generators run by steps, which parts of them cannot.
     if _RUNTIME in code.co_freevars or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
         return function
@@ -64,7 +64,7 @@ def _rewritten(function: FunctionType, code: CodeType) -> FunctionType:
     inner = _code_named(
         _code_named(made_code, "__factory__"), code.co_name if isinstance(tree, ast.Lambda) else _MADE
     ).replace(co_name=code.co_name, co_qualname=code.co_qualname)
-    cells = dict(zip(free, function.__closure__ or (), strict=True)) | {_RUNTIME: CellType(control)}
+    cells = dict(zip(free, function.__closure__ or (), strict=True)) | {_RUNTIME: CellType(runtime)}
     return FunctionType(
         inner, function.__globals__, function.__name__, None, tuple(cells[name] for name in inner.co_freevars)
     )
@@ -72,8 +72,6 @@ def _rewritten(function: FunctionType, code: CodeType) -> FunctionType:
 
 def _is_edited(code: CodeType) -> bool:
     """Whether the file of a function has another one by now, or another text in its place."""
-    from tessera.tile.identity.fingerprint import is_as_written
-
     return os.path.exists(code.co_filename) and not is_as_written(code)
 
 

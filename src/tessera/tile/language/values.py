@@ -1,6 +1,6 @@
-"""What a kernel's variables are while it is traced: tiles, scalars and views, with Python's operators.
+"""The variables of a kernel while it is traced: tiles, scalars and views, with Python's operators.
 
-Nothing here knows the IR: every operation goes to the tracer that is at work.
+Nothing here knows the IR: every operation goes to the tracer at work.
 """
 
 from __future__ import annotations
@@ -8,22 +8,39 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, cast
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.shapes.annotations import Tile as TileAnnotation
 from tessera.shapes.expr import Size
 
-if TYPE_CHECKING:
-    from tessera.tile.language.tracer import Tracer
-
-CURRENT: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 Number: TypeAlias = bool | int | float
 
 
-def tracer() -> Tracer:
-    """The tracer at work; an intrinsic outside a kernel is an error."""
+class Operations(Protocol):
+    """The operations that values ask for; `tracer.Tracer` has these and those of intrinsics."""
+
+    def combine(self, name: str, left: object, right: object) -> Tile | Scalar: ...
+
+    def apply(self, name: str, value: object) -> Tile | Scalar: ...
+
+    def cast(self, value: Tile, dtype: DType) -> Tile: ...
+
+    def transpose(self, value: Tile, permutation: Sequence[int]) -> Tile: ...
+
+    def expand(self, value: Tile, axis: int) -> Tile: ...
+
+    def size(self, view: View, axis: int) -> int | Scalar: ...
+
+    def part(self, view: View, indices: Sequence[object]) -> View: ...
+
+
+CURRENT: ContextVar[Operations | None] = ContextVar("tracer", default=None)
+
+
+def operations() -> Operations:
+    """The operations of the tracer at work; an operation outside a kernel is an error."""
     found = CURRENT.get()
     if found is None:
         raise CompileError(
@@ -39,7 +56,7 @@ def is_tracing() -> bool:
 
 
 @contextmanager
-def tracing(work: Tracer) -> Generator[None]:
+def tracing(work: Operations) -> Generator[None]:
     """Tile operations meanwhile go to this tracer."""
     token = CURRENT.set(work)
     try:
@@ -66,7 +83,7 @@ class _Operators:
     __hash__ = object.__hash__
 
     def _combine(self, name: str, left: Any, right: Any) -> Any:
-        return tracer().combine(name, left, right)
+        return operations().combine(name, left, right)
 
     def __add__(self, other: Any) -> Any:
         return self._combine("add", self, other)
@@ -159,13 +176,13 @@ class _Operators:
         )
 
     def __neg__(self) -> Any:
-        return tracer().apply("neg", self)
+        return operations().apply("neg", self)
 
     def __abs__(self) -> Any:
-        return tracer().apply("abs", self)
+        return operations().apply("abs", self)
 
     def __invert__(self) -> Any:
-        return tracer().apply("not", self)
+        return operations().apply("not", self)
 
     def __index__(self) -> int:
         raise CompileError(
@@ -300,10 +317,10 @@ class Tile(_Operators, TileAnnotation):
     def T(self) -> Tile:  # noqa: N802  (the name that everybody knows)
         if self.ndim != 2:
             raise ShapeError(f".T is for tiles of two axes, this one has {self.ndim}", shapes=[str(list(self.shape))])
-        return tracer().transpose(self, (1, 0))
+        return operations().transpose(self, (1, 0))
 
     def to(self, dtype: DType) -> Tile:
-        return tracer().cast(self, dtype)
+        return operations().cast(self, dtype)
 
     def __getitem__(self, key: Any) -> Tile:
         """`x[:, None]` inserts axes; tiles are whole values, so nothing else can be indexed."""
@@ -322,7 +339,7 @@ class Tile(_Operators, TileAnnotation):
         result = self
         for axis, part in enumerate(parts):
             if part is None:
-                result = tracer().expand(result, axis)
+                result = operations().expand(result, axis)
         return Tile(result.ssa, result.shape, result.dtype, denominator=self.denominator, places=result.places)
 
 
@@ -344,7 +361,7 @@ class View:
     @property
     def shape(self) -> tuple[Any, ...]:
         """The sizes: integers where the signature says so, scalars otherwise."""
-        return tuple(tracer().size(self, axis) for axis in range(self.rank))
+        return tuple(operations().size(self, axis) for axis in range(self.rank))
 
     def __getitem__(self, key: Any) -> View:
         """The part at some leading indices: `x[h]` is a view with one axis less."""
@@ -354,7 +371,7 @@ class View:
                 f"{self} is indexed by {key!r}; a view takes leading integer indices",
                 hint="x[h] drops the first axis; tile.load takes the block you need from the rest",
             )
-        return tracer().part(self, parts)
+        return operations().part(self, parts)
 
     def __bool__(self) -> bool:
         raise CompileError(f"{self} has no truth value", hint="load a tile from it and reduce that")
