@@ -144,7 +144,7 @@ def inside(path: Path) -> None:
     """In the process that ncu looks at: every kernel once, between marks, and its events to a file."""
     from tessera.bench.instruments.ncu import region
     from tessera.runtime.cuda import synchronize
-    from tessera.tile.calls.native import settings, settings_on
+    from tessera.tile.calls.settings import settings, settings_on
 
     found: dict[str, dict[str, int]] = {}
     for place, case in enumerate(cases(lambda one: one.cuda())):

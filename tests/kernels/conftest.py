@@ -10,7 +10,7 @@ import pytest
 from tessera import knobs
 from tessera.targets.cpu import compile as cpu_compiler
 from tessera.tile.calls.dispatch import Calls
-from tessera.tile.calls.native import architecture_of
+from tessera.tile.calls.settings import architecture_of
 
 
 @pytest.fixture(name="agents_here")

@@ -14,7 +14,8 @@ from tessera import Schedule, knobs
 from tessera.bench import kernels
 from tessera.tile.calls import choosing, compiling, function
 from tessera.tile.calls.function import Kernel, kernel
-from tessera.tile.calls.native import Program, Settings
+from tessera.tile.calls.program import Program
+from tessera.tile.calls.settings import Settings
 from tessera.tile.language import intrinsics as tile
 
 __written_like_a_user__ = True

@@ -22,9 +22,11 @@ from hypothesis import strategies as st
 import tessera as ts
 from tessera import CompileError, Tile, f32, kernel, knobs, tile, verify
 from tessera.targets.cpu.compile import compile_kernel
-from tessera.tile.calls import compiling, native
+from tessera.tile.calls import compiling
+from tessera.tile.calls import settings as kernel_settings
 from tessera.tile.calls.arguments import Ask, Guard
-from tessera.tile.calls.native import MOST_SPECIAL, Program
+from tessera.tile.calls.program import Program
+from tessera.tile.calls.program_cache import MOST_SPECIAL
 from tessera.transforms.core.facts import Facts
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -33,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("compiles")
 
 def guards(made: Any, *args: Any, **kwargs: Any) -> list[str]:
     """What the program for these arguments depends on."""
-    chosen = native.settings()
+    chosen = kernel_settings.settings()
     assert chosen is not None
     program, _ = made.program_for(args, kwargs, chosen)
     found = list(map(str, program.guards))
@@ -208,7 +210,7 @@ def test_after_eight_programs_the_general_one_serves_the_rest(compiles: list[str
     assert MOST_SPECIAL == 8
     assert len(compiles) == MOST_SPECIAL + 1
     assert guards(made, x, 8.0) == ["arg1 = 8.0"]
-    assert made.program_for((x, 9.0), {}, native.settings())[0].guards == ()
+    assert made.program_for((x, 9.0), {}, kernel_settings.settings())[0].guards == ()
     # The first eight, and the first of the others; from then on all numbers are served quickly.
     assert len(slow_calls) == MOST_SPECIAL + 1
     assert general(x, 30.0).numpy()[0] == np.float32(1) / np.float32(30)
@@ -508,7 +510,7 @@ def test_the_next_process_finds_programs_with_facts_and_only_for_what_they_serve
 
 
 def test_guards_are_kept_exactly() -> None:
-    chosen = native.settings()
+    chosen = kernel_settings.settings()
     assert chosen is not None
     program, code = compiling.compiled(divided.lower(ts.ones(3), 1.0), chosen, Facts.parse("arg1 = -0.0"))
     found = Program.decoded(program.encoded(code))

@@ -17,7 +17,7 @@ from tessera.interpreters.levels import tile as tile_interpreter
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.runtime.program.executable import Executable
-from tessera.tile.calls.native import settings
+from tessera.tile.calls.settings import settings
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Make = Callable[..., Array]

@@ -20,8 +20,8 @@ from tessera.runtime.native import launch as host_launch
 from tessera.runtime.native import objects
 from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.program.overlap import OverlapError
-from tessera.tile.calls.native import settings
 from tessera.tile.calls.overlapping import merged_groups
+from tessera.tile.calls.settings import settings
 
 if TYPE_CHECKING:
     Filled = Any

@@ -15,8 +15,8 @@ from tessera import knobs
 from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.runtime.native.standing_answers import StandingAnswer, is_possible
 from tessera.runtime.program.executable import start_pool
-from tessera.tile.calls import native
-from tessera.tile.calls.native import Settings, quick_settings, settings
+from tessera.tile.calls import settings as kernel_settings
+from tessera.tile.calls.settings import Settings, quick_settings, settings
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_what_has_not_changed_is_not_asked_again(monkeypatch: pytest.MonkeyPatch
         asked.append(1)
         return settings()
 
-    monkeypatch.setattr(native, "settings", counted)
+    monkeypatch.setattr(kernel_settings, "settings", counted)
     assert all(ask() is expected for _ in range(5))
     assert not asked
     monkeypatch.setenv("SOMETHING", "else")  # counts as a change, once

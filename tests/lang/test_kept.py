@@ -15,7 +15,7 @@ import tessera as ts
 from tessera import jit, knobs
 from tessera.lang.calls.kept import Shelf
 from tessera.runtime.cache.store import Store
-from tessera.tile.calls.native import settings
+from tessera.tile.calls.settings import settings
 
 SCRIPT = Path(__file__).with_name("kept_process.py")
 

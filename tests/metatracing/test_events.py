@@ -205,6 +205,6 @@ def test_what_has_no_threads_is_refused():
 
 
 def _cpu() -> Any:
-    from tessera.tile.calls.native import settings as here
+    from tessera.tile.calls.settings import settings as here
 
     return here()

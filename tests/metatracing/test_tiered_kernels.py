@@ -31,7 +31,7 @@ from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.clients.shipping import pack, unpack
 from tessera.runtime.native import standing_answers
 from tessera.tiers.stand_ins import stand_in
-from tessera.tile.calls.native import settings
+from tessera.tile.calls.settings import settings
 
 HAS_CODE = settings() is not None
 native = pytest.mark.skipif(not HAS_CODE, reason="kernels have machine code on x86-64 Linux only")
@@ -289,7 +289,7 @@ def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
     from tessera.metatracing import Call, Level
     from tessera.metatracing.attention import flash_attention
     from tessera.metatracing.clients.kernels import KernelContext, KernelProgram
-    from tessera.tile.calls.native import Settings
+    from tessera.tile.calls.settings import Settings
 
     here = Settings("cuda", "sm_90a", 3, frozenset(), deterministic=False, demanded=True)
     quick = Level(ExecutionTier.TIER1_INTERPRETER, quick=True)

@@ -12,7 +12,7 @@ import pytest
 import tessera as ts
 from tessera import Tensor, jit, kernel, knobs, tile
 from tessera.metatracing import GuardType, ManualClock, MetaTracingRuntime, RuntimeConfig
-from tessera.tile.calls.native import settings
+from tessera.tile.calls.settings import settings
 
 HAS_CODE = settings() is not None
 EAGER: dict[str, Any] = {

@@ -19,7 +19,7 @@ from tessera.programs.machine_code import machine_code
 from tessera.runtime.device.device import CPU
 from tessera.runtime.program.launch_plan import Plan
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.native import Program
+from tessera.tile.calls.program import Program
 
 
 def record_kernel(

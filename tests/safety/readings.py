@@ -224,7 +224,8 @@ def notes(folder: Path) -> Reading:
     from tessera.programs import store
     from tessera.tiers.manager import KernelManager
     from tessera.tile.calls.choosing import Choice
-    from tessera.tile.calls.native import Kept, Program
+    from tessera.tile.calls.program import Program
+    from tessera.tile.calls.program_cache import Kept
 
     knobs.cache_dir.set(folder / "cache")
     shared, manager = cache.shared(), object.__new__(KernelManager)

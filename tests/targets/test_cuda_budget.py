@@ -26,7 +26,7 @@ from tessera.targets.cuda.lower.check_budget import DOUBT, OverBudgetError, refu
 from tessera.targets.cuda.lower.choose_plan import SHARED, plans
 from tessera.targets.cuda.ptx.assembler import Usage, assemble
 from tessera.tile.calls import fitting
-from tessera.tile.calls.native import Settings
+from tessera.tile.calls.settings import Settings
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")

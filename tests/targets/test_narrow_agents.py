@@ -23,7 +23,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
-from tessera.tile.calls.native import Settings
+from tessera.tile.calls.settings import Settings
 from tessera.transforms.pipelining.promote_accumulators import DEPTH
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))

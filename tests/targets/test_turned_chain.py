@@ -23,7 +23,7 @@ from tessera.targets.cuda.ir import hopper
 from tessera.targets.cuda.ir import hopper_transpose as turns
 from tessera.targets.cuda.ir import wgmma as products
 from tessera.targets.cuda.ir.types import shared_type
-from tessera.tile.calls.native import Settings
+from tessera.tile.calls.settings import Settings
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 agents: Any = import_module("agent_kernels")

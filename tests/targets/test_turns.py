@@ -15,7 +15,7 @@ from tessera.errors import CompileError
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_kernel
 from tessera.targets.cuda.ptx.assembler import assemble
-from tessera.tile.calls.native import Settings, target_of
+from tessera.tile.calls.settings import Settings, target_of
 
 VIEW = "!tile.view<1, f32, global>"
 

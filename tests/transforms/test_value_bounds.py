@@ -18,7 +18,8 @@ from tessera.interpreters.levels import tile as interpreter
 from tessera.ir import text
 from tessera.ir.common.intervals import EVERYTHING, Interval
 from tessera.ir.tile import dialect as tile_dialect
-from tessera.tile.calls.function import Instance, Kernel
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.instance import Instance
 from tessera.transforms.facts.value_bounds import read, value_bounds, written
 
 Array = np.ndarray[Any, np.dtype[Any]]

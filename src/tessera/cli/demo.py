@@ -28,7 +28,7 @@ from tessera.metatracing import (
     flash_attention,
 )
 from tessera.metatracing.live import Case, drawn, view_of
-from tessera.tile.calls.native import settings
+from tessera.tile.calls.settings import settings
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _BOUNDS = {"f32": 2e-6, "bf16": 4e-3}

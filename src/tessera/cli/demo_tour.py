@@ -21,7 +21,7 @@ from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
 from tessera.tile.calls.levels import lower_through
-from tessera.tile.calls.native import settings
+from tessera.tile.calls.settings import settings
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import compile_module
 

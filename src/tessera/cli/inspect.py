@@ -17,7 +17,8 @@ import tessera as ts
 from tessera.errors import CompileError, ResourceError
 from tessera.ir import text
 from tessera.shapes.expr import dim
-from tessera.tile.calls.function import Instance, Kernel
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.levels import lower_through
 
 _LOCATION = re.compile(r' loc\((?:fused\[)?"([^"]*)":(\d+):(\d+)[^)]*\)')

@@ -12,7 +12,7 @@ from tessera.lang.calls.parameters import Call
 from tessera.lang.calls.variants import Family, Reason, Variant
 from tessera.shapes.expr import format_shape
 from tessera.targets.cpu import features
-from tessera.tile.calls.native import Settings
+from tessera.tile.calls.settings import Settings
 
 if TYPE_CHECKING:
     from tessera.programs import Program

@@ -36,7 +36,7 @@ from tessera.runtime.device.garbage import collect_after
 from tessera.runtime.tensor.pytree import tree_leaves
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
-from tessera.tile.calls.native import Settings, settings
+from tessera.tile.calls.settings import Settings, settings
 from tessera.tile.identity.named import Made, Named, function_behind
 
 if TYPE_CHECKING:

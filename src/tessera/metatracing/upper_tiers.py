@@ -28,7 +28,7 @@ from tessera.tiers.sites.invariants import invariant_words
 from tessera.tiers.sites.schedule_history import Experience
 from tessera.tiers.stand_ins import stand_in
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.native import settings_at, settings_of_gpu
+from tessera.tile.calls.settings import settings_at, settings_of_gpu
 from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from tessera.programs.program import Program
 from tessera.runtime.device.device import device
 from tessera.targets.choose_blocks import stages_for
 from tessera.tile.calls.compiling import log_compile
-from tessera.tile.calls.native import Settings, settings, settings_on
+from tessera.tile.calls.settings import Settings, settings, settings_on
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import Stage, compile_module
 

@@ -11,7 +11,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.programs import host
 from tessera.runtime.program.launch_plan import Plan
 from tessera.tile.calls.compiling import Source, log_compile, machined
-from tessera.tile.calls.native import Settings
+from tessera.tile.calls.settings import Settings
 from tessera.transforms.core.facts import Facts
 
 

@@ -25,7 +25,7 @@ from tessera.runtime.program.executable import Geometry
 from tessera.runtime.tensor.tensor import Tensor, stores_alike
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.symbols import Symbols
-from tessera.tile.calls.native import Settings, place_of
+from tessera.tile.calls.settings import Settings, place_of
 
 if TYPE_CHECKING:
     from tessera.programs.code import Codes

@@ -17,7 +17,7 @@ from tessera.programs.program import Program
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import Device
-from tessera.tile.calls.native import Settings, target_of
+from tessera.tile.calls.settings import Settings, target_of
 
 
 def find(key: str, chosen: Settings, device: Device | None = None) -> Program | None:

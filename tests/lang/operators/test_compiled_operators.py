@@ -12,7 +12,7 @@ import tessera as ts
 from tessera import knobs
 from tessera.programs import compile_graph
 from tessera.targets.cuda.ptx.assembler import assemble
-from tessera.tile.calls.native import Settings
+from tessera.tile.calls.settings import Settings
 
 HOPPER = Settings("cuda", "sm_90a", 3, frozenset(), True, True)
 draw = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.programs import Program, compile_graph
-from tessera.tile.calls.native import Settings
+from tessera.tile.calls.settings import Settings
 
 BOUNDS = {"f64": 1e-13, "f32": 2e-6, "f16": 5e-4, "bf16": 4e-3}
 

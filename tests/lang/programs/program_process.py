@@ -7,7 +7,7 @@ import sys
 
 import tessera as ts
 from tessera.programs import Program, find, keep
-from tessera.tile.calls.native import settings
+from tessera.tile.calls.settings import settings
 
 
 def found_or_made(key: str, action: str) -> Program | None:

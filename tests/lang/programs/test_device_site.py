@@ -22,7 +22,7 @@ from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.streams import default_stream
 from tessera.runtime.device.memory import data_address
 from tessera.targets.cuda.ptx.assembler import assemble
-from tessera.tile.calls.native import Settings
+from tessera.tile.calls.settings import Settings
 
 HOPPER = Settings("cuda", "sm_90a", 3, frozenset(), True, True)
 

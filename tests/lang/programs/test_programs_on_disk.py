@@ -19,7 +19,7 @@ from tessera.ir import text
 from tessera.programs import code, find, host, keep
 from tessera.programs.lowered import host_of
 from tessera.runtime.cache import store as cache
-from tessera.tile.calls.native import settings
+from tessera.tile.calls.settings import settings
 from tessera.transforms.pipeline import compile_module
 
 KEY = cache.key_of("test")

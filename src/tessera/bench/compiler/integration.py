@@ -34,8 +34,9 @@ from tessera.runtime.program.executable import Executable, start_pool
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import EFFORTS, compile_kernel
 from tessera.targets.llvm import machine
-from tessera.tile.calls.function import Instance, Kernel
-from tessera.tile.calls.native import Settings, place_of, settings, settings_on
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.instance import Instance
+from tessera.tile.calls.settings import Settings, place_of, settings, settings_on
 
 NO_TUNER = "there is no tuner yet: the schedule is the kernel's own"
 _LEAST_BATCHES = 5

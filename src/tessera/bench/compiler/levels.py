@@ -38,9 +38,12 @@ from tessera.targets.llvm import image, machine
 from tessera.tile.calls.arguments import NUMBERS, collect, is_array
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.compiling import Source, Words, plan_of
-from tessera.tile.calls.function import Instance, Kernel
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.levels import calling_module
-from tessera.tile.calls.native import Program, Programs, Settings, settings
+from tessera.tile.calls.program import Program
+from tessera.tile.calls.program_cache import Programs
+from tessera.tile.calls.settings import Settings, settings
 from tessera.tile.language.schedule import Schedule
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.core.context import CompileContext

@@ -9,7 +9,8 @@ from tessera import knobs
 from tessera.bench.results.definitions import BenchError
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.native import Program, Settings, settings
+from tessera.tile.calls.program import Program
+from tessera.tile.calls.settings import Settings, settings
 
 ARCHITECTURE = "sm_90a"
 

@@ -28,7 +28,7 @@ from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.pytree import tree_flatten, tree_unflatten
 from tessera.shapes.expr import dim
-from tessera.tile.calls.native import Settings, settings_on, target_of
+from tessera.tile.calls.settings import Settings, settings_on, target_of
 from tessera.tile.identity.fingerprint import identity_of
 
 _MOST_VARIANTS = 32

@@ -179,7 +179,7 @@ from tessera.lang.operators.statistics import (
 from tessera.lang.operators.taking import embedding, take, take_along_axis
 from tessera.lang.operators.updates import At, stored
 from tessera.lang.tracing.values import current_or_none
-from tessera.tile.calls.native import settings
+from tessera.tile.calls.settings import settings
 
 __array_api_version__ = API_VERSION
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from tessera.ir.tile.dialect import FuncOp
-    from tessera.tile.calls.function import Instance, Kernel
+    from tessera.tile.calls.function import Kernel
+    from tessera.tile.calls.instance import Instance
 
 _SIZE = re.compile(r"arg(\d+)\.size\[(\d+)\]")
 

@@ -27,7 +27,7 @@ from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes import rules
 from tessera.shapes.expr import DimLike, Size, dim, format_shape
 from tessera.shapes.history import ShapeHistory
-from tessera.tile.calls.native import settings
+from tessera.tile.calls.settings import settings
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation, SSAValue

@@ -21,7 +21,7 @@ from tessera.runtime.tensor.meta import Meta
 from tessera.targets.llvm.elements import is_arm
 from tessera.tiers.records import Described
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.native import Settings
+from tessera.tile.calls.settings import Settings
 from tessera.tile.language.schedule import Schedule
 
 

@@ -35,7 +35,7 @@ from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import Call, Choice, Compiled, Level, facts_of
 from tessera.tiers.records import ExecutionTier
-from tessera.tile.calls.native import Settings, quick_settings, settings, settings_at, settings_on, target_of
+from tessera.tile.calls.settings import Settings, quick_settings, settings, settings_at, settings_on, target_of
 from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:

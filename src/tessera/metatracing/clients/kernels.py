@@ -17,10 +17,9 @@ from tessera.tiers.tiered import is_traceable
 from tessera.tile.calls.arguments import NUMBERS, Guard, is_lined
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.native import (
-    Kept,
-    Program,
-    Programs,
+from tessera.tile.calls.program import Program
+from tessera.tile.calls.program_cache import Kept, Programs
+from tessera.tile.calls.settings import (
     Settings,
     place_of,
     quick_settings,

@@ -17,7 +17,7 @@ from tessera.shapes.expr import Dim
 from tessera.tiers.client import Call
 from tessera.tiers.records import Described, Number
 from tessera.tiers.stand_ins import stand_in
-from tessera.tile.calls.native import Settings, settings, settings_on
+from tessera.tile.calls.settings import Settings, settings, settings_on
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

@@ -91,7 +91,7 @@ class KernelExecution:
     @staticmethod
     def of(kernel: Kernel, *args: Any, arch: str = "sm_90a", **kwargs: Any) -> KernelExecution:
         """A kernel as it would be launched on such arguments. It is compiled here; no GPU is needed."""
-        from tessera.tile.calls.native import settings_of_gpu
+        from tessera.tile.calls.settings import settings_of_gpu
 
         program, values = kernel.program_for(args, kwargs, settings_of_gpu(arch))
         return KernelExecution.launched(program.executable, values, limits=replace(H200, arch=arch))

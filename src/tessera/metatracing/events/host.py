@@ -31,10 +31,11 @@ from tessera.runtime.device.memory import ALIGNMENT
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.records import Described
-from tessera.tile.calls.native import Settings, settings
+from tessera.tile.calls.settings import Settings, settings
 
 if TYPE_CHECKING:
-    from tessera.tile.calls.function import Instance, Kernel
+    from tessera.tile.calls.function import Kernel
+    from tessera.tile.calls.instance import Instance
 
 Array = NDArray[Any]
 SAMPLED_PROGRAMS = 64

@@ -32,7 +32,7 @@ from tessera.transforms.core.slices import factor_source
 from tessera.transforms.loops.live_iterations import clip_ranges
 
 if TYPE_CHECKING:
-    from tessera.tile.calls.function import Instance
+    from tessera.tile.calls.instance import Instance
 
 FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "rsqrt", "sqrt", "erf", "sigmoid", "pow"})
 SAMPLED = 24

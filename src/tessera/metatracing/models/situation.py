@@ -9,7 +9,7 @@ from typing import Any
 from tessera.metatracing.models.amounts import Machine, ModelledProgram
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.native import settings_of_gpu
+from tessera.tile.calls.settings import settings_of_gpu
 from tessera.tile.language.schedule import Schedule
 
 Under = Callable[[Schedule], Kernel]

@@ -10,15 +10,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tessera.errors import CompileError
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.arguments import NUMBERS, look_up
+from tessera.tile.calls.instance import Instance
 from tessera.transforms.core.facts import Fact, FactKind, Facts, observe
-
-if TYPE_CHECKING:
-    from tessera.tile.calls.function import Instance
 
 GROUPS = {FactKind.SIZE: "sizes", FactKind.STRIDE: "strides", FactKind.VALUE: "values"}
 _WORD = re.compile(r"(?P<path>\w+(?:\.\w+)*?)(?:\.(?:size|stride)\[(?P<axis>\d+)\])?")

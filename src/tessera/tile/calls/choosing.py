@@ -19,12 +19,14 @@ from tessera.errors import TesseraError
 from tessera.runtime.cache.store import UNREADABLE
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.arguments import look_up
-from tessera.tile.calls.native import Kept, Program, Settings, lines_of
+from tessera.tile.calls.instance import Instance
+from tessera.tile.calls.program import Program
+from tessera.tile.calls.program_cache import Kept, lines_of
+from tessera.tile.calls.settings import Settings
 from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
     from tessera.targets.cuda.lower.multiprocessor_model import Axis, BlockShape, Traced
-    from tessera.tile.calls.function import Instance
 
 LEVEL = "sm_90a"
 MULTIPROCESSORS = 132
@@ -34,7 +36,7 @@ DOUBT = 1.04
 found one 4.7 % faster, for 1000 causal rows, that was 3 % faster on an H200."""
 _MOST_KEYS = 512  # that a kernel remembers; looking at it again takes a moment
 
-Trace = Callable[[Schedule], "Instance"]
+Trace = Callable[[Schedule], Instance]
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,9 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.reach import covers
 from tessera.ir.tile.types import ViewType
 from tessera.runtime.program.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
-from tessera.tile.calls.native import Program, Settings, loaded
+from tessera.tile.calls.instance import Instance
+from tessera.tile.calls.program import Program, loaded
+from tessera.tile.calls.settings import Settings
 from tessera.transforms.checks.host_checks import host_checks
 from tessera.transforms.checks.instrument import check_of, title
 from tessera.transforms.core.dumping import Shown
@@ -31,7 +33,6 @@ from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
     from tessera.targets.cuda.compile import CompiledPtx as DeviceProgram
-    from tessera.tile.calls.function import Instance
 
 
 class Source(NamedTuple):

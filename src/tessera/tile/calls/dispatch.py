@@ -9,9 +9,9 @@ are checked against annotations, and a program is found, compiled or interpreted
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import copysign
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -22,12 +22,12 @@ from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.arguments import NUMBERS, Number, is_array, plain
 from tessera.tile.calls.arguments import exact as exact_number
-from tessera.tile.calls.native import WORK, Settings, quick_settings, settings
+from tessera.tile.calls.assumptions import Assumptions
+from tessera.tile.calls.program import Program
+from tessera.tile.calls.program_cache import WORK
+from tessera.tile.calls.settings import Settings, quick_settings, settings
+from tessera.tile.identity.captures import Seen
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
-
-if TYPE_CHECKING:
-    from tessera.tile.calls.function import Kernel
-    from tessera.tile.calls.native import Program
 
 INSIDE = "call_kernel"
 """The method of values that are not known yet, which says what calling a kernel with one means."""
@@ -45,10 +45,31 @@ class Known(NamedTuple):
     entries: dict[tuple[Any, ...], Entry]
 
 
+class Callee(Protocol):
+    """The parts of a kernel that its calls need."""
+
+    __name__: str
+    __call__: Callable[..., Any]
+    signature: inspect.Signature
+    assumed: Assumptions
+
+    def program_for(
+        self, args: Sequence[object], kwargs: Mapping[str, object], chosen: Settings
+    ) -> tuple[Program, list[object]]: ...
+
+    def trace_and_run(self, args: Sequence[object], kwargs: Mapping[str, object]) -> object: ...
+
+    def warn_if_not_tuned(self, made: Program) -> None: ...
+
+    def in_order(self, groups: Iterable[Iterable[str]]) -> Self: ...
+
+    def seen(self, static: Iterable[object]) -> Seen: ...
+
+
 class Calls:
     """The calls of one form of a kernel."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Callee) -> None:
         self.kernel = kernel
         self.signature = kernel.signature
         parameters = self.signature.parameters.values()
@@ -56,7 +77,7 @@ class Calls:
         self.static = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
         self.known = Known((), {})
         # The forms of the kernel for arrays that overlap.
-        self.in_order: dict[frozenset[tuple[str, ...]], Kernel] = {}
+        self.in_order: dict[frozenset[tuple[str, ...]], Callee] = {}
         # Numbers that programs were compiled for, as `exact` gives them. Only of these the value is part of a key.
         self.special: dict[tuple[Number, object], object] = {}
 
@@ -82,7 +103,7 @@ class Calls:
         except OverlapError as error:
             return self._in_order(error, program.paths)(*args, **kwargs)
 
-    def _in_order(self, error: OverlapError, paths: Sequence[str]) -> Kernel:
+    def _in_order(self, error: OverlapError, paths: Sequence[str]) -> Callee:
         """The kernel for calls in which these arrays overlap."""
         groups = frozenset(tuple(paths[place] for place in pair) for pair in error.places)
         with WORK.brief:

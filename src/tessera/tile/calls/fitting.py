@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tessera.errors import ResourceError
-from tessera.tile.calls.native import Settings
+from tessera.tile.calls.instance import Instance
+from tessera.tile.calls.settings import Settings
 from tessera.tile.language.schedule import Schedule
-
-if TYPE_CHECKING:
-    from tessera.tile.calls.function import Instance
 
 _SMALLEST = 16
 _MOST_WARPS = 16
 _MOST_TRIES = 48
 
-Trace = Callable[[Schedule], "Instance"]
+Trace = Callable[[Schedule], Instance]
 
 
 def suggesting(error: ResourceError, schedule: Schedule, trace: Trace, chosen: Settings) -> ResourceError:

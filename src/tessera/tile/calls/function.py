@@ -6,19 +6,14 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from numbers import Number
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from tessera import knobs
 from tessera.cached import cached_property
-from tessera.dtypes.types import DType, bool_, f32
 from tessera.errors import (
     AutotuneError,
     CompileError,
-    DtypeError,
     ResourceError,
     ShapeError,
     SourceSpan,
@@ -26,15 +21,12 @@ from tessera.errors import (
     warn,
     warn_once,
 )
-from tessera.interpreters.sanitizers.checks import NumericChecks, asked, checking
 from tessera.runtime.program.overlap import OverlapError
 from tessera.runtime.tensor.creation import asarray
-from tessera.runtime.tensor.mirror import Mirror
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType, Tile
-from tessera.shapes.expr import Shape, dim
 from tessera.shapes.signature import Signature
-from tessera.tile.calls.arguments import collect, is_array, kinds_of, plain
+from tessera.tile.calls.arguments import NUMBERS, collect, is_array, kinds_of, plain
 from tessera.tile.calls.assumptions import GROUPS, Assumptions
 from tessera.tile.calls.choosing import (
     Choice,
@@ -47,18 +39,19 @@ from tessera.tile.calls.choosing import (
 )
 from tessera.tile.calls.dispatch import Calls
 from tessera.tile.calls.fitting import suggesting
-from tessera.tile.calls.native import Kept, Program, Programs, Settings, place_of, settings, settings_on
-from tessera.tile.calls.overlapping import log_overlap, merged_groups, say_overlapping
+from tessera.tile.calls.instance import Instance
+from tessera.tile.calls.interpreting import interpret
+from tessera.tile.calls.overlapping import log_overlap, merged_groups
+from tessera.tile.calls.program import Program
+from tessera.tile.calls.program_cache import Kept, Programs
+from tessera.tile.calls.settings import Settings, place_of, settings, settings_on
 from tessera.tile.identity.captures import Seen
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
 from tessera.tile.identity.fingerprint import identity_of
 from tessera.tile.identity.named import Made, Named, function_behind
 from tessera.tile.language.schedule import Schedule, Space
 from tessera.tile.language.values import is_tracing
-from tessera.transforms.core.facts import Fact, FactKind, Facts, fact, holds
-
-if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
+from tessera.transforms.core.facts import FactKind, holds
 
 DEFAULT = Schedule(block=(64, 64))
 _MOST_GRIDS = 256  # that a kernel remembers; they are quick to make again
@@ -72,33 +65,6 @@ _FORM = (
     "assumed",
     "overlapping",
 )  # in which forms of a kernel differ
-_SCALARS: dict[type, DType | None] = {bool: bool_, int: None, float: f32}
-
-
-@dataclass(frozen=True)
-class Instance:
-    """A kernel traced for one schedule and the facts it needed: its program, and where its arguments come from.
-
-    `kinds` are the ranks and element types of arrays and the types of numbers, at those paths.
-    """
-
-    module: ModuleOp
-    name: str
-    paths: tuple[str, ...]
-    kinds: tuple[object, ...]
-    outputs: tuple[tuple[Shape, DType], ...]
-    guards: Facts
-    schedule: Schedule
-    row_width: int | None
-    """The width of the driving argument's rows, where the program depends on it."""
-
-    def in_order(self, groups: Iterable[Iterable[str]]) -> Instance:
-        """The same program for arguments that overlap, in groups of paths."""
-        module = self.module.clone()
-        function = module.body.block.first_op
-        assert function is not None
-        say_overlapping(function, self.paths, groups)
-        return replace(self, module=module)
 
 
 class Bound(NamedTuple):
@@ -494,85 +460,11 @@ def _kind_text(value: Any) -> object:
     """The kind of an argument; of other objects only the arrays and numbers count that programs find in them."""
     if isinstance(value, Tensor):
         return value.ndim, str(value.dtype)
-    return type(value).__name__ if type(value) in _SCALARS else "object"
+    return type(value).__name__ if type(value) in NUMBERS else "object"
 
 
 def _named(values: Sequence[Any]) -> dict[str, Any]:
     return {f"arg{place}": value for place, value in enumerate(values)}
-
-
-def facts_of(values: Sequence[Any], *, matched: bool = False) -> Facts:
-    """The sizes of concrete arguments, as facts a trace may ask for; and which are those of the first array."""
-    found: list[Fact] = []
-    arrays = [(f"arg{place}", value.shape) for place, value in enumerate(values) if isinstance(value, Tensor)]
-    for name, shape in arrays:
-        found += [Fact(FactKind.SIZE, f"{name}.size[{axis}]", size) for axis, size in enumerate(shape)]
-    for name, shape in arrays[1:] if matched else ():
-        (first, sizes), pairs = arrays[0], enumerate(zip(shape, arrays[0][1], strict=False))
-        found += [
-            fact(FactKind.EQUAL, f"{first}.size[{axis}]", f"{name}.size[{axis}]")
-            for axis, (size, other) in pairs
-            if size == other and len(shape) == len(sizes)
-        ]
-    return Facts(found)
-
-
-def scalar_type(name: str, value: Any) -> DType | None:
-    """The type of a scalar argument: positions for int, f32 for float, i1 for bool."""
-    if type(value) not in _SCALARS:
-        if isinstance(value, Number):
-            kind = next((one.__name__ for one in (int, float) if isinstance(value, one)), "float")
-            parts = f"pass its parts, {name}.real and {name}.imag" if isinstance(value, complex) else None
-            raise DtypeError(
-                f"argument {name}: {value!r} is of type {type(value).__name__}, and kernels take numbers of the types "
-                "bool, int and float alone",
-                hint=parts or f"pass {kind}({name}), or make it keyword-only if its value is to be part of the program",
-            )
-        raise DtypeError(
-            f"argument {name}: {type(value).__name__} is neither an array nor a number",
-            hint="pass arrays, numbers, or an object whose attributes are arrays; make other values keyword-only",
-        )
-    return _SCALARS[type(value)]
-
-
-def interpret(instance: Instance, values: Sequence[Any]) -> Any:
-    """Runs an instance in the interpreter, under the checks that are asked for around the call.
-
-    Arrays of a GPU come over to the host for it, and go back again.
-    """
-    from tessera.interpreters.levels.tile import run_kernel
-    from tessera.tile.calls.trace import output_shapes
-
-    place, mirror = place_of(instance.name, values), Mirror()
-    arrays = [mirror.array(value) if isinstance(value, Tensor) else value for value in values]
-    outputs = [
-        Tensor.wrap(_empty(shape, dtype), dtype)
-        for shape, (_, dtype) in zip(output_shapes(instance, values), instance.outputs, strict=True)
-    ]
-    with _checking():
-        run_kernel(instance.module, instance.name, [*arrays, *(output.numpy() for output in outputs)], covered=True)
-    mirror.bring_back()
-    if not outputs:
-        return None
-    outputs = [output.to(place) for output in outputs]
-    return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-
-def _checking() -> AbstractContextManager[None]:
-    """The checks that the knob asks for, besides those that are asked for around the call."""
-    names, around = knobs.checks.value, asked()
-    if not names:
-        return nullcontext()
-    wanted = NumericChecks(
-        bounds="bounds" in names, nonfinite="nan" if "nan" in names else False, unwritten="unwritten" in names
-    )
-    return checking(wanted.beside(around.checks), trace=around.trace)
-
-
-def _empty(shape: Sequence[int], dtype: DType) -> Any:
-    import numpy as np
-
-    return np.zeros(tuple(shape), dtype.storage)
 
 
 class _Decorator:
@@ -670,8 +562,3 @@ kernel = _Decorator()
 
 def _made_again(function: Any, form: Mapping[str, Any]) -> Kernel:
     return Kernel(function_behind(function)).changed(**form)
-
-
-def symbols_for(path: str, rank: int) -> Shape:
-    """Names for the sizes of an argument without annotation."""
-    return tuple(dim(f"{path.replace('.', '_')}_{axis}") for axis in range(rank))

@@ -14,7 +14,7 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import GraphTensorType
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
-from tessera.tile.calls.function import Instance
+from tessera.tile.calls.instance import Instance
 from tessera.tile.language.schedule import Schedule
 from tessera.transforms.pipeline import Compiled, compile_module
 

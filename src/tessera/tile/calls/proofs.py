@@ -20,7 +20,7 @@ from tessera.ir.common.intervals import Interval, hull
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tile.calls.function import Instance
+from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.promises import Claim, Limits, Numerics, Report, told
 from tessera.transforms.facts.value_bounds import read, value_bounds, written
 

@@ -7,30 +7,56 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from numbers import Number
-from typing import Any
+from types import FunctionType
+from typing import Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dtypes.types import DType
-from tessera.errors import CompileError, DtypeError, ShapeError, TesseraError, span_of
+from tessera.cached import cached_property
+from tessera.dtypes.types import DType, bool_, f32
+from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, TesseraError, span_of
 from tessera.faults import boundary
 from tessera.ir import text
-from tessera.ir.common.attributes import symbols_of
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.shapes.environment import Origin, ShapeEnvironment
+from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import Shape, Size, dim, size
 from tessera.tile.calls.arguments import kinds_of, plain
-from tessera.tile.calls.function import Instance, Kernel, facts_of, scalar_type, symbols_for
+from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.overlapping import say_overlapping
 from tessera.tile.language.context import current_context
 from tessera.tile.language.control import rewritten
 from tessera.tile.language.kernel_code import is_kernel_module
+from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.tile_parameters import load_tiles
 from tessera.tile.language.tracer import Tracer
 from tessera.tile.language.values import Tile, as_tuple, tracing
 from tessera.transforms.core.canonicalize import Canonicalize
 from tessera.transforms.core.common_subexpressions import CommonSubexpressions
+from tessera.transforms.core.facts import Fact, FactKind, Facts, fact
+
+_SCALARS: dict[type, DType | None] = {bool: bool_, int: None, float: f32}
+
+
+class Traceable(Protocol):
+    """The parts of a kernel that its programs depend on."""
+
+    __name__: str
+    schedule: Schedule
+    grid: tuple[int, ...] | None
+    matched: bool
+    overlapping: tuple[tuple[str, ...], ...]
+
+    @property
+    def function(self) -> FunctionType: ...
+
+    @cached_property
+    def tiles(self) -> Mapping[str, SourceSpan | None]: ...
+
+    @cached_property
+    def outputs(self) -> frozenset[str]: ...
+
+    def annotation(self, name: str) -> TensorType | None: ...
 
 
 class Attributes:
@@ -59,7 +85,7 @@ class Attributes:
         )
 
 
-def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
+def trace(kernel: Traceable, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
     """The program of a kernel for one schedule; what it asked about the arguments becomes its guards."""
     work = Tracer(kernel.__name__, kernel.schedule, given=kernel.grid)
     seen: list[Any] = []
@@ -69,12 +95,12 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
         if hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
             tensor = asarray(value)
             annotated = kernel.annotation(path)
-            shape: Shape = symbols_for(path, tensor.ndim)
+            shape: Shape = _symbols_for(path, tensor.ndim)
             if annotated is not None and not annotated.any_leading:
                 shape = tuple(_plain_size(one) for one in annotated.dims)
             dtype = annotated.dtype if annotated is not None and annotated.dtype is not None else tensor.dtype
             seen.append(tensor)
-            work.facts = work.recorder.facts = facts_of(seen, matched=kernel.matched)
+            work.facts = work.recorder.facts = _facts_of(seen, matched=kernel.matched)
             return work.add_view(path, tensor.ndim, dtype, shape, filled=path in kernel.outputs)
         if path in kernel.outputs:
             raise DtypeError(
@@ -83,11 +109,11 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
             )
         if type(value) in (bool, int, float):
             seen.append(value)
-            return work.add_scalar(path, scalar_type(path, value))
+            return work.add_scalar(path, _scalar_type(path, value))
         if value is None or isinstance(value, str | bytes | tuple | list | dict | set):
-            scalar_type(path, value)
+            _scalar_type(path, value)
         if isinstance(value, Number) and not isinstance(value, Enum):  # one of these may be there for its attributes
-            scalar_type(path, value)
+            _scalar_type(path, value)
         return Attributes(work, path, value, add)
 
     arguments = {name: add(name, value) for name, value in given.items()}
@@ -113,7 +139,46 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
     return Instance(module, kernel.__name__, paths, kinds, tuple(outputs), guards, kernel.schedule, work.row_width)
 
 
-def _grid(kernel: Kernel, work: Tracer) -> list[Size]:
+def _facts_of(values: Sequence[Any], *, matched: bool = False) -> Facts:
+    """The sizes of concrete arguments, as facts a trace may ask for; and which are those of the first array."""
+    found: list[Fact] = []
+    arrays = [(f"arg{place}", value.shape) for place, value in enumerate(values) if isinstance(value, Tensor)]
+    for name, shape in arrays:
+        found += [Fact(FactKind.SIZE, f"{name}.size[{axis}]", size) for axis, size in enumerate(shape)]
+    for name, shape in arrays[1:] if matched else ():
+        (first, sizes), pairs = arrays[0], enumerate(zip(shape, arrays[0][1], strict=False))
+        found += [
+            fact(FactKind.EQUAL, f"{first}.size[{axis}]", f"{name}.size[{axis}]")
+            for axis, (size, other) in pairs
+            if size == other and len(shape) == len(sizes)
+        ]
+    return Facts(found)
+
+
+def _scalar_type(name: str, value: Any) -> DType | None:
+    """The type of a scalar argument: positions for int, f32 for float, i1 for bool."""
+    if type(value) not in _SCALARS:
+        if isinstance(value, Number):
+            kind = next((one.__name__ for one in (int, float) if isinstance(value, one)), "float")
+            parts = f"pass its parts, {name}.real and {name}.imag" if isinstance(value, complex) else None
+            raise DtypeError(
+                f"argument {name}: {value!r} is of type {type(value).__name__}, and kernels take numbers of the types "
+                "bool, int and float alone",
+                hint=parts or f"pass {kind}({name}), or make it keyword-only if its value is to be part of the program",
+            )
+        raise DtypeError(
+            f"argument {name}: {type(value).__name__} is neither an array nor a number",
+            hint="pass arrays, numbers, or an object whose attributes are arrays; make other values keyword-only",
+        )
+    return _SCALARS[type(value)]
+
+
+def _symbols_for(path: str, rank: int) -> Shape:
+    """Names for the sizes of an argument without annotation."""
+    return tuple(dim(f"{path.replace('.', '_')}_{axis}") for axis in range(rank))
+
+
+def _grid(kernel: Traceable, work: Tracer) -> list[Size]:
     """The grid as it was given or is inferred; it has all axes that the kernel uses."""
     name, given = kernel.__name__, kernel.grid
     grid = work.grid if given is None else list[Size](given)
@@ -202,20 +267,3 @@ def _store_results(work: Tracer, result: Any) -> list[tuple[Shape, DType]]:
         work.store(target, value, [place.row_start] if value.ndim == 1 else [place.row_start, 0])
         outputs.append((shape, value.dtype.base))
     return outputs
-
-
-def output_shapes(instance: Instance, values: Sequence[Any]) -> list[tuple[int, ...]]:
-    """The sizes of fresh arrays, from the arguments at hand."""
-    function = instance.module.body.block.first_op
-    assert function is not None
-    shapes: Any = function.properties["shapes"]
-    environment = ShapeEnvironment()
-    for place, (value, shape) in enumerate(zip(values, shapes, strict=False)):
-        if isinstance(value, Tensor):
-            for axis, (expected, actual) in enumerate(zip(shape.data, value.shape, strict=True)):
-                environment.unify(expected, actual, Origin(f"argument {instance.paths[place]}, axis {axis}", None))
-    sizes = environment.sizes
-    for shape, _ in instance.outputs:
-        if missing := symbols_of(shape) - sizes.keys():
-            raise ShapeError(f"the size {', '.join(sorted(missing))} of a result is not known from the arguments")
-    return [tuple(dim(one).evaluate(sizes) for one in shape) for shape, _ in instance.outputs]

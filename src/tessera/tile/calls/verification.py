@@ -14,7 +14,9 @@ from typing import Any, cast, overload
 
 from tessera.errors import CompileError
 from tessera.interpreters.sanitizers.checks import NumericChecks, asked, checking
-from tessera.tile.calls.function import Instance, Kernel, interpret, kernel
+from tessera.tile.calls.function import Kernel, kernel
+from tessera.tile.calls.instance import Instance
+from tessera.tile.calls.interpreting import interpret
 from tessera.tile.calls.promises import Limits, Numerics, Report
 from tessera.tile.identity.named import Made
 

@@ -1,0 +1,182 @@
+"""The settings that machine code of kernels is made for, and where the interpreter is to run instead."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache as once
+from functools import lru_cache
+from typing import Any
+
+from tessera import knobs
+from tessera.errors import DeviceError
+from tessera.interpreters.sanitizers.checks import AROUND, NOTHING
+from tessera.runtime.device.device import CPU, Device
+from tessera.runtime.native import standing_answers
+from tessera.runtime.native.standing_answers import StandingAnswer
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.targets.cpu import features
+from tessera.tile.language.values import CURRENT
+
+BACKENDS = ("auto", "cpu", "interpreter")
+ONLY_INTERPRETED = frozenset({"unwritten"})
+"""The checks of the knob that machine code does not have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What machine code is made for. `demanded`: a kernel that has none is an error. Equal ones are one object.
+
+    `level` is an instruction set of `target`: avx512 of cpu, sm_90a of cuda.
+    """
+
+    target: str
+    level: str
+    optimization: int
+    checks: frozenset[str]
+    deterministic: bool
+    demanded: bool
+    fast_math: bool = False
+
+
+# Bound once: every call of a kernel asks them.
+_around, _tracer = AROUND.get, CURRENT.get
+_state = knobs.watching(
+    knobs.interpret,
+    knobs.backend,
+    knobs.cpu_level,
+    knobs.optimization,
+    knobs.checks,
+    knobs.deterministic,
+    knobs.fast_math,
+)
+_last: list[tuple[object, Settings | None]] = [(None, None)]
+
+
+def settings() -> Settings | None:
+    """How kernels run here and now; None in the interpreter: it was asked for, or checks and traces were."""
+    around = _around()
+    if (around is not NOTHING and (around.trace is not None or around.checks)) or _tracer() is not None:
+        return None
+    state = _state()
+    before, found = _last[0]
+    if state != before:
+        found = _chosen()
+        _last[0] = (state, found)
+    return found
+
+
+def quick_settings() -> Callable[[], Settings | None]:
+    """`settings` for code that is written for calls: in machine code, where that can be and is loaded."""
+    return _watch().ask if standing_answers.is_possible(knobs.watched()[2]) else settings
+
+
+@once
+def _watch() -> StandingAnswer:
+    def anew() -> tuple[Settings | None, bool]:
+        return settings(), _around() is NOTHING and _tracer() is None
+
+    held, changes, variables = knobs.watched()
+    return StandingAnswer(anew, [AROUND, CURRENT, held], changes, variables)
+
+
+def _chosen() -> Settings | None:
+    backend = knobs.backend.value or "auto"
+    if backend not in BACKENDS:
+        raise DeviceError(
+            f"expected a backend among {', '.join(BACKENDS)}, got {backend!r}",
+            hint=f"set {knobs.backend.variable} to one of them, or leave it unset",
+        )
+    if knobs.interpret.value or backend == "interpreter":
+        return None
+    if only_interpreted := sorted(knobs.checks.value & ONLY_INTERPRETED):
+        if backend == "cpu":
+            raise DeviceError(
+                f"machine code has no check {', '.join(only_interpreted)}, and {knobs.backend.variable} asks for it",
+                hint=f"leave {knobs.backend.variable} unset: the interpreter runs kernels under this check",
+            )
+        _log_interpreted(only_interpreted)
+        return None
+    if sys.platform != "linux" or features.machine() not in knobs.CPU_FAMILIES:
+        if backend == "cpu":
+            raise DeviceError(
+                f"kernels have machine code on Linux, x86-64 and AArch64, this is {sys.platform}, {features.machine()}",
+                hint=f"leave {knobs.backend.variable} unset: the interpreter runs them",
+            )
+        return None
+    level, optimization, checks = features.level(), knobs.optimization.value, knobs.checks.value
+    deterministic, fast = knobs.deterministic.value, knobs.fast_math.value
+    return _interned("cpu", level, optimization, checks, deterministic, backend == "cpu", fast)
+
+
+def _log_interpreted(checks: Sequence[str]) -> None:
+    if "fallbacks" in knobs.logs.value:
+        import logging
+
+        words = "everything runs in the interpreter: machine code has no check %s"
+        logging.getLogger("tessera.fallbacks").warning(words, ", ".join(checks))
+
+
+_interned = lru_cache(maxsize=None)(Settings)
+
+
+def settings_at(optimization: int, chosen: Settings) -> Settings:
+    """The same settings, with another amount of work for compiling."""
+    return _changed(chosen, optimization=optimization)
+
+
+def settings_of_level(level: str, chosen: Settings) -> Settings:
+    """The same settings, for another architecture of the same kind of device."""
+    return _changed(chosen, level=level)
+
+
+def _changed(chosen: Settings, **changes: Any) -> Settings:
+    return _interned(*(vars(chosen) | changes).values())
+
+
+def settings_of_gpu(architecture: str) -> Settings:
+    """Those of a GPU that need not be there, to look at what would be compiled for it."""
+    return _interned("cuda", architecture, 3, frozenset[str](), True, True)
+
+
+def settings_on(place: Device, chosen: Settings) -> Settings:
+    """The same settings for a device: those of the CPU, or of the architecture of a GPU."""
+    if place.kind == "cpu":
+        return chosen
+    if place.kind != "cuda":
+        raise DeviceError(f"kernels have no machine code on {place}", hint="bring the arrays over first: .cpu()")
+    from tessera.runtime.cuda.context import Context
+
+    level = architecture_of(Context.of(place.index).properties.capability)
+    return _changed(chosen, target="cuda", level=level, demanded=True)
+
+
+def architecture_of(capability: tuple[int, int]) -> str:
+    """What to compile for: PTX of an older architecture runs on newer ones, what ends in `a` on one only."""
+    if capability == (9, 0):
+        return "sm_90a"
+    if capability < (8, 0):
+        raise DeviceError(
+            f"kernels need a GPU of compute capability 8.0 or newer, this one has {capability[0]}.{capability[1]}",
+            hint="run them on the CPU: .cpu()",
+        )
+    return "sm_90" if capability > (9, 0) else "sm_89" if capability == (8, 9) else "sm_80"
+
+
+def place_of(name: str, given: Iterable[Any]) -> Device:
+    """The device on which a kernel's arrays lie; the CPU without any."""
+    places = {value.device: None for value in given if isinstance(value, Tensor)}
+    if len(places) > 1:
+        raise DeviceError(
+            f"{name}: the arrays lie on {', '.join(map(str, places))}, and a kernel runs on one device",
+            hint="bring them to one first: .cuda() or .cpu()",
+        )
+    return next(iter(places), CPU)
+
+
+def target_of(chosen: Settings) -> tuple[object, ...]:
+    """What of settings machine code depends on, as keys have it: on a CPU, whether sums are ordered is up to calls."""
+    gpu = (chosen.target, chosen.deterministic)
+    processor = features.target(chosen.level) if chosen.target == "cpu" else gpu
+    return (chosen.level, *processor, chosen.optimization, *sorted(chosen.checks))
