@@ -74,7 +74,7 @@ class Codes:
 
     @property
     def nbytes(self) -> int:
-        """Of all machine code that was asked for so far."""
+        """The size of all machine code that was asked for so far."""
         return sum(found.nbytes for found in list(self._found.values()))
 
     def executables(self, chosen: Settings) -> list[Any]:

@@ -28,7 +28,7 @@ from tessera.transforms.pipeline import Stage, compile_module
 
 
 def settings_for(target: str | Settings | None) -> Settings | None:
-    """What to compile for: `cpu`, `cuda` or `cuda:1`, settings that say it; None where the interpreter runs all."""
+    """The settings for a target, `cpu`, `cuda` or `cuda:1`, or for themselves; None where the interpreter runs all."""
     if isinstance(target, Settings):
         return target
     chosen = settings()

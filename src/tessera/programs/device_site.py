@@ -1,7 +1,7 @@
 """Programs on a GPU: their arenas, launches and copies, all in the order of the current stream.
 
 An arena belongs to a stream. A call takes it while it launches, and puts it back when all its kernels are in the queue
-of the stream: whoever takes it next comes later on the same stream, and threads that launch at once have one each.
+of the stream: the next to take it comes later on the same stream, and threads that launch at once have one each.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class DeviceSite:
     # Launches
 
     def lines(self, layout: Layout, run: Run) -> tuple[bool, ...]:
-        """Of each argument of a launch whether it is an array whose rows lie well."""
+        """Whether each argument of a launch is an array whose rows are aligned well."""
         return tuple(isinstance(one, Place) and self._is_lined(layout, one) for one in run.operands)
 
     def _is_lined(self, layout: Layout, place: Place) -> bool:

@@ -1,7 +1,7 @@
 """Arguments that are given away: which results may have their memory.
 
 A result may if it is as large, about, and is first written when the argument has been read for the last time: by an
-earlier act, or by the same launch, where that reads each element only where it writes it. Whether nobody else looks at
+earlier act, or by the same launch, where that reads each element only where it writes it. Whether nothing else looks at
 the memory, each call sees for itself.
 """
 

@@ -82,7 +82,7 @@ class Random:
 
 @dataclass(frozen=True)
 class ReadState:
-    """What a slot holds now."""
+    """The value that a slot holds now."""
 
     value: int
     slot: str

@@ -327,7 +327,7 @@ class _Writer:
             return source._replace(shape=shape, strides=plain)
         itemsize = source.dtype.storage.itemsize
         steps = tuple(stride * itemsize for stride in source.strides)
-        # NumPy knows which strides there are; at this address nobody reads.
+        # NumPy knows which strides there are; this address is never read.
         whole = np.lib.stride_tricks.as_strided(np.empty(1, f"V{itemsize}"), source.shape, steps)
         try:
             found = whole.reshape(shape, copy=False)

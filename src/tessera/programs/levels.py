@@ -1,4 +1,4 @@
-"""What a program looks like at each level."""
+"""The text of a program at each level of the IR."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Level:
 
 @dataclass
 class Levels:
-    """Graph, schedule and tile IR are kept; what is below them is written again when somebody looks."""
+    """Graph, schedule and tile IR are kept; the levels below are written again when they are asked for."""
 
     graph_ir: Level
     schedule_ir: Level

@@ -109,7 +109,7 @@ class _Reader:
 
 
 def identity_of(function: tile.FuncOp, *, located: bool = False) -> str:
-    """What tells tile functions apart, whatever they are called.
+    """A digest that tells tile functions apart, whatever they are called.
 
     A kernel that may stop says where in the source: so those are told apart by that, as all are if `located`.
     """
@@ -165,7 +165,7 @@ def _call(reader: _Reader, op: graph.CallOp) -> None:
 
 
 def _return(reader: _Reader, op: Operation) -> None:
-    """What ends a block; whoever reads the block looks at it."""
+    """The op that ends a block, which the reader of the block handles."""
 
 
 def _reshape(reader: _Reader, op: graph.ReshapeOp) -> None:

@@ -1,6 +1,6 @@
 """Memory plans: where temporary arrays lie in one arena, so that those that are not needed at once share bytes.
 
-The memory of a result is there from the beginning of a call, and nobody needs it before it is first written: temporary
+The memory of a result is there from the beginning of a call, and it is not needed before it is first written: temporary
 arrays that are gone by then may lie in it, too.
 """
 

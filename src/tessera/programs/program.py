@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a bound program needs, in bytes: its arena, its results, and the least that any plan of its arena needs.
+    """The memory of a bound program, in bytes: its arena, its results, and the least that any plan of its arena needs.
 
     `peak` is the arena and the results together. `slots` are the parts of the arena, each with its first and last act.
     """
@@ -43,7 +43,7 @@ class Memory:
     least: int
     slots: tuple[memory_plan.Slot, ...]
     donors: Mapping[int, int] = field(default_factory=dict[int, int])
-    """Results, by their pieces, that lie in arguments given away, unless somebody else looks at these."""
+    """Results, by their pieces, that lie in arguments given away, unless these are held elsewhere."""
 
     @property
     def peak(self) -> int:
@@ -87,7 +87,7 @@ class Program:
 
     @property
     def memory(self) -> Memory | None:
-        """Of the last binding."""
+        """The memory of the last binding."""
         return None if self._last is None else _memory(*self._last)
 
     @property
@@ -100,7 +100,7 @@ class Program:
         return tuple(self.host.kernels[launch.kernel].name for launch in self.host.launches)
 
     def sizes(self, values: Sequence[Any]) -> dict[str, int]:
-        """What the symbols stand for, checked against the arguments."""
+        """The sizes that symbols stand for, checked against the arguments."""
         if len(values) != len(self.host.arguments):
             raise ShapeError(f"@{self.name} takes {len(self.host.arguments)} arguments, got {len(values)}")
         shapes: list[tuple[int, ...] | None] = []
@@ -138,7 +138,7 @@ class Program:
         """The program for arrays of these sizes, strides and alignments, and for any numbers.
 
         With `graph`, launches that follow each other on a GPU are replayed as one graph, where that can be. The memory
-        of `donated` arguments may become that of results: whoever calls lets go of them.
+        of `donated` arguments may become that of results: the caller lets go of them.
         """
         sizes = self.sizes(values)
         if self.settings is None:
@@ -153,13 +153,13 @@ class Program:
             plan = memory_plan.plan(layout, lend=not graph, donors=self._donors(values, layout, site, donated))
             found = Rebound(_written(layout, plan, site), plan, sum(place.nbytes for place in layout.results))
             recorded = getattr(site, "recorded", 0)
-            if graph and not recorded:  # nothing to replay: then its arena may as well be everybody's
+            if graph and not recorded:  # nothing to replay: then its arena may as well be shared
                 return self.bind(values, donated=donated)
         self._last = found.plan, found.results
         return Bound(self, found.run, _memory(*self._last), len(self.kernels), sizes, given, recorded)
 
     def resized(self, values: Sequence[Any], sizes: Mapping[str, int] | None) -> Callable[..., Any] | None:
-        """What runs it for arrays of other sizes; None where no earlier binding left code for these.
+        """The function that runs it for arrays of other sizes; None where no earlier binding left code for these.
 
         Arguments are as it takes them, apart from sizes; `sizes` are what its symbols stand for, if that is known.
         """

@@ -22,7 +22,7 @@ from tessera.shapes.expr import evaluator
 from tessera.shapes.tracked import Again, LostError, Made, Trail, plain
 
 MOST_FORMS, MOST_CODES = 64, 16
-"""Of one program, and for arguments of a form. Where sizes keep having other consequences, it takes the long way."""
+"""Forms of one program, and codes for one form. Where sizes keep having other consequences, it takes the long way."""
 
 Write = Callable[[Layout, Plan], Any]
 """Gives the function of a call for a layout and its memory."""
@@ -62,7 +62,7 @@ class Resizing:
         return again.tracked(numbers, lambda trail, tracked: self._tracked(trail, tracked, values, list(sizes), write))
 
     def _asked(self, values: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Rebound | None, Again, list[int]]:
-        """What code gives, of which code was asked, and for which numbers."""
+        """The program bound by earlier code or None, that code, and the numbers that it was asked with."""
         # What changes without changing the form: the sizes of symbols, then strides that are not plain.
         numbers = list(sizes.values())
         form: list[object] = []

@@ -23,7 +23,7 @@ from tessera.tile.calls.settings import Settings, target_of
 def find(key: str, chosen: Settings, device: Device | None = None) -> Program | None:
     """The program that was kept under a key, for the same target and by the same compiler, to run on a device.
 
-    The key is whoever keeps programs' own: all that a program was made of, and what it assumes of its arguments.
+    The key is chosen by the caller: all that a program was made of, and what it assumes of its arguments.
     """
     place = _place(key, chosen)
     data = None if place is None else cache.shared().get(place)

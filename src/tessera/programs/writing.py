@@ -1,4 +1,4 @@
-"""What a call of a bound program does, as Python code written for it: addresses are taken and kernels are launched.
+"""The Python code of a call of a bound program, written for it: addresses are taken and kernels are launched.
 
 Launches that follow each other are one call of machine code (runtime/native/sequence.py), on either device. What the
 devices do differently, a `Site` says: memory, what a launch consists of, and copies.
@@ -79,7 +79,7 @@ class Prepared(NamedTuple):
 
 
 class Site(Protocol):
-    """What a device does in its own way."""
+    """The parts of a call that each kind of device has of its own."""
 
     def prepared(self, writer: Writer, run: Run) -> Prepared | None:
         """A launch for a sequence, after lines that it needs; None where there is nothing to do, or lines did it."""
@@ -90,7 +90,7 @@ class Site(Protocol):
         ...
 
     def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
-        """What a sequence runs for launches that follow each other."""
+        """The launches that a sequence runs in place of those that follow each other."""
         ...
 
     def after(self, writer: Writer, prepared: Sequence[Prepared]) -> None:
@@ -184,7 +184,7 @@ class Writer:
         return f"v{number}.geometry" if isinstance(found, Place) else f"v{number}"
 
     def source(self, operand: Source) -> tuple[str, str, int]:
-        """What a call passes for an operand: an expression, its kind, and how many bytes after it the operand is."""
+        """The argument for an operand: an expression, its kind, and how many bytes after it the operand is."""
         if isinstance(operand, Given):
             return f"v{operand.number}", operand.kind, 0
         if isinstance(operand, Extra):
@@ -418,7 +418,7 @@ def _maker(text: str) -> Callable[..., Any]:
 
 
 def _explain(plans: Sequence[Plan], values: Sequence[Any], kinds: Sequence[str], error: Exception) -> None:
-    """What is wrong with a call that did not get as far as its kernels."""
+    """Raises the error of a call that did not get as far as its kernels."""
     from tessera.errors import DtypeError, ResourceError
 
     if isinstance(error, MemoryError):

@@ -94,7 +94,7 @@ class Ask(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """What a program has asked, and the answer that it is right for."""
+    """A question of a program about its arguments, and the answer that it is right for."""
 
     ask: Ask
     answer: Number

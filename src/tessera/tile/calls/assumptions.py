@@ -1,4 +1,4 @@
-"""What a kernel may assume about its arguments: words for sizes, strides and values, and the facts they stand for.
+"""Assumptions of a kernel about its arguments: words for sizes, strides and values, and the facts they stand for.
 
 A word is `sizes`, `strides` or `values`, for those of all arguments; or one of them, by the parameter: `a.size[1]`,
 `b.stride[0]`, `scale`. What an object holds is spelled like the kernel does: `cache.K.size[2]`.
@@ -64,7 +64,7 @@ class Assumptions:
         return GROUPS[FactKind.VALUE] in self.words or path in self.words
 
     def facts(self, instance: Instance, values: Sequence[Any]) -> Facts:
-        """What the words say of an instance's arguments."""
+        """The facts that the words stand for, about an instance's arguments."""
         if not self:
             return Facts()
         found = [
@@ -104,7 +104,7 @@ class Assumptions:
 
 
 def guards_of(instance: Instance, asked: Iterable[Fact]) -> Facts:
-    """What a program of an instance depends on, if it asked for these facts; those about results follow from others."""
+    """The guards of a program of an instance, if it asked for these facts; those about results follow from others."""
     inputs = {f"arg{place}" for place in range(len(instance.paths))}
     return Facts(atom for atom in (*instance.guards, *asked) if atom.subject.partition(".")[0] in inputs)
 

@@ -56,7 +56,7 @@ class Source(NamedTuple):
 
 
 class Machined(NamedTuple):
-    """What a compiler made of a tile function: how to launch it, its code, what it depends on, what each stage cost."""
+    """A compiled tile function: its launch plan, its code, facts that it depends on, and the seconds of each stage."""
 
     plan: Plan
     code: bytes
@@ -67,7 +67,7 @@ class Machined(NamedTuple):
 def compiled(
     instance: Instance, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = MappingProxyType({})
 ) -> tuple[Program, bytes]:
-    """The program of an instance, for arguments with these facts, loaded; and its machine code for whoever keeps it.
+    """The program of an instance, for arguments with these facts, loaded; and its machine code, to be kept.
 
     `lines` says of each array whether its rows lie well for a GPU.
     """
@@ -240,7 +240,7 @@ def _kind_of(type_: Attribute) -> str:
 
 
 def _failures(function: tile.FuncOp, messages: tuple[str, ...]) -> Iterator[Failure]:
-    """What programs report, with the exact source: the machine code names only where it begins."""
+    """The failures that programs report, with the exact source: the machine code names only where it begins."""
     spans: dict[str, SourceSpan] = {}
     # Ops that begin at one place: checks say which of them it was.
     titled: dict[tuple[str, str], SourceSpan] = {}

@@ -39,7 +39,7 @@ Entry: TypeAlias = tuple[Callable[[], bool], Runner]
 
 
 class Known(NamedTuple):
-    """What calls led to. `paths` say where arrays and numbers lie: parameters, or attributes of objects."""
+    """The programs of earlier calls. `paths` say where arrays and numbers lie: parameters, or attributes of objects."""
 
     paths: tuple[str, ...]
     entries: dict[tuple[Any, ...], Entry]
@@ -304,7 +304,7 @@ def {mark}call({parameters}):
 
 
 def _part(value: Any) -> Any:
-    """What of an array is part of a key."""
+    """The part of an array that keys have."""
     if value.__class__ is np.ndarray and value.flags.aligned:
         return value.dtype, value.shape, value.strides
     return value.meta

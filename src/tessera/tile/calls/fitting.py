@@ -1,4 +1,4 @@
-"""What to say of a kernel that is too large for a GPU: the schedule nearest to its own that fits."""
+"""The hint for a kernel that is too large for a GPU: the schedule nearest to its own that fits."""
 
 from __future__ import annotations
 

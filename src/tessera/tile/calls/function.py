@@ -102,7 +102,7 @@ class Kernel(Named):
         self.space = space
         self.tuning = dict(tuning or {})
         self.grid = grid
-        # Whether nobody gave the kernel a block: for some GPUs one is chosen then.
+        # Whether the kernel was given no block: for some GPUs one is chosen then.
         self.free = free
         # Whether its programs may depend on leading sizes of arrays being equal: such have less to compute.
         self.matched = False
@@ -125,7 +125,7 @@ class Kernel(Named):
         self.__call__ = self.calling()
 
     def calling(self) -> Callable[..., Any]:
-        """What a call does: at first the long way, which then puts a quicker one in its place."""
+        """The function behind a call: at first the long way, which then puts a quicker one in its place."""
         return Calls(self).slowly
 
     def __repr__(self) -> str:
@@ -138,7 +138,7 @@ class Kernel(Named):
         return f"{self.__name__} {self.schedule}{self.standing()}{assumed}"
 
     def standing(self, made: Instance | Program | None = None) -> str:
-        """What follows the schedule of a kernel, or of a program of it, where there was a choice and no tuning."""
+        """The words after the schedule of a kernel, or of a program of it, where there was a choice and no tuning."""
         count = 1 if self.space is None else self.space.count(None if made is None else made.row_width)
         return "" if count == 1 or self.tuning.get("tuned") else f", not tuned: first of {count} valid schedules"
 
@@ -204,7 +204,7 @@ class Kernel(Named):
         return self.execute(instance, values)
 
     def warn_if_not_tuned(self, made: Instance | Program) -> None:
-        """Says once that there was a choice of schedules, and nobody who made it."""
+        """Warns once that there was a choice of schedules, and that the first was taken without tuning."""
         if self.space is not None and "tuning" not in self._warned_of and (standing := self.standing(made)):
             self._warned_of.add("tuning")
             warn(f"kernel {self.__name__} {made.schedule}{standing}; there is no tuner yet")
@@ -260,7 +260,7 @@ class Kernel(Named):
 
     def known_program(self, bound: Bound, here: Settings) -> Program | None:
         """The compiled program for arguments, if this process or the disk has it; nothing is compiled."""
-        # A kernel that nobody has looked at has no program of a chosen block, either.
+        # A kernel that was not looked at has no program of a chosen block, either.
         choice = self._choice(bound.given, bound.static, here, make=False)
         block = None if choice is None else choice.block_for(bound.given, multiprocessors_of(bound.given))
         return (self if block is None else self._in_block(block)).own_known_program(bound, here)
@@ -395,7 +395,7 @@ class Kernel(Named):
         )
 
     def seen(self, static: Iterable[Any]) -> Seen:
-        """What the kernel sees from outside, given static arguments: they may be functions, and objects that change."""
+        """The values that the kernel sees from outside; static arguments may be functions, and objects that change."""
         functions = (self.function, *[value for value in static if callable(value) or _is_itself(value)])
         if self._seen is None or not self._seen.serves(functions):
             self._seen = Seen(functions)
@@ -526,7 +526,7 @@ class _Decorator:
 
 
 METRICS = ("latency_ms",)
-"""What schedules are compared by."""
+"""The figures that schedules are compared by."""
 
 
 def _check_tuning(metric: object, budget_ms: object, cache: Any) -> None:

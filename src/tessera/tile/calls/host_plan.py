@@ -42,7 +42,7 @@ def plan_of_function(function: nv.FuncOp, made: CompiledPtx) -> Plan:
 
 
 def launch_of(function: nv.FuncOp, made: CompiledPtx) -> DeviceLaunch:
-    """What a launch of a function needs besides its arguments."""
+    """The parts of a launch of a function besides its arguments."""
     maps = [op for op in function.body.walk() if isinstance(op, TensorMapOp)]
     counters = _number(function, "counters", 0)
     return DeviceLaunch(

@@ -95,7 +95,7 @@ class Program:
 
     @staticmethod
     def behind(data: bytes) -> bytes:
-        """What stands behind the JSON of a program that could be decoded."""
+        """The bytes behind the JSON of a program that could be decoded."""
         return cache.unpacked(data)[1]
 
     @staticmethod
@@ -135,7 +135,7 @@ def _kind_of(text: Any) -> object:
 
 
 def ask_of(found: Any) -> Ask:
-    """What a program asks, as JSON has it."""
+    """A question of a program about its arguments, from JSON."""
     place, what, axis = found
     if what not in ("size", "stride", "value", "lined", "alike"):
         raise ValueError(what)

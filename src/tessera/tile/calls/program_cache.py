@@ -36,8 +36,10 @@ MOST_SPECIAL = 8  # programs under assumptions, for one key; the general program
 
 
 class _Work:
-    """What all kernels share. `lock` is held while one is traced and compiled, so that nothing is compiled twice;
-    `brief` for moments only."""
+    """The locks and programs that all kernels share.
+
+    `lock` is held while a kernel is traced and compiled, so that nothing is compiled twice; `brief` for moments only.
+    """
 
     def __init__(self) -> None:
         self.lock, self.brief = threading.RLock(), threading.RLock()
@@ -158,7 +160,7 @@ class Programs:
         try:
             program, code = compiled(instance, chosen, assumed.facts(instance, values), lines_of(values))
         except CompileError as refusal:
-            # A kernel that somebody wrote is refused for reasons that they know; a fault is for them to see, too.
+            # A demanded kernel is refused with the reason; a fault of the compiler is always shown.
             if chosen.demanded or isinstance(refusal, InternalError):
                 raise
             _log_fallback(instance, refusal)
@@ -169,7 +171,7 @@ class Programs:
 
 
 def lines_of(values: Sequence[Any]) -> dict[int, bool]:
-    """Of each array among values whether its rows lie well for a GPU."""
+    """Whether the rows of each array among values are aligned well for a GPU."""
     return {place: is_lined(value) for place, value in enumerate(values) if isinstance(value, Tensor)}
 
 
@@ -228,7 +230,7 @@ class Kept:
         store.put(self.key, json.dumps(asks).encode())
 
     def _asks(self) -> list[tuple[tuple[str, ...], tuple[Ask, ...]]]:
-        """What programs asked: where the arguments come from, and what of them counts."""
+        """The questions of programs: where their arguments come from, and which sizes and the like of them count."""
         data = cache.shared().get(self.key)
         if data is None:
             return []

@@ -16,7 +16,7 @@ def told(limits: Limits) -> str:
 
 @dataclass(frozen=True)
 class Numerics:
-    """What is promised: about the arithmetic, about what is stored, and about what comes in.
+    """The promises: about the arithmetic, about the numbers that are stored, and about those that come in.
 
     `inputs` has limits by name; those of the name None hold for every float without limits of its own.
     """
@@ -37,7 +37,7 @@ class Numerics:
         return found | ({"nonfinite": "all", "underflow": True, "overflow": True} if self.stable else {})
 
     def limits_of(self, path: str, *, is_float: bool) -> Limits | None:
-        """What is promised about an argument."""
+        """The limits that are promised for an argument."""
         return self.inputs.get(path, self.inputs.get(None) if is_float else None)
 
 
@@ -64,7 +64,7 @@ class Report:
 
     @property
     def checked(self) -> frozenset[str]:
-        """What is left to the interpreter."""
+        """The promises that are left to the interpreter."""
         return frozenset(claim.check for claim in self.claims if claim.proof is None)
 
     def __str__(self) -> str:

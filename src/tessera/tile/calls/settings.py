@@ -26,7 +26,7 @@ ONLY_INTERPRETED = frozenset({"unwritten"})
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What machine code is made for. `demanded`: a kernel that has none is an error. Equal ones are one object.
+    """Target and options of machine code. `demanded`: a kernel that has none is an error. Equal ones are one object.
 
     `level` is an instruction set of `target`: avx512 of cpu, sm_90a of cuda.
     """
@@ -153,7 +153,7 @@ def settings_on(place: Device, chosen: Settings) -> Settings:
 
 
 def architecture_of(capability: tuple[int, int]) -> str:
-    """What to compile for: PTX of an older architecture runs on newer ones, what ends in `a` on one only."""
+    """The architecture to compile for: PTX of an older one runs on newer ones, that of names in `a` on one only."""
     if capability == (9, 0):
         return "sm_90a"
     if capability < (8, 0):
@@ -176,7 +176,7 @@ def place_of(name: str, given: Iterable[Any]) -> Device:
 
 
 def target_of(chosen: Settings) -> tuple[object, ...]:
-    """What of settings machine code depends on, as keys have it: on a CPU, whether sums are ordered is up to calls."""
+    """The settings that machine code depends on, as keys have them: on a CPU, the order of sums is up to calls."""
     gpu = (chosen.target, chosen.deterministic)
     processor = features.target(chosen.level) if chosen.target == "cpu" else gpu
     return (chosen.level, *processor, chosen.optimization, *sorted(chosen.checks))

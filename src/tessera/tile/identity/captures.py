@@ -1,4 +1,4 @@
-"""What a kernel takes from around it: captured and global values, its helpers' too. They are part of its key.
+"""The values that a kernel takes from around it: captured and global ones, its helpers' too; parts of its key.
 
 Captured values are constants of the program, so they should not change under it: numbers, strings, tuples of those,
 types, functions and objects. Lists, dictionaries and sets are refused, and arrays are arguments. What is behind
@@ -37,7 +37,7 @@ class Capture(NamedTuple):
 
 
 class Seen:
-    """What functions, and all that they use, see from outside: as part of a key, and a look whether it is as it was."""
+    """Values that functions and their helpers see from outside: as part of a key, and whether they are as before."""
 
     def __init__(self, functions: Sequence[Any]) -> None:
         for found in _reached(functions):
@@ -82,7 +82,7 @@ def _part(value: Any) -> Hashable:
 
 
 def _reached(functions: Sequence[Any]) -> Iterator[Capture]:
-    """What functions see from outside, then what the helpers among that see, and so on."""
+    """The values that functions see from outside, then those that the helpers among them see, and so on."""
     seen: set[int] = set()
     queue = list(functions)
     while queue:
@@ -102,7 +102,7 @@ def _plain(value: Any) -> FunctionType | None:
 
 
 def outside(function: FunctionType) -> Iterator[Capture]:
-    """What one function sees from outside, apart from Python's own names."""
+    """The values that one function sees from outside, apart from Python's own names."""
     owner, scope = function.__name__, function.__globals__
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for name, outer in reads_of(function.__code__).outer.items():

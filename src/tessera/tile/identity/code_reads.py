@@ -1,4 +1,4 @@
-"""What code reads from around it, as its bytecode tells: names of modules and closures, attributes, imports."""
+"""The names that code reads, as its bytecode tells: names of modules and closures, attributes, imports."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Outer:
 
 @dataclass(slots=True)
 class CodeReads:
-    """What code reads, functions inside of it included."""
+    """The names that code reads, functions inside of it included."""
 
     outer: dict[str, Outer] = field(default_factory=dict[str, Outer])
     attributes: set[str] = field(default_factory=set[str])
@@ -61,7 +61,7 @@ class CodeReads:
 
 @lru_cache(maxsize=4096)
 def reads_of(code: CodeType) -> CodeReads:
-    """What code reads from outside."""
+    """The names that code reads from outside."""
     found = CodeReads()
     listed = [one for one in dis.get_instructions(code) if one.opname != "CACHE"]
     uses: dict[str, tuple[SourceSpan, set[tuple[str, ...]], bool]] = {}

@@ -1,4 +1,4 @@
-"""What functions depend on outside of themselves: a walk over all that their code can reach.
+"""The values that functions depend on outside of themselves: a walk over all that their code can reach.
 
 It follows what code reads (`code_reads`): names of modules and closures, attributes of modules and classes, defaults,
 functions behind methods, decorators, partial calls and properties, what containers and objects hold. Everything that
@@ -167,7 +167,7 @@ _READ: dict[str, Callable[[Any, tuple[Any, ...]], tuple[tuple[Any, ...], tuple[A
 
 
 class Dependencies:
-    """What functions and objects depend on. `lifted` are the ids of arrays that are arguments of the program."""
+    """The values that functions and objects depend on. `lifted` are the ids of arrays that are arguments."""
 
     def __init__(self, roots: Iterable[Any], lifted: Collection[int] = ()) -> None:
         self._lifted = lifted
@@ -177,14 +177,14 @@ class Dependencies:
         self._queue: deque[tuple[str, Any]] = deque()
         self._held: dict[tuple[str, int], Held] = {}
         self._part: dict[tuple[str, int], tuple[str, Any, dict[Any, Any]]] = {}
-        """Of what only some keys are read: those, with their values."""
+        """Holders of which only some keys are read: those keys, with their values."""
         self._modules: dict[int, tuple[str, types.ModuleType]] = {}
         self._classes: dict[int, tuple[str, type]] = {}
         self._reads = CodeReads()
         self.chains: list[tuple[dict[str, Any], str, types.ModuleType, str]] = []
         """Attributes of modules as code of a scope writes them: the scope, the text, and what it stands for."""
         self.unwatched: dict[str, str] = {}
-        """What may change unnoticed: its name, and what it is."""
+        """Values that may change unnoticed: their names, with a description of each."""
         self._owners: set[int] = set()
         """Objects whose methods are looked at: they are not kept."""
         for root in roots:
@@ -290,7 +290,7 @@ class Dependencies:
         return True
 
     def _wrapper(self, label: str, value: Any) -> bool:
-        """What stands for something else: decorated functions, partial calls, references, variables of contexts."""
+        """Follows an object that stands for others: decorated function, partial call, reference, context variable."""
         if isinstance(value, functools.partial):
             given = cast("functools.partial[Any]", value)
             self._push(label, given.func, given.args, given.keywords, vars(given))
@@ -325,7 +325,7 @@ class Dependencies:
         self._held["asked", id(value)] = Held("asked", label, ask, (), ask())
 
     def _note(self, label: str, value: Any) -> None:
-        """What is of a library, and no container: numbers and the like stay as they are, others may not."""
+        """Notes an object of a library that is no container: numbers and the like stay as they are, others may not."""
         kind = cast("type[Any]", type(value))
         if kind.__module__.partition(".")[0] in ("numpy", "ml_dtypes") and kind.__module__ != "numpy.random._generator":
             return
@@ -440,7 +440,7 @@ class Dependencies:
                 self._push(whole, found)
 
     def _library_function(self, label: str, function: types.FunctionType) -> None:
-        """What a library made of others' functions has them in its closure, or says what it wraps."""
+        """Follows functions that a library made of others': it has them in its closure, or says what it wraps."""
         if function is os.getenv:
             self._push("os.environ", os.environ)
         if function.__module__ in ASKS_THE_WORLD:
@@ -457,7 +457,7 @@ class Dependencies:
     # Modules, classes and objects
 
     def _some_of_module(self, label: str, module: types.ModuleType) -> None:
-        """Of a module that goes elsewhere as a value: the attributes that some code may ask of it."""
+        """Follows a module that goes elsewhere as a value: the attributes that some code may ask of it."""
         if _is_ours(module):
             return
         reads, mapping = self._reads, vars(module)
@@ -481,7 +481,7 @@ class Dependencies:
             self._push(label, type(kind))
 
     def _some_of_class(self, label: str, kind: type) -> None:
-        """Of a class: what code asks for by name, and what Python calls by itself."""
+        """Follows a class: attributes that code asks for by name, and methods that Python calls by itself."""
         reads = self._reads
         self._part.setdefault(("class", id(kind)), (label, kind, {}))  # what it gets is noticed even if it has nothing
         for name, value in list(vars(kind).items()):
@@ -529,7 +529,7 @@ class Dependencies:
 
 
 def _reference(value: Any) -> Callable[[], Any]:
-    """What gives an object again, without keeping it where that can be: its methods go with it."""
+    """A function that gives an object again, without keeping it alive where that can be: its methods go with it."""
     try:
         return weakref.ref(value)
     except TypeError:

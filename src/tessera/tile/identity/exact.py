@@ -59,7 +59,7 @@ def exact(value: Any, depth: int = 0) -> Hashable:
 
 
 def _attributes(value: Any, depth: int) -> Hashable:
-    """What an object that compares as it likes has: as far as it can be part of a key."""
+    """The attributes of an object that defines its own comparison, as far as they can be part of a key."""
     if not is_kernel_module(type(value).__module__):
         return ()
     found: list[Hashable] = []

@@ -25,7 +25,7 @@ from tessera.tile.language.kernel_code import is_as_written, is_kernel_module
 from tessera.tile.language.schedule import Schedule, Space
 
 
-class NoFingerprint(Exception):  # noqa: N818  (an answer, not an error: nobody sees it)
+class NoFingerprint(Exception):  # noqa: N818  (an answer, not an error: it is always caught)
     """Something that cannot be told from its value."""
 
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any, Self
 
 Made = tuple[Callable[..., Any], tuple[Any, ...]]
-"""What makes it again, and of what: first of all the function."""
+"""The function that makes an object again, and its arguments: the first is the decorated function."""
 
 
 def found_as(value: Any) -> Any:
-    """What the module of a function has under its name; None where there is nothing."""
+    """The object that the module of a function has under its name; None where there is none."""
     found: Any = sys.modules.get(value.__module__)
     for name in value.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -32,7 +32,7 @@ class Named:
 
     @abstractmethod
     def as_made(self) -> Made:
-        """What makes another like it."""
+        """The function that makes another like it, and its arguments."""
 
     def __copy__(self) -> Self:
         return self

@@ -248,7 +248,7 @@ _WORDS: dict[str, Callable[[Held], list[same_words.Word] | None]] = {
     "dict": lambda one: same_words.of_dictionary(one.holder) if _is_now(one) else None,
     "class": lambda one: same_words.of_class(one.holder) if _is_now(one) else None,
 }
-"""What can be told by words of memory: of dictionaries, that nothing was done to them, if they are as they were now."""
+"""Kinds that words of memory can tell: of a dictionary, that nothing was done to it, if it is as it was now."""
 
 
 def _until_loaded(held: Sequence[Held], again: Check) -> Check:
@@ -312,7 +312,7 @@ def _builtins_of(scope: dict[str, Any]) -> Any:
 
 
 def _mark(held: Sequence[Held]) -> str:
-    """What the code's own names begin with: no name that is looked at does."""
+    """The prefix of the code's own names: no name that is looked at begins with it."""
     mark = "seen"
     while any(str(name).startswith(mark) for one in held if one.kind == "names" for name in one.keys):
         mark = f"_{mark}"

@@ -21,7 +21,7 @@ _DEFAULT_BLOCK = 64
 
 
 class Context:
-    """What `tile.context()` gives: `row_start` is this program's first row, `batch` its number among leading axes."""
+    """The value of `tile.context()`: `row_start` is this program's first row, `batch` its number among leading axes."""
 
     def __init__(self, work: Tracer) -> None:
         if work.driver is None:

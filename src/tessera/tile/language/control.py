@@ -307,7 +307,7 @@ def negated(value: Any) -> Any:
 
 
 def returned(value: Any) -> Any:
-    """What a function returns; the last to say so is the kernel itself, and its results belong to that line."""
+    """The result of a function. The last function to return is the kernel itself: its results belong to that line."""
     tracer().ending = caller_span()
     return value
 

@@ -180,7 +180,7 @@ class Tracer:
 
     @contextmanager
     def building(self, block: Block) -> Generator[None]:
-        """What is built meanwhile goes into a block."""
+        """Ops built meanwhile go into a block."""
         outer, self.block = self.block, block
         try:
             yield
@@ -188,7 +188,7 @@ class Tracer:
             self.block = outer
 
     def at_the_top(self) -> AbstractContextManager[None]:
-        """What is built meanwhile comes before every loop and branch that is open: those are added when complete."""
+        """Ops built meanwhile come before every loop and branch that is open: those are added when complete."""
         return self.building(self.entry)
 
     def symbolic_size(self, view: View, axis: int) -> Size:

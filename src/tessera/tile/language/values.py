@@ -314,7 +314,7 @@ class Tile(_Operators, TileAnnotation):
         return len(self.shape)
 
     @property
-    def T(self) -> Tile:  # noqa: N802  (the name that everybody knows)
+    def T(self) -> Tile:  # noqa: N802  (as NumPy has it)
         if self.ndim != 2:
             raise ShapeError(f".T is for tiles of two axes, this one has {self.ndim}", shapes=[str(list(self.shape))])
         return operations().transpose(self, (1, 0))
