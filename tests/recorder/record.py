@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -138,22 +139,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("digests are written of the tree as it is, all of a part or those that --only names")
     begun = time.monotonic()
     jobs = jobs_of(parts, asked.only, quick=asked.quick)
-    found: dict[str, Entries] = {part: {} for part in parts}
+    count = changed = 0
     with ThreadPoolExecutor(asked.jobs) as pool:
         keeps = [None if asked.keep is None else asked.keep.absolute() / job.part for job in jobs]
-        for job, entries in zip(jobs, pool.map(recorded, jobs, keeps, [asked.plant] * len(jobs)), strict=True):
-            found[job.part] |= entries
-    changed = 0
-    for part, entries in found.items():
-        expected = read(part)
-        lines = list(differences(expected, entries, whole=whole))
-        changed += len(lines)
-        if asked.command == "write":
-            write(part, entries if whole else expected | entries)
-        print(f"{part}: {len(entries)} entries, {len(lines)} differ")
-        for line in lines if asked.command == "check" else ():
-            print(f"  {part}: {line}")
-    print(f"{sum(map(len, found.values()))} entries in {time.monotonic() - begun:.0f} s, {changed} differ")
+        made = zip(jobs, pool.map(recorded, jobs, keeps, [asked.plant] * len(jobs)), strict=True)
+        for part, several in groupby(made, key=lambda one: one[0].part):
+            entries: Entries = {}
+            for _, some in several:
+                entries |= some
+            expected = read(part)
+            lines = list(differences(expected, entries, whole=whole))
+            count, changed = count + len(entries), changed + len(lines)
+            if asked.command == "write":
+                write(part, entries if whole else expected | entries)
+            print(f"{part}: {len(entries)} entries, {len(lines)} differ", flush=True)
+            for line in lines if asked.command == "check" else ():
+                print(f"  {part}: {line}", flush=True)
+    print(f"{count} entries in {time.monotonic() - begun:.0f} s, {changed} differ")
     return 1 if changed and asked.command == "check" else 0
 
 

@@ -98,7 +98,7 @@ def test_everything_is_what_was_recorded() -> None:
 
 
 QUICK_PARTS = {
-    "without interleave": ("--part", "library", "--only", "attention bf16"),
+    "without interleave": ("--part", "library", "--only", "sigmoid_attention f16"),
     "without choose-blocks": ("--part", "block"),
     "DOUBT of chosen blocks": ("--part", "gpu_rows", "--only", "16×32×4096×64 bf16 causal"),
 }
