@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from tessera.targets import choose_blocks
+from tessera.targets.choose_blocks import ChooseBlocks
 from tessera.targets.cpu.emit import memory as emit_memory
 from tessera.targets.cuda import compile as cuda_compile
 from tessera.targets.cuda.lower import preparing
@@ -16,30 +16,22 @@ def nothing(*_args: Any, **_options: Any) -> Any:
     """A pass that is disabled."""
 
 
-def _without_interleaving() -> None:
-    cuda_compile.interleave = nothing
+class Plant(NamedTuple):
+    """What takes the place of an attribute, which must be there: one that was renamed would be planted in vain."""
+
+    owner: Any
+    name: str
+    instead: Any
+
+    def __call__(self) -> None:
+        getattr(self.owner, self.name)
+        setattr(self.owner, self.name, self.instead)
 
 
-def _without_powers_of_two() -> None:
-    preparing.use_powers_of_two = nothing
-
-
-def _without_chosen_blocks() -> None:
-    choose_blocks.ChooseBlocks.apply = nothing
-
-
-def _shorter_loops() -> None:
-    emit_memory.UNROLL = 2
-
-
-def _no_doubt() -> None:
-    choosing.DOUBT = 1.0
-
-
-PLANTS: Mapping[str, Callable[[], None]] = {
-    "without interleave": _without_interleaving,
-    "without use_powers_of_two": _without_powers_of_two,
-    "without choose-blocks": _without_chosen_blocks,
-    "UNROLL of loops in memory": _shorter_loops,
-    "DOUBT of chosen blocks": _no_doubt,
+PLANTS: Mapping[str, Plant] = {
+    "a pass of portable GPU code": Plant(cuda_compile, cuda_compile.interleave_copies.__name__, nothing),
+    "a pass of GPU code": Plant(preparing, preparing.use_powers_of_two.__name__, nothing),
+    "a pass over regions": Plant(ChooseBlocks, ChooseBlocks.apply.__name__, nothing),
+    "a constant of CPU code": Plant(emit_memory, "UNROLL", 2),
+    "a constant of chosen blocks": Plant(choosing, "DOUBT", 1.0),
 }
