@@ -99,12 +99,12 @@ def own_memory(bound: Any, call: Callable[[], Any]) -> int:
 
 def scratch_of(bound: Any, threads: int) -> int:
     """The bytes that threads of a CPU pack operands into; they are kept and serve all programs."""
+    from tessera.programs.buffer_assignment import KernelLaunch
     from tessera.programs.host_site import geometry_of
-    from tessera.programs.layout import Run
 
     site, scratch = bound.run.site, 0
-    for act in bound.layout.acts:
-        if isinstance(act, Run):
+    for act in bound.buffers.acts:
+        if isinstance(act, KernelLaunch):
             ready = site.executables[act.kernel].ready([geometry_of(one) for one in act.operands])
             scratch = max(scratch, (ready.scratch or 0) * min(ready.threads, threads))
     return scratch

@@ -54,7 +54,7 @@ def rounds_of(calls: dict[str, Callable[[], object]], wait: Callable[[], None]) 
 
 def bare_launches(function: Any, arrays: list[Any]) -> dict[str, Callable[[], object]]:
     """The launch of the program's one kernel, prepared: by machine code, by ctypes and by the bindings."""
-    from tessera.programs.layout import Place
+    from tessera.programs.buffer_assignment import BufferSlice
     from tessera.runtime.cuda import driver
     from tessera.runtime.cuda.executable import Fresh
     from tessera.runtime.cuda.launching import Geometry, host_block
@@ -63,11 +63,11 @@ def bare_launches(function: Any, arrays: list[Any]) -> dict[str, Callable[[], ob
 
     program = function.lower(*arrays).program
     bound = program.bind(arrays)
-    site, (run,) = bound.run.site, bound.layout.acts
-    kernel = site.executable(run.kernel, site.lines(bound.layout, run))
-    geometry = [Geometry(one.shape, one.strides) if isinstance(one, Place) else None for one in run.operands]
+    site, (run,) = bound.run.site, bound.buffers.acts
+    kernel = site.executable(run.kernel, site.lines(bound.buffers, run))
+    geometry = [Geometry(one.shape, one.strides) if isinstance(one, BufferSlice) else None for one in run.operands]
     ready = kernel.ready(geometry, site.device)
-    (place,) = bound.layout.results
+    (place,) = bound.buffers.results
     result = Fresh(place.shape, place.dtype.storage, site.meta(place)).maker()(current_stream())
     values = [*(array.geometry for array in arrays), result]
     block = ready.params.filled(values, [], [])

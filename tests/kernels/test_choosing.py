@@ -14,7 +14,7 @@ from tessera import Schedule, knobs
 from tessera.bench import kernels
 from tessera.tile.calls import choosing, compiling, function
 from tessera.tile.calls.function import Kernel, kernel
-from tessera.tile.calls.program import Program
+from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.settings import Settings
 from tessera.tile.language import intrinsics as tile
 
@@ -145,7 +145,7 @@ def test_choices_and_programs_are_kept_for_other_processes(
 def test_refused_blocks_are_not_tried_by_other_processes(
     compiled: list[Schedule], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def came_out(program: Program) -> bool:
+    def came_out(program: GuardedKernel) -> bool:
         return program.schedule.block != (192, 128)
 
     monkeypatch.setattr(function, "came_out", came_out)
@@ -163,7 +163,7 @@ def test_damaged_choices_are_made_again(kept: bytes, compiled: list[Schedule], m
     def behind(_data: bytes) -> bytes:
         return kept
 
-    monkeypatch.setattr(Program, "behind", staticmethod(behind))
+    monkeypatch.setattr(GuardedKernel, "behind", staticmethod(behind))
     assert block_of(fresh(kernels.attention), *many) == expected
     assert not compiled
 
@@ -195,7 +195,7 @@ def test_a_kernel_that_refuses_other_blocks_keeps_its_own(compiled: list[Schedul
 def test_a_block_that_does_not_come_out_is_given_up(compiled: list[Schedule], monkeypatch: pytest.MonkeyPatch) -> None:
     refused = {(192, 128)}
 
-    def came_out(program: Program) -> bool:
+    def came_out(program: GuardedKernel) -> bool:
         return program.schedule.block not in refused
 
     monkeypatch.setattr(function, "came_out", came_out)

@@ -25,7 +25,7 @@ from tessera.targets.cpu.compile import compile_kernel
 from tessera.tile.calls import compiling
 from tessera.tile.calls import settings as kernel_settings
 from tessera.tile.calls.arguments import Ask, Guard
-from tessera.tile.calls.program import Program
+from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.program_cache import MOST_SPECIAL
 from tessera.transforms.core.facts import Facts
 
@@ -513,10 +513,10 @@ def test_guards_are_kept_exactly() -> None:
     chosen = kernel_settings.settings()
     assert chosen is not None
     program, code = compiling.compiled(divided.lower(ts.ones(3), 1.0), chosen, Facts.parse("arg1 = -0.0"))
-    found = Program.decoded(program.encoded(code))
+    found = GuardedKernel.decoded(program.encoded(code))
     assert found is not None
     assert found.guards == program.guards == (Guard(Ask(1, "value", 0), -0.0),)
     assert found.serves([ts.ones(3), -0.0])
     assert not found.serves([ts.ones(3), 0.0])
     assert not found.serves([ts.ones(3), 1.0])
-    assert Program.decoded(program.encoded(code).replace(b'"value"', b'"price"')) is None
+    assert GuardedKernel.decoded(program.encoded(code).replace(b'"value"', b'"price"')) is None

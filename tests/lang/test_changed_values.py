@@ -28,7 +28,7 @@ from tessera import jit, kernel, knobs, tile
 from tessera.metatracing import MetaTracingRuntime
 from tessera.tile.identity.dependencies import Dependencies
 from tessera.tile.identity.exact import are_same, exact
-from tessera.tile.identity.watches import Watch
+from tessera.tile.identity.watches import DependencyCheck
 
 X = ts.ones((3,))
 
@@ -497,7 +497,7 @@ def test_a_look_costs_little_and_large_graphs_are_looked_at_whole() -> None:
         return x * nodes[0].k
 
     found = Dependencies((f,))
-    watch = Watch(found.held(), found.chains)
+    watch = DependencyCheck(found.held(), found.chains)
     assert watch.check()
     for place in (0, 150, 299):
         nodes[place].k = 3.0

@@ -18,7 +18,7 @@ from tessera import knobs
 from tessera.runtime.program.launch_plan import Plan
 from tessera.targets.cpu import features
 from tessera.targets.llvm import image, machine
-from tessera.tile.calls import compiling, program
+from tessera.tile.calls import compiling, guarded_kernel
 from tessera.tile.calls.settings import Settings
 
 ENVIRONMENT: Mapping[str, str] = {
@@ -137,7 +137,7 @@ def compiling_for(target: Target) -> Generator[Settings]:
             (features, features.caches, lambda: CACHES),
             (machine, machine.compile_text, as_assembly),
             (image, image.flatten, bytes),
-            (program, program.loaded, Recorded),
+            (guarded_kernel, guarded_kernel.loaded, Recorded),
             (compiling, compiling.loaded, Recorded),
         ):
             stack.enter_context(patch.object(owner, function.__name__, instead))

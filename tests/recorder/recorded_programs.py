@@ -11,7 +11,7 @@ from recorded_pins import TARGETS, Recorded, Target, compiling_for
 
 from tessera import jit
 from tessera.errors import InternalError, TesseraError
-from tessera.lang.calls.variants import Seen
+from tessera.lang.calls.variants import ObservedSizes
 from tessera.lang.tracing.functions import TracedFunction
 from tessera.programs import compile_graph
 from tessera.programs.host import Host
@@ -19,7 +19,7 @@ from tessera.programs.machine_code import machine_code
 from tessera.runtime.device.device import CPU
 from tessera.runtime.program.launch_plan import Plan
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.program import Program
+from tessera.tile.calls.guarded_kernel import GuardedKernel
 
 
 def record_kernel(
@@ -29,9 +29,9 @@ def record_kernel(
     args: Sequence[Any],
     static: Mapping[str, Any],
     targets: Iterable[Target] = TARGETS,
-) -> dict[str, Program]:
+) -> dict[str, GuardedKernel]:
     """A kernel as a call with these arguments compiles it; the programs by target, without those that are refused."""
-    found: dict[str, Program] = {}
+    found: dict[str, GuardedKernel] = {}
     for target in targets:
         try:
             with compiling_for(target) as chosen:
@@ -69,7 +69,7 @@ def traced(function: Any, args: Sequence[Any], static: Mapping[str, Any]) -> Tra
     """A model traced for arguments, as its first call traces it."""
     fresh = jit(function)
     call = fresh.parameters.call(fresh.parameters.bind(args, static))
-    return fresh.trace(call, Seen(), CPU)
+    return fresh.trace(call, ObservedSizes(), CPU)
 
 
 def record_model(

@@ -224,7 +224,7 @@ def notes(folder: Path) -> Reading:
     from tessera.programs import store
     from tessera.tiers.manager import KernelManager
     from tessera.tile.calls.choosing import Choice
-    from tessera.tile.calls.program import Program
+    from tessera.tile.calls.guarded_kernel import GuardedKernel
     from tessera.tile.calls.program_cache import Kept
 
     knobs.cache_dir.set(folder / "cache")
@@ -279,7 +279,7 @@ def notes(folder: Path) -> Reading:
         head = _bytes(mutated_json(rng.choice(heads), rng))
         data = len(head).to_bytes(8, "little") + head  # no code behind it: none of it may be needed to say no
         shared.put(key, data)
-        Program.decoded(data)
+        GuardedKernel.decoded(data)
         store_found = None
         with contextlib.suppress(*cache.UNREADABLE):
             store_found = store.host.Host.decoded(cache.unpacked(data)[0])

@@ -16,7 +16,7 @@ from tessera.tile.calls.settings import Settings
 
 if TYPE_CHECKING:
     from tessera.programs import Program
-    from tessera.programs.levels import Level
+    from tessera.programs.levels import LevelText
 
 
 class Lowered:
@@ -39,23 +39,23 @@ class Lowered:
         return compile_graph(self._variant.traced.module, usual)
 
     @property
-    def graph_ir(self) -> Level:
+    def graph_ir(self) -> LevelText:
         return self.program.levels.graph_ir
 
     @property
-    def schedule_ir(self) -> Level:
+    def schedule_ir(self) -> LevelText:
         return self.program.levels.schedule_ir
 
     @property
-    def tile_ir(self) -> Level:
+    def tile_ir(self) -> LevelText:
         return self.program.levels.tile_ir
 
     @property
-    def target_ir(self) -> Level:
+    def target_ir(self) -> LevelText:
         return self.program.levels.target_ir
 
     @property
-    def asm(self) -> Level:
+    def asm(self) -> LevelText:
         return self.program.levels.asm
 
     @property

@@ -18,13 +18,13 @@ from tessera.faults import boundary, tell
 from tessera.forking import tell_in_child
 from tessera.lang import explain
 from tessera.lang.calls import watching
-from tessera.lang.calls.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, Sibling, finishing
+from tessera.lang.calls.dispatch import MOST_ENTRIES, DispatchEntry, Finish, Quick, ResultIndex, Sibling, finishing
 from tessera.lang.calls.inlining import inlined
 from tessera.lang.calls.kept import Shelf
 from tessera.lang.calls.methods import Held, Method, Methods, alive
 from tessera.lang.calls.narrowing import narrowed
 from tessera.lang.calls.parameters import Call, Parameters, Static
-from tessera.lang.calls.variants import Family, Reason, Seen, Variant, pattern_of, sizes_for
+from tessera.lang.calls.variants import Family, ObservedSizes, Reason, Variant, pattern_of, sizes_for
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
 from tessera.lang.tracing.asking import TraceAgain, is_automatic
 from tessera.lang.tracing.functions import TracedFunction, trace_function
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from tessera.lang.checking import Checked
-    from tessera.programs import Bound, Program
+    from tessera.programs import BoundProgram, Program
 
 _MOST_TRACES = 32  # of one function for one call, each with more sizes known to be equal
 _MOST_FAMILIES = 512
@@ -94,7 +94,7 @@ class Jitted(Named):
         self.donated = self.parameters.names_of(self._donate_argnums)
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
-        self._known: dict[tuple[object, ...], Entry] = {}
+        self._known: dict[tuple[object, ...], DispatchEntry] = {}
         self._kinds: dict[tuple[object, ...], tuple[object, ...]] = {}
         self.quicks: list[Quick] = []
         self._methods = Methods()
@@ -191,7 +191,7 @@ class Jitted(Named):
         return results if entry.finish is None else entry.finish(results)
 
     def _remember(
-        self, arguments: dict[str, Any], chosen: Settings | None, entry: Entry, sibling: Sibling | None
+        self, arguments: dict[str, Any], chosen: Settings | None, entry: DispatchEntry, sibling: Sibling | None
     ) -> None:
         """Puts an entry where generated code finds it; there is code for each of the first structures that come."""
         with self._lock:
@@ -219,7 +219,7 @@ class Jitted(Named):
             return None
         return None if family is None else functools.partial(_resized, family, self._lock)
 
-    def _entry(self, call: Call, chosen: Settings | None) -> Entry:
+    def _entry(self, call: Call, chosen: Settings | None) -> DispatchEntry:
         start = perf_counter()
         with self._lock:
             variant, sizes, bound = self._bound(call, chosen)
@@ -231,12 +231,12 @@ class Jitted(Named):
             run = _donating(run, call, self.donated)
         if self.careful and variant.traced.places and self._device(call).kind == "cpu":
             run = looking(run, self.name, variant.traced.places, sizes)
-        return Entry(variant.unchanged, run, variant.traced.hidden, finish_for(variant.traced, sizes))
+        return DispatchEntry(variant.unchanged, run, variant.traced.hidden, finish_for(variant.traced, sizes))
 
     def _device(self, call: Call) -> Device:
         return device_of(self.name, call)
 
-    def _bound(self, call: Call, chosen: Settings | None) -> tuple[Variant, dict[str, int], Bound]:
+    def _bound(self, call: Call, chosen: Settings | None) -> tuple[Variant, dict[str, int], BoundProgram]:
         variant, sizes = self._variant(call, chosen)
         values = self._on_device(call, variant)
         try:
@@ -313,7 +313,7 @@ class Jitted(Named):
     ) -> Variant:
         """The function traced for a call of a family, and compiled; or found, as it was left on a shelf."""
         reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
-        watch = watching.Watch(self.function, *[one.value for one in call.key if isinstance(one, Static)])
+        watch = watching.TraceDependencies(self.function, *[one.value for one in call.key if isinstance(one, Static)])
         found = None if shelf is None else shelf.find(call)
         if found is not None:
             traced, program = found
@@ -345,7 +345,7 @@ class Jitted(Named):
         """Whether results may be rounded differently for speed: as the function says, or the knob."""
         return (chosen is not None and chosen.fast_math) if self.fast_math is None else self.fast_math
 
-    def trace(self, call: Call, seen: Seen, device: Device) -> TracedFunction:
+    def trace(self, call: Call, seen: ObservedSizes, device: Device) -> TracedFunction:
         """The function traced for a call; with sizes as numbers where it refuses them as symbols."""
         try:
             return self._traced(call, seen, device)
@@ -356,7 +356,7 @@ class Jitted(Named):
             refusal = error
         return narrowed(self.name, lambda trial: self._traced(call, trial, device), symbols, seen, refusal)
 
-    def _traced(self, call: Call, seen: Seen, device: Device) -> TracedFunction:
+    def _traced(self, call: Call, seen: ObservedSizes, device: Device) -> TracedFunction:
         """The function traced for a call; again, with sizes put in one, where it turns out to need that."""
         for _ in range(_MOST_TRACES):
             pattern = pattern_of(call, self.parameters, seen)
@@ -434,7 +434,7 @@ def log_fallback(name: str, error: TesseraError) -> None:
         logging.getLogger("tessera.fallbacks").warning("%s runs in the interpreter: %s", name, error.message)
 
 
-def _resized(family: Family, lock: RLock, values: Sequence[Tensor]) -> Entry | None:
+def _resized(family: Family, lock: RLock, values: Sequence[Tensor]) -> DispatchEntry | None:
     """An entry for arrays of other sizes, by code that an earlier binding of the variant left."""
     shapes = tuple([value.meta.shape for value in values])  # the array of a tensor would make each anew
     with lock:
@@ -452,7 +452,7 @@ def _resized(family: Family, lock: RLock, values: Sequence[Tensor]) -> Entry | N
             if run is None:
                 return None
             family.seen.add_shapes(shapes)
-            return Entry(variant.unchanged, run, traced.hidden, finish_for(traced, sizes))
+            return DispatchEntry(variant.unchanged, run, traced.hidden, finish_for(traced, sizes))
     return None
 
 
@@ -461,7 +461,11 @@ def finish_for(traced: TracedFunction, sizes: Mapping[str, int]) -> Finish | Non
     if traced.finish is not None:
         return traced.finish[0]
     leaves = [
-        Place(one.place) if one.place is not None else one.constant if one.size is None else one.size.evaluate(sizes)
+        ResultIndex(one.place)
+        if one.place is not None
+        else one.constant
+        if one.size is None
+        else one.size.evaluate(sizes)
         for one in traced.outcomes
     ]
     found = finishing(traced.structure, leaves)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tessera.programs.program import Bound, Memory, Program
+from tessera.programs.program import BoundProgram, Memory, Program
 from tessera.programs.store import find, keep
 
 if TYPE_CHECKING:
     from tessera.programs.compile import compile_graph
 
-__all__ = ["Bound", "Memory", "Program", "compile_graph", "find", "keep"]
+__all__ = ["BoundProgram", "Memory", "Program", "compile_graph", "find", "keep"]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import CPU, Device
 from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tile.calls.program import loaded
+from tessera.tile.calls.guarded_kernel import loaded
 from tessera.tile.calls.program_cache import WORK
 from tessera.tile.calls.settings import Settings, target_of
 

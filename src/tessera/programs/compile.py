@@ -15,7 +15,7 @@ from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.programs import host
 from tessera.programs.code import Codes
-from tessera.programs.levels import Level, Levels
+from tessera.programs.levels import Levels, LevelText
 from tessera.programs.lowered import described, host_of
 from tessera.programs.machine_code import machine_texts
 from tessera.programs.program import Program
@@ -80,7 +80,7 @@ def _lowered(
         lowered.module,
     )
     log_compile(f"@{name}", str(facts or "all that fits its signature"), lowered.seconds)
-    texts = [Level(lowered.levels.get(level, "")) for level in ("graph", "schedule", "tile")]
+    texts = [LevelText(lowered.levels.get(level, "")) for level in ("graph", "schedule", "tile")]
     levels = Levels(*texts, below=lambda: machine_texts(codes.tile_module, codes.kernels, chosen))
     return Program(program, chosen, levels, codes)
 
@@ -90,5 +90,5 @@ def _interpreted(module: ModuleOp, name: str) -> Program:
     function = symbol_in(module, name, graph.FuncOp)
     values = [described(type_) for type_ in function.function_type.inputs]
     program = host.Host(name, tuple(values), tuple(range(len(values))), (), ())
-    levels = Levels(Level(written), Level(""), Level(""), below=lambda: ("", ""))
+    levels = Levels(LevelText(written), LevelText(""), LevelText(""), below=lambda: ("", ""))
     return Program(program, None, levels, Codes(name, (), text.write(module, locations=True), "", module))

@@ -15,7 +15,19 @@ import numpy as np
 
 from tessera.errors import EffectError
 from tessera.interpreters.core.machine import Machine
-from tessera.programs.layout import ARGUMENT, VARIABLE, Combine, Draw, Layout, Load, Move, Place, Run, Save, Show
+from tessera.programs.buffer_assignment import (
+    ARGUMENT,
+    VARIABLE,
+    BufferAssignment,
+    BufferSlice,
+    Combine,
+    Draw,
+    KernelLaunch,
+    Load,
+    Move,
+    Save,
+    Show,
+)
 from tessera.programs.writing import Extra, Prepared, Source, Writer
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
@@ -65,30 +77,30 @@ class DeviceSite:
 
     # Launches
 
-    def lines(self, layout: Layout, run: Run) -> tuple[bool, ...]:
+    def lines(self, buffers: BufferAssignment, run: KernelLaunch) -> tuple[bool, ...]:
         """Whether each argument of a launch is an array whose rows are aligned well."""
-        return tuple(isinstance(one, Place) and self._is_lined(layout, one) for one in run.operands)
+        return tuple(isinstance(one, BufferSlice) and self._is_lined(buffers, one) for one in run.operands)
 
-    def _is_lined(self, layout: Layout, place: Place) -> bool:
+    def _is_lined(self, buffers: BufferAssignment, place: BufferSlice) -> bool:
         """As tile/calls/arguments.py says it of tensors."""
-        if not place.shape or place.strides[-1] != 1 or self._alignment(layout, place.piece, set()) % LINE:
+        if not place.shape or place.strides[-1] != 1 or self._alignment(buffers, place.piece, set()) % LINE:
             return False
         itemsize = place.dtype.storage.itemsize
         steps = [abs(step * itemsize) for step in (*place.strides[:-1], place.shape[-1])]
         return place.offset % LINE == 0 and not any(step % LINE or step >= _FAR for step in steps)
 
-    def _alignment(self, layout: Layout, number: int, seen: set[int]) -> int:
-        piece = layout.pieces[number]
+    def _alignment(self, buffers: BufferAssignment, number: int, seen: set[int]) -> int:
+        piece = buffers.pieces[number]
         if piece.kind == ARGUMENT:
             return self.alignments[piece.number]
         if piece.kind != VARIABLE or number in seen:
             return ALIGNMENT
-        found = min((self._alignment(layout, one, seen | {number}) for one in piece.behind), default=ALIGNMENT)
+        found = min((self._alignment(buffers, one, seen | {number}) for one in piece.behind), default=ALIGNMENT)
         return gcd(found, piece.grain)
 
-    def prepared(self, writer: Writer, run: Run) -> Prepared | None:
-        executable = self.executable(run.kernel, self.lines(writer.layout, run))
-        geometry = [Geometry(one.shape, one.strides) if isinstance(one, Place) else None for one in run.operands]
+    def prepared(self, writer: Writer, run: KernelLaunch) -> Prepared | None:
+        executable = self.executable(run.kernel, self.lines(writer.buffers, run))
+        geometry = [Geometry(one.shape, one.strides) if isinstance(one, BufferSlice) else None for one in run.operands]
         ready = executable.ready(geometry, self.device)
         if not ready.blocks:
             return None
@@ -104,7 +116,7 @@ class DeviceSite:
             sources.append(Extra(f"{self._report(writer, plan)}.pointer", "i64"))
         for recipe, sized in zip(launch.maps, ready.maps, strict=True):
             place = run.operands[recipe.argument]
-            assert isinstance(place, Place)
+            assert isinstance(place, BufferSlice)
             sources.append(self._map(sized, place, plan))
         fills = [(host_launch.WORD * slot, source) for (_, slot), source in zip(block.arguments, sources, strict=True)]
         return Prepared(
@@ -122,7 +134,7 @@ class DeviceSite:
         writer.line(f"{name} = {writer.helper('take', take_report)}({writer.helper('device', self.device)})")
         return name
 
-    def _map(self, sized: Sized, place: Place, plan: Plan) -> Extra:
+    def _map(self, sized: Sized, place: BufferSlice, plan: Plan) -> Extra:
         """A tensor map: it is made with all others of a sequence, each a step of another sequence."""
         added = MAP_BYTES * len(self._encoded)
         block, opened = sized.block()
@@ -161,7 +173,7 @@ class DeviceSite:
         writer.line("if stream.graph is not None:")
         writer.line(f"    {writer.helper('refuse', _refuse_graph)}()")
         self.take_arena(writer)
-        for number, place in enumerate(writer.layout.results):
+        for number, place in enumerate(writer.buffers.results):
             size = writer.name("size", counted(rounded, place.nbytes))
             storage = writer.name("storage", place.dtype.storage)
             fresh = f"{writer.helper('fresh', maker())}(stream, {size}, {writer.meta(number)}, {storage})"
@@ -196,12 +208,14 @@ class DeviceSite:
 
     def end(self, writer: Writer) -> None:
         self.put_arena(writer)
-        arrays = [f"v{number}.geometry" for number, one in enumerate(writer.layout.arguments) if isinstance(one, Place)]
+        arrays = [
+            f"v{number}.geometry" for number, one in enumerate(writer.buffers.arguments) if isinstance(one, BufferSlice)
+        ]
         if arrays:
             writer.line(f"if {writer.helper('several', SEVERAL)}:")
             writer.line(f"    {writer.helper('note', note)}(stream, ({', '.join(arrays)},))")
 
-    def meta(self, place: Place) -> Meta:
+    def meta(self, place: BufferSlice) -> Meta:
         """The meta of a result."""
         return made(Meta, place.dtype, place.shape, contiguous_strides(place.shape, 1), self.device, ALIGNMENT)
 
@@ -284,13 +298,13 @@ class DeviceSite:
 
                 return combine
 
-    def truth(self, place: Place) -> Callable[..., bool]:
+    def truth(self, place: BufferSlice) -> Callable[..., bool]:
         def read(stream: Stream, at: int) -> bool:
             return bool(self._got(stream, at, place).any())
 
         return read
 
-    def _mover(self, target: Place, source: Place) -> Callable[..., None]:
+    def _mover(self, target: BufferSlice, source: BufferSlice) -> Callable[..., None]:
         index, nbytes = self.device.index, target.nbytes
         on_device = self.context.calls.on_device
 
@@ -305,7 +319,7 @@ class DeviceSite:
 
         return move
 
-    def _array(self, at: int, place: Place) -> Array:
+    def _array(self, at: int, place: BufferSlice) -> Array:
         """An array that describes memory of the GPU."""
         itemsize = place.dtype.storage.itemsize
         strides = tuple(stride * itemsize for stride in place.strides)
@@ -316,7 +330,7 @@ class DeviceSite:
         if plain.nbytes:
             Staging.of(self.context).to_device(at, data_address(plain), plain.nbytes, stream)
 
-    def _got(self, stream: Stream, at: int, place: Place) -> Array:
+    def _got(self, stream: Stream, at: int, place: BufferSlice) -> Array:
         """The elements on the host; waits for them."""
         found = aligned_empty(place.shape, place.dtype.storage)
         if not found.nbytes:

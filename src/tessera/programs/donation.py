@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tessera.programs import host
-from tessera.programs.layout import Layout, Place, Run
+from tessera.programs.buffer_assignment import BufferAssignment, BufferSlice, KernelLaunch
 from tessera.programs.memory_plan import Lives, lives_of
 
 
 def donors(
-    layout: Layout, kernels: Sequence[host.Kernel], donated: Collection[int], alignments: Sequence[int], wanted: int
+    buffers: BufferAssignment,
+    kernels: Sequence[host.Kernel],
+    donated: Collection[int],
+    alignments: Sequence[int],
+    wanted: int,
 ) -> dict[int, int]:
     """Pieces of results, and the number of the argument whose memory each may have.
 
@@ -24,12 +28,14 @@ def donors(
     free = {
         number: place
         for number in donated
-        if isinstance(place := layout.arguments[number], Place) and place.is_plain and alignments[number] >= wanted
+        if isinstance(place := buffers.arguments[number], BufferSlice)
+        and place.is_plain
+        and alignments[number] >= wanted
     }
     if not free:
         return {}
-    lives, found = lives_of(layout), dict[int, int]()
-    for result in sorted(layout.results, key=lambda place: -place.nbytes):
+    lives, found = lives_of(buffers), dict[int, int]()
+    for result in sorted(buffers.results, key=lambda place: -place.nbytes):
         fitting = [
             number
             for number, place in free.items()
@@ -41,16 +47,18 @@ def donors(
     return found
 
 
-def _is_free(result: Place, argument: Place, lives: Lives, kernels: Sequence[host.Kernel]) -> bool:
+def _is_free(result: BufferSlice, argument: BufferSlice, lives: Lives, kernels: Sequence[host.Kernel]) -> bool:
     first, last = lives.written[result.piece], lives.read[argument.piece]
     if last != first:
         return last < first
     act = lives.acts[first]
-    if not isinstance(act, Run) or act.outputs != 1 or act.operands[-1] != result:
+    if not isinstance(act, KernelLaunch) or act.outputs != 1 or act.operands[-1] != result:
         return False
     same = (argument.shape, argument.dtype.storage.itemsize) == (result.shape, result.dtype.storage.itemsize)
     reading = [
-        number for number, one in enumerate(act.operands[:-1]) if isinstance(one, Place) and one.piece == argument.piece
+        number
+        for number, one in enumerate(act.operands[:-1])
+        if isinstance(one, BufferSlice) and one.piece == argument.piece
     ]
     allowed = kernels[act.kernel].in_place
     return same and all(number in allowed and act.operands[number] == argument for number in reading)

@@ -44,8 +44,8 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Constant:
-    """An array that is known; one element fills all."""
+class ConstantArray:
+    """Makes an array of known elements; a single element fills all of it."""
 
     value: int
     data: bytes
@@ -53,15 +53,15 @@ class Constant:
 
 @dataclass(frozen=True)
 class Literal:
-    """A number that is known."""
+    """Makes a known number."""
 
     value: int
     number: float
 
 
 @dataclass(frozen=True)
-class View:
-    """The elements of another array at other places: no kernel, if its strides allow.
+class ArrayView:
+    """An array of another array's elements by other sizes and strides; a copy only where no strides describe it.
 
     how: reshape (no numbers), transpose (the permutation), slice (starts, stops, steps) or broadcast (no numbers).
     """
@@ -151,7 +151,7 @@ class Loop:
 
 
 Step: TypeAlias = (
-    Launch | Constant | Literal | View | Random | ReadState | WriteState | Print | AllReduce | Branch | Loop
+    Launch | ConstantArray | Literal | ArrayView | Random | ReadState | WriteState | Print | AllReduce | Branch | Loop
 )
 
 
@@ -231,28 +231,27 @@ def blocks_of(step: Step) -> tuple[Block, ...]:
     return ()
 
 
+# By the names that they have in files, which stay when a class is renamed.
 _CLASSES: Mapping[str, type[Any]] = {
-    kind.__name__: kind
-    for kind in (
-        Array,
-        Number,
-        Launch,
-        Constant,
-        Literal,
-        View,
-        Random,
-        ReadState,
-        WriteState,
-        Print,
-        AllReduce,
-        Block,
-        Branch,
-        Loop,
-        Slot,
-        Kernel,
-        Host,
-    )
+    "Array": Array,
+    "Number": Number,
+    "Launch": Launch,
+    "Constant": ConstantArray,
+    "Literal": Literal,
+    "View": ArrayView,
+    "Random": Random,
+    "ReadState": ReadState,
+    "WriteState": WriteState,
+    "Print": Print,
+    "AllReduce": AllReduce,
+    "Block": Block,
+    "Branch": Branch,
+    "Loop": Loop,
+    "Slot": Slot,
+    "Kernel": Kernel,
+    "Host": Host,
 }
+_NAMES = {kind: name for name, kind in _CLASSES.items()}
 _POLICY = tuple(field.name for field in fields(Policy) if field.name != "accum")
 
 
@@ -269,8 +268,8 @@ def encode(value: Any) -> Any:
         return {"is": "bytes", "of": value.hex()}
     if kind is tuple:
         return [encode(one) for one in value]
-    if kind.__name__ in _CLASSES:
-        return {"is": kind.__name__, "of": [encode(getattr(value, field.name)) for field in fields(kind)]}
+    if kind in _NAMES:
+        return {"is": _NAMES[kind], "of": [encode(getattr(value, field.name)) for field in fields(kind)]}
     if value is None or kind in (bool, int, float, str):
         return value
     return {"is": "size", "of": str(value)}  # an expression

@@ -12,7 +12,19 @@ from tessera.dtypes.types import DType
 from tessera.errors import ResourceError
 from tessera.interpreters.core.machine import Machine
 from tessera.programs import arenas
-from tessera.programs.layout import Combine, Draw, Geometry, Given, Known, Load, Move, Place, Run, Save, Show
+from tessera.programs.buffer_assignment import (
+    BufferSlice,
+    Combine,
+    Draw,
+    Geometry,
+    Given,
+    KernelLaunch,
+    Known,
+    Load,
+    Move,
+    Save,
+    Show,
+)
 from tessera.programs.writing import Prepared, Writer
 from tessera.runtime.device.memory import Array, aligned_copy, data_address, span_of
 from tessera.runtime.native import launch
@@ -36,7 +48,7 @@ class HostSite:
         self._constants: dict[bytes, Array] = {}
         start_pool()  # from the disk, if it can be
 
-    def prepared(self, writer: Writer, run: Run) -> Prepared | None:
+    def prepared(self, writer: Writer, run: KernelLaunch) -> Prepared | None:
         executable = self.executables[run.kernel]
         ready = executable.ready([geometry_of(one) for one in run.operands], deterministic=self.deterministic)
         if ready.is_empty:
@@ -62,7 +74,7 @@ class HostSite:
             open=ready.open,
         )
 
-    def _launch_alone(self, writer: Writer, run: Run, start: launch.Launch, plan: Plan) -> None:
+    def _launch_alone(self, writer: Writer, run: KernelLaunch, start: launch.Launch, plan: Plan) -> None:
         """A launch whose need of memory depends on numbers: it looks at them each time."""
         writer.flush()
         passed = [_passed(writer, operand) for operand in run.operands]
@@ -79,7 +91,7 @@ class HostSite:
             nbytes = writer.helper("nbytes", writer.memory.nbytes)
             writer.line(f"if arena.nbytes < {nbytes}:")
             writer.line(f"    arena = {writer.helper('larger', arenas.larger)}({nbytes})")
-        for number, place in enumerate(writer.layout.results):
+        for number, place in enumerate(writer.buffers.results):
             fresh = writer.name("fresh", made(_fresh_maker, place.dtype, place.shape))
             writer.result(number, place, f"{fresh}()")
 
@@ -93,7 +105,7 @@ class HostSite:
         if writer.memory.nbytes:
             writer.line(f"{writer.helper('push', arenas.FREE.append)}(arena)")
 
-    def meta(self, place: Place) -> Meta:
+    def meta(self, place: BufferSlice) -> Meta:
         """The meta of a result."""
         return made(_fresh_meta, place.dtype, place.shape)
 
@@ -147,7 +159,7 @@ class HostSite:
 
                 return combine
 
-    def truth(self, place: Place) -> Callable[..., bool]:
+    def truth(self, place: BufferSlice) -> Callable[..., bool]:
         def read(at: int) -> bool:
             return bool(array_at(at, place).any())
 
@@ -162,12 +174,12 @@ def _fresh_meta(dtype: DType, shape: tuple[int, ...]) -> Meta:
     return Fresh.of(dtype, shape).meta
 
 
-def geometry_of(operand: Place | Given | Known) -> Geometry | None:
+def geometry_of(operand: BufferSlice | Given | Known) -> Geometry | None:
     """Sizes and strides of an operand that is an array."""
-    return (operand.shape, operand.strides) if isinstance(operand, Place) else None
+    return (operand.shape, operand.strides) if isinstance(operand, BufferSlice) else None
 
 
-def array_at(address: int, place: Place) -> Array:
+def array_at(address: int, place: BufferSlice) -> Array:
     """An array of the host at an address, with the sizes and strides of a place."""
     storage = place.dtype.storage
     strides = tuple(stride * storage.itemsize for stride in place.strides)
@@ -176,7 +188,7 @@ def array_at(address: int, place: Place) -> Array:
     return np.ndarray(place.shape, storage, memory, address - low, strides)
 
 
-def _mover(target: Place, source: Place) -> Callable[..., None]:
+def _mover(target: BufferSlice, source: BufferSlice) -> Callable[..., None]:
     nbytes = target.nbytes
     if target.is_plain and source.is_plain:
 
@@ -191,7 +203,7 @@ def _mover(target: Place, source: Place) -> Callable[..., None]:
     return arrange
 
 
-def _passed(writer: Writer, operand: Place | Given | Known) -> str:
+def _passed(writer: Writer, operand: BufferSlice | Given | Known) -> str:
     if isinstance(operand, Known):
         return repr(operand.value)
     return f"v{operand.number}" if isinstance(operand, Given) else writer.address(operand)

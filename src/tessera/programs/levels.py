@@ -10,8 +10,8 @@ from tessera.cached import cached_property
 
 
 @dataclass(frozen=True)
-class Level:
-    """The text of a level, and a digest of it."""
+class LevelText:
+    """The text of a program at one level of the IR, with its digest."""
 
     text: str
 
@@ -27,9 +27,9 @@ class Level:
 class Levels:
     """Graph, schedule and tile IR are kept; the levels below are written again when they are asked for."""
 
-    graph_ir: Level
-    schedule_ir: Level
-    tile_ir: Level
+    graph_ir: LevelText
+    schedule_ir: LevelText
+    tile_ir: LevelText
     below: Callable[[], tuple[str, str]]
 
     @cached_property
@@ -37,11 +37,11 @@ class Levels:
         return self.below()
 
     @property
-    def target_ir(self) -> Level:
+    def target_ir(self) -> LevelText:
         """LLVM's text of all kernels."""
-        return Level(self._machine[0])
+        return LevelText(self._machine[0])
 
     @property
-    def asm(self) -> Level:
+    def asm(self) -> LevelText:
         """Their assembly: of the processor, or PTX."""
-        return Level(self._machine[1])
+        return LevelText(self._machine[1])

@@ -138,7 +138,7 @@ def _launch(reader: _Reader, op: schedule.LaunchOp) -> None:
 
 
 def _constant(reader: _Reader, op: graph.ConstantOp) -> None:
-    reader.steps.append(host.Constant(reader.add(op.result), op.value.data))
+    reader.steps.append(host.ConstantArray(reader.add(op.result), op.value.data))
 
 
 def _literal(reader: _Reader, op: arith.ConstantOp) -> None:
@@ -170,23 +170,23 @@ def _return(reader: _Reader, op: Operation) -> None:
 
 def _reshape(reader: _Reader, op: graph.ReshapeOp) -> None:
     source = reader.numbers[op.operand]
-    reader.steps.append(host.View(reader.add(op.result), source, "reshape"))
+    reader.steps.append(host.ArrayView(reader.add(op.result), source, "reshape"))
 
 
 def _transpose(reader: _Reader, op: graph.TransposeOp) -> None:
     source, permutation = reader.numbers[op.operand], tuple(op.permutation.iter_values())
-    reader.steps.append(host.View(reader.add(op.result), source, "transpose", permutation))
+    reader.steps.append(host.ArrayView(reader.add(op.result), source, "transpose", permutation))
 
 
 def _slice(reader: _Reader, op: graph.SliceOp) -> None:
     source = reader.numbers[op.operand]
     bounds = (*op.starts.iter_values(), *op.stops.iter_values(), *op.steps.iter_values())
-    reader.steps.append(host.View(reader.add(op.result), source, "slice", bounds))
+    reader.steps.append(host.ArrayView(reader.add(op.result), source, "slice", bounds))
 
 
 def _broadcast(reader: _Reader, op: graph.BroadcastOp) -> None:
     source = reader.numbers[op.operand]
-    reader.steps.append(host.View(reader.add(op.result), source, "broadcast"))
+    reader.steps.append(host.ArrayView(reader.add(op.result), source, "broadcast"))
 
 
 def _random(reader: _Reader, op: graph_effects.RandomOp) -> None:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tessera.programs.layout import (
+from tessera.programs.buffer_assignment import (
     ARGUMENT,
     RESULT,
     TEMPORARY,
     Act,
-    Layout,
-    Place,
+    BufferAssignment,
+    BufferSlice,
     Repeat,
     inner_of,
     reads_of,
@@ -79,20 +79,20 @@ _TRIES = 40
 _MOST_CODES = 8
 
 
-def plan(layout: Layout, *, lend: bool = True, donors: Mapping[int, int] = MappingProxyType({})) -> Plan:
-    """The plan of a layout, as `Planner` makes it. Results with `donors` have no memory to lend before."""
-    planner = Planner(layout, lend=lend, without=donors)
-    return replace(planner.plan(*[layout.pieces[piece].nbytes for piece in planner.pieces]), donors=donors)
+def plan(buffers: BufferAssignment, *, lend: bool = True, donors: Mapping[int, int] = MappingProxyType({})) -> Plan:
+    """The plan of a program's buffers, as `Planner` makes it. Results with `donors` have no memory to lend before."""
+    planner = Planner(buffers, lend=lend, without=donors)
+    return replace(planner.plan(*[buffers.pieces[piece].nbytes for piece in planner.pieces]), donors=donors)
 
 
 class Planner:
-    """Makes the plans of layouts that differ in sizes alone: what is alive when does not depend on them.
+    """Makes the plans of buffers that differ in sizes alone: what is alive when does not depend on them.
 
-    `pieces` are those whose bytes a plan depends on. No piece of memory that has some may have none in another layout.
+    `pieces` are those whose bytes a plan depends on. No piece of memory that has some may have none for other sizes.
     """
 
-    def __init__(self, layout: Layout, *, lend: bool = True, without: Collection[int] = ()) -> None:
-        found = lives_of(layout)
+    def __init__(self, buffers: BufferAssignment, *, lend: bool = True, without: Collection[int] = ()) -> None:
+        found = lives_of(buffers)
         self._lives = found.temporary
         self._written = {piece: first for piece, first in found.written.items() if piece not in without}
         self._lend = lend
@@ -216,21 +216,21 @@ class Lives(NamedTuple):
     acts: dict[int, Act]
 
 
-def lives_of(layout: Layout) -> Lives:
+def lives_of(buffers: BufferAssignment) -> Lives:
     """When each piece of memory is needed."""
     # Arguments are there from the beginning.
-    known = {number: _Life(number, 0, 0, 0) for number, piece in enumerate(layout.pieces) if piece.kind == ARGUMENT}
+    known = {number: _Life(number, 0, 0, 0) for number, piece in enumerate(buffers.pieces) if piece.kind == ARGUMENT}
     numbered: dict[int, Act] = {}
     swapped: set[int] = set()
-    behind = _reached(layout)
+    behind = _reached(buffers)
 
     def touch(piece: int, moment: int) -> None:
         for each in (piece, *behind.get(piece, ())):
-            if layout.pieces[each].kind not in (TEMPORARY, RESULT, ARGUMENT):
+            if buffers.pieces[each].kind not in (TEMPORARY, RESULT, ARGUMENT):
                 continue
             life = known.get(each)
             if life is None:
-                known[each] = _Life(each, _rounded(layout.pieces[each].nbytes), moment, moment)
+                known[each] = _Life(each, _rounded(buffers.pieces[each].nbytes), moment, moment)
             else:
                 life.first, life.last = min(life.first, moment), max(life.last, moment)
 
@@ -254,19 +254,19 @@ def lives_of(layout: Layout) -> Lives:
                 swapped.update(act.swapped)
         return moment
 
-    end = walk(layout.acts, 0)
-    for place in layout.results:
+    end = walk(buffers.acts, 0)
+    for place in buffers.results:
         touch(place.piece, end + 1)
     lives: list[_Life] = []
     for life in known.values():
-        if life.nbytes and layout.pieces[life.piece].kind == TEMPORARY:
+        if life.nbytes and buffers.pieces[life.piece].kind == TEMPORARY:
             lives += [life, life] if life.piece in swapped else [life]
-    written = {one: life.first for one, life in known.items() if layout.pieces[one].kind == RESULT}
-    read = {one: life.last for one, life in known.items() if layout.pieces[one].kind == ARGUMENT}
+    written = {one: life.first for one, life in known.items() if buffers.pieces[one].kind == RESULT}
+    read = {one: life.last for one, life in known.items() if buffers.pieces[one].kind == ARGUMENT}
     return Lives(lives, written, read, numbered)
 
 
-def _touched(act: Act) -> Iterator[Place]:
+def _touched(act: Act) -> Iterator[BufferSlice]:
     if isinstance(act, Repeat):
         yield from (one.array for one in act.along)
         if act.test is not None:
@@ -278,9 +278,9 @@ def _touched(act: Act) -> Iterator[Place]:
             yield from _touched(one)
 
 
-def _reached(layout: Layout) -> dict[int, set[int]]:
+def _reached(buffers: BufferAssignment) -> dict[int, set[int]]:
     """The pieces that variables may lead to, at however many steps."""
-    found = {number: set(piece.behind) for number, piece in enumerate(layout.pieces) if piece.behind}
+    found = {number: set(piece.behind) for number, piece in enumerate(buffers.pieces) if piece.behind}
     changed = True
     while changed:
         changed = False

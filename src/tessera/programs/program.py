@@ -14,9 +14,9 @@ from tessera.cached import cached_property
 from tessera.errors import DeviceError, DtypeError, ShapeError
 from tessera.interpreters.core.machine import Machine
 from tessera.programs import host, memory_plan
+from tessera.programs.buffer_assignment import BufferAssignment, assign_buffers
 from tessera.programs.donation import donors
 from tessera.programs.host_site import HostSite
-from tessera.programs.layout import Layout, lay_out
 from tessera.programs.levels import Levels
 from tessera.programs.resizing import Rebound, Resizing
 from tessera.programs.writing import Site, Writer
@@ -51,8 +51,8 @@ class Memory:
 
 
 @dataclass(eq=False)
-class Bound:
-    """A program for arrays of given sizes and strides. Calling it only takes addresses and launches."""
+class BoundProgram:
+    """A program bound to arrays of given sizes and strides. Calling it only takes addresses and launches."""
 
     program: Program
     run: Callable[..., tuple[Tensor, ...]]
@@ -64,9 +64,9 @@ class Bound:
     """How many of its launches are replayed as graphs."""
 
     @cached_property
-    def layout(self) -> Layout:
-        """Where each array lies."""
-        return lay_out(self.program.host, self.sizes, self.geometry)
+    def buffers(self) -> BufferAssignment:
+        """The memory that each array has."""
+        return assign_buffers(self.program.host, self.sizes, self.geometry)
 
     def __call__(self, *values: Any) -> tuple[Tensor, ...]:
         return self.run(*values)
@@ -134,7 +134,7 @@ class Program:
                 environment.unify(expected, actual, Origin(f"argument {place} of @{self.name}, axis {axis}"))
         return environment.sizes
 
-    def bind(self, values: Sequence[Any], *, graph: bool = False, donated: Collection[int] = ()) -> Bound:
+    def bind(self, values: Sequence[Any], *, graph: bool = False, donated: Collection[int] = ()) -> BoundProgram:
         """The program for arrays of these sizes, strides and alignments, and for any numbers.
 
         With `graph`, launches that follow each other on a GPU are replayed as one graph, where that can be. The memory
@@ -147,16 +147,16 @@ class Program:
         graph = graph and self.settings.target == "cuda"
         found, recorded = None if graph or donated else self._rebound(values, sizes, self.settings), 0
         if found is None:
-            layout = lay_out(self.host, sizes, given)
+            buffers = assign_buffers(self.host, sizes, given)
             # The arena of a graph stays where it is, and so do its nodes; results may be elsewhere in each call.
             site = self._site(values, self.settings, graph)
-            plan = memory_plan.plan(layout, lend=not graph, donors=self._donors(values, layout, site, donated))
-            found = Rebound(_written(layout, plan, site), plan, sum(place.nbytes for place in layout.results))
+            plan = memory_plan.plan(buffers, lend=not graph, donors=self._donors(values, buffers, site, donated))
+            found = Rebound(_written(buffers, plan, site), plan, sum(place.nbytes for place in buffers.results))
             recorded = getattr(site, "recorded", 0)
             if graph and not recorded:  # nothing to replay: then its arena may as well be shared
                 return self.bind(values, donated=donated)
         self._last = found.plan, found.results
-        return Bound(self, found.run, _memory(*self._last), len(self.kernels), sizes, given, recorded)
+        return BoundProgram(self, found.run, _memory(*self._last), len(self.kernels), sizes, given, recorded)
 
     def resized(self, values: Sequence[Any], sizes: Mapping[str, int] | None) -> Callable[..., Any] | None:
         """The function that runs it for arrays of other sizes; None where no earlier binding left code for these.
@@ -171,17 +171,19 @@ class Program:
         self._last = found.plan, found.results
         return found.run
 
-    def _donors(self, values: Sequence[Any], layout: Layout, site: Site, donated: Collection[int]) -> dict[int, int]:
-        if not donated or not layout.results:
+    def _donors(
+        self, values: Sequence[Any], buffers: BufferAssignment, site: Site, donated: Collection[int]
+    ) -> dict[int, int]:
+        if not donated or not buffers.results:
             return {}
         alignments = [value.meta.alignment if isinstance(value, Tensor) else 0 for value in values]
-        return donors(layout, self.host.kernels, donated, alignments, site.meta(layout.results[0]).alignment)
+        return donors(buffers, self.host.kernels, donated, alignments, site.meta(buffers.results[0]).alignment)
 
     def _rebound(self, values: Sequence[Any], sizes: Mapping[str, int], chosen: Settings) -> Rebound | None:
         """The program bound by what earlier bindings left; None where they left nothing that serves these sizes."""
 
-        def write(layout: Layout, plan: memory_plan.Plan) -> Any:
-            return _written(layout, plan, self._site(values, chosen, graph=False))
+        def write(buffers: BufferAssignment, plan: memory_plan.Plan) -> Any:
+            return _written(buffers, plan, self._site(values, chosen, graph=False))
 
         return self._resizing.bound(values, sizes, write)
 
@@ -210,16 +212,16 @@ class Program:
         device = place if place.kind == "cuda" else cuda_device(self.device)
         return (GraphSite if graph else DeviceSite)(executable, self.world, device, alignments)
 
-    def _interpreted(self) -> Bound:
+    def _interpreted(self) -> BoundProgram:
         """Runs the graph itself, by what its ops mean."""
         run = self.codes.interpreter(self.world, self.device)
-        bound = Bound(self, run, Memory(0, 0, 0, ()), 0, {}, ())
-        bound.layout = Layout([], (), [], [])
+        bound = BoundProgram(self, run, Memory(0, 0, 0, ()), 0, {}, ())
+        bound.buffers = BufferAssignment([], (), [], [])
         return bound
 
 
-def _written(layout: Layout, plan: memory_plan.Plan, site: Site) -> Callable[..., tuple[Tensor, ...]]:
-    return Writer(layout, plan, site).write()
+def _written(buffers: BufferAssignment, plan: memory_plan.Plan, site: Site) -> Callable[..., tuple[Tensor, ...]]:
+    return Writer(buffers, plan, site).write()
 
 
 def _memory(plan: memory_plan.Plan, results: int) -> Memory:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tessera.programs import host
-from tessera.programs.layout import Layout, Run, lay_out
+from tessera.programs.buffer_assignment import BufferAssignment, KernelLaunch, assign_buffers
 from tessera.programs.memory_plan import Plan, Planner
 from tessera.runtime.device.memory import contiguous_strides
 from tessera.runtime.program.executable import Geometry
@@ -24,8 +24,8 @@ from tessera.shapes.tracked import Again, LostError, Made, Trail, plain
 MOST_FORMS, MOST_CODES = 64, 16
 """Forms of one program, and codes for one form. Where sizes keep having other consequences, it takes the long way."""
 
-Write = Callable[[Layout, Plan], Any]
-"""Gives the function of a call for a layout and its memory."""
+Write = Callable[[BufferAssignment, Plan], Any]
+"""Gives the function of a call for assigned buffers and the plan of their memory."""
 
 
 class Rebound(NamedTuple):
@@ -88,11 +88,11 @@ class Resizing:
     ) -> Made | None:
         strides = iter(numbers[len(symbols) :])
         sizes = dict(zip(symbols, numbers, strict=False))
-        layout = lay_out(self.program, sizes, self._geometry(sizes, strides, values))
-        if not all(isinstance(act, Run) for act in layout.acts):
+        buffers = assign_buffers(self.program, sizes, self._geometry(sizes, strides, values))
+        if not all(isinstance(act, KernelLaunch) for act in buffers.acts):
             return None
-        planner = Planner(layout)
-        nbytes = [layout.pieces[piece].nbytes for piece in planner.pieces]
+        planner = Planner(buffers)
+        nbytes = [buffers.pieces[piece].nbytes for piece in planner.pieces]
         plan = planner.plan(*map(plain, nbytes))
         planned = trail.made(planner.plan, *nbytes)
         trail.ask(f"{planned.text}.homes() == {trail.text(plan.homes())}", True)
@@ -102,10 +102,10 @@ class Resizing:
         ]
         arena: Any = trail.number(f"{planned.text}.nbytes", plan.nbytes)
         try:
-            run = write(layout, Plan(arena, plan.least, tuple(slots)))
+            run = write(buffers, Plan(arena, plan.least, tuple(slots)))
         except LostError:
             return None
-        return trail.made(Rebound, run, planned, sum(place.nbytes for place in layout.results))
+        return trail.made(Rebound, run, planned, sum(place.nbytes for place in buffers.results))
 
     def _geometry(self, sizes: Mapping[str, Any], given: Iterator[Any], values: Sequence[Any]) -> list[Geometry | None]:
         """Sizes and strides of the arguments, tracked where they are not always the same."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from tessera.programs import host
 from tessera.programs.code import Codes
-from tessera.programs.levels import Level, Levels
+from tessera.programs.levels import Levels, LevelText
 from tessera.programs.program import Program
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
@@ -67,5 +67,5 @@ def _program(found: host.Host, texts: dict[str, Any], chosen: Settings) -> Progr
 
         return machine_texts(codes.tile_module, codes.kernels, chosen)
 
-    levels = Levels(*(Level(texts[name]) for name in ("graph", "schedule", "tile")), below=below)
+    levels = Levels(*(LevelText(texts[name]) for name in ("graph", "schedule", "tile")), below=below)
     return Program(found, chosen, levels, codes)

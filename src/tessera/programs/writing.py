@@ -12,25 +12,25 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from tessera.programs.layout import (
+from tessera.programs.buffer_assignment import (
     ARGUMENT,
     CONSTANT,
     RESULT,
     TEMPORARY,
     Act,
     Assign,
+    BufferAssignment,
+    BufferSlice,
     Choose,
     Combine,
     Draw,
     Given,
+    KernelLaunch,
     Known,
-    Layout,
     Load,
     Move,
     Operand,
-    Place,
     Repeat,
-    Run,
     Save,
     Show,
 )
@@ -81,7 +81,7 @@ class Prepared(NamedTuple):
 class Site(Protocol):
     """The parts of a call that each kind of device has of its own."""
 
-    def prepared(self, writer: Writer, run: Run) -> Prepared | None:
+    def prepared(self, writer: Writer, run: KernelLaunch) -> Prepared | None:
         """A launch for a sequence, after lines that it needs; None where there is nothing to do, or lines did it."""
         ...
 
@@ -105,7 +105,7 @@ class Site(Protocol):
         """The address of bytes that never change."""
         ...
 
-    def meta(self, place: Place) -> Meta:
+    def meta(self, place: BufferSlice) -> Meta:
         """The meta of a result."""
         ...
 
@@ -117,7 +117,7 @@ class Site(Protocol):
         """A function of the addresses of the act's places (its target first) that does it."""
         ...
 
-    def truth(self, place: Place) -> Callable[..., bool]:
+    def truth(self, place: BufferSlice) -> Callable[..., bool]:
         """A function that reads whether an element at an address is true."""
         ...
 
@@ -136,7 +136,7 @@ class Site(Protocol):
 class Writer:
     """Writes the code of one bound program."""
 
-    layout: Layout
+    buffers: BufferAssignment
     memory: MemoryPlan
     site: Site
     lines: list[str] = field(default_factory=list[str])
@@ -155,12 +155,12 @@ class Writer:
 
     def write(self) -> Callable[..., tuple[Tensor, ...]]:
         """The function."""
-        inputs = [f"v{place}" for place in range(len(self.layout.arguments))]
+        inputs = [f"v{place}" for place in range(len(self.buffers.arguments))]
         self.site.begin(self)
-        self.acts(self.layout.acts)
+        self.acts(self.buffers.acts)
         self.flush()
         self.site.end(self)
-        self.line(f"return ({''.join(f'{self.tensor(number)}, ' for number in range(len(self.layout.results)))})")
+        self.line(f"return ({''.join(f'{self.tensor(number)}, ' for number in range(len(self.buffers.results)))})")
         # Names are defaults of parameters: a tuple, where cells of a closure would be objects of their own.
         known = [f"{name}={name}" for name in self.names]
         text = f"def make({', '.join(self.names)}):\n    def run({', '.join([*inputs, *known])}):\n"
@@ -180,8 +180,8 @@ class Writer:
 
     def argument(self, number: int) -> str:
         """An argument as launches take it."""
-        found = self.layout.arguments[number]
-        return f"v{number}.geometry" if isinstance(found, Place) else f"v{number}"
+        found = self.buffers.arguments[number]
+        return f"v{number}.geometry" if isinstance(found, BufferSlice) else f"v{number}"
 
     def source(self, operand: Source) -> tuple[str, str, int]:
         """The argument for an operand: an expression, its kind, and how many bytes after it the operand is."""
@@ -189,8 +189,8 @@ class Writer:
             return f"v{operand.number}", operand.kind, 0
         if isinstance(operand, Extra):
             return operand.text, operand.kind, operand.added
-        assert isinstance(operand, Place)
-        piece = self.layout.pieces[operand.piece]
+        assert isinstance(operand, BufferSlice)
+        piece = self.buffers.pieces[operand.piece]
         if piece.kind == ARGUMENT:
             return self.argument(piece.number), "array", operand.offset
         if piece.kind == RESULT:
@@ -199,20 +199,20 @@ class Writer:
             if operand.piece in self.turned:
                 return f"s{operand.piece}", "i64", operand.offset
             if (home := self.homes.get(operand.piece)) is not None:
-                lender = self.layout.pieces[home].number
+                lender = self.buffers.pieces[home].number
                 return f"r{lender}", "array", self.offsets[operand.piece][0] + operand.offset
             return (*self.site.arena_text(), self.offsets[operand.piece][0] + operand.offset)
         return f"c{operand.piece}", "i64", operand.offset
 
-    def known(self, place: Place) -> int | None:
+    def known(self, place: BufferSlice) -> int | None:
         """The address of a place that never changes: of constants, and somewhere for arrays without elements."""
-        piece = self.layout.pieces[place.piece]
+        piece = self.buffers.pieces[place.piece]
         if piece.kind == CONSTANT:
             return self.site.constant(piece.data) + place.offset
         is_nowhere = piece.kind == TEMPORARY and place.piece not in self.offsets
         return self.site.constant(b"") if is_nowhere else None
 
-    def address(self, place: Place) -> str:
+    def address(self, place: BufferSlice) -> str:
         """The address of a place, as an expression."""
         if (known := self.known(place)) is not None:
             return self.number(known)
@@ -230,7 +230,7 @@ class Writer:
         self.names.setdefault(name, value)
         return name
 
-    def result(self, number: int, place: Place, fresh: str, where: str = "", *, whole: bool = False) -> None:
+    def result(self, number: int, place: BufferSlice, fresh: str, where: str = "", *, whole: bool = False) -> None:
         """Lines that make the memory of a result, or take that of an argument, if they may, and `where` holds.
 
         `fresh` gives an array, or the `whole` tensor.
@@ -247,8 +247,8 @@ class Writer:
             return
         others = [
             f"v{donor} is not v{other}"
-            for other, one in enumerate(self.layout.arguments)
-            if isinstance(one, Place) and other != donor
+            for other, one in enumerate(self.buffers.arguments)
+            if isinstance(one, BufferSlice) and other != donor
         ]
         shape, storage = self.name("shape", place.shape), self.name("storage", place.dtype.storage)
         take = f"{self.helper('taken', taken)}(v{donor}, {shape}, {storage})"
@@ -261,7 +261,7 @@ class Writer:
         """The meta of a result."""
         name = f"meta{number}"
         if name not in self.names:
-            self.names[name] = self.site.meta(self.layout.results[number])
+            self.names[name] = self.site.meta(self.buffers.results[number])
         return name
 
     def tensor(self, number: int) -> str:
@@ -274,7 +274,7 @@ class Writer:
 
     def acts(self, acts: Sequence[Act]) -> None:
         for act in acts:
-            if isinstance(act, Run):
+            if isinstance(act, KernelLaunch):
                 prepared = self.site.prepared(self, act)
                 if prepared is not None:
                     self.pending.append(prepared)
@@ -299,10 +299,10 @@ class Writer:
                 self.call(act, target)
             case Save(source) | Show(_, source):
                 self.call(act, source)
-            case Run():
+            case KernelLaunch():
                 raise AssertionError(act)
 
-    def call(self, act: Move | Draw | Load | Save | Show | Combine, *places: Place) -> None:
+    def call(self, act: Move | Draw | Load | Save | Show | Combine, *places: BufferSlice) -> None:
         done = self.name("act", self.site.act(act))
         self.line(f"{done}({self.site.given}{', '.join(self.address(place) for place in places)})")
 
@@ -382,7 +382,7 @@ class Writer:
             if isinstance(operand, Known):
                 struct.pack_into(_PACKING[operand.kind], template, place, operand.value)
                 continue
-            if isinstance(operand, Place) and (known := self.known(operand)) is not None:
+            if isinstance(operand, BufferSlice) and (known := self.known(operand)) is not None:
                 struct.pack_into("<Q", template, place, plain(known))
                 if is_tracked(known):
                     opened.append((place, known))

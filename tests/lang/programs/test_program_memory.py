@@ -14,7 +14,18 @@ from test_program_control import SCAN
 
 from tessera import f32
 from tessera.programs import arenas, host, memory_plan
-from tessera.programs.layout import TEMPORARY, Act, Layout, Move, Piece, Place, Run, lay_out, reads_of, writes_of
+from tessera.programs.buffer_assignment import (
+    TEMPORARY,
+    Act,
+    BufferAssignment,
+    BufferSlice,
+    KernelLaunch,
+    Move,
+    Piece,
+    assign_buffers,
+    reads_of,
+    writes_of,
+)
 from tessera.programs.memory_plan import ALIGNMENT
 
 
@@ -25,10 +36,10 @@ def launches(*steps: tuple[tuple[int, ...], int], sizes: list[int], results: tup
     return host.Host("main", values, (0,), made, results, (host.Kernel("kernel", "0"),))
 
 
-def planned(program: host.Host, *, lend: bool = False) -> tuple[Layout, memory_plan.Plan]:
+def planned(program: host.Host, *, lend: bool = False) -> tuple[BufferAssignment, memory_plan.Plan]:
     shape = program.array(0).shape
-    layout = lay_out(program, {}, [(tuple(int(str(size)) for size in shape), (1,))])
-    return layout, memory_plan.plan(layout, lend=lend)
+    buffers = assign_buffers(program, {}, [(tuple(int(str(size)) for size in shape), (1,))])
+    return buffers, memory_plan.plan(buffers, lend=lend)
 
 
 def check_plan(plan: memory_plan.Plan) -> None:
@@ -47,8 +58,8 @@ def test_a_chain_needs_two_arrays() -> None:
     size, length = 1024, 9
     steps = [((number,), number + 1) for number in range(length)]
     program = launches(*steps, sizes=[size] * (length + 1), results=(length,))
-    layout, plan = planned(program)
-    assert sum(piece.kind == TEMPORARY for piece in layout.pieces) == length - 1
+    buffers, plan = planned(program)
+    assert sum(piece.kind == TEMPORARY for piece in buffers.pieces) == length - 1
     assert plan.nbytes == plan.least == 2 * 4 * size
     check_plan(plan)
 
@@ -81,19 +92,19 @@ def test_plans_of_random_programs_are_right_and_tight(data: st.DataObject) -> No
     _, plan = planned(program)
     check_plan(plan)
     assert plan.nbytes <= 1.25 * plan.least
-    layout, lent = planned(program, lend=True)
+    buffers, lent = planned(program, lend=True)
     check_plan(lent)
-    check_lent(layout, lent)
+    check_lent(buffers, lent)
     assert lent.least <= plan.least
 
 
-def check_lent(layout: Layout, plan: memory_plan.Plan) -> None:
+def check_lent(buffers: BufferAssignment, plan: memory_plan.Plan) -> None:
     """What lies in a result is within it, and gone when it is written."""
     for slot in plan.slots:
         if slot.home is not None:
-            written = [place for place, act in enumerate(layout.acts, 1) if slot.home in _touched(act)]
+            written = [place for place, act in enumerate(buffers.acts, 1) if slot.home in _touched(act)]
             assert slot.last < min(written)
-            assert slot.offset + layout.pieces[slot.piece].nbytes <= layout.pieces[slot.home].nbytes
+            assert slot.offset + buffers.pieces[slot.piece].nbytes <= buffers.pieces[slot.home].nbytes
 
 
 def _touched(act: Act) -> set[int]:
@@ -104,9 +115,9 @@ def test_results_lend_their_memory() -> None:
     size, length = 1000, 9
     steps = [((number,), number + 1) for number in range(length)]
     program = launches(*steps, sizes=[size] * (length + 1), results=(length,))
-    layout, plan = planned(program, lend=True)
+    buffers, plan = planned(program, lend=True)
     check_plan(plan)
-    check_lent(layout, plan)
+    check_lent(buffers, plan)
     assert plan.nbytes == plan.least == 4096  # the other one of two lies in the result
 
 
@@ -116,9 +127,9 @@ def test_results_of_loops_are_right_where_they_lend() -> None:
 
 def test_moves_and_launches_count_alike() -> None:
     pieces = [Piece(TEMPORARY, 0, nbytes=400), Piece(TEMPORARY, 1, nbytes=400), Piece(TEMPORARY, 2, nbytes=400)]
-    first, second, third = (Place(number, 0, f32, (100,), (1,)) for number in range(3))
-    acts = (Run(0, (first,), 1), Move(second, first), Run(0, (second, third), 1))
-    plan = memory_plan.plan(Layout(pieces, acts, [], []))
+    first, second, third = (BufferSlice(number, 0, f32, (100,), (1,)) for number in range(3))
+    acts = (KernelLaunch(0, (first,), 1), Move(second, first), KernelLaunch(0, (second, third), 1))
+    plan = memory_plan.plan(BufferAssignment(pieces, acts, [], []))
     check_plan(plan)
     assert plan.nbytes == 2 * 512
     assert plan.slots[0].offset == plan.slots[2].offset

@@ -31,21 +31,21 @@ def _tables(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 class Counting:
-    """Counts the layouts that are made, to know which bindings took the long way."""
+    """Counts how often buffers are assigned, to know which bindings took the long way."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
         from tessera.programs import program
 
         for module in (program, resizing):
-            monkeypatch.setattr(module, "lay_out", self._counted(module.lay_out))
+            monkeypatch.setattr(module, "assign_buffers", self._counted(module.assign_buffers))
 
     def _counted(self, real: Callable[..., Any]) -> Callable[..., Any]:
-        def lay_out(*given: Any) -> Any:
+        def assign_buffers(*given: Any) -> Any:
             self.count += 1
             return real(*given)
 
-        return lay_out
+        return assign_buffers
 
 
 def launched(gpu: Imitation, program: Program, values: Sequence[Tensor]) -> list[tuple[str, int, bytes]]:

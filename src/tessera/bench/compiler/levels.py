@@ -39,9 +39,9 @@ from tessera.tile.calls.arguments import NUMBERS, collect, is_array
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.compiling import Source, Words, plan_of
 from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.levels import calling_module
-from tessera.tile.calls.program import Program
 from tessera.tile.calls.program_cache import Programs
 from tessera.tile.calls.settings import Settings, settings
 from tessera.tile.language.schedule import Schedule
@@ -173,7 +173,7 @@ class CompiledKernel:
     """Machine code of one kernel, for the arguments that it was lowered for and all others that its guards admit."""
 
     name: str
-    program: Program
+    program: GuardedKernel
     code: bytes
     stages_ms: Mapping[str, float]
     chosen: Settings
@@ -273,7 +273,7 @@ def to_executable(target_ir: TargetIR) -> CompiledKernel:
     flat = image.flatten(code)
     profiler.lap("image")
     made = MachineProgram(instance.name, flat, emitted.layout, emitted.messages, target_ir.guards)
-    program = Program.of(instance, Executable(launch_plan(instance, made), flat), target_ir.guards)
+    program = GuardedKernel.of(instance, Executable(launch_plan(instance, made), flat), target_ir.guards)
     profiler.lap("load")
     signature = target_ir.origin.kernel.signature
     return CompiledKernel(instance.name, program, flat, profiler.stages_ms, chosen, signature)

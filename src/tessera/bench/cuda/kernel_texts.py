@@ -9,7 +9,7 @@ from tessera import knobs
 from tessera.bench.results.definitions import BenchError
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.program import Program
+from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.settings import Settings, settings
 
 ARCHITECTURE = "sm_90a"
@@ -35,7 +35,7 @@ def program_of(kernel: Kernel, *args: Any, **kwargs: Any) -> CudaExecutable:
     return _executable(kernel.program_for(args, kwargs, chosen)[0])
 
 
-def _executable(program: Program) -> CudaExecutable:
+def _executable(program: GuardedKernel) -> CudaExecutable:
     if not isinstance(program.executable, CudaExecutable):
         raise BenchError("the program has no code for GPUs", hint="give tensors of a GPU")
     return program.executable

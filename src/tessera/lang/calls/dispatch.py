@@ -32,7 +32,7 @@ INLINE = 4
 Finish = Callable[[Sequence[Tensor]], Any]
 
 
-class Entry(NamedTuple):
+class DispatchEntry(NamedTuple):
     """A program bound to arrays of certain metas."""
 
     unchanged: Check | None
@@ -42,8 +42,8 @@ class Entry(NamedTuple):
     """What makes the function's result of the program's results; None where they are the same."""
 
 
-Entries = dict[tuple[Any, ...], Entry]
-Sibling: TypeAlias = Callable[[Sequence[Tensor]], Entry | None]
+Entries = dict[tuple[Any, ...], DispatchEntry]
+Sibling: TypeAlias = Callable[[Sequence[Tensor]], DispatchEntry | None]
 """Makes the entry for arrays that differ in sizes alone from those of another, if it can."""
 
 
@@ -51,7 +51,7 @@ class Inline(NamedTuple):
     """An entry whose key is compared in the code itself, by identity: static values are there as they came."""
 
     key: tuple[Any, ...]
-    entry: Entry
+    entry: DispatchEntry
 
 
 class Quick:
@@ -79,7 +79,11 @@ class Quick:
         self.call = self._written(())
 
     def add(
-        self, chosen: Settings | None, arguments: Mapping[str, Any], entry: Entry, sibling: Sibling | None = None
+        self,
+        chosen: Settings | None,
+        arguments: Mapping[str, Any],
+        entry: DispatchEntry,
+        sibling: Sibling | None = None,
     ) -> bool:
         """Keeps an entry, and what makes more of its like; says whether `call` is another function now."""
         taken = self.structure.taken(**arguments)
@@ -100,12 +104,12 @@ class Quick:
         self.call = self._written([Inline(self._raw[one], self.entries[one]) for one in first])
         return True
 
-    def _keep(self, key: tuple[Any, ...], entry: Entry) -> None:
+    def _keep(self, key: tuple[Any, ...], entry: DispatchEntry) -> None:
         if len(self.entries) >= MOST_ENTRIES:
             self.entries.clear()
         self.entries[key] = entry
 
-    def _resized(self, given: Sequence[Any]) -> tuple[Entry, tuple[Tensor, ...]] | None:
+    def _resized(self, given: Sequence[Any]) -> tuple[DispatchEntry, tuple[Tensor, ...]] | None:
         """An entry for arguments that differ in sizes alone from others that came, and the arrays among them."""
         # The first entries are compared in code, which is written anew for each of them.
         if len(self.entries) < INLINE or current_or_none() is not None:
@@ -266,13 +270,13 @@ ONLY = "results[0]"
 
 
 def finishing(structure: Any, leaves: Sequence[Any]) -> Finish | None:
-    """What makes a function's result of its program's results; leaves are places among those, or constants."""
-    if any(leaf.__class__ is not Place for leaf in leaves):
+    """What makes a function's result of its program's results; leaves are indices of those, or constants."""
+    if any(leaf.__class__ is not ResultIndex for leaf in leaves):
         return lambda results: tree_unflatten(
-            structure, [results[one.number] if one.__class__ is Place else one for one in leaves]
+            structure, [results[one.number] if one.__class__ is ResultIndex else one for one in leaves]
         )
     example = tree_unflatten(structure, leaves)
-    if example.__class__ is tuple and list(example) == [Place(place) for place in range(len(leaves))]:
+    if example.__class__ is tuple and list(example) == [ResultIndex(place) for place in range(len(leaves))]:
         return None
     text = _expression(example)
     if text is None:
@@ -287,8 +291,8 @@ def _finisher(text: str) -> Finish:
     return made
 
 
-class Place(NamedTuple):
-    """The result of a program with this number."""
+class ResultIndex(NamedTuple):
+    """The index of a result among those of a program."""
 
     number: int
 
@@ -296,7 +300,7 @@ class Place(NamedTuple):
 def _expression(example: Any) -> str | None:
     """Python for a structure of lists, tuples and dictionaries; None where there is more to it."""
     kind = example.__class__
-    if kind is Place:
+    if kind is ResultIndex:
         return f"results[{example.number}]"
     if example is None:
         return "None"

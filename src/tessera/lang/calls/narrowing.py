@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tessera import knobs
 from tessera.errors import TesseraError
-from tessera.lang.calls.variants import Seen
+from tessera.lang.calls.variants import ObservedSizes
 from tessera.lang.tracing.functions import TracedFunction
 
 _MOST_TRIED = 4
@@ -21,7 +21,11 @@ _MOST_TRIED = 4
 
 
 def narrowed(
-    name: str, attempt: Callable[[Seen], TracedFunction], symbols: Sequence[str], seen: Seen, refusal: Exception
+    name: str,
+    attempt: Callable[[ObservedSizes], TracedFunction],
+    symbols: Sequence[str],
+    seen: ObservedSizes,
+    refusal: Exception,
 ) -> TracedFunction:
     """The function traced with as few of the symbols as numbers as will do; `seen` remembers which.
 
@@ -45,7 +49,7 @@ def narrowed(
 
 
 def _tried(
-    attempt: Callable[[Seen], TracedFunction], seen: Seen, symbols: Sequence[str]
-) -> tuple[Seen, TracedFunction]:
+    attempt: Callable[[ObservedSizes], TracedFunction], seen: ObservedSizes, symbols: Sequence[str]
+) -> tuple[ObservedSizes, TracedFunction]:
     trial = replace(seen, replaced=seen.replaced | dict.fromkeys(symbols))
     return trial, attempt(trial)

@@ -33,7 +33,7 @@ _SPECIAL = (0, 1)
 
 
 @dataclass
-class Seen:
+class ObservedSizes:
     """The sizes that one family of calls came with, as far as they were looked at."""
 
     shapes: list[tuple[tuple[int, ...], ...]] = field(default_factory=list[tuple[tuple[int, ...], ...]])
@@ -81,7 +81,7 @@ class Pattern:
     intervals: Mapping[str, Interval]
 
 
-def pattern_of(call: Call, parameters: Parameters, seen: Seen) -> Pattern:
+def pattern_of(call: Call, parameters: Parameters, seen: ObservedSizes) -> Pattern:
     """The types that a call is to be traced for."""
     annotated, environment = annotated_types(call, parameters)
     changing = seen.changing()
@@ -123,7 +123,7 @@ def _annotated_size(written: Size, environment: ShapeEnvironment) -> Size:
     return dim("".join(letter if letter.isalnum() else "_" for letter in str(written)))
 
 
-def _automatic(axis: Axis, symbols: dict[Axis, str], seen: Seen) -> Size:
+def _automatic(axis: Axis, symbols: dict[Axis, str], seen: ObservedSizes) -> Size:
     name = next((known for other, known in symbols.items() if seen.always_equal(axis, other)), None)
     if name is None:
         name = f"_{axis[0]}_{axis[1]}"
@@ -131,7 +131,9 @@ def _automatic(axis: Axis, symbols: dict[Axis, str], seen: Seen) -> Size:
     return dim(name)
 
 
-def _with_replaced(types: Sequence[ArgumentType], numbers: Mapping[str, int], seen: Seen) -> list[ArgumentType]:
+def _with_replaced(
+    types: Sequence[ArgumentType], numbers: Mapping[str, int], seen: ObservedSizes
+) -> list[ArgumentType]:
     """Types with numbers, or other symbols, for those that the function turned out to need so."""
     values: dict[str, Size] = {}
     for symbol in numbers:
@@ -253,5 +255,5 @@ class Family:
     """Calls that differ in sizes alone: what they came with, and the variants that serve them."""
 
     device: Device
-    seen: Seen = field(default_factory=Seen)
+    seen: ObservedSizes = field(default_factory=ObservedSizes)
     variants: list[Variant] = field(default_factory=list[Variant])

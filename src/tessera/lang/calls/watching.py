@@ -23,11 +23,11 @@ _NUMBERS = (int, float)
 _KEYED = frozenset({"names", "module", "keys", "class"})
 
 
-class Watch:
-    """What a function, static values and all that they use see from outside, before the function is traced and after.
+class TraceDependencies:
+    """The values from outside that a function and its static values depend on, before and after a trace.
 
-    What tracing itself changes is looked at as it is afterwards: something that is made when it is first needed, say.
-    What each trace changes, such as a count, is what the function does, not what it depends on.
+    A value that tracing itself changes is compared as it is afterwards: something that is made when it is first needed,
+    say. One that each trace changes, such as a count, is an effect of the function and no dependency.
     """
 
     def __init__(self, function: Callable[..., Any], *static: Any) -> None:
@@ -44,7 +44,7 @@ class Watch:
         after = self._before if effects is None else Dependencies(self._roots, {id(one) for one in lifted})
         held = after.held() if effects is None else list(self._settled(after, effects))
         held += [Held("asked", "a copied array", _asking(check), (), (True,)) for check in more]
-        return watches.Watch(held, after.chains).check, after.unwatched
+        return watches.DependencyCheck(held, after.chains).check, after.unwatched
 
     def _settled(self, after: Dependencies, effects: Effects) -> Iterable[Held]:
         before = {(one.kind, id(one.holder)): one for one in self._before.held()}

@@ -22,7 +22,7 @@ from tessera.forking import tell_in_child
 from tessera.lang.calls import parameters
 from tessera.lang.calls.kept import Shelf
 from tessera.lang.calls.parameters import Leaf
-from tessera.lang.calls.variants import Family, Seen, Variant, sizes_for
+from tessera.lang.calls.variants import Family, ObservedSizes, Variant, sizes_for
 from tessera.lang.jit import Jitted, device_of, interpreted, log_fallback
 from tessera.lang.tracing.values import is_array
 from tessera.metatracing.clients.function_programs import FunctionProgram, guards_of, tensors_of
@@ -168,7 +168,7 @@ class ProgramClient:
                     for known in context.epoch.families:
                         self.jitted.families.pop(known, None)
                     context.epoch.families.clear()
-                family = Family(context.device, Seen(is_open=True))
+                family = Family(context.device, ObservedSizes(is_open=True))
                 context.epoch.families[context.family] = family
                 self.jitted.families[context.family] = family
             traced_call = self._as_traced(call.values)

@@ -17,7 +17,7 @@ from tessera.tiers.tiered import is_traceable
 from tessera.tile.calls.arguments import NUMBERS, Guard, is_lined
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.program import Program
+from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.program_cache import Kept, Programs
 from tessera.tile.calls.settings import (
     Settings,
@@ -148,7 +148,7 @@ class KernelClient:
             _load(program.executable, call)
         return self._compiled(program, call, here)
 
-    def _compiled(self, program: Program, call: Call, here: Settings) -> Compiled:
+    def _compiled(self, program: GuardedKernel, call: Call, here: Settings) -> Compiled:
         if program.executable is None:
             return Interpreted(self.kernel, call.context.static)
         return KernelProgram(program, self.paths, here)
@@ -249,7 +249,7 @@ class KernelProgram:
     is_native = True
     is_repeatable = True  # it fails before it begins
 
-    def __init__(self, program: Program, paths: Sequence[str], here: Settings) -> None:
+    def __init__(self, program: GuardedKernel, paths: Sequence[str], here: Settings) -> None:
         self.program = program
         self._here = here
         self._places = [paths.index(path) for path in program.paths]

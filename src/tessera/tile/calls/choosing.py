@@ -19,8 +19,8 @@ from tessera.errors import TesseraError
 from tessera.runtime.cache.store import UNREADABLE
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.arguments import look_up
+from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.instance import Instance
-from tessera.tile.calls.program import Program
 from tessera.tile.calls.program_cache import Kept, lines_of
 from tessera.tile.calls.settings import Settings
 from tessera.tile.language.schedule import Schedule
@@ -59,7 +59,7 @@ class Choice:
     `looked_at` is the program without code that they were found with: it knows which arguments it serves.
     """
 
-    looked_at: Program
+    looked_at: GuardedKernel
     driver: str
     """The path of the array whose rows are programs."""
     candidates: list[Candidate]
@@ -168,7 +168,7 @@ def multiprocessors_of(given: Mapping[str, Any]) -> int:
     return Context.of(place.index).properties.multiprocessors
 
 
-def came_out(program: Program) -> bool:
+def came_out(program: GuardedKernel) -> bool:
     """Whether a program was given to agents."""
     plan = None if program.executable is None else program.executable.plan
     return plan is not None and plan.device is not None and plan.device.persistent > 0
@@ -193,7 +193,7 @@ def _made(given: Mapping[str, Any], static: Mapping[str, Any], trace: Trace, fix
     lines = lines_of(values)
     lined = [place for place in range(len(values) + len(instance.outputs)) if lines.get(place, place >= len(values))]
     driver = next(path for path, value in zip(instance.paths, values, strict=True) if isinstance(value, Tensor))
-    looked_at = replace(Program.of(instance, None, lines=lines), instance=None)
+    looked_at = replace(GuardedKernel.of(instance, None, lines=lines), instance=None)
     return Choice(looked_at, driver, _candidates(instance, probe, lined, fixed))
 
 

@@ -23,8 +23,8 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.reach import covers
 from tessera.ir.tile.types import ViewType
 from tessera.runtime.program.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
+from tessera.tile.calls.guarded_kernel import GuardedKernel, loaded
 from tessera.tile.calls.instance import Instance
-from tessera.tile.calls.program import Program, loaded
 from tessera.tile.calls.settings import Settings
 from tessera.transforms.checks.host_checks import host_checks
 from tessera.transforms.checks.instrument import check_of, title
@@ -66,7 +66,7 @@ class Machined(NamedTuple):
 
 def compiled(
     instance: Instance, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = MappingProxyType({})
-) -> tuple[Program, bytes]:
+) -> tuple[GuardedKernel, bytes]:
     """The program of an instance, for arguments with these facts, loaded; and its machine code, to be kept.
 
     `lines` says of each array whether its rows lie well for a GPU.
@@ -74,7 +74,7 @@ def compiled(
     Shown(instance.module).show(0, "kernel", instance.module)
     made = machined(Source.of(instance), chosen, facts, lines)
     asked = lines if chosen.target == "cuda" else None
-    program = Program.of(instance, loaded(made.plan, made.code), made.guards, asked)
+    program = GuardedKernel.of(instance, loaded(made.plan, made.code), made.guards, asked)
     log_compile(instance.name, ", ".join(map(str, program.guards)), made.seconds)
     return program, made.code
 

@@ -23,10 +23,10 @@ from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.arguments import NUMBERS, Number, is_array, plain
 from tessera.tile.calls.arguments import exact as exact_number
 from tessera.tile.calls.assumptions import Assumptions
-from tessera.tile.calls.program import Program
+from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.program_cache import WORK
 from tessera.tile.calls.settings import Settings, quick_settings, settings
-from tessera.tile.identity.captures import Seen
+from tessera.tile.identity.captures import CapturedValues
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
 
 INSIDE = "call_kernel"
@@ -55,15 +55,15 @@ class Callee(Protocol):
 
     def program_for(
         self, args: Sequence[object], kwargs: Mapping[str, object], chosen: Settings
-    ) -> tuple[Program, list[object]]: ...
+    ) -> tuple[GuardedKernel, list[object]]: ...
 
     def trace_and_run(self, args: Sequence[object], kwargs: Mapping[str, object]) -> object: ...
 
-    def warn_if_not_tuned(self, made: Program) -> None: ...
+    def warn_if_not_tuned(self, made: GuardedKernel) -> None: ...
 
     def in_order(self, groups: Iterable[Iterable[str]]) -> Self: ...
 
-    def seen(self, static: Iterable[object]) -> Seen: ...
+    def seen(self, static: Iterable[object]) -> CapturedValues: ...
 
 
 class Calls:
@@ -113,7 +113,7 @@ class Calls:
         return found
 
     def _remember(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], program: Program, run: Runner, chosen: Settings
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], program: GuardedKernel, run: Runner, chosen: Settings
     ) -> None:
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()

@@ -39,13 +39,13 @@ from tessera.tile.calls.choosing import (
 )
 from tessera.tile.calls.dispatch import Calls
 from tessera.tile.calls.fitting import suggesting
+from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
 from tessera.tile.calls.overlapping import log_overlap, merged_groups
-from tessera.tile.calls.program import Program
 from tessera.tile.calls.program_cache import Kept, Programs
 from tessera.tile.calls.settings import Settings, place_of, settings, settings_on
-from tessera.tile.identity.captures import Seen
+from tessera.tile.identity.captures import CapturedValues
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
 from tessera.tile.identity.fingerprint import identity_of
 from tessera.tile.identity.named import Made, Named, function_behind
@@ -67,8 +67,8 @@ _FORM = (
 )  # in which forms of a kernel differ
 
 
-class Bound(NamedTuple):
-    """Arguments by name, those of programs and static ones; what programs are kept under here, and in any process."""
+class BoundCall(NamedTuple):
+    """A call's arguments by name, runtime and static ones, and the keys of its programs here and in any process."""
 
     given: dict[str, Any]
     static: dict[str, Any]
@@ -118,7 +118,7 @@ class Kernel(Named):
         self._instances = {} if instances is None else instances
         self._programs = Programs()
         self._choices = Choices()
-        self._seen: Seen | None = None
+        self._seen: CapturedValues | None = None
         self._grids: dict[tuple[int, ...], Self] = {}
         # What the kernel's user has been warned of; all forms of the kernel share it.
         self._warned_of: set[str] = set()
@@ -137,7 +137,7 @@ class Kernel(Named):
         assumed = f", assuming {self.assumed}" if self.assumed else ""
         return f"{self.__name__} {self.schedule}{self.standing()}{assumed}"
 
-    def standing(self, made: Instance | Program | None = None) -> str:
+    def standing(self, made: Instance | GuardedKernel | None = None) -> str:
         """The words after the schedule of a kernel, or of a program of it, where there was a choice and no tuning."""
         count = 1 if self.space is None else self.space.count(None if made is None else made.row_width)
         return "" if count == 1 or self.tuning.get("tuned") else f", not tuned: first of {count} valid schedules"
@@ -203,7 +203,7 @@ class Kernel(Named):
         self.warn_if_not_tuned(instance)
         return self.execute(instance, values)
 
-    def warn_if_not_tuned(self, made: Instance | Program) -> None:
+    def warn_if_not_tuned(self, made: Instance | GuardedKernel) -> None:
         """Warns once that there was a choice of schedules, and that the first was taken without tuning."""
         if self.space is not None and "tuning" not in self._warned_of and (standing := self.standing(made)):
             self._warned_of.add("tuning")
@@ -223,7 +223,7 @@ class Kernel(Named):
 
     def program_for(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], chosen: Settings
-    ) -> tuple[Program, list[Any]]:
+    ) -> tuple[GuardedKernel, list[Any]]:
         """The compiled program for these arguments, and its values for them."""
         given, static = self._bind(args, kwargs)
         here = settings_on(place_of(self.__name__, given.values()), chosen)
@@ -253,19 +253,19 @@ class Kernel(Named):
         """A call in the interpreter, whatever the settings say."""
         return interpret(*self._instance_for(args, kwargs))
 
-    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Bound:
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundCall:
         """Arguments as programs depend on them."""
         given, static = self._bind(args, kwargs)
-        return Bound(given, static, self._key(given, static), lambda: self._identity(given, static))
+        return BoundCall(given, static, self._key(given, static), lambda: self._identity(given, static))
 
-    def known_program(self, bound: Bound, here: Settings) -> Program | None:
+    def known_program(self, bound: BoundCall, here: Settings) -> GuardedKernel | None:
         """The compiled program for arguments, if this process or the disk has it; nothing is compiled."""
         # A kernel that was not looked at has no program of a chosen block, either.
         choice = self._choice(bound.given, bound.static, here, make=False)
         block = None if choice is None else choice.block_for(bound.given, multiprocessors_of(bound.given))
         return (self if block is None else self._in_block(block)).own_known_program(bound, here)
 
-    def own_known_program(self, bound: Bound, here: Settings) -> Program | None:
+    def own_known_program(self, bound: BoundCall, here: Settings) -> GuardedKernel | None:
         """The same under the kernel's own schedule."""
         key = self._key(bound.given, bound.static)
         found = self._programs.known(
@@ -273,12 +273,12 @@ class Kernel(Named):
         )
         return None if found is None else found[0]
 
-    def blocks_for(self, bound: Bound, here: Settings) -> list[tuple[int, ...]]:
+    def blocks_for(self, bound: BoundCall, here: Settings) -> list[tuple[int, ...]]:
         """The blocks that the model of a GPU has for arguments, best first; none where there is no model."""
         choice = self._choice(bound.given, bound.static, here)
         return [] if choice is None else choice.ranked(bound.given, multiprocessors_of(bound.given))
 
-    def knows_blocks(self, bound: Bound, here: Settings) -> bool:
+    def knows_blocks(self, bound: BoundCall, here: Settings) -> bool:
         """Whether `blocks_for` need not look at the kernel first, which takes as long as tracing it."""
         return not is_chosen(here) or self._choice(bound.given, bound.static, here, make=False) is not None
 
@@ -309,7 +309,7 @@ class Kernel(Named):
 
     def own_program(
         self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings
-    ) -> tuple[Program, list[Any]]:
+    ) -> tuple[GuardedKernel, list[Any]]:
         """The compiled program under the kernel's own schedule."""
         key = self._key(given, static)
         try:
@@ -394,11 +394,11 @@ class Kernel(Named):
             self.seen(static.values()).key,
         )
 
-    def seen(self, static: Iterable[Any]) -> Seen:
+    def seen(self, static: Iterable[Any]) -> CapturedValues:
         """The values that the kernel sees from outside; static arguments may be functions, and objects that change."""
         functions = (self.function, *[value for value in static if callable(value) or _is_itself(value)])
         if self._seen is None or not self._seen.serves(functions):
-            self._seen = Seen(functions)
+            self._seen = CapturedValues(functions)
         return self._seen
 
     def _identity(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[object, ...] | None:

@@ -27,8 +27,8 @@ from tessera.runtime.device.garbage import collect_after
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.arguments import NUMBERS, Ask, Number, collect, is_lined, kinds_of
 from tessera.tile.calls.assumptions import Assumptions
+from tessera.tile.calls.guarded_kernel import GuardedKernel, ask_of, kind_text
 from tessera.tile.calls.instance import Instance
-from tessera.tile.calls.program import Program, ask_of, kind_text
 from tessera.tile.calls.settings import Settings, target_of
 
 _MOST_KEYS = 512
@@ -43,7 +43,7 @@ class _Work:
 
     def __init__(self) -> None:
         self.lock, self.brief = threading.RLock(), threading.RLock()
-        self.programs: WeakValueDictionary[str, Program] = WeakValueDictionary()  # by their second keys
+        self.programs: WeakValueDictionary[str, GuardedKernel] = WeakValueDictionary()  # by their second keys
         # Tracing and compiling load modules, and a child that is forked meanwhile would wait for them for ever.
         fork_waits_for(self.lock, rank=0)
         fork_waits_for(self.brief, rank=0)
@@ -72,8 +72,8 @@ class Programs:
     """The compiled programs of one kernel, under all its schedules and grids."""
 
     def __init__(self) -> None:
-        self._found: dict[object, list[Program]] = {}
-        self._of_instances: dict[object, list[Program]] = {}
+        self._found: dict[object, list[GuardedKernel]] = {}
+        self._of_instances: dict[object, list[GuardedKernel]] = {}
 
     def find(
         self,
@@ -84,7 +84,7 @@ class Programs:
         *,
         identity: Callable[[], tuple[object, ...] | None],
         trace: Callable[[], Instance],
-    ) -> tuple[Program, list[Any]]:
+    ) -> tuple[GuardedKernel, list[Any]]:
         """The program for these arguments, and its values for them.
 
         `key` is what its instances are kept under, `identity` the same for the disk, None where there is no such thing.
@@ -115,7 +115,7 @@ class Programs:
         assumed: Assumptions,
         *,
         identity: Callable[[], tuple[object, ...] | None],
-    ) -> tuple[Program, list[Any]] | None:
+    ) -> tuple[GuardedKernel, list[Any]] | None:
         """The same as `find`, and None where it would have to compile."""
         place = (key, chosen, assumed)
         if (found := self._fitting(place, given)) is None:
@@ -127,13 +127,15 @@ class Programs:
             found = self._fitting(place, given)
         return found
 
-    def _add(self, place: object, program: Program) -> None:
+    def _add(self, place: object, program: GuardedKernel) -> None:
         with WORK.brief:
             while len(self._found) >= _MOST_KEYS and place not in self._found:
                 del self._found[next(iter(self._found))]
             self._found.setdefault(place, []).append(program)
 
-    def of_instance(self, instance: Instance, values: Sequence[Any], chosen: Settings, assumed: Assumptions) -> Program:
+    def of_instance(
+        self, instance: Instance, values: Sequence[Any], chosen: Settings, assumed: Assumptions
+    ) -> GuardedKernel:
         """The program of an instance that is there already, for these values of its arguments."""
         with WORK.compiling():
             programs = self._of_instances.setdefault((id(instance), chosen, assumed), [])
@@ -145,7 +147,7 @@ class Programs:
                 programs.append(found)
         return found
 
-    def _fitting(self, key: object, given: Mapping[str, Any]) -> tuple[Program, list[Any]] | None:
+    def _fitting(self, key: object, given: Mapping[str, Any]) -> tuple[GuardedKernel, list[Any]] | None:
         for program in self._found.get(key, ()):
             values = program.values_for(given)
             if values is not None:
@@ -154,7 +156,7 @@ class Programs:
 
     def _made(
         self, instance: Instance, chosen: Settings, values: Sequence[Any], assumed: Assumptions, kept: Kept | None
-    ) -> Program:
+    ) -> GuardedKernel:
         from tessera.tile.calls.compiling import compiled
 
         try:
@@ -164,7 +166,7 @@ class Programs:
             if chosen.demanded or isinstance(refusal, InternalError):
                 raise
             _log_fallback(instance, refusal)
-            return Program.of(instance, None)
+            return GuardedKernel.of(instance, None)
         if kept is not None:
             kept.put(program, code)
         return program
@@ -195,27 +197,27 @@ class Kept:
             return None
         return Kept(cache.key_of(what, compiler, target_of(chosen), identity, assumed.words))
 
-    def find(self, given: Mapping[str, Any]) -> Program | None:
+    def find(self, given: Mapping[str, Any]) -> GuardedKernel | None:
         """The program for these arguments."""
         for second in self._seconds(given):
             program = WORK.programs.get(second)
             if program is None:
                 data = cache.shared().get(second)
-                program = None if data is None else Program.decoded(data)
+                program = None if data is None else GuardedKernel.decoded(data)
             if program is not None and program.values_for(given) is not None:
                 return WORK.programs.setdefault(second, program)
         return None
 
-    def find_behind(self, given: Mapping[str, Any]) -> tuple[Program, bytes] | None:
+    def find_behind(self, given: Mapping[str, Any]) -> tuple[GuardedKernel, bytes] | None:
         """The program for these arguments that has no code, and what stands there instead."""
         for second in self._seconds(given):
             data = cache.shared().get(second)
-            program = None if data is None else Program.decoded(data)
+            program = None if data is None else GuardedKernel.decoded(data)
             if data is not None and program is not None and program.values_for(given) is not None:
-                return program, Program.behind(data)
+                return program, GuardedKernel.behind(data)
         return None
 
-    def put(self, program: Program, code: bytes) -> None:
+    def put(self, program: GuardedKernel, code: bytes) -> None:
         """Keeps a program with its code, or with what stands in its place."""
         asked = tuple(guard.ask for guard in program.guards)
         answers = tuple(guard.answer for guard in program.guards)

@@ -19,7 +19,7 @@ from tessera.errors import CompileError, SourceSpan
 from tessera.tile.identity.code_reads import reads_of
 from tessera.tile.identity.dependencies import MISSING, Dependencies
 from tessera.tile.identity.exact import exact
-from tessera.tile.identity.watches import Watch
+from tessera.tile.identity.watches import DependencyCheck
 from tessera.tile.language.kernel_code import is_kernel_module
 
 _PLAIN = frozenset({int, bool, str, bytes, float, complex, type(None)})
@@ -36,8 +36,8 @@ class Capture(NamedTuple):
     cell: CellType | None
 
 
-class Seen:
-    """Values that functions and their helpers see from outside: as part of a key, and whether they are as before."""
+class CapturedValues:
+    """The values that functions and their helpers take from outside: parts of a key, and a check for changes."""
 
     def __init__(self, functions: Sequence[Any]) -> None:
         for found in _reached(functions):
@@ -49,7 +49,7 @@ class Seen:
             [(one.kind, one.label, *map(_part, one.keys), *map(_part, one.values)) for one in held]
         )
         self.unwatched = found.unwatched
-        self.is_unchanged = Watch(held, found.chains).check
+        self.is_unchanged = DependencyCheck(held, found.chains).check
 
     def serves(self, functions: Sequence[Any]) -> bool:
         """Whether it is what these functions see, still."""

@@ -32,8 +32,8 @@ _PATIENCE = 4
 _FAULTS = (NameError, AttributeError, KeyError, IndexError, TypeError, ValueError, RuntimeError)
 
 
-class Watch:
-    """`check()` says whether everything is as it was."""
+class DependencyCheck:
+    """Checks whether all that functions depend on is unchanged: `check()`, or by name, `changed()`."""
 
     def __init__(self, held: Iterable[Held], chains: Chains = ()) -> None:
         self.held = list(held)

@@ -15,7 +15,7 @@ from tessera.ir.common import elementwise
 from tessera.tile.language.context import Context, current_context
 from tessera.tile.language.control import BlockIndex, Range
 from tessera.tile.language.current_tracer import tracer
-from tessera.tile.language.values import Place, Scalar, Tile, Undefined, View, as_tuple
+from tessera.tile.language.values import AxisBounds, Scalar, Tile, Undefined, View, as_tuple
 
 __all__ = [
     "INF",
@@ -429,7 +429,7 @@ def _positions(x: Tile) -> Tile:
     return cast(down + across + first, u64)
 
 
-def _end(place: Place) -> Any:
+def _end(place: AxisBounds) -> Any:
     """Where the array ends that a tile is a part of: the shortest of those that begin with the tile's first one.
 
     So a mask or bias in a longer buffer, first operand or last, changes no position.

@@ -23,7 +23,7 @@ from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
 from tessera.tile.language.schedule import Schedule
-from tessera.tile.language.values import Bound, Place, Scalar, Tile, Undefined, View, is_dynamic
+from tessera.tile.language.values import AxisBound, AxisBounds, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.transforms.core.facts import FactKind, Facts, Recorder, fact
 from tessera.transforms.core.folding import materialize
 
@@ -64,9 +64,9 @@ _COUNTING = frozenset({"add", "sub", "mul", "floordiv", "rem"})
 _INTEGER_CASTS: dict[bool, Callable[..., Operation]] = {True: arith.ExtSIOp, False: arith.TruncIOp}
 
 
-def _met(tiles: Iterable[Tile]) -> dict[int, Place]:
+def _met(tiles: Iterable[Tile]) -> dict[int, AxisBounds]:
     """Where a tile lies that is made of others, element by element."""
-    places: dict[int, Place] = {}
+    places: dict[int, AxisBounds] = {}
     for axis, found in (item for value in tiles for item in value.places.items()):
         places[axis] = places[axis].beside(found) if axis in places else found
     return places
@@ -261,10 +261,10 @@ class Tracer:
             )
         offsets = [self.position(place) for place in at]
         ssa = self.emit(tile.LoadOp(view.ssa, offsets, shape, pad or None))
-        places: dict[int, Place] = {}
+        places: dict[int, AxisBounds] = {}
         for axis, start in enumerate(at):
-            bound = Bound(start, self.size(view, axis), self.symbolic_size(view, axis))
-            places[axis] = Place((bound,), not self._covers(view, axis, start, shape[axis]))
+            bound = AxisBound(start, self.size(view, axis), self.symbolic_size(view, axis))
+            places[axis] = AxisBounds((bound,), not self._covers(view, axis, start, shape[axis]))
         return Tile(ssa, tuple(shape), view.dtype, places=places)
 
     def _covers(self, view: View, axis: int, at: Any, extent: int) -> bool:

@@ -215,8 +215,8 @@ class Scalar(_Operators):
     __int__ = _Operators.__index__
 
 
-class Bound(NamedTuple):
-    """Where an array ends along an axis of a tile: the tile begins at `start`, the array ends at `limit`.
+class AxisBound(NamedTuple):
+    """The end of an array along an axis of a tile: the tile begins at `start`, the array ends at `limit`.
 
     A start of None means that it is not the same each time around a loop or in both branches of an if. `size` is the
     limit as the signature has it: arrays whose sizes are one symbol end together.
@@ -226,44 +226,44 @@ class Bound(NamedTuple):
     limit: int | Scalar
     size: Size
 
-    def same(self, other: Bound) -> bool:
+    def same(self, other: AxisBound) -> bool:
         ends_alike = self.size == other.size or _same(self.limit, other.limit)
         return ends_alike and self.begins_with(other)
 
-    def begins_with(self, other: Bound) -> bool:
+    def begins_with(self, other: AxisBound) -> bool:
         return _same(self.start, other.start)
 
 
-class Place(NamedTuple):
-    """Where a tile lies along an axis of an array: the bounds of all arrays that its elements were made of.
+class AxisBounds(NamedTuple):
+    """The bounds, along an axis of a tile, of all arrays that its elements were made of.
 
     An element is one of the program's own where it lies inside of all of them. `ragged` says that the tile may reach
     beyond the end of some, and that what lies there has not been masked.
     """
 
-    bounds: tuple[Bound, ...]
+    bounds: tuple[AxisBound, ...]
     ragged: bool
 
     @property
-    def first(self) -> Bound:
+    def first(self) -> AxisBound:
         return self.bounds[0]
 
     @property
     def is_known(self) -> bool:
         return all(bound.start is not None for bound in self.bounds)
 
-    def same(self, other: Place | None) -> bool:
+    def same(self, other: AxisBounds | None) -> bool:
         return other is not None and self.has(other) and other.has(self)
 
-    def has(self, other: Place) -> bool:
+    def has(self, other: AxisBounds) -> bool:
         """Whether all bounds of another are among these."""
         return all(any(one.same(bound) for one in self.bounds) for bound in other.bounds)
 
-    def lost(self) -> Place:
+    def lost(self) -> AxisBounds:
         """The same in an unknown position."""
         return self._replace(bounds=tuple(bound._replace(start=None) for bound in self.bounds))
 
-    def beside(self, other: Place) -> Place:
+    def beside(self, other: AxisBounds) -> AxisBounds:
         """Where a tile lies whose elements are made of two: beyond an array is what is beyond one of them.
 
         What was masked, or never reaches beyond its array, bounds nothing any more.
@@ -297,7 +297,7 @@ class Tile(_Operators, TileAnnotation):
         dtype: DType,
         *,
         denominator: bool = False,
-        places: Mapping[int, Place] | None = None,
+        places: Mapping[int, AxisBounds] | None = None,
     ) -> None:
         self.ssa = ssa
         self.shape = shape

@@ -1,4 +1,4 @@
-"""Layouts: a host program for arrays of given sizes, with every array's place in some piece of memory.
+"""Buffer assignment: a host program for arrays of given sizes, with the piece of memory that each array lies in.
 
 A piece of memory belongs to an argument, a result, a constant or a temporary array, or its address is in a variable:
 what a branch or a loop gives may lie here or there. Views are other sizes and strides on the same piece. Where an array
@@ -39,8 +39,8 @@ class Piece:
     behind: list[int] = field(default_factory=list[int])
 
 
-class Place(NamedTuple):
-    """Where an array lies: so many bytes into a piece, with strides in elements."""
+class BufferSlice(NamedTuple):
+    """The part of a piece of memory that an array has: an offset in bytes, sizes, and strides in elements."""
 
     piece: int
     offset: int
@@ -77,10 +77,10 @@ class Known(NamedTuple):
     kind: str
 
 
-Operand: TypeAlias = Place | Given | Known
+Operand: TypeAlias = BufferSlice | Given | Known
 
 
-class Run(NamedTuple):
+class KernelLaunch(NamedTuple):
     """A launch of a kernel on its inputs and outputs."""
 
     kernel: int
@@ -91,28 +91,28 @@ class Run(NamedTuple):
 class Move(NamedTuple):
     """Copies elements from one place to another."""
 
-    target: Place
-    source: Place
+    target: BufferSlice
+    source: BufferSlice
 
 
 class Draw(NamedTuple):
     """Fills an array with numbers from the stream."""
 
-    target: Place
+    target: BufferSlice
     distribution: str
 
 
 class Load(NamedTuple):
     """Copies what a slot holds."""
 
-    target: Place
+    target: BufferSlice
     slot: str
 
 
 class Save(NamedTuple):
     """Copies an array into a slot."""
 
-    source: Place
+    source: BufferSlice
     slot: str
 
 
@@ -120,14 +120,14 @@ class Show(NamedTuple):
     """Shows an array to people."""
 
     label: str
-    source: Place
+    source: BufferSlice
 
 
 class Combine(NamedTuple):
     """Combines the arrays of all ranks."""
 
-    target: Place
-    source: Place
+    target: BufferSlice
+    source: BufferSlice
     kind: str
     axis: str
 
@@ -136,7 +136,7 @@ class Assign(NamedTuple):
     """From here on, a variable holds the address of a place."""
 
     variable: int
-    source: Place
+    source: BufferSlice
 
 
 class Choose(NamedTuple):
@@ -151,7 +151,7 @@ class Along(NamedTuple):
     """In each turn of a loop, a variable holds the address of the next slice of an array."""
 
     variable: int
-    array: Place
+    array: BufferSlice
     step: int
 
 
@@ -163,7 +163,7 @@ class Repeat(NamedTuple):
     """
 
     check: tuple[Act, ...]
-    test: Place | None
+    test: BufferSlice | None
     trips: int | None
     body: tuple[Act, ...]
     swapped: tuple[int, ...]
@@ -171,20 +171,20 @@ class Repeat(NamedTuple):
     reversed: bool = False
 
 
-Act: TypeAlias = Run | Move | Draw | Load | Save | Show | Combine | Assign | Choose | Repeat
+Act: TypeAlias = KernelLaunch | Move | Draw | Load | Save | Show | Combine | Assign | Choose | Repeat
 
 
 @dataclass
-class Layout:
-    """A program for given sizes. `results` are pieces, with the places that arrays have there."""
+class BufferAssignment:
+    """A program for given sizes: the pieces of memory that it uses, and what it does with them."""
 
     pieces: list[Piece]
     acts: tuple[Act, ...]
-    results: list[Place]
-    arguments: list[Place | Given]
+    results: list[BufferSlice]
+    arguments: list[BufferSlice | Given]
 
 
-def lay_out(program: host.Host, sizes: Mapping[str, int], given: Sequence[Geometry | None]) -> Layout:
+def assign_buffers(program: host.Host, sizes: Mapping[str, int], given: Sequence[Geometry | None]) -> BufferAssignment:
     """The program for arguments of these sizes and strides; None for numbers."""
     return _Writer(program, sizes).write(given)
 
@@ -197,20 +197,20 @@ class _Writer:
         self.operands: dict[int, Operand] = {}
         self.acts: list[Act] = []
 
-    def write(self, given: Sequence[Geometry | None]) -> Layout:
-        arguments: list[Place | Given] = []
+    def write(self, given: Sequence[Geometry | None]) -> BufferAssignment:
+        arguments: list[BufferSlice | Given] = []
         for number, (value, found) in enumerate(zip(self.program.arguments, given, strict=True)):
             described = self.program.values[value]
             if isinstance(described, host.Number):
                 operand = Given(number, described.kind)
             else:
                 assert found is not None
-                operand = Place(self.piece(ARGUMENT, number), 0, described.dtype, *found)
+                operand = BufferSlice(self.piece(ARGUMENT, number), 0, described.dtype, *found)
             arguments.append(operand)
             self.operands[value] = operand
         self.block(self.program.steps)
         results = [self.result(number, self.place(value)) for number, value in enumerate(self.program.results)]
-        return Layout(self.pieces, tuple(self.acts), results, arguments)
+        return BufferAssignment(self.pieces, tuple(self.acts), results, arguments)
 
     def piece(self, kind: str, number: int | None = None, **more: object) -> int:
         if number is None:
@@ -218,25 +218,25 @@ class _Writer:
         self.pieces.append(Piece(kind, number, **more))  # pyright: ignore[reportArgumentType]  (as given)
         return len(self.pieces) - 1
 
-    def place(self, value: int) -> Place:
+    def place(self, value: int) -> BufferSlice:
         found = self.operands[value]
-        assert isinstance(found, Place)
+        assert isinstance(found, BufferSlice)
         return found
 
     def shape(self, value: int) -> tuple[int, ...]:
         return evaluator(self.program.array(value).shape)(self.sizes)
 
-    def fresh(self, value: int, kind: str = TEMPORARY) -> Place:
+    def fresh(self, value: int, kind: str = TEMPORARY) -> BufferSlice:
         """A piece of its own for an array."""
         place = self.plain(kind, self.program.array(value).dtype, self.shape(value))
         self.operands[value] = place
         return place
 
-    def plain(self, kind: str, dtype: DType, shape: tuple[int, ...]) -> Place:
+    def plain(self, kind: str, dtype: DType, shape: tuple[int, ...]) -> BufferSlice:
         nbytes = math.prod(shape) * dtype.storage.itemsize
-        return Place(self.piece(kind, nbytes=nbytes), 0, dtype, shape, contiguous_strides(shape, 1))
+        return BufferSlice(self.piece(kind, nbytes=nbytes), 0, dtype, shape, contiguous_strides(shape, 1))
 
-    def result(self, number: int, place: Place) -> Place:
+    def result(self, number: int, place: BufferSlice) -> BufferSlice:
         """Where a result lies: what a kernel writes into goes there at once, anything else is moved."""
         piece = self.pieces[place.piece]
         if piece.kind == TEMPORARY and place.is_plain and place.nbytes == piece.nbytes:
@@ -247,7 +247,7 @@ class _Writer:
         self.acts.append(Move(target, place))
         return target
 
-    def moved(self, place: Place) -> Place:
+    def moved(self, place: BufferSlice) -> BufferSlice:
         """A plain copy."""
         target = self.plain(TEMPORARY, place.dtype, place.shape)
         self.acts.append(Move(target, place))
@@ -262,14 +262,14 @@ class _Writer:
             case host.Launch(kernel, inputs, outputs):
                 operands = [self.operands[value] for value in inputs]
                 operands += [self.fresh(value) for value in outputs]
-                self.acts.append(Run(kernel, tuple(operands), len(outputs)))
-            case host.Constant(value, data):
+                self.acts.append(KernelLaunch(kernel, tuple(operands), len(outputs)))
+            case host.ConstantArray(value, data):
                 self.constant(value, data)
             case host.Literal(value, number):
                 kind = self.program.values[value]
                 assert isinstance(kind, host.Number)
                 self.operands[value] = Known(number, kind.kind)
-            case host.View(value, source, how, numbers):
+            case host.ArrayView(value, source, how, numbers):
                 self.view(value, self.place(source), how, numbers)
             case host.Random(value, distribution):
                 self.acts.append(Draw(self.fresh(value), distribution))
@@ -293,9 +293,9 @@ class _Writer:
         if len(data) == array.dtype.storage.itemsize and math.prod(shape) != 1:
             strides = (0,) * len(shape)
         piece = self.piece(CONSTANT, nbytes=len(data), data=data)
-        self.operands[value] = Place(piece, 0, array.dtype, shape, strides)
+        self.operands[value] = BufferSlice(piece, 0, array.dtype, shape, strides)
 
-    def view(self, value: int, source: Place, how: str, numbers: tuple[int, ...]) -> None:
+    def view(self, value: int, source: BufferSlice, how: str, numbers: tuple[int, ...]) -> None:
         """Another look at an array, by sizes and strides."""
         shape, dtype = self.shape(value), self.program.array(value).dtype
         if how == "reshape":
@@ -320,7 +320,7 @@ class _Writer:
             raise CompileError(f"a view by {how} is none that the host knows")
         self.operands[value] = place._replace(dtype=dtype)
 
-    def reshaped(self, source: Place, shape: tuple[int, ...]) -> Place:
+    def reshaped(self, source: BufferSlice, shape: tuple[int, ...]) -> BufferSlice:
         """Other sizes of the same elements: a copy where no strides describe them."""
         plain = contiguous_strides(shape, 1)
         if source.is_plain:
@@ -346,13 +346,13 @@ class _Writer:
         made, self.acts = self.acts, outer
         return made, [self.operands[value] for value in block.results]
 
-    def variable(self, value: int) -> Place:
+    def variable(self, value: int) -> BufferSlice:
         """A piece whose address is in a variable."""
         return self.fresh(value, VARIABLE)
 
-    def settled(self, acts: list[Act], operand: Operand, variable: Place) -> None:
+    def settled(self, acts: list[Act], operand: Operand, variable: BufferSlice) -> None:
         """Ends a block: what it gives becomes what a variable leads to, moved if it does not lie plainly."""
-        assert isinstance(operand, Place)
+        assert isinstance(operand, BufferSlice)
         place = operand
         if not place.is_plain or (self.pieces[place.piece].kind == CONSTANT and place.shape):
             outer, self.acts = self.acts, acts
@@ -380,14 +380,14 @@ class _Writer:
         test: Operand | None = None
         if step.test is not None:
             check, (test,) = self.inside(step.test, variables)
-            assert isinstance(test, Place)
+            assert isinstance(test, BufferSlice)
         along: list[Along] = []
         slices = [self.slice_of(self.place(value), along) for value in step.sliced]
         body, results = self.inside(step.body, [*variables, *slices])
         swapped: list[int] = []
         ends: list[Act] = []
         for given, variable in zip(results, variables, strict=False):
-            assert isinstance(given, Place)
+            assert isinstance(given, BufferSlice)
             if given == variable:
                 continue  # it stays as it is
             place = given
@@ -399,7 +399,7 @@ class _Writer:
             self.pieces[variable.piece].behind.append(place.piece)
             ends.append(Assign(variable.piece, place))
         for value, given in zip(step.stacked, results[len(variables) :], strict=True):
-            assert isinstance(given, Place)
+            assert isinstance(given, BufferSlice)
             whole = self.fresh(value)
             # What a turn makes for its slice only, it makes there.
             if self.made_in(body, given) and given.piece not in swapped:
@@ -411,19 +411,19 @@ class _Writer:
         turned = [piece for piece in swapped if self.pieces[piece].kind == TEMPORARY]
         self.acts.append(Repeat(tuple(check), test, trips, (*body, *ends), tuple(turned), tuple(along), step.reverse))
 
-    def made_in(self, acts: Sequence[Act], place: Place) -> bool:
+    def made_in(self, acts: Sequence[Act], place: BufferSlice) -> bool:
         """Whether acts fill the piece of a place, and the place is all of it."""
         piece = self.pieces[place.piece]
         whole = piece.kind == TEMPORARY and place.is_plain and place.nbytes == piece.nbytes
         return whole and place.piece in _written(acts)
 
-    def slice_of(self, whole: Place, along: list[Along]) -> Place:
+    def slice_of(self, whole: BufferSlice, along: list[Along]) -> BufferSlice:
         """The slice of an array that a turn of a loop looks at."""
         piece = self.piece(VARIABLE)
         self.lead_along(piece, whole, along)
-        return Place(piece, 0, whole.dtype, whole.shape[1:], whole.strides[1:])
+        return BufferSlice(piece, 0, whole.dtype, whole.shape[1:], whole.strides[1:])
 
-    def lead_along(self, number: int, whole: Place, along: list[Along]) -> None:
+    def lead_along(self, number: int, whole: BufferSlice, along: list[Along]) -> None:
         step = whole.strides[0] * whole.dtype.storage.itemsize
         piece = self.pieces[number]
         piece.kind, piece.grain = VARIABLE, math.gcd(step, whole.offset)
@@ -436,26 +436,26 @@ def _written(acts: Sequence[Act]) -> set[int]:
     return {place.piece for act in acts for place in writes_of(act)}
 
 
-def writes_of(act: Act) -> list[Place]:
+def writes_of(act: Act) -> list[BufferSlice]:
     """The places that an act fills."""
     match act:
-        case Run(_, operands, outputs):
-            return [one for one in operands[len(operands) - outputs :] if isinstance(one, Place)]
+        case KernelLaunch(_, operands, outputs):
+            return [one for one in operands[len(operands) - outputs :] if isinstance(one, BufferSlice)]
         case Move(target) | Draw(target) | Load(target) | Combine(target):
             return [target]
         case _:
             return []
 
 
-def reads_of(act: Act) -> list[Place]:
+def reads_of(act: Act) -> list[BufferSlice]:
     """The places that an act looks at."""
     match act:
-        case Run(_, operands, outputs):
-            return [one for one in operands[: len(operands) - outputs] if isinstance(one, Place)]
+        case KernelLaunch(_, operands, outputs):
+            return [one for one in operands[: len(operands) - outputs] if isinstance(one, BufferSlice)]
         case Move(_, source) | Save(source) | Show(_, source) | Combine(_, source) | Assign(_, source):
             return [source]
         case Choose(test):
-            return [test] if isinstance(test, Place) else []
+            return [test] if isinstance(test, BufferSlice) else []
         case _:
             return []
 

@@ -1,4 +1,4 @@
-"""Compiled programs of kernels: the arguments that they serve, their machine code, and their form on the disk."""
+"""Compiled kernels behind guards: the arguments that they serve, their machine code, and their form on the disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBERS: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float)}
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class GuardedKernel:
     """A kernel compiled for one instance of it, and where its arguments come from; see `instance.Instance`.
 
     `guards` are the sizes, strides and numbers that it depends on. Without machine code, the interpreter runs the
@@ -47,7 +47,7 @@ class Program:
         executable: Executable | CudaExecutable | None,
         asked: Iterable[Fact] = (),
         lines: Mapping[int, bool] | None = None,
-    ) -> Program:
+    ) -> GuardedKernel:
         """The program of an instance, by the interpreter where there is no machine code.
 
         `asked` are facts that it depends on besides those that its trace asked for, `lines` how rows lie, if it does.
@@ -55,7 +55,9 @@ class Program:
         guards = tuple(map(_guard, guards_of(instance, asked)))
         guards += tuple(Guard(Ask(place, "lined", 0), answer) for place, answer in (lines or {}).items())
         kept = None if executable is not None else instance
-        return Program(instance.paths, instance.kinds, guards, instance.schedule, instance.row_width, executable, kept)
+        return GuardedKernel(
+            instance.paths, instance.kinds, guards, instance.schedule, instance.row_width, executable, kept
+        )
 
     def values_for(self, given: Mapping[str, Any]) -> list[Any] | None:
         """The arguments of the program, if it serves these."""
@@ -99,12 +101,12 @@ class Program:
         return cache.unpacked(data)[1]
 
     @staticmethod
-    def decoded(data: bytes) -> Program | None:
+    def decoded(data: bytes) -> GuardedKernel | None:
         """A program as `encoded` wrote it; None where it cannot be read."""
         try:
             found, code = cache.unpacked(data)
             block = found["schedule"].pop("block")
-            return Program(
+            return GuardedKernel(
                 tuple(found["paths"]),
                 tuple(map(_kind_of, found["kinds"])),
                 tuple(Guard(ask_of(ask), _number_of(answer)) for ask, answer in found["guards"]),
