@@ -32,8 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import handwritten
 
 import tessera
-from tessera import Schedule
-from tessera.bench import kernels
+from tessera import Schedule, stdlib
 from tessera.runtime.native import pool
 from tessera.targets.cpu import features
 
@@ -133,8 +132,8 @@ def attention_cases() -> Iterator[Case]:
         for causal in (False, True):
             if groups != heads and causal:
                 continue
-            run = kernels.attention.with_schedule(Schedule(block=blocks[dtype]))
-            mask = kernels.causal if causal else None
+            run = stdlib.attention.with_schedule(Schedule(block=blocks[dtype]))
+            mask = stdlib.causal if causal else None
 
             def ours(run: Any = run, q: Any = q, k: Any = k, v: Any = v, mask: Any = mask) -> Any:
                 return run(q[0], k[0], v[0], mask=mask)
@@ -161,7 +160,7 @@ def gemm_cases() -> Iterator[Case]:
         for m, n, k in ((1024, 1024, 1024), (512, 512, 64), (128, 1024, 64)):
             a, b = inputs(((m, k), (k, n)), dtype)
             block = (32, 512, k) if dtype == "bf16" else (*blocks[m], k)
-            run = kernels.gemm.with_schedule(Schedule(block=block)).assume()[-(-m // block[0]), -(-n // block[1])]
+            run = stdlib.gemm.with_schedule(Schedule(block=block)).assume()[-(-m // block[0]), -(-n // block[1])]
             c = tessera.zeros((m, n), dtype=a[0].dtype)
             out = torch.empty((m, n), dtype=a[1].dtype)
 
@@ -232,7 +231,7 @@ def variant_cases() -> Iterator[Case]:
             blocks.update(window_attention=(32, 256), mlp=(64, 256))
         else:
             blocks.update(window_attention=(24, 128))
-        run = {name: getattr(kernels, name).with_schedule(Schedule(block=block)) for name, block in blocks.items()}
+        run = {name: getattr(stdlib, name).with_schedule(Schedule(block=block)) for name, block in blocks.items()}
         causal = rows >= cols
 
         def attend(
@@ -268,27 +267,27 @@ def variant_cases() -> Iterator[Case]:
             (
                 f"window {near}",
                 lambda run=run, a=arrays: run["window_attention"](*a, near),
-                lambda attend=attend, m=seen[0]: attend(kernels.identity, m),
+                lambda attend=attend, m=seen[0]: attend(stdlib.identity, m),
                 full * float(seen[0].mean()),
                 0.85,
             ),
             (
                 f"prefix {near}",
                 lambda run=run, a=arrays: run["prefix_attention"](*a, near),
-                lambda attend=attend, m=seen[1]: attend(kernels.identity, m),
+                lambda attend=attend, m=seen[1]: attend(stdlib.identity, m),
                 full * float(seen[1].mean()),
                 0.85,
             ),
             (
                 "own score",
-                lambda run=run, a=arrays: run["attention"](*a, score=kernels.own_score),
+                lambda run=run, a=arrays: run["attention"](*a, score=stdlib.own_score),
                 lambda attend=attend: attend(lambda s: 0.9 * s + 0.05 * np.maximum(s, 0)),
                 full,
                 0.85,
             ),
             (
                 "soft-cap",
-                lambda run=run, a=arrays: run["attention"](*a, score=kernels.soft_cap),
+                lambda run=run, a=arrays: run["attention"](*a, score=stdlib.soft_cap),
                 lambda attend=attend: attend(lambda s: 30 * np.tanh(s / 30)),
                 full,
                 0.6,
@@ -336,7 +335,7 @@ def row_cases() -> Iterator[Case]:
         return 0.5 * shifted * (1 + np.vectorize(math.erf)(shifted / math.sqrt(2)))
 
     run = {
-        name: getattr(kernels, name).with_schedule(block) for name in ("softmax", "layernorm", "rmsnorm", "gelu_bias")
+        name: getattr(stdlib, name).with_schedule(block) for name in ("softmax", "layernorm", "rmsnorm", "gelu_bias")
     }
     table: list[tuple[str, Any, Any, Any]] = [
         ("softmax", lambda: run["softmax"](x[0]), lambda: torch.softmax(x[1], -1), softmax_truth),

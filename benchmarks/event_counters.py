@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 
 import tessera as ts
 from tessera import Schedule, kernel, tile
-from tessera.bench.kernels import gemm, layernorm, softmax
-from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.events import ComputeType, GPUComputePatternTracer, GPUMemoryPatternTracer, KernelExecution
+from tessera.stdlib import flash_attention, gemm, layernorm, softmax
 from tessera.targets.cuda.ptx.tools import find_tool
 
 WITHIN = 0.10

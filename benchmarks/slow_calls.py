@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tessera.metatracing import MetaTracingRuntime
-from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
+from tessera.stdlib import flash_attention
 from tessera.tiers.sites.ab_test import Contest
 from tessera.tiers.sites.request import Request
 from tessera.tiers.sites.specialization_site import Region

@@ -29,12 +29,11 @@ import numpy as np
 
 import tessera as ts
 from tessera import Schedule, starting
-from tessera.bench.kernels import gemm, layernorm, softmax
 from tessera.metatracing.analysis.trials import ROUNDS, Turns, timed_on
-from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.metatracing.clients.worker import build
 from tessera.runtime.device.device import Device
+from tessera.stdlib import flash_attention, gemm, layernorm, softmax
 from tessera.tiers.client import Level, facts_of
 from tessera.tiers.records import ExecutionTier
 from tessera.tile.calls.function import Kernel

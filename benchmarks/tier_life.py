@@ -28,7 +28,8 @@ import xdsl
 
 import tessera as ts
 from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.attention import BASELINE, flash_attention
+from tessera.metatracing.attention import BASELINE
+from tessera.stdlib import flash_attention
 
 Bars = dict[str, dict[str, Any]]
 CAUSAL = AttentionParams(is_causal=True)

@@ -40,10 +40,11 @@ from tessera.bench.validation.report import named
 from tessera.errors import TesseraError
 from tessera.ir.structural_hash import structural_hash
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.attention import BASELINE, BASELINE_HASH, flash_attention
+from tessera.metatracing.attention import BASELINE, BASELINE_HASH
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.clients.worker import build
 from tessera.runtime.native import pool
+from tessera.stdlib import flash_attention
 from tessera.tiers.client import facts_of
 from tessera.tiers.sites.candidates import tier2_levels, tier3_levels
 

@@ -20,8 +20,7 @@ from unittest.mock import patch
 from xdsl.ir import Operation
 
 import tessera
-from tessera import Schedule
-from tessera.bench import kernels
+from tessera import Schedule, stdlib
 from tessera.targets.cuda import compile as compiler
 from tessera.targets.cuda.hopper import warp_specialized_chain as agents_chain
 
@@ -142,7 +141,7 @@ def _brief(line: str) -> str:
 def walked() -> tuple[dict[str, str], str]:
     """The text after every pass, by its name and in order; and the PTX."""
     given = [tessera.empty(SHAPE, tessera.bf16) for _ in range(3)]
-    made = kernels.attention.with_schedule(Schedule(block=BLOCK)).lower(*given, mask=kernels.causal)
+    made = stdlib.attention.with_schedule(Schedule(block=BLOCK)).lower(*given, mask=stdlib.causal)
     found = {"trace": str(made.module)}
 
     def watched(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
@@ -197,7 +196,7 @@ def instructions(ptx: str) -> Iterator[str]:
 
 def page() -> str:
     found, ptx = walked()
-    source = inspect.getsource(kernels.attention.function).rstrip()
+    source = inspect.getsource(stdlib.attention.function).rstrip()
     parts = [
         "# Causal attention, pass by pass",
         HEAD.format(shape="×".join(map(str, SHAPE)), queries=BLOCK[0], keys=BLOCK[1]),

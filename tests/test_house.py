@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
     {"tile"},
     {"programs"},
     {"lang"},
+    {"stdlib"},
     {"tiers"},
     {"metatracing"},
     {"distributed"},

@@ -51,6 +51,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
         *("searching", "sorting", "taking", "sets", "indexing", "updates"),
         *("linear_algebra", "normalization", "networks", "attention", "inspection", ""),
     ),
+    "stdlib": ("elementwise", "normalization", "matmul", "rotary", "manipulation", "attentions", "decoding", ""),
     "tiers": ("logs", "config", "records", "client", "stand_ins", "sites", "compiling", ""),
     "tiers.sites": (
         *("hotness", "event_log", "counts", "timing", "stats_recorder", "invariants", "schedule_history"),
@@ -59,7 +60,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "metatracing": ("attention", "ranks", "events", "models", "analysis", "clients", "live", "timeline", ""),
     "bench": (
-        *("results", "registry", "configs", "instruments", "compiler", "kernels", "measuring", "operator"),
+        *("results", "registry", "configs", "instruments", "compiler", "measuring", "operator"),
         *("operators", "processes", "cuda", "reporting", "validation", ""),
     ),
 }

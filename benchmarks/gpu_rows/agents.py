@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 
 import tessera
-from tessera import kernel, tile
-from tessera.bench import kernels
+from tessera import kernel, stdlib, tile
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, mean, row
 from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
@@ -36,7 +35,7 @@ def linear_gelu(x: Any, weight: Any, bias: Any, y: Any):
         left = tile.load(x, at=(row, k), shape=(here.m, here.k))
         right = tile.load(weight, at=(col, k), shape=(here.n, here.k))
         acc = tile.dot(left, right.T, acc)
-    acc = kernels.gelu(acc + tile.load(bias, at=(col,), shape=(here.n,)))
+    acc = stdlib.gelu(acc + tile.load(bias, at=(col,), shape=(here.n,)))
     tile.store(y, tile.cast(acc, y.dtype), at=(row, col))
 
 
@@ -161,8 +160,8 @@ def works(call: Callable[[], Any]) -> bool:
 
 def plain_kernel(heads: Heads) -> Any:
     """A call of it lacks only the arrays."""
-    masked = {"mask": kernels.causal} if heads.causal else {}
-    return partial(kernels.attention_into if heads.sequence_first else kernels.attention, **masked)
+    masked = {"mask": stdlib.causal} if heads.causal else {}
+    return partial(stdlib.attention_into if heads.sequence_first else stdlib.attention, **masked)
 
 
 def declare_attention(heads: Heads, bars: Mapping[str, float], peers: tuple[str, ...] = ("cudnn",)) -> str:
@@ -327,7 +326,7 @@ def declare_variant(one: Variant) -> None:
     measures = ("plain",) if one.seen is None else ("plain", "causal")
     bars = {"plain": one.bar, **({"flex": 1.4} if one.flex else {})}
     used = [called, *(YARDSTICKS[name].name for name in measures)]
-    biased = one.kernel is kernels.alibi_attention
+    biased = one.kernel is stdlib.alibi_attention
 
     @kernel_text(called)
     def text() -> str:
@@ -357,24 +356,24 @@ def declare_variant(one: Variant) -> None:
 
 _LENGTH = PLAIN.queries
 VARIANTS = [
-    Variant("alibi", kernels.alibi_attention),
+    Variant("alibi", stdlib.alibi_attention),
     Variant(
         f"window {WINDOW}",
-        kernels.window_attention,
+        stdlib.window_attention,
         numbers=(WINDOW,),
         seen=partial(in_window, window=WINDOW),
         pairs=_LENGTH * WINDOW - WINDOW * (WINDOW - 1) / 2,
     ),
     Variant(
         f"prefix {PREFIX}",
-        kernels.prefix_attention,
+        stdlib.prefix_attention,
         numbers=(PREFIX,),
         seen=partial(in_prefix, prefix=PREFIX),
         pairs=PREFIX**2 + (_LENGTH * (_LENGTH + 1) - PREFIX * (PREFIX + 1)) / 2,
     ),
-    Variant("own score", kernels.attention, static={"score": kernels.own_score}, score=own_score),
-    Variant("soft cap", kernels.attention, bar=0.7, static={"score": kernels.soft_cap}, score=soft_cap),
-    Variant("sigmoid", kernels.sigmoid_attention, numbers=(SIGMOID_BIAS,), weigh=sigmoid, flex=False),
+    Variant("own score", stdlib.attention, static={"score": stdlib.own_score}, score=own_score),
+    Variant("soft cap", stdlib.attention, bar=0.7, static={"score": stdlib.soft_cap}, score=soft_cap),
+    Variant("sigmoid", stdlib.sigmoid_attention, numbers=(SIGMOID_BIAS,), weigh=sigmoid, flex=False),
 ]
 for _variant in VARIANTS:
     declare_variant(_variant)
@@ -383,7 +382,7 @@ for _variant in VARIANTS:
 def declare_mlp(rows: int, hidden: int, width: int) -> None:
     """Dot, gelu, dot: what attention is without any of its names."""
     called = f"agents mlp {rows}×{width}×{hidden} bf16"
-    made = kernels.mlp
+    made = stdlib.mlp
     shapes = [(rows, width), (width, hidden), (hidden, width)]
 
     @kernel_text(called)
@@ -422,7 +421,7 @@ declare_mlp(131072, 8192, PLAIN.width)
 def declare_gemm(m: int, n: int, k: int, block: tuple[int, int, int], *, linear: bool = False) -> None:
     """a·b; or gelu(a·bᵀ + bias) with the weights of a linear layer."""
     called = f"agents {'linear gelu' if linear else 'gemm'} {m}×{n}×{k} bf16"
-    made = (linear_gelu if linear else kernels.gemm).with_schedule(Schedule(block=block))[
+    made = (linear_gelu if linear else stdlib.gemm).with_schedule(Schedule(block=block))[
         -(-m // block[0]), -(-n // block[1])
     ]
     shapes = [(m, k), (n, k), (n,)] if linear else [(m, k), (k, n)]

@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 import tessera
-from tessera.bench import kernels
+from tessera import stdlib
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
 from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
 from tessera.bench.instruments.libraries import library
-from tessera.bench.operators.decoding import BLOCK, Decoding, split
+from tessera.stdlib.decoding import BLOCK, Decoding, split
 from tessera.tile.calls.choosing import MULTIPROCESSORS
 
 HEADS, GROUP, WIDTH = 8, 4, 128
@@ -93,14 +93,14 @@ def declare_lse(shape: tuple[int, int, int, int], *, causal: bool, logs: bool) -
     batch, heads, length, width = shape
     size = f"{batch}×{heads}×{length}×{width} bf16{' causal' if causal else ''}"
     called = f"lse attention {size}{', its logarithms' if logs else ''}"
-    mask = kernels.causal if causal else None
+    mask = stdlib.causal if causal else None
     flops = 4.0 * batch * heads * width * (length * (length + 1) / 2 if causal else length * length)
     step = max(1, length // 64)
 
     @kernel_text(called)
     def text() -> str:
         given = [tessera.empty((batch * heads, length, width), tessera.bf16) for _ in range(3)]
-        return text_for(kernels.attention_lse, *given, mask=mask)
+        return text_for(stdlib.attention_lse, *given, mask=mask)
 
     # The logarithms of what is made of 16-bit numbers, but in f32 throughout.
     bound = 1e-5 if logs else None
@@ -110,7 +110,7 @@ def declare_lse(shape: tuple[int, int, int, int], *, causal: bool, logs: bool) -
         torch = library("torch")
         given = [make.normal(*shape, dtype="bf16") for _ in range(3)]
         ours = [tessera.from_dlpack(x.flatten(0, 1)) for x in given]
-        program = program_of(kernels.attention_lse, *ours, mask=mask)
+        program = program_of(stdlib.attention_lse, *ours, mask=mask)
 
         def expected() -> Any:
             rows = torch.arange(0, length, step, device=given[0].device)
@@ -123,7 +123,7 @@ def declare_lse(shape: tuple[int, int, int, int], *, causal: bool, logs: bool) -
         sizes = (batch * heads, length) if logs else (batch * heads, length, width)
         return Contest(
             truth=expected,
-            ours=lambda: kernels.attention_lse(*ours, mask=mask)[int(logs)],
+            ours=lambda: stdlib.attention_lse(*ours, mask=mask)[int(logs)],
             peers={name: lambda name=name: with_logs(given, causal, name)[int(logs)] for name in ("cudnn", "flash")},
             part=lambda result: result.reshape(sizes)[:, ::step],
             ptx={called: program.ptx.decode()},

@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 import tessera
-from tessera import DType, accum
-from tessera.bench import kernels
+from tessera import DType, accum, stdlib
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
 from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
@@ -56,13 +55,13 @@ def declare(how: str, *, causal: bool) -> None:
     shape = f"{BATCH}×{HEADS}×{LENGTH}×{WIDTH}"
     called = f"agents attention {shape} f8e4m3{' causal' if causal else ''}{how}"
     plain = f"agents attention {shape} bf16{' causal' if causal else ''}"
-    static: dict[str, Any] = {"mask": kernels.causal} if causal else {}
+    static: dict[str, Any] = {"mask": stdlib.causal} if causal else {}
     types = [tessera.f8e4m3, tessera.f8e4m3, SUMS[how]]
     flops = 4.0 * BATCH * HEADS * WIDTH * (LENGTH * (LENGTH + 1) / 2 if causal else LENGTH**2)
 
     @kernel_text(called)
     def text() -> str:
-        return text_for(kernels.narrow_attention, *(tessera.empty(SHAPE, dtype) for dtype in types), **static)
+        return text_for(stdlib.narrow_attention, *(tessera.empty(SHAPE, dtype) for dtype in types), **static)
 
     @row(called, "bf16", flops=flops, bars={"bf16": 1.3} if how else {}, kernels=[called, plain], bound=BOUND)
     def contest(make: Inputs) -> Contest:
@@ -70,12 +69,12 @@ def declare(how: str, *, causal: bool) -> None:
         given = [make.normal(*SHAPE, dtype="f8e4m3") for _ in types]
         ours = [seen(x, dtype) for x, dtype in zip(given, types, strict=True)]
         wide = [tessera.from_dlpack(x.to(torch.bfloat16)) for x in given]
-        program = program_of(kernels.narrow_attention, *ours, **static)
-        measure = Yardstick(partial(kernels.attention, *wide, **static), flops)
-        ptx = program_of(kernels.attention, *wide, **static).ptx.decode()
+        program = program_of(stdlib.narrow_attention, *ours, **static)
+        measure = Yardstick(partial(stdlib.attention, *wide, **static), flops)
+        ptx = program_of(stdlib.attention, *wide, **static).ptx.decode()
         return Contest(
             truth=partial(truth, given, causal=causal),
-            ours=partial(kernels.narrow_attention, *ours, **static),
+            ours=partial(stdlib.narrow_attention, *ours, **static),
             yardsticks={"bf16": measure},
             part=lambda result: result[:, picked(result.device)],
             ptx={called: program.ptx.decode(), plain: ptx},

@@ -16,17 +16,17 @@ GEMMS = [Schedule(block=(256, 128, 64), warps=8, stages=3), Schedule(block=(256,
 
 
 def attention(width: int, causal: bool) -> Any:
-    from tessera.bench import kernels
+    from tessera import stdlib
 
-    masked = kernels.causal if causal else None
-    return partial(kernels.attention.with_schedule(ATTENTION[width]), mask=masked)
+    masked = stdlib.causal if causal else None
+    return partial(stdlib.attention.with_schedule(ATTENTION[width]), mask=masked)
 
 
 def gemm(schedule: Schedule) -> Any:
-    from tessera.bench import kernels
+    from tessera import stdlib
 
     assert schedule.block is not None
-    return kernels.gemm.with_schedule(schedule)[SIDE // schedule.block[0], SIDE // schedule.block[1]]
+    return stdlib.gemm.with_schedule(schedule)[SIDE // schedule.block[0], SIDE // schedule.block[1]]
 
 
 def declare_attention(batch: int, heads: int, length: int, width: int, causal: bool) -> None:

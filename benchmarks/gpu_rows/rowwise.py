@@ -25,9 +25,9 @@ WIDTH = 128
 
 
 def kernel(name: str) -> Any:
-    from tessera.bench import kernels
+    from tessera import stdlib
 
-    return getattr(kernels, name).with_schedule(SCHEDULES[name])
+    return getattr(stdlib, name).with_schedule(SCHEDULES[name])
 
 
 def declare(name: str, vectors: int, peer: Callable[..., Any]) -> None:
@@ -83,15 +83,15 @@ declare("gelu_bias", 1, gelu)
 
 
 def rope_kernel() -> Any:
-    from tessera.bench import kernels
+    from tessera import stdlib
 
-    return kernels.rope.with_schedule(Schedule(block=(16, 16), warps=4))[COLUMNS // WIDTH, ROWS // 16]
+    return stdlib.rope.with_schedule(Schedule(block=(16, 16), warps=4))[COLUMNS // WIDTH, ROWS // 16]
 
 
 def transpose_kernel() -> Any:
-    from tessera.bench import kernels
+    from tessera import stdlib
 
-    return kernels.transpose.with_schedule(Schedule(block=(64, 64), warps=4))[ROWS // 64, COLUMNS // 64]
+    return stdlib.transpose.with_schedule(Schedule(block=(64, 64), warps=4))[ROWS // 64, COLUMNS // 64]
 
 
 def turned(x: Any, cos: Any, sin: Any) -> Any:

@@ -14,6 +14,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
+    "tessera.bench.kernels": "tessera.stdlib",
+    "tessera.bench.operators.decoding": "tessera.stdlib.decoding",
     "tessera.dialects": "tessera.ir",
     "tessera.dialects.elements": "tessera.ir.common.elements",
     "tessera.dialects.elementwise": "tessera.ir.common.elementwise",

@@ -8,8 +8,7 @@ from typing import Any
 
 import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
 
-from tessera import Schedule, f32, kernel, tile
-from tessera.bench import kernels
+from tessera import Schedule, f32, kernel, stdlib, tile
 from tessera.dtypes.promotion import accumulator
 
 Make = Callable[..., Any]
@@ -99,7 +98,7 @@ class Product:
 
 
 def _plain(new: Make, size: Product) -> Call:
-    return Call(size.on(kernels.gemm), [new(size.m, size.k), new(size.k, size.n), new(size.m, size.n, target=True)])
+    return Call(size.on(stdlib.gemm), [new(size.m, size.k), new(size.k, size.n), new(size.m, size.n, target=True)])
 
 
 def _turned(new: Make, size: Product) -> Call:
@@ -108,7 +107,7 @@ def _turned(new: Make, size: Product) -> Call:
 
 def _wide(new: Make, size: Product) -> Call:
     target = new(size.m, size.n, target=True, dtype=f32)
-    return Call(size.on(kernels.gemm), [new(size.m, size.k), new(size.k, size.n), target])
+    return Call(size.on(stdlib.gemm), [new(size.m, size.k), new(size.k, size.n), target])
 
 
 def _with_bias(new: Make, size: Product) -> Call:
@@ -158,33 +157,33 @@ class Heads:
         return kernel.with_schedule(Schedule(block=self.block))
 
 
-def _attention(*others: Any, of: Any = kernels.attention, **static: Any) -> Callable[[Make, Heads], Call]:
+def _attention(*others: Any, of: Any = stdlib.attention, **static: Any) -> Callable[[Make, Heads], Call]:
     return lambda new, size: Call(size.on(of), [*size.arrays(new), *others], static)
 
 
 def _alibi(new: Make, size: Heads) -> Call:
-    return Call(size.on(kernels.alibi_attention), [*size.arrays(new), new(size.heads, dtype=f32)])
+    return Call(size.on(stdlib.alibi_attention), [*size.arrays(new), new(size.heads, dtype=f32)])
 
 
 def _bias(new: Make, size: Heads) -> Call:
-    return Call(size.on(kernels.bias_attention), [*size.arrays(new), new(size.heads, size.queries, size.keys)])
+    return Call(size.on(stdlib.bias_attention), [*size.arrays(new), new(size.heads, size.queries, size.keys)])
 
 
 def _mlp(new: Make, size: Heads) -> Call:
     """As many hidden units as there are keys."""
     arguments = [new(size.queries, size.width), new(size.width, size.keys), new(size.keys, size.width)]
-    return Call(size.on(kernels.mlp), arguments)
+    return Call(size.on(stdlib.mlp), arguments)
 
 
 STAGES: dict[str, Callable[[Make, Heads], Call]] = {
     "full": _attention(),
-    "causal": _attention(mask=kernels.causal),
-    "window": _attention(100, of=kernels.window_attention),
-    "prefix": _attention(50, of=kernels.prefix_attention),
+    "causal": _attention(mask=stdlib.causal),
+    "window": _attention(100, of=stdlib.window_attention),
+    "prefix": _attention(50, of=stdlib.prefix_attention),
     "alibi": _alibi,
     "bias": _bias,
-    "own score": _attention(score=kernels.own_score),
-    "soft cap": _attention(score=kernels.soft_cap),
-    "sigmoid": _attention(-2.0, of=kernels.sigmoid_attention),
+    "own score": _attention(score=stdlib.own_score),
+    "soft cap": _attention(score=stdlib.soft_cap),
+    "sigmoid": _attention(-2.0, of=stdlib.sigmoid_attention),
     "mlp": _mlp,
 }

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import tessera as ts
-from tessera import Schedule
-from tessera.bench import kernels
+from tessera import Schedule, stdlib
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = Schedule(block=(16, 32))
@@ -33,11 +32,11 @@ def arrays(*shapes: tuple[int, ...]) -> list[Array]:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("mask", [None, kernels.causal])
+@pytest.mark.parametrize("mask", [None, stdlib.causal])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (17, 65), (40, 32)])
 def test_logarithms_of_sums(queries: int, keys: int, mask: Any) -> None:
     q, k, v = arrays((2, queries, 32), (2, keys, 32), (2, keys, 32))
-    found, logs = kernels.attention_lse.with_schedule(BLOCK)(*map(ts.asarray, (q, k, v)), mask=mask)
+    found, logs = stdlib.attention_lse.with_schedule(BLOCK)(*map(ts.asarray, (q, k, v)), mask=mask)
     scores = scores_of(q, k)
     if mask is not None:
         scores = np.where(np.tri(queries, keys, dtype=np.bool_), scores, -np.inf)
@@ -53,6 +52,6 @@ def test_logarithms_of_sums(queries: int, keys: int, mask: Any) -> None:
 def test_a_bias_for_each_pair(queries: int, keys: int, leading: tuple[int, ...]) -> None:
     """For all alike, for each head, for each batch, or for each of both."""
     q, k, v, bias = arrays((2, 3, queries, 32), (2, 3, keys, 32), (2, 3, keys, 32), (*leading, queries, keys))
-    found = kernels.bias_attention.with_schedule(BLOCK)(*map(ts.asarray, (q, k, v, bias)))
+    found = stdlib.bias_attention.with_schedule(BLOCK)(*map(ts.asarray, (q, k, v, bias)))
     expected, _ = weighed(scores_of(q, k) + bias, v)
     assert np.abs(found.numpy() - expected).max() <= 2e-6

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import tessera as ts
-from tessera import Schedule, knobs
-from tessera.bench import kernels
+from tessera import Schedule, knobs, stdlib
 from tessera.tile.calls import choosing, compiling, function
 from tessera.tile.calls.function import Kernel, kernel
 from tessera.tile.calls.guarded_kernel import GuardedKernel
@@ -70,15 +69,15 @@ def _compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[
 def test_attention_gets_a_block_for_its_width_and_its_programs(
     shape: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
-    assert block_of(kernels.attention, *arrays(*shape)) == expected
+    assert block_of(stdlib.attention, *arrays(*shape)) == expected
 
 
 def test_what_cannot_be_given_to_agents_keeps_the_default() -> None:
-    assert block_of(kernels.attention, *arrays(4, 16, 4096, 64, dtype=ts.f32)) == DEFAULT
-    assert block_of(kernels.softmax, ts.empty((4096, 64), ts.bf16)) == DEFAULT
+    assert block_of(stdlib.attention, *arrays(4, 16, 4096, 64, dtype=ts.f32)) == DEFAULT
+    assert block_of(stdlib.softmax, ts.empty((4096, 64), ts.bf16)) == DEFAULT
     # Rows that do not lie at multiples of 16 bytes have no tensor maps.
     odd = ts.empty((64, 4096, 72), ts.bf16)[:, :, 4:68]
-    assert block_of(kernels.attention, odd, odd, odd) == DEFAULT
+    assert block_of(stdlib.attention, odd, odd, odd) == DEFAULT
 
 
 @pytest.mark.parametrize(
@@ -92,35 +91,35 @@ def test_what_cannot_be_given_to_agents_keeps_the_default() -> None:
 )
 def test_elsewhere_nothing_is_chosen(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing.Choices, "find", None)  # nobody asks
-    assert block_of(kernels.attention, *arrays(4, 16, 4096, 64), chosen=chosen) == DEFAULT
+    assert block_of(stdlib.attention, *arrays(4, 16, 4096, 64), chosen=chosen) == DEFAULT
 
 
 def test_the_default_is_a_block_like_any_other_where_somebody_gave_it() -> None:
     many = arrays(4, 16, 4096, 64)
-    assert block_of(kernels.attention.with_schedule(Schedule(block=DEFAULT)), *many) == DEFAULT
-    assert block_of(kernel(schedule=Schedule(block=DEFAULT))(kernels.attention.function), *many) == DEFAULT
-    assert block_of(kernels.attention.with_schedule(Schedule(stages=2)), *many) == DEFAULT
-    assert block_of(kernels.attention.with_schedule(Schedule(d=64)), *many) == (192, 128)
-    assert block_of(kernel.auto(kernels.attention.function), *many) == (192, 128)
-    assert block_of(kernel.schedule(Schedule(vector=1))(kernels.attention.function), *many) == (192, 128)
+    assert block_of(stdlib.attention.with_schedule(Schedule(block=DEFAULT)), *many) == DEFAULT
+    assert block_of(kernel(schedule=Schedule(block=DEFAULT))(stdlib.attention.function), *many) == DEFAULT
+    assert block_of(stdlib.attention.with_schedule(Schedule(stages=2)), *many) == DEFAULT
+    assert block_of(stdlib.attention.with_schedule(Schedule(d=64)), *many) == (192, 128)
+    assert block_of(kernel.auto(stdlib.attention.function), *many) == (192, 128)
+    assert block_of(kernel.schedule(Schedule(vector=1))(stdlib.attention.function), *many) == (192, 128)
 
 
 def test_what_was_chosen_keeps_the_rest_of_the_schedule() -> None:
-    form = kernels.attention.with_schedule(Schedule(d=64)).form_for(arrays(4, 16, 4096, 64), {}, HOPPER)
+    form = stdlib.attention.with_schedule(Schedule(d=64)).form_for(arrays(4, 16, 4096, 64), {}, HOPPER)
     assert form.schedule == Schedule(block=(192, 128), d=64)
     assert repr(form) == "<kernel attention Schedule(block=(192, 128), d=64)>"
 
 
 def test_under_a_grid_only_the_depth_is_chosen() -> None:
     matrices = arrays(4096, 4096)
-    assert block_of(kernels.gemm[64, 64], *matrices) == DEFAULT
-    assert block_of(kernels.gemm.with_schedule(Schedule(block=(128, 256)))[32, 16], *matrices) == (128, 256, 64)
-    assert block_of(kernels.gemm.with_schedule(Schedule(block=(128, 256, 32)))[32, 16], *matrices) == (128, 256, 32)
-    assert block_of(kernels.gemm.with_schedule(Schedule(block=(100, 64)))[41, 64], *matrices) == (100, 64)
+    assert block_of(stdlib.gemm[64, 64], *matrices) == DEFAULT
+    assert block_of(stdlib.gemm.with_schedule(Schedule(block=(128, 256)))[32, 16], *matrices) == (128, 256, 64)
+    assert block_of(stdlib.gemm.with_schedule(Schedule(block=(128, 256, 32)))[32, 16], *matrices) == (128, 256, 32)
+    assert block_of(stdlib.gemm.with_schedule(Schedule(block=(100, 64)))[41, 64], *matrices) == (100, 64)
 
 
 def test_a_call_compiles_what_was_chosen_and_only_that(compiled: list[Schedule]) -> None:
-    given = fresh(kernels.attention)
+    given = fresh(stdlib.attention)
     program, _ = given.program_for(arrays(4, 16, 4096, 64), {}, HOPPER)
     assert program.schedule == Schedule(block=(192, 128))
     assert compiled == [Schedule(block=(192, 128))]
@@ -132,13 +131,13 @@ def test_choices_and_programs_are_kept_for_other_processes(
     compiled: list[Schedule], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = [arrays(4, 16, 4096, 64), arrays(1, 8, 512, 64), arrays(4, 16, 4096, 128)]
-    assert fresh(kernels.softmax).program_for([cases[0][0]], {}, HOPPER)[0].schedule.block == DEFAULT
-    blocks = [fresh(kernels.attention).program_for(case, {}, HOPPER)[0].schedule for case in cases]
+    assert fresh(stdlib.softmax).program_for([cases[0][0]], {}, HOPPER)[0].schedule.block == DEFAULT
+    blocks = [fresh(stdlib.attention).program_for(case, {}, HOPPER)[0].schedule for case in cases]
     count = len(compiled)
     assert count == len(cases) + 1
     monkeypatch.setattr(Kernel, "traced", None)  # nobody looks again
-    assert [fresh(kernels.attention).program_for(case, {}, HOPPER)[0].schedule for case in cases] == blocks
-    assert fresh(kernels.softmax).program_for([cases[0][0]], {}, HOPPER)[0].schedule.block == DEFAULT
+    assert [fresh(stdlib.attention).program_for(case, {}, HOPPER)[0].schedule for case in cases] == blocks
+    assert fresh(stdlib.softmax).program_for([cases[0][0]], {}, HOPPER)[0].schedule.block == DEFAULT
     assert len(compiled) == count
 
 
@@ -150,26 +149,26 @@ def test_refused_blocks_are_not_tried_by_other_processes(
 
     monkeypatch.setattr(function, "came_out", came_out)
     many = arrays(4, 16, 4096, 64)
-    block = fresh(kernels.attention).program_for(many, {}, HOPPER)[0].schedule
+    block = fresh(stdlib.attention).program_for(many, {}, HOPPER)[0].schedule
     assert block != Schedule(block=(192, 128))
-    assert block_of(fresh(kernels.attention), *many) == block.block
+    assert block_of(fresh(stdlib.attention), *many) == block.block
 
 
 @pytest.mark.parametrize("kept", [b"", b"[", b"{}", b'{"driver": "q", "candidates": [1]}'])
 def test_damaged_choices_are_made_again(kept: bytes, compiled: list[Schedule], monkeypatch: pytest.MonkeyPatch) -> None:
     many = arrays(4, 16, 4096, 64)
-    expected = block_of(fresh(kernels.attention), *many)
+    expected = block_of(fresh(stdlib.attention), *many)
 
     def behind(_data: bytes) -> bytes:
         return kept
 
     monkeypatch.setattr(GuardedKernel, "behind", staticmethod(behind))
-    assert block_of(fresh(kernels.attention), *many) == expected
+    assert block_of(fresh(stdlib.attention), *many) == expected
     assert not compiled
 
 
 def test_a_thousand_lengths_make_four_programs(compiled: list[Schedule]) -> None:
-    given, random = fresh(kernels.attention), Random(7)
+    given, random = fresh(stdlib.attention), Random(7)
     for _ in range(1000):
         shape = (random.randint(1, 8), random.randint(1, 16), random.randint(1, 8192), 64)
         given.program_for(arrays(*shape), {}, HOPPER)
@@ -199,23 +198,23 @@ def test_a_block_that_does_not_come_out_is_given_up(compiled: list[Schedule], mo
         return program.schedule.block not in refused
 
     monkeypatch.setattr(function, "came_out", came_out)
-    given = fresh(kernels.attention)
+    given = fresh(stdlib.attention)
     program, _ = given.program_for(arrays(4, 16, 4096, 64), {}, HOPPER)
     assert program.schedule.block == (256, 64)
     assert [one.block for one in compiled] == [(192, 128), (256, 64)]
     assert given.program_for(arrays(4, 16, 4096, 64), {}, HOPPER)[0] is program
     refused |= {(256, 64), (128, 128), (64, 128)}
-    program, _ = fresh(kernels.attention).program_for(arrays(4, 16, 4096, 64), {}, HOPPER)
+    program, _ = fresh(stdlib.attention).program_for(arrays(4, 16, 4096, 64), {}, HOPPER)
     assert program.schedule.block == DEFAULT
 
 
 def test_other_widths_are_other_choices() -> None:
-    given = fresh(kernels.attention)
+    given = fresh(stdlib.attention)
     widths = {width: block_of(given, *arrays(16, 32, 2048, width)) for width in (64, 128, 64)}
     assert widths == {64: (192, 128), 128: (192, 80)}
 
 
 def test_calls_on_the_host_are_as_they_were() -> None:
     q = ts.zeros((1, 70, 16), ts.f32)
-    assert kernels.softmax.lower(q).schedule.block == DEFAULT
-    assert kernels.attention.lower(q, q, q).schedule.block == DEFAULT
+    assert stdlib.softmax.lower(q).schedule.block == DEFAULT
+    assert stdlib.attention.lower(q, q, q).schedule.block == DEFAULT

@@ -11,7 +11,7 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule, kernel, tile
-from tessera.cli.demo_attention import attention
+from tessera.stdlib import typed_attention
 
 
 @kernel.schedule(Schedule(block=(2, 2)))
@@ -44,6 +44,6 @@ def test_a_debugger_stops_in_every_program_and_sees_tiles(monkeypatch: pytest.Mo
 
 def test_rows_with_everything_masked_have_no_share_and_no_nan() -> None:
     q = ts.randn((1, 8, 16), ts.bf16, seed=1)
-    found, shares = attention(q, q[:, :0], q[:, :0], causal=False)
+    found, shares = typed_attention(q, q[:, :0], q[:, :0], causal=False)
     assert (found.numpy() == 0).all()
     assert (shares.numpy() == -np.inf).all()

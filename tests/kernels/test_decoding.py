@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tessera as ts
-from tessera.bench.operators.decoding import Decoding, Split, split
+from tessera.stdlib.decoding import Decoding, Split, split
 
 
 @pytest.mark.quick

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 import tessera as ts
-from tessera import DType, Schedule, bf16, f16, f32, knobs
-from tessera.bench import kernels
+from tessera import DType, Schedule, bf16, f16, f32, knobs, stdlib
 from tessera.bench.cuda.kernel_texts import program_of
-from tessera.bench.operators.decoding import Decoding, Split
 from tessera.runtime.cuda import Graph, Stream, default_stream, synchronize
+from tessera.stdlib.decoding import Decoding, Split
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Make = Callable[[Any], Any]
@@ -225,13 +224,13 @@ def test_steep_scores(name: str, change: Callable[[int, Array], Array]) -> None:
         expect_close(found, attended(q, k, v, SCORES[name]), dtype)
 
 
-@pytest.mark.parametrize("mask", [None, kernels.causal])
+@pytest.mark.parametrize("mask", [None, stdlib.causal])
 @pytest.mark.parametrize("width", [64, 128])
 def test_logarithms_of_sums(width: int, mask: Any) -> None:
     """Beside the result, and stored by threads: they are f32, and one for each row."""
     for queries, keys in ((1, 65), (333, 777), (1000, 1000)):
         q, k, v = (Arrays(bf16, seed, on_gpu=True)(3, rows, width) for seed, rows in enumerate((queries, keys, keys)))
-        call = agents.Call(kernels.attention_lse, [q, k, v], {"mask": mask})
+        call = agents.Call(stdlib.attention_lse, [q, k, v], {"mask": mask})
         assert goes_by_agents(call)
         found, logs = (wide(one) for one in call())
         scores = wide(q) @ wide(k).swapaxes(1, 2) / math.sqrt(width)
@@ -265,7 +264,7 @@ def test_biases(width: int, dtype: DType) -> None:
     for shape in ((300, 500), (1, 3, 300, 500)):
         new = Arrays(bf16, 20, on_gpu=True)
         q, k, v = new(2, 3, 300, width), new(2, 3, 500, width), new(2, 3, 500, width)
-        call = agents.Call(kernels.bias_attention, [q, k, v, new(*shape, dtype=dtype)])
+        call = agents.Call(stdlib.bias_attention, [q, k, v, new(*shape, dtype=dtype)])
         assert goes_by_agents(call)
         scores = wide(q) @ wide(k).swapaxes(2, 3) / math.sqrt(width) + wide(call.arguments[-1])
         weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -291,7 +290,7 @@ def test_rows_that_see_nothing(mask: Any, block: tuple[int, int]) -> None:
 
     def make(new: Any) -> Any:
         size = Heads(200, 150, 64, block, 2)
-        return agents.Call(size.on(kernels.attention), size.arrays(new), {"mask": mask})
+        return agents.Call(size.on(stdlib.attention), size.arrays(new), {"mask": mask})
 
     check(make, Arrays(bf16, 8))
 
@@ -329,12 +328,12 @@ def strided_heads(*sizes: Any, mask: Any = None) -> Make:
         q, out = (new(size.queries, size.heads, size.width, target=target) for target in (False, True))
         k, v = (new(size.keys, size.heads, size.width) for _ in range(2))
         arguments = [array.permute(1, 0, 2) for array in (q, k, v, out)]
-        return agents.Call(size.on(kernels.attention_into), arguments, {"mask": mask})
+        return agents.Call(size.on(stdlib.attention_into), arguments, {"mask": mask})
 
     return make
 
 
-@pytest.mark.parametrize("mask", [None, kernels.causal])
+@pytest.mark.parametrize("mask", [None, stdlib.causal])
 @pytest.mark.parametrize(("width", "block"), [(64, (256, 64)), (128, (128, 128)), (32, (64, 64))], ids=str)
 def test_sequence_first(width: int, block: tuple[int, int], mask: Any) -> None:
     for queries, keys in ((1, 65), (200, 200), (333, 130)):
@@ -376,7 +375,7 @@ def test_what_has_no_tensor_map_goes_another_way(name: str) -> None:
     def make(new: Any) -> Any:
         a, b = UNMAPPED[name](new(200, 256), new(256, 144))
         size = Product(200, b.shape[1], a.shape[1], (64, 64, 32))
-        return agents.Call(size.on(kernels.gemm), [a, b, new(200, b.shape[1], target=True)])
+        return agents.Call(size.on(stdlib.gemm), [a, b, new(200, b.shape[1], target=True)])
 
     check(make, Arrays(bf16, 12), by_agents=False)
 
@@ -400,7 +399,7 @@ def test_results_that_have_no_tensor_map() -> None:
 def test_every_element_is_written() -> None:
     """Into memory full of NaN, of sizes around those of blocks."""
     for queries in (63, 64, 65, 191, 192, 193, 255, 257):
-        for mask in (None, kernels.causal):
+        for mask in (None, stdlib.causal):
             make = strided_heads(queries, 300, 64, (64, 64), 2, mask=mask)
             assert np.isfinite(on_gpu(make, Arrays(f16, queries), repeats=1)).all()
     for m, n in ((127, 248), (128, 256), (129, 264), (1, 8)):

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import tessera as ts
-from tessera import DType, Schedule, accum, bf16, f16, f32, knobs
-from tessera.bench import kernels
+from tessera import DType, Schedule, accum, bf16, f16, f32, knobs, stdlib
 from tessera.bench.cuda.kernel_texts import program_of
 from tessera.dtypes.types import i8, i32, u8, u32
 
@@ -55,9 +54,9 @@ def attended(given: list[ts.Tensor], *, causal: bool, rounds: bool) -> Array:
 
 
 def run(given: list[ts.Tensor], block: tuple[int, int] | None, *, causal: bool) -> Array:
-    made: Any = kernels.narrow_attention
+    made: Any = stdlib.narrow_attention
     made = made if block is None else made.with_schedule(Schedule(block=block))
-    static = {"mask": kernels.causal} if causal else {}
+    static = {"mask": stdlib.causal} if causal else {}
     there = [x.cuda() for x in given]
     assert b"wgmma.mma_async" in program_of(made, *there, **static).ptx
     found = made(*there, **static)

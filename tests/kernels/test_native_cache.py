@@ -19,8 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tessera as ts
-from tessera import Schedule, bf16, f32, kernel, knobs, tile
-from tessera.bench import kernels
+from tessera import Schedule, bf16, f32, kernel, knobs, stdlib, tile
 from tessera.runtime.cache import build
 from tessera.runtime.cache.store import Store, key_of
 from tessera.targets.cpu import features
@@ -346,8 +345,8 @@ def test_functions_of_libraries_under_no_name_of_their_own_have_none(value: Any)
 
 
 def test_kernels_of_a_library_are_told_by_their_place() -> None:
-    assert told(kernels.gemm.function) != told(kernels.softmax.function)
-    assert identity_of(kernel(kernels.gemm.function).function) == identity_of(kernels.gemm.function)
+    assert told(stdlib.gemm.function) != told(stdlib.softmax.function)
+    assert identity_of(kernel(stdlib.gemm.function).function) == identity_of(stdlib.gemm.function)
 
 
 def test_the_functions_of_the_language_have_one_each() -> None:

@@ -29,7 +29,7 @@ from odd_arrays import (
 )
 
 from tessera import DType, Schedule, ShapeError, bf16, f16, f32, f64, i32, kernel, knobs, tile
-from tessera.bench import kernels as measured
+from tessera import stdlib as measured
 from tessera.tile.calls.function import Kernel
 
 

@@ -14,7 +14,6 @@ from made_up_client import Made
 
 import tessera as ts
 from tessera import Schedule, TesseraError
-from tessera.bench.kernels import gemm, layernorm, softmax
 from tessera.metatracing import (
     H200,
     AttentionTrace,
@@ -45,10 +44,10 @@ from tessera.metatracing.analysis.matchers import (
 )
 from tessera.metatracing.analysis.specializations import DtypeParams, LayoutParams, ShapeParams, TileParams
 from tessera.metatracing.analysis.trends import correlation, trend
-from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.events import GPUComputePatternTracer, GPUMemoryPatternTracer
 from tessera.metatracing.models.climbing import ENOUGH, ClimbModel
 from tessera.metatracing.models.kernel_times import shipped
+from tessera.stdlib import flash_attention, gemm, layernorm, softmax
 from tessera.tiers.sites.schedule_history import Experience
 
 TIER1, TIER2, TIER3 = ExecutionTier

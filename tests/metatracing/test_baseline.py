@@ -5,7 +5,8 @@ from __future__ import annotations
 import tessera as ts
 from tessera import Schedule
 from tessera.ir.structural_hash import structural_hash
-from tessera.metatracing.attention import BASELINE, BASELINE_HASH, flash_attention
+from tessera.metatracing.attention import BASELINE, BASELINE_HASH
+from tessera.stdlib import flash_attention
 
 
 def test_the_baseline_is_what_it_was() -> None:

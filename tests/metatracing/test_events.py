@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import Schedule, TesseraError, kernel, tile
-from tessera.bench.kernels import softmax
 from tessera.metatracing import (
     AttentionTrace,
     ExecutionPattern,
@@ -22,7 +21,6 @@ from tessera.metatracing import (
     PerformanceMonitor,
     RuntimeConfig,
 )
-from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.events import (
     ComputeType,
     GPUComputePatternTracer,
@@ -31,6 +29,7 @@ from tessera.metatracing.events import (
     MemoryTracer,
 )
 from tessera.metatracing.events.counting import matrix_turns, sectors, strided_sectors, turns
+from tessera.stdlib import flash_attention, softmax
 
 # Counting, against sets of bytes
 

@@ -14,8 +14,8 @@ from tessera import Schedule, TesseraError, kernel, knobs, tile
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.metatracing import AccessType, HostExecution, HostMemoryPatternTracer, HostResources
-from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.events import host
+from tessera.stdlib import flash_attention
 from tessera.targets.cpu import instructions
 
 

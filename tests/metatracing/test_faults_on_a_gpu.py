@@ -22,8 +22,8 @@ import tessera as ts
 from tessera import Tensor, knobs
 from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing import AttentionParams, Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
+from tessera.stdlib import flash_attention
 from tessera.targets.cuda.ptx.tools import find_ptxas
 from tessera.tiers.compiling.background import Worker
 

@@ -83,7 +83,7 @@ def test_operations_are_four_for_each_term():
 
 
 def test_work_is_that_of_the_tile_program():
-    from tessera.metatracing.attention import flash_attention
+    from tessera.stdlib import flash_attention
 
     heads = [ts.empty((2, 4, 512, 64)) for _ in range(4)]
     described = (*(one.meta for one in heads), 0.125)

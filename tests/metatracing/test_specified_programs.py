@@ -9,7 +9,6 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule, TesseraError
-from tessera.bench.kernels import softmax
 from tessera.metatracing import (
     AttentionParams,
     AttentionTrace,
@@ -50,6 +49,7 @@ from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
 from tessera.metatracing.runtime_events import with_events
 from tessera.runtime.cuda import synchronize
 from tessera.runtime.tensor import transfer
+from tessera.stdlib import softmax
 from tessera.tiers.client import Call, GuardType
 
 TIER1, TIER2, TIER3 = ExecutionTier

@@ -287,8 +287,8 @@ def test_a_process_that_is_ready_compiles_the_first_program(cache: Path, tmp_pat
 def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
     """Without agents, in small tiles; kernels of the package, and those with blocks of their own, as they are."""
     from tessera.metatracing import Call, Level
-    from tessera.metatracing.attention import flash_attention
     from tessera.metatracing.clients.kernels import KernelContext, KernelProgram
+    from tessera.stdlib import flash_attention
     from tessera.tile.calls.settings import Settings
 
     here = Settings("cuda", "sm_90a", 3, frozenset(), deterministic=False, demanded=True)

@@ -10,7 +10,6 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule
-from tessera.bench.kernels import gemm, layernorm, softmax
 from tessera.metatracing import (
     Machine,
     MetaTracingRuntime,
@@ -24,11 +23,11 @@ from tessera.metatracing import (
 from tessera.metatracing.analysis import trials
 from tessera.metatracing.analysis.specializations import LayoutParams, Params, ShapeParams, TileParams
 from tessera.metatracing.analysis.trials import Run, Timed, Turns, like, measured_gain
-from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.clients import advice as models_choice
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.events.tile_work import tile_work
 from tessera.metatracing.models.kernel_times import Gain, shipped
+from tessera.stdlib import flash_attention, gemm, layernorm, softmax
 from tessera.tiers.client import Choice, Level
 from tessera.tiers.records import ExecutionTier
 

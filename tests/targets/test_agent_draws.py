@@ -13,8 +13,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
 import tessera
-from tessera import Schedule
-from tessera.bench import kernels
+from tessera import Schedule, stdlib
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile
@@ -42,8 +41,8 @@ Sizes = tuple[int, int, int, int]
 def attention(block: tuple[int, int], size: int) -> tuple[ModuleOp, tile.FuncOp]:
     """Causal attention, prepared for agents."""
     given = [tessera.empty((1, 8, size), tessera.bf16) for _ in range(3)]
-    kernel = kernels.attention.with_schedule(Schedule(block=block))
-    module = kernel.lower(*given, mask=kernels.causal).module.clone()
+    kernel = stdlib.attention.with_schedule(Schedule(block=block))
+    module = kernel.lower(*given, mask=stdlib.causal).module.clone()
     (function,) = (op for op in module.body.block.ops if isinstance(op, tile.FuncOp))
     take_host_checks(function)
     prepare(function, contract=True, arch="sm_90a")

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import tessera as ts
-from tessera import Schedule
-from tessera.bench import kernels
+from tessera import Schedule, stdlib
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.hopper.modelled_work import work_of
@@ -159,7 +158,7 @@ def read(kernel: Any, *shapes: tuple[int, ...] | int, dtype: Any = ts.bf16, **st
 
 
 def test_attention_is_read_as_two_products_and_a_softmax() -> None:
-    traced = read(kernels.attention, *[(2, 256, 64)] * 3)
+    traced = read(stdlib.attention, *[(2, 256, 64)] * 3)
     assert traced is not None
     (turn,) = traced.turns
     assert turn.steps == ("n",)
@@ -173,8 +172,8 @@ def test_attention_is_read_as_two_products_and_a_softmax() -> None:
 
 def test_masks_are_for_few_turns_and_functions_for_all() -> None:
     plain, masked, capped = (
-        read(kernels.attention, *[(2, 256, 64)] * 3, **more)
-        for more in ({}, {"mask": kernels.causal}, {"score": kernels.soft_cap})
+        read(stdlib.attention, *[(2, 256, 64)] * 3, **more)
+        for more in ({}, {"mask": stdlib.causal}, {"score": stdlib.soft_cap})
     )
     assert plain is not None
     assert masked is not None
@@ -193,7 +192,7 @@ def test_masks_are_for_few_turns_and_functions_for_all() -> None:
 def test_windows_are_read_as_bands() -> None:
     plain, banded = (
         read(kernel, *[(2, 256, 64)] * 3, *more)
-        for kernel, more in ((kernels.attention, ()), (kernels.window_attention, (11,)))
+        for kernel, more in ((stdlib.attention, ()), (stdlib.window_attention, (11,)))
     )
     assert plain is not None
     assert banded is not None
@@ -232,19 +231,19 @@ def test_loops_that_end_with_rows_waste_little_there() -> None:
 
 
 def test_a_product_of_two_matrices_is_read_with_its_depth() -> None:
-    assert read(kernels.gemm[2, 2], *[(256, 256)] * 3) == GEMM
+    assert read(stdlib.gemm[2, 2], *[(256, 256)] * 3) == GEMM
 
 
 def test_products_of_wide_numbers_are_not_for_agents() -> None:
-    assert read(kernels.gemm[2, 2], *[(256, 256)] * 3, dtype=ts.f32) is None
+    assert read(stdlib.gemm[2, 2], *[(256, 256)] * 3, dtype=ts.f32) is None
 
 
 def test_a_bias_is_read_as_what_threads_load() -> None:
-    traced = read(kernels.bias_attention, *[(2, 256, 64)] * 3, (2, 256, 256))
+    traced = read(stdlib.bias_attention, *[(2, 256, 64)] * 3, (2, 256, 256))
     assert traced is not None
     assert [one for one in traced.turns[0].work if one.loaded] == [Work("n", 1, loaded=2)]
     assert len(traced.rings) == 3
 
 
 def test_without_products_there_is_nothing_to_choose() -> None:
-    assert read(kernels.softmax, (256, 64)) is None
+    assert read(stdlib.softmax, (256, 64)) is None

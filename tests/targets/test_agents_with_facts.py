@@ -18,7 +18,7 @@ from tessera import bf16, f16
 from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
-from tessera.metatracing.attention import flash_attention
+from tessera.stdlib import flash_attention
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups

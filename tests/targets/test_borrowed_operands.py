@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from tessera import Schedule, kernel
 from tessera.ir.tile import dialect as tile
-from tessera.metatracing.attention import flash_attention
 from tessera.runtime.tensor.creation import asarray
 from tessera.shapes.annotations import Out
+from tessera.stdlib import flash_attention
 from tessera.targets.cpu.compile import lower_kernel
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import BufferType

@@ -10,7 +10,7 @@ from cpu_runs import at_tile_level
 
 import tessera as ts
 from tessera.ir.tile import dialect as tile
-from tessera.metatracing.attention import flash_attention
+from tessera.stdlib import flash_attention
 from tessera.targets import text
 from tessera.targets.cpu.lower.certain_masks import drop_certain_masks
 from tessera.targets.cpu.lower.extents import Extents

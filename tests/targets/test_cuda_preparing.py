@@ -11,8 +11,7 @@ import pytest
 from nv_runs import at_tile_level
 from test_cpu_lowering import instance
 
-from tessera import Schedule
-from tessera.bench import kernels
+from tessera import Schedule, stdlib
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
@@ -31,13 +30,13 @@ def _given(name: str) -> tuple[Any, list[Any], dict[str, Any]]:
     tensors = [make(2, 70, D) for _ in range(3)]
     match name:
         case "own_score" | "soft_cap":
-            return kernels.attention, tensors, {"score": getattr(kernels, name)}
+            return stdlib.attention, tensors, {"score": getattr(stdlib, name)}
         case "sigmoid_attention":
-            return kernels.sigmoid_attention, [*tensors, -2.0], {}
+            return stdlib.sigmoid_attention, [*tensors, -2.0], {}
         case "alibi_attention":
-            return kernels.alibi_attention, [*tensors, np.asarray([0.5, 0.25], np.float32)], {}
+            return stdlib.alibi_attention, [*tensors, np.asarray([0.5, 0.25], np.float32)], {}
         case _:
-            return kernels.mlp, [make(70, D), make(D, 48), make(48, D)], {}
+            return stdlib.mlp, [make(70, D), make(D, 48), make(48, D)], {}
 
 
 # Ops on tiles of scores: what is left of them, by function.

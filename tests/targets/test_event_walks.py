@@ -12,9 +12,9 @@ from ptx_rules import RULES
 
 import tessera as ts
 from tessera import Schedule, kernel, tile
-from tessera.bench.kernels import gemm, layernorm, softmax
 from tessera.metatracing.events import AccessType, GPUMemoryPatternTracer, KernelExecution
 from tessera.metatracing.events import execution as executions
+from tessera.stdlib import gemm, layernorm, softmax
 
 
 def touched(addresses: list[int], size: int, unit: int) -> set[int]:

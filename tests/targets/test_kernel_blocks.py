@@ -8,10 +8,11 @@ import sys
 import pytest
 
 from tessera import bf16, f32
-from tessera.metatracing.attention import BASELINE, flash_attention
+from tessera.metatracing.attention import BASELINE
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.models.kernel_blocks import REFERENCE, Processor, Work, blocks_for, clocks
 from tessera.runtime.tensor.creation import empty
+from tessera.stdlib import flash_attention
 from tessera.targets.cpu import features
 from tessera.tiers.sites.candidates import tier2_levels
 

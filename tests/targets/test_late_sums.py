@@ -12,8 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import golden_kernels
 import tessera as ts
-from tessera import Schedule
-from tessera.bench import kernels
+from tessera import Schedule, stdlib
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
@@ -162,7 +161,7 @@ def test_attention_adds_up_its_weights_without_meeting() -> None:
 def test_one_agent_alone_finishes_them_in_every_turn() -> None:
     for rows, late in ((64, False), (128, True)):
         given = [ts.empty((2, 512, 64), ts.bf16)] * 3
-        made = kernels.attention.with_schedule(Schedule(block=(rows, 64))).lower(*given)
+        made = stdlib.attention.with_schedule(Schedule(block=(rows, 64))).lower(*given)
         module = lower_kernel(made.module, made.name, lined=range(4))[0]
         function = symbol_in(module, made.name, nv.FuncOp)
         sums = [op for op in in_loops(function, tile.ReduceOp) if op.kind.data == "sum"]

@@ -16,8 +16,7 @@ from ptx_checks import check_clean, count  # pyright: ignore[reportMissingImport
 from xdsl.dialects.builtin import ModuleOp
 
 import tessera as ts
-from tessera import Schedule, bf16, f32
-from tessera.bench import kernels
+from tessera import Schedule, bf16, f32, stdlib
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
 from tessera.interpreters.levels.graph import run_function
@@ -144,7 +143,7 @@ def test_a_product_is_what_one_writes_by_hand(dtype: DType, level: str, block: t
     module = build(multiplied, ([size, size], dtype), ([size, size], dtype))
     (ours,) = functions(compile_module(module, stages=stages_for("cpu", level)))
     array = ts.empty((size, size), dtype)
-    kernel = kernels.gemm.with_schedule(Schedule(block=block))[size // block[0], size // block[1]]
+    kernel = stdlib.gemm.with_schedule(Schedule(block=block))[size // block[0], size // block[1]]
     names = {f"{name}_{axis}": size for name in "abc" for axis in (0, 1)}
     assert _counts(ours, level) == _counts(_by_hand(kernel, names, array, array, array), level)
 
@@ -157,9 +156,9 @@ def test_a_loop_over_keys_takes_no_more_than_one_written_by_hand(
     module = build(attended, *[(shape, dtype)] * 3)
     (ours,) = functions(compile_module(module, stages=stages_for("cpu", level)))
     array = ts.empty(shape, dtype)
-    kernel = kernels.attention.with_schedule(Schedule(block=block))
+    kernel = stdlib.attention.with_schedule(Schedule(block=block))
     names = {f"{name}_{axis}": shape[axis] for name in "qkv" for axis in (0, 1)}
-    hand = _counts(_by_hand(kernel, names, array, array, array, mask=kernels.causal), level)
+    hand = _counts(_by_hand(kernel, names, array, array, array, mask=stdlib.causal), level)
     found = _counts(ours, level)
     for name in ("cpu.matmul", "cpu.dot", "cpu.pack", "cpu.buffer", "cpu.parallel", "cpu.load", "cpu.store"):
         assert found[name] == hand[name]

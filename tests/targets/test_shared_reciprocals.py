@@ -9,7 +9,7 @@ import pytest
 from ptx_checks import check_clean
 
 import tessera
-from tessera.bench import kernels
+from tessera import stdlib
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
@@ -69,13 +69,13 @@ def marked(kernel: Any, width: int, *others: Any, arch: str = "sm_90a", **static
 
 
 def test_loops_whose_functions_take_longer_than_products() -> None:
-    assert marked(kernels.attention, 128, score=kernels.soft_cap) == [True]
-    assert marked(kernels.attention, 256, score=kernels.soft_cap) == [False]
+    assert marked(stdlib.attention, 128, score=stdlib.soft_cap) == [True]
+    assert marked(stdlib.attention, 256, score=stdlib.soft_cap) == [False]
     # Two functions take as long as two products that are 128 deep.
-    assert marked(kernels.sigmoid_attention, 128, -3.0) == [False]
-    assert marked(kernels.sigmoid_attention, 64, -3.0) == [True]
+    assert marked(stdlib.sigmoid_attention, 128, -3.0) == [False]
+    assert marked(stdlib.sigmoid_attention, 64, -3.0) == [True]
     # Other GPUs have other proportions.
-    assert marked(kernels.attention, 128, arch="sm_80", score=kernels.soft_cap) == [False]
+    assert marked(stdlib.attention, 128, arch="sm_80", score=stdlib.soft_cap) == [False]
 
 
 PROGRAM = """

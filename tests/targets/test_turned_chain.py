@@ -14,8 +14,7 @@ from ptx_checks import check_clean, count
 from xdsl.dialects.builtin import ModuleOp
 
 import tessera as ts
-from tessera import DType, Schedule, accum, bf16, f16, f32
-from tessera.bench import kernels
+from tessera import DType, Schedule, accum, bf16, f16, f32, stdlib
 from tessera.dtypes.types import i8, i32
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
@@ -36,7 +35,7 @@ FAST = ts.f8e4m3 @ accum(f16)
 def attention(shape: tuple[int, int, int, int], block: tuple[int, int], dtype: DType, **static: Any) -> Any:
     heads, queries, keys, width = shape
     given = [ts.empty((heads, queries, width), ts.f8e4m3), ts.empty((heads, keys, width), ts.f8e4m3)]
-    made = kernels.narrow_attention.with_schedule(Schedule(block=block))
+    made = stdlib.narrow_attention.with_schedule(Schedule(block=block))
     return made.lower(*given, ts.empty((heads, keys, width), dtype), **static)
 
 
@@ -69,7 +68,7 @@ def test_attention_means_the_same(
     shape: tuple[int, int, int, int], block: tuple[int, int], causal: bool, dtype: DType
 ) -> None:
     heads, queries, keys, width = shape
-    made = attention(shape, block, dtype, **({"mask": kernels.causal} if causal else {}))
+    made = attention(shape, block, dtype, **({"mask": stdlib.causal} if causal else {}))
     module = lowered(made)
     chance = np.random.default_rng(keys)
     q, k, v = (chance.standard_normal((heads, rows, width)).astype(e4m3) for rows in (queries, keys, keys))
@@ -108,7 +107,7 @@ BLOCKS = [(128, 128), (128, 64), (64, 64), (128, 96), (64, 128), (192, 64)]
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("block", BLOCKS)
 def test_attention_assembles_clean(block: tuple[int, int], causal: bool) -> None:
-    static = {"mask": kernels.causal} if causal else {}
+    static = {"mask": stdlib.causal} if causal else {}
     module = lowered(attention((2, 512, 512, 128), block, FAST, **static))
     check_clean(compile_lowered(module, "narrow_attention").ptx, "sm_90a")
 
@@ -145,6 +144,6 @@ def test_which_blocks_are_chosen() -> None:
 
     def block(dtype: DType) -> object:
         given = [*[ts.empty((64, 8192, 128), ts.f8e4m3)] * 2, ts.empty((64, 8192, 128), dtype)]
-        return kernels.narrow_attention.form_for(given, {}, hopper).schedule.block
+        return stdlib.narrow_attention.form_for(given, {}, hopper).schedule.block
 
     assert (block(FAST), block(ts.f8e4m3)) == ((192, 64), (128, 64))

@@ -12,8 +12,7 @@ import numpy as np
 from rewritten_programs import Array, Rewrite, read, rewritten, run
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from tessera import Schedule
-from tessera.bench import kernels
+from tessera import Schedule, stdlib
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
@@ -66,19 +65,19 @@ def hidden(kernel: Any) -> Callable[[int], Made]:
 
 
 PRODUCTS: dict[str, Callable[[int], Made]] = {
-    "gemm": product(kernels.gemm),
+    "gemm": product(stdlib.gemm),
     "gemm and more": product(lib.gemm, numbers(21), epilogue=lib.gelu),
 }
 STAGES: dict[str, Callable[[int], Made]] = {
-    "full": attention(kernels.attention),
-    "causal": attention(kernels.attention, mask=kernels.causal),
-    "grouped queries": attention(kernels.attention, heads=1, mask=kernels.causal),
-    "window": attention(kernels.window_attention, 11),
-    "prefix": attention(kernels.prefix_attention, 5),
+    "full": attention(stdlib.attention),
+    "causal": attention(stdlib.attention, mask=stdlib.causal),
+    "grouped queries": attention(stdlib.attention, heads=1, mask=stdlib.causal),
+    "window": attention(stdlib.window_attention, 11),
+    "prefix": attention(stdlib.prefix_attention, 5),
     "alibi": attention(lib.alibi_attention, numbers(2)),
     "soft cap": attention(lib.softcap_attention, cap=3.0),
-    "sigmoid": attention(kernels.sigmoid_attention, 0.5),
-    "mlp": hidden(kernels.mlp),
+    "sigmoid": attention(stdlib.sigmoid_attention, 0.5),
+    "mlp": hidden(stdlib.mlp),
     "another mlp": hidden(lib.mlp),
 }
 KERNELS = {**PRODUCTS, **STAGES}

@@ -17,8 +17,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 import golden_kernels
-from tessera import Schedule
-from tessera.bench import kernels
+from tessera import Schedule, stdlib
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
 from tessera.ir.tile import dialect as tile
@@ -124,7 +123,7 @@ def is_pending_around(function: tile.FuncOp) -> list[bool]:
 
 
 def test_a_gemm_becomes_the_golden_text() -> None:
-    kernel = kernels.gemm.with_schedule(Schedule(block=(128, 256, 64)))[32, 16]
+    kernel = stdlib.gemm.with_schedule(Schedule(block=(128, 256, 64)))[32, 16]
     square = np.zeros((4096, 4096), ml_dtypes.bfloat16)
     module = kernel.lower(square, square, square).module.clone()
     (function,) = (op for op in module.body.block.ops if isinstance(op, tile.FuncOp))

@@ -13,7 +13,7 @@ from rewritten_programs import at_length, rewritten
 from role_programs import STAGES, attention, check_roles, prepared
 from xdsl.dialects import scf
 
-from tessera.bench import kernels
+from tessera import stdlib
 from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
@@ -85,7 +85,7 @@ def handed_on(function: tile.FuncOp) -> int:
 @pytest.mark.parametrize("window", at_length([1, 7, 11, 30, 100], 7, 100))
 def test_windows_give_the_same_bits(window: int, skew: bool) -> None:
     for length, agents, depth in ((0, 2, 2), (1, 3, 1), (41, 3, 2), (53, 2, 3), (90, 3, 2)):
-        module, given = attention(kernels.window_attention, window)(length)
+        module, given = attention(stdlib.window_attention, window)(length)
         module, _, _ = rewritten(module, prepared)
         worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
         function = check_roles(module, with_skips(agents, depth, skew=skew), given, [Machine(), *worlds])
@@ -101,7 +101,7 @@ def test_windows_give_the_same_bits(window: int, skew: bool) -> None:
     lazy=st.booleans(),
 )
 def test_any_window(window: int, length: int, agents: int, skew: bool, lazy: bool) -> None:
-    for made in (kernels.window_attention, coming):
+    for made in (stdlib.window_attention, coming):
         module, given = attention(made, window)(length)
         module, _, _ = rewritten(module, prepared)
         # Lazy maxima change last bits: what they make is compared with itself.
@@ -120,7 +120,7 @@ def test_rows_that_see_later_keys_compute_less(monkeypatch: pytest.MonkeyPatch) 
         return rule(frame, op, operands)
 
     monkeypatch.setitem(RULES, DotStartOp, counted)
-    module, given = attention(kernels.window_attention, 11)(53)
+    module, given = attention(stdlib.window_attention, 11)(53)
     module, _, _ = rewritten(module, prepared)
     found: list[int] = []
     for begins in (True, False):

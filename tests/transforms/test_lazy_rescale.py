@@ -19,9 +19,8 @@ from rewritten_programs import count, rewritten, run
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera import Schedule, f32, kernel
+from tessera import Schedule, f32, kernel, stdlib
 from tessera import tile as language
-from tessera.bench import kernels
 from tessera.interpreters.core import engine
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
@@ -460,13 +459,13 @@ def _heads(dtype: Any) -> list[Array]:
 _SLOPES = np.array([0.3, 0.01], np.float32)
 _X = np.random.default_rng(4).standard_normal((21, 70)).astype(np.float32) * 20
 ATTENTIONS: dict[str, Callable[[Any], tuple[Any, list[Any], dict[str, Any]]]] = {
-    "full": lambda dtype: (kernels.attention, _heads(dtype), {}),
-    "causal": lambda dtype: (kernels.attention, _heads(dtype), {"mask": kernels.causal}),
-    "window": lambda dtype: (kernels.window_attention, [*_heads(dtype), 7], {}),
-    "prefix": lambda dtype: (kernels.prefix_attention, [*_heads(dtype), 9], {}),
-    "alibi": lambda dtype: (kernels.alibi_attention, [*_heads(dtype), _SLOPES], {}),
-    "soft cap": lambda dtype: (kernels.attention, _heads(dtype), {"score": kernels.soft_cap}),
-    "own score": lambda dtype: (kernels.attention, _heads(dtype), {"score": kernels.own_score, "mask": kernels.causal}),
+    "full": lambda dtype: (stdlib.attention, _heads(dtype), {}),
+    "causal": lambda dtype: (stdlib.attention, _heads(dtype), {"mask": stdlib.causal}),
+    "window": lambda dtype: (stdlib.window_attention, [*_heads(dtype), 7], {}),
+    "prefix": lambda dtype: (stdlib.prefix_attention, [*_heads(dtype), 9], {}),
+    "alibi": lambda dtype: (stdlib.alibi_attention, [*_heads(dtype), _SLOPES], {}),
+    "soft cap": lambda dtype: (stdlib.attention, _heads(dtype), {"score": stdlib.soft_cap}),
+    "own score": lambda dtype: (stdlib.attention, _heads(dtype), {"score": stdlib.own_score, "mask": stdlib.causal}),
     "library": lambda dtype: (lib.attention, _heads(dtype), {"mask": lib.causal}),
     "library, window": lambda dtype: (lib.window_attention, [*_heads(dtype), 5], {}),
     "library, soft cap": lambda dtype: (lib.softcap_attention, _heads(dtype), {"cap": 5.0}),
@@ -526,7 +525,7 @@ def test_other_kernels(made: Any, maxima: int) -> None:
 
 
 def test_sigmoids_have_no_maximum() -> None:
-    for made in (kernels.sigmoid_attention, lib.sigmoid_attention):
+    for made in (stdlib.sigmoid_attention, lib.sigmoid_attention):
         module, function = modules(made.lower(*_heads(np.float32), 0.1))
         assert rescale_lazily(function) == 0
         assert count(function, tile.AnyOp) == 0

@@ -9,7 +9,7 @@ from rewritten_programs import rewritten
 from role_programs import DEPTH, LENGTHS, PRODUCTS, attention, check_roles, lib, machines, numbers, prepared, traced
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
-from tessera.bench import kernels
+from tessera import stdlib
 from tessera.errors import RaceError
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.common.attributes import SizesAttr
@@ -57,7 +57,7 @@ def test_products_give_the_same_bits(depth: int, team: int, agents: int, slots: 
 @pytest.mark.parametrize("keys", [0, 41])
 def test_programs_side_by_side_share_keys_and_values(keys: int) -> None:
     """Queries are a program's own; there are three blocks of them, for three workers."""
-    module, given_ = attention(kernels.attention)(keys)
+    module, given_ = attention(stdlib.attention)(keys)
     module, function, _ = rewritten(module, prepared)
     function.properties["grid"] = SizesAttr((3, 2))
     function = check_roles(module, lambda function: give(function, team=3, bands=False), given_)
@@ -65,7 +65,7 @@ def test_programs_side_by_side_share_keys_and_values(keys: int) -> None:
 
 
 def test_programs_of_different_lengths_form_no_teams() -> None:
-    module, _ = attention(kernels.attention, mask=kernels.causal)(41)
+    module, _ = attention(stdlib.attention, mask=stdlib.causal)(41)
     module, _, _ = rewritten(module, prepared)
     _, function, said = rewritten(module, lambda function: give(function, team=3, bands=False))
     assert (said, pipe.team_of(function), shared_of(function)) == (0, 1, [])

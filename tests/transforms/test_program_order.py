@@ -14,7 +14,7 @@ from role_programs import BLOCK, DEPTH, KERNELS, attention, lib, prepared
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.bench import kernels
+from tessera import stdlib
 from tessera.ir.pipe.warp_groups import ExtentOp, WorkerOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
@@ -51,7 +51,7 @@ def later_keys(rows: Any, cols: Any) -> Any:
 
 
 def test_later_queries_see_fewer_keys() -> None:
-    assert found_in(attention(kernels.attention, mask=later_keys)) == Uneven(
+    assert found_in(attention(stdlib.attention, mask=later_keys)) == Uneven(
         rising=False, size=(1, 1), step=BLOCK, bytes=KEYS_AND_VALUES
     )
 

@@ -20,8 +20,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Operation
 
-from tessera import Schedule
-from tessera.bench import kernels
+from tessera import Schedule, stdlib
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.lower.preparing import prepare
@@ -488,11 +487,11 @@ def attention(kernel: Any, *others: Any, **static: Any) -> Callable[[int], Made]
 
 
 KERNELS: dict[str, Callable[[int], Made]] = {
-    "full": attention(kernels.attention),
-    "causal": attention(kernels.attention, mask=kernels.causal),
-    "score": attention(kernels.attention, score=kernels.own_score, mask=kernels.causal),
-    "window": attention(kernels.window_attention, 11),
-    "prefix": attention(kernels.prefix_attention, 5),
+    "full": attention(stdlib.attention),
+    "causal": attention(stdlib.attention, mask=stdlib.causal),
+    "score": attention(stdlib.attention, score=stdlib.own_score, mask=stdlib.causal),
+    "window": attention(stdlib.window_attention, 11),
+    "prefix": attention(stdlib.prefix_attention, 5),
     "sigmoid": attention(lib.sigmoid_attention, 0.5),
     "alibi": attention(lib.alibi_attention, numbers(2)),
     "mlp": lambda hidden: traced(lib.mlp, [numbers(21, DEPTH), numbers(DEPTH, hidden), numbers(hidden, DEPTH)]),
@@ -544,6 +543,6 @@ def test_turns_without_masks_are_split_off_afterwards(name: str, masked: list[in
 
 def test_a_gemm_is_left_alone() -> None:
     a, b, c = numbers(21, 30), numbers(30, 19), numbers(21, 19)
-    for kernel, given_ in ((kernels.gemm, [a, b, c]), (lib.gemm, [a, b, numbers(19), c])):
+    for kernel, given_ in ((stdlib.gemm, [a, b, c]), (lib.gemm, [a, b, numbers(19), c])):
         module, _ = traced(kernel[2, 3], given_)
         assert rewritten(module, pipeline_dots)[2] is False

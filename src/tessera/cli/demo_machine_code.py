@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import tessera as ts
-from tessera.cli.demo_attention import attention
 from tessera.runtime.native import pool
+from tessera.stdlib import typed_attention
 from tessera.targets.cpu import features
 from tessera.tile import Schedule
 
@@ -47,7 +47,7 @@ def inputs() -> tuple[ts.Tensor, ts.Tensor, ts.Tensor]:
 
 def machine_code(q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Timed:
     """Causal attention as machine code for this processor."""
-    call = attention.with_schedule(_BLOCK)
+    call = typed_attention.with_schedule(_BLOCK)
     found = timed(lambda: call(q, k, v, causal=True)[0])
     return found._replace(result=found.result.numpy())
 

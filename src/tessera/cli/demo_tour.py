@@ -14,12 +14,12 @@ from rich.table import Table
 
 import tessera as ts
 from tessera.cli import demo_machine_code
-from tessera.cli.demo_attention import attention
 from tessera.cli.inspect import beside_source
 from tessera.interpreters.levels.graph import run_function
 from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
+from tessera.stdlib import typed_attention
 from tessera.tile.calls.levels import lower_through
 from tessera.tile.calls.settings import settings
 from tessera.transforms.core.facts import Facts
@@ -45,7 +45,7 @@ def tour(console: Console, rows: int, plain: bool) -> bool:
     Says whether all of it was right.
     """
     q, k, v = (ts.randn((2, rows, 16), ts.bf16, seed=seed) for seed in range(3))
-    instance = attention.lower(q, k, v, causal=True)
+    instance = typed_attention.lower(q, k, v, causal=True)
     compiled = lower_through(instance, instance.schedule)
     for level, written in compiled.levels.items():
         # The kernel is the same at every level: show it once, beside its source, where it belongs.
@@ -81,9 +81,9 @@ def _machine_code_is_right(console: Console) -> bool:
 def _attention_rows(q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Iterator[TourRow]:
     for causal in (False, True):
         with checking(Checks.all()):
-            found, _ = attention(q, k, v, causal=causal)
+            found, _ = typed_attention(q, k, v, causal=causal)
         exact = _attention(*(tensor.numpy().astype(np.float64) for tensor in (q, k, v)), causal=causal)
-        program = structural_hash(attention.lower(q, k, v, causal=causal).module)[:12]
+        program = structural_hash(typed_attention.lower(q, k, v, causal=causal).module)[:12]
         yield TourRow(
             f"attention, {'causal' if causal else 'full'}", program, _error(found.numpy(), exact), _BOUNDS["bf16"]
         )
@@ -121,4 +121,4 @@ def _layer(x: Array, w: Array, b: Array) -> Array:
 
 def _host(written: str) -> str:
     start = written.index("  graph.func")
-    return "builtin.module {\n  // tile.func @attention: see the tile level\n" + written[start:]
+    return f"builtin.module {{\n  // tile.func @{typed_attention.__name__}: see the tile level\n" + written[start:]

@@ -1,17 +1,14 @@
-"""Flash attention, the first client: a kernel like any other, and what the specification's parameters say about it."""
+"""Flash attention as the first client of tiers: its parameters, and the schedule that tiers are compared with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from tessera.shapes.annotations import Out
+from tessera.stdlib import flash_attention
 from tessera.tiers.records import InputProfile
-from tessera.tile.calls.function import kernel
-from tessera.tile.language import intrinsics as tile
 from tessera.tile.language.schedule import Schedule
 
-__written_like_a_user__ = True  # errors and IR point at the lines of this file
+__all__ = ["BASELINE", "BASELINE_HASH", "AttentionParams", "attention_operations", "flash_attention"]
 
 BASELINE = Schedule(block=(128, 128, 64), warps=8, stages=2)
 """The schedule that tiers are compared with: the specification's TileConfiguration, sizes open, no traces."""
@@ -21,30 +18,13 @@ BASELINE_HASH = "c3d7e247a59079bc"
 
 @dataclass(frozen=True)
 class AttentionParams:
-    """What attention is to do. Without a scale, scores are divided by the root of the width."""
+    """Parameters of attention. Without a scale, scores are divided by the root of the width."""
 
     is_causal: bool = False
     softmax_scale: float | None = None
 
     def scale(self, width: int) -> float:
         return width**-0.5 if self.softmax_scale is None else float(self.softmax_scale)
-
-
-@kernel
-def flash_attention(q: Any, k: Any, v: Any, o: Out, scale: float, *, causal: bool = False):
-    """o = softmax(scale·q·kᵀ, masked)·v."""
-    here = tile.context()
-    queries = tile.load(q)
-    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
-    for block in tile.range_n(k.shape, here.n):
-        scores = tile.dot(queries, tile.load(k, block).T) * scale
-        if causal:
-            scores = tile.where(tile.row_index() >= tile.col_index(block), scores, -tile.INF)
-        weights, block_top, block_total = tile.softmax_online(scores)
-        block_v = tile.load(v, block)
-        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
-    filled: Any = o
-    tile.store(filled, tile.cast(acc / total[:, None], filled.dtype))
 
 
 def attention_operations(profile: InputProfile, keys: int) -> float:

@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from tessera.forking import fork_waits_for, tell_in_child
-from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
+from tessera.metatracing.attention import AttentionParams, attention_operations
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.clients.worker import BUILD, READY
 from tessera.metatracing.models.climbing import ClimbModel
@@ -23,6 +23,7 @@ from tessera.metatracing.upper_tiers import EnhancedTesseraCompiler, Specialized
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.stdlib import flash_attention
 from tessera.tiers.client import Call, Client, Level, argument_about
 from tessera.tiers.compiling.background import Blocking, Worker
 from tessera.tiers.config import RuntimeConfig

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from tessera import knobs
 from tessera.errors import TesseraError
 from tessera.fields import check_fields
-from tessera.metatracing.attention import attention_operations, flash_attention
+from tessera.metatracing.attention import attention_operations
 from tessera.metatracing.clients.kernels import KernelClient, KernelContext, KernelProgram
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
+from tessera.stdlib import flash_attention
 from tessera.tiers.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard, facts_of
 from tessera.tiers.manager import SpecializationContext, SpecializedKernel
 from tessera.tiers.records import AttentionTrace, Described, ExecutionTier, InputProfile, LaunchFacts, Record

@@ -121,10 +121,10 @@ def _tessera_array(tensor: Any) -> Array:
 
 @cache
 def _tessera_work() -> tuple[Any, Any]:
-    from tessera.bench import kernels
+    from tessera import stdlib
     from tessera.tile.language.schedule import Schedule
 
-    return kernels.softmax.with_schedule(Schedule(block=(16, 16))), _tessera_tensor(np.ones((256, 64), np.float32))
+    return stdlib.softmax.with_schedule(Schedule(block=(16, 16))), _tessera_tensor(np.ones((256, 64), np.float32))
 
 
 def _wake_tessera() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench import kernels
+from tessera import stdlib
 from tessera.bench.configs import StandardBenchmarkConfigs
 from tessera.bench.instruments.libraries import library
 from tessera.bench.measuring.definition import Built, implementation
@@ -66,14 +66,14 @@ class FlashAttentionBenchmark(OperatorBenchmark):
     @implementation("tessera")
     def tessera(self, size: ProblemSize, precision: Precision) -> Built:
         block = (64, 512) if precision.storage.itemsize == 2 else (24, 256)
-        kernel = kernels.attention.with_schedule(Schedule(block=block))
-        mask = kernels.causal if size["causal"] else None
+        kernel = stdlib.attention.with_schedule(Schedule(block=block))
+        mask = stdlib.causal if size["causal"] else None
         return Built(partial(kernel, mask=mask), kernel, {"mask": mask})
 
     @implementation("tessera_cuda")
     def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
-        kernel = kernels.attention.with_schedule(Schedule(block=(128, 64)))
-        mask = kernels.causal if size["causal"] else None
+        kernel = stdlib.attention.with_schedule(Schedule(block=(128, 64)))
+        mask = stdlib.causal if size["causal"] else None
         return Built(partial(kernel, mask=mask), kernel, {"mask": mask})
 
     @implementation("torch")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench import kernels
+from tessera import stdlib
 from tessera.bench.instruments.libraries import library
 from tessera.bench.measuring.definition import Built, implementation
 from tessera.bench.measuring.frameworks import Array
@@ -29,7 +29,7 @@ def _blocks(size: ProblemSize, precision: Precision) -> tuple[int, int, int]:
 
 def _built(size: ProblemSize, precision: Precision, block: tuple[int, int, int], device: str) -> Built:
     grid = -(-size["m"] // block[0]), -(-size["n"] // block[1])
-    run = kernels.gemm.with_schedule(Schedule(block=block)).assume()[grid]
+    run = stdlib.gemm.with_schedule(Schedule(block=block)).assume()[grid]
 
     def output() -> Any:
         return empty((size["m"], size["n"]), dtype=precision.dtype, device=device)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera.bench import kernels
+from tessera import stdlib
 from tessera.bench.instruments.libraries import library
 from tessera.bench.measuring.definition import Built, implementation
 from tessera.bench.measuring.frameworks import Array
@@ -83,12 +83,12 @@ class SoftmaxBenchmark(_Rowwise):
 
     @implementation("tessera")
     def tessera(self, size: ProblemSize, precision: Precision) -> Built:
-        kernel = kernels.softmax.with_schedule(_BLOCK)
+        kernel = stdlib.softmax.with_schedule(_BLOCK)
         return Built(kernel, kernel)
 
     @implementation("tessera_cuda")
     def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
-        kernel = kernels.softmax.with_schedule(_gpu_block(size))
+        kernel = stdlib.softmax.with_schedule(_gpu_block(size))
         return Built(kernel, kernel)
 
     @implementation("torch")
@@ -136,12 +136,12 @@ class LayerNormBenchmark(_Rowwise):
 
     @implementation("tessera")
     def tessera(self, size: ProblemSize, precision: Precision) -> Built:
-        kernel = kernels.layernorm.with_schedule(_BLOCK)
+        kernel = stdlib.layernorm.with_schedule(_BLOCK)
         return Built(kernel, kernel)
 
     @implementation("tessera_cuda")
     def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
-        kernel = kernels.layernorm.with_schedule(_gpu_block(size))
+        kernel = stdlib.layernorm.with_schedule(_gpu_block(size))
         return Built(kernel, kernel)
 
     @implementation("torch")
@@ -183,12 +183,12 @@ class RmsNormBenchmark(_Rowwise):
 
     @implementation("tessera")
     def tessera(self, size: ProblemSize, precision: Precision) -> Built:
-        kernel = kernels.rmsnorm.with_schedule(_BLOCK)
+        kernel = stdlib.rmsnorm.with_schedule(_BLOCK)
         return Built(kernel, kernel)
 
     @implementation("tessera_cuda")
     def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
-        kernel = kernels.rmsnorm.with_schedule(_gpu_block(size))
+        kernel = stdlib.rmsnorm.with_schedule(_gpu_block(size))
         return Built(kernel, kernel)
 
     @implementation("torch")
@@ -225,12 +225,12 @@ class GeluBenchmark(_Rowwise):
 
     @implementation("tessera")
     def tessera(self, size: ProblemSize, precision: Precision) -> Built:
-        kernel = kernels.gelu_bias.with_schedule(_BLOCK)
+        kernel = stdlib.gelu_bias.with_schedule(_BLOCK)
         return Built(kernel, kernel)
 
     @implementation("tessera_cuda")
     def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
-        kernel = kernels.gelu_bias.with_schedule(_gpu_block(size))
+        kernel = stdlib.gelu_bias.with_schedule(_gpu_block(size))
         return Built(kernel, kernel)
 
     @implementation("torch")

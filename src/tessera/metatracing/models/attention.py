@@ -8,13 +8,14 @@ from functools import lru_cache
 
 from tessera.dtypes.types import DType, bf16, f32
 from tessera.errors import TesseraError
-from tessera.metatracing.attention import attention_operations, flash_attention
+from tessera.metatracing.attention import attention_operations
 from tessera.metatracing.models.amounts import H200, Machine, ModelledProgram
 from tessera.metatracing.models.kernel_times import KernelTimes, Measured, shipped
 from tessera.metatracing.models.situation import Situation
 from tessera.runtime.device.device import CPU
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
+from tessera.stdlib import flash_attention
 from tessera.tiers.records import AttentionTrace, ExecutionTier, InputProfile
 from tessera.tiers.stand_ins import stand_in
 from tessera.tile.language.schedule import Schedule

@@ -1,4 +1,4 @@
-"""Attention of a few queries to many keys, as one decodes: keys are split among programs, and their parts combined."""
+"""Attention of a few queries to many keys, as when decoding: keys are split among program instances (split-K)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from tessera.bench.kernels import attention_into
 from tessera.cached import cached_property
 from tessera.dtypes.types import f32
 from tessera.runtime.tensor.creation import empty, empty_like
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.stdlib import attention_into
 from tessera.tile.calls.function import kernel
 from tessera.tile.language import intrinsics as tile
 from tessera.tile.language.schedule import Schedule
@@ -18,17 +18,16 @@ from tessera.tile.language.schedule import Schedule
 __written_like_a_user__ = True  # errors and IR point at the lines of this file
 
 BLOCK = (64, 128)
-"""Queries and keys of a turn: so many keys keep memory busy while one turn is computed, and fit thrice."""
+"""Queries and keys of an iteration: enough to keep memory busy during one, and few enough for three stages."""
 BEGINNING, COMBINING = 1, 3
-"""Turns that a program takes besides its own, and those of a second launch."""
+"""What a program instance, and a second launch, cost besides: in iterations."""
 
 
 @kernel
 def decode_parts(parts: Any, logs: Any, q: Any, k: Any, v: Any, span: int):
-    """Part `s` of [..., splits, G, D]: G queries, and the keys from `s`·`span` on, `span` of them.
+    """Part `s` of [..., splits, G, D]: attention of G queries to `span` keys, from `s`·`span` on.
 
-    `parts` are normalised; `logs` are the logarithms of what they were divided by. G query heads that share keys are
-    the rows of one tile.
+    `parts` are normalised; `logs` are their log-sum-exps. G query heads that share keys are the rows of one tile.
     """
     here = tile.context()
     splits = parts.shape[-3]
@@ -48,34 +47,34 @@ def decode_parts(parts: Any, logs: Any, q: Any, k: Any, v: Any, span: int):
 
 @kernel
 def combine(parts: Any, logs: Any, out: Any):
-    """The parts of one query, the rows of [..., splits, D], weighted by what they stand for, all at once."""
+    """Combines the parts of one query, the rows of [..., splits, D], weighted by their log-sum-exps, at once."""
     here = tile.context()
-    stands = tile.load(here.matrix(logs), at=(0, 0), shape=(here.m, 1), pad=-tile.INF)
-    most = tile.max(stands, axis=0, keepdims=True)
+    logarithms = tile.load(here.matrix(logs), at=(0, 0), shape=(here.m, 1), pad=-tile.INF)
+    most = tile.max(logarithms, axis=0, keepdims=True)
     # A part without keys weighs nothing; where all are like that, so does their sum.
-    weights = tile.exp(stands - tile.where(most > -tile.INF, most, 0.0))
+    weights = tile.exp(logarithms - tile.where(most > -tile.INF, most, 0.0))
     total = tile.sum(weights, axis=0, keepdims=True)
     whole = tile.sum(weights * tile.load(parts), axis=0, keepdims=True) / total
     tile.store(here.matrix(out), tile.cast(whole, out.dtype), at=(0, 0))
 
 
 class Split(NamedTuple):
-    """How keys are shared: among so many programs for each group of queries, `span` keys for each."""
+    """How keys are split: among so many program instances for each group of queries, `span` keys for each."""
 
     programs: int
     span: int
 
 
 def split(groups: int, keys: int, multiprocessors: int, block: int) -> Split:
-    """The split with which all programs are done first: whole rounds of them, and few parts to combine."""
-    turns = max(1, -(-keys // block))
+    """The split that takes the least time: whole waves of program instances, and few parts to combine."""
+    iterations = max(1, -(-keys // block))
 
     def clocks(programs: int) -> int:
-        rounds = -(-groups * programs // multiprocessors)
-        return rounds * (-(-turns // programs) + BEGINNING) + (COMBINING if programs > 1 else 0)
+        waves = -(-groups * programs // multiprocessors)
+        return waves * (-(-iterations // programs) + BEGINNING) + (COMBINING if programs > 1 else 0)
 
-    each = -(-turns // min(range(1, turns + 1), key=clocks))
-    return Split(-(-turns // each), each * block)
+    each = -(-iterations // min(range(1, iterations + 1), key=clocks))
+    return Split(-(-iterations // each), each * block)
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class Decoding:
         return found
 
     def steps(self, found: Tensor) -> list[partial[Any]]:
-        """Calls of kernels that fill a result. Where keys are not split, it is plain attention."""
+        """Calls of kernels that fill a result. Where keys are not split, it is one of plain attention."""
         if self.split.programs == 1:
             return [partial(attention_into.with_schedule(Schedule(block=self.block)), self.q, self.k, self.v, found)]
         parts, logs = self.workspace

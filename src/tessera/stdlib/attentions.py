@@ -1,13 +1,16 @@
-"""The kernels that are measured, as a user would write them in the tile DSL."""
+"""Attention in one pass over the keys (flash attention), and its variants."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tessera.dtypes.types import bf16, f8e4m3, f8e5m2, f32
+from tessera.shapes.annotations import KTile, Out
+from tessera.stdlib.elementwise import identity
 from tessera.tile.calls.function import kernel
 from tessera.tile.language import intrinsics as tile
+from tessera.tile.language.schedule import Schedule
 
 __written_like_a_user__ = True  # errors and IR point at the lines of this file
 
@@ -15,20 +18,12 @@ Function = Callable[[Any], Any]
 Mask = Callable[[Any, Any], Any]
 
 
-def identity(x: Any) -> Any:
-    return x
-
-
-def gelu(x: Any) -> Any:
-    return 0.5 * x * (1 + tile.erf(x * 0.7071067811865476))
-
-
 def causal(rows: Any, cols: Any) -> Any:
     return rows >= cols
 
 
 def own_score(x: Any) -> Any:
-    """A score function that nobody has a name for."""
+    """An unusual score function, as a user may write one: a leaky linear function."""
     return 0.9 * x + 0.05 * tile.maximum(x, 0.0)
 
 
@@ -37,7 +32,7 @@ def soft_cap(x: Any) -> Any:
 
 
 def computed(x: Any) -> Any:
-    """8-bit floats are stored, not computed with: bf16 holds each of them, and weights keep their digits."""
+    """8-bit floats as bf16, which holds each of them: dots then keep the digits of the weights."""
     return x.to(bf16) if x.dtype.base in (f8e4m3, f8e5m2) else x
 
 
@@ -58,8 +53,79 @@ def attention(q: Any, k: Any, v: Any, *, score: Function = identity, mask: Mask 
 
 
 @kernel
+def flash_attention(q: Any, k: Any, v: Any, o: Out, scale: float, *, causal: bool = False):
+    """o = softmax(scale·q·kᵀ, masked)·v."""
+    here = tile.context()
+    queries = tile.load(q)
+    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
+    for block in tile.range_n(k.shape, here.n):
+        scores = tile.dot(queries, tile.load(k, block).T) * scale
+        if causal:
+            scores = tile.where(tile.row_index() >= tile.col_index(block), scores, -tile.INF)
+        weights, block_top, block_total = tile.softmax_online(scores)
+        block_v = tile.load(v, block)
+        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
+    filled: Any = o
+    tile.store(filled, tile.cast(acc / total[:, None], filled.dtype))
+
+
+@kernel
+def attention_into(q: Any, k: Any, v: Any, out: Any, *, mask: Mask | None = None):
+    """Attention that stores into `out`, an array of any strides."""
+    here = tile.context()
+    queries = tile.load(q)
+    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
+    for block in tile.range_n(k.shape, here.n):
+        scores = tile.dot(queries, tile.load(k, block).T) * here.d**-0.5
+        if mask is not None:
+            scores = tile.where(mask(tile.row_index(), tile.col_index(block)), scores, -tile.INF)
+        weights, block_top, block_total = tile.softmax_online(scores)
+        block_v = tile.load(v, block)
+        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
+    tile.store(out, tile.cast(acc / total[:, None], out.dtype))
+
+
+@kernel
+def attention_lse(q: Any, k: Any, v: Any, *, mask: Mask | None = None):
+    """Attention, and the log-sum-exp of each row of scores."""
+    here = tile.context()
+    queries = tile.load(q)
+    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
+    for block in tile.range_n(k.shape, here.n):
+        scores = tile.dot(queries, tile.load(k, block).T) * here.d**-0.5
+        if mask is not None:
+            scores = tile.where(mask(tile.row_index(), tile.col_index(block)), scores, -tile.INF)
+        weights, block_top, block_total = tile.softmax_online(scores)
+        block_v = tile.load(v, block)
+        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
+    return tile.cast(acc / total[:, None], q.dtype), top + tile.log(total)
+
+
+if TYPE_CHECKING:
+    Queries = Keys = Any
+else:
+    Queries, Keys = KTile["H", "S", "D", bf16], KTile["H", "T", "D", bf16]
+
+
+@kernel.schedule(Schedule(block=(32, 48), warps=4, stages=2))
+def typed_attention(q: Queries, k: Keys, v: Keys, *, causal: bool) -> Any:
+    """softmax(q·kᵀ/√D)·v and the log-sum-exp of each row, for annotated arrays of bf16, with a schedule of its own."""
+    here = tile.context()
+    rows = tile.load(q, rows=here.m, cols=here.d)
+    total, top, share = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
+    for block in tile.range_n(k.shape, here.n):
+        keys, values = tile.load(k, block), tile.load(v, block)
+        scores = tile.dot(rows, tile.transpose(keys)) * tile.rsqrt(float(here.d))
+        if causal:
+            scores = tile.mask_causal(scores, tile.row_index(), tile.col_index(block))
+        weights, high, part = tile.softmax_online(scores)
+        total, top, share = tile.softmax_accumulate(total, top, share, weights, values, high, part)
+    return tile.cast(total / share[:, None], bf16), top + tile.log(tile.cast(share, f32))
+
+
+@kernel
 def narrow_attention(q: Any, k: Any, v: Any, *, mask: Mask | None = None):
-    """softmax(q·kᵀ/√d, masked)·v, multiplied in the type of its factors, which may have 8 bits; the result has 16."""
+    """softmax(q·kᵀ/√d, masked)·v; dots in the type of their operands, which may have 8 bits; the result has 16."""
     here = tile.context()
     queries = tile.load(q)
     acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
@@ -74,7 +140,7 @@ def narrow_attention(q: Any, k: Any, v: Any, *, mask: Mask | None = None):
 
 @kernel
 def window_attention(q: Any, k: Any, v: Any, window: int):
-    """Each query sees itself and the `window` − 1 keys before it."""
+    """Attention in which each query sees itself and the `window` − 1 keys before it."""
     here = tile.context()
     queries = tile.load(q)
     acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
@@ -90,7 +156,7 @@ def window_attention(q: Any, k: Any, v: Any, window: int):
 
 @kernel
 def prefix_attention(q: Any, k: Any, v: Any, prefix: int):
-    """Causal, but the first `prefix` keys are seen by all."""
+    """Causal attention in which every query sees the first `prefix` keys."""
     here = tile.context()
     queries = tile.load(q)
     acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
@@ -106,7 +172,7 @@ def prefix_attention(q: Any, k: Any, v: Any, prefix: int):
 
 @kernel
 def alibi_attention(q: Any, k: Any, v: Any, slopes: Any):
-    """A bias that falls with the distance, by a slope for each head."""
+    """Attention with a bias that falls with the distance of query and key, by a slope for each head (ALiBi)."""
     here = tile.context()
     queries, slope = tile.load(q), tile.load(slopes, at=(here.batch,), shape=(1,))
     acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
@@ -121,24 +187,8 @@ def alibi_attention(q: Any, k: Any, v: Any, slopes: Any):
 
 
 @kernel
-def attention_lse(q: Any, k: Any, v: Any, *, mask: Mask | None = None):
-    """Attention, and the logarithm of what each row of weights was divided by."""
-    here = tile.context()
-    queries = tile.load(q)
-    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
-    for block in tile.range_n(k.shape, here.n):
-        scores = tile.dot(queries, tile.load(k, block).T) * here.d**-0.5
-        if mask is not None:
-            scores = tile.where(mask(tile.row_index(), tile.col_index(block)), scores, -tile.INF)
-        weights, block_top, block_total = tile.softmax_online(scores)
-        block_v = tile.load(v, block)
-        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
-    return tile.cast(acc / total[:, None], q.dtype), top + tile.log(total)
-
-
-@kernel
 def bias_attention(q: Any, k: Any, v: Any, bias: Any):
-    """A bias for each pair of a query and a key: [S, T] for all, or one for each of some leading axes."""
+    """softmax(q·kᵀ/√d + bias)·v, a bias for each pair of query and key: [S, T], or with leading axes."""
     here = tile.context()
     queries, biases = tile.load(q), here.matrix(bias)
     acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
@@ -153,97 +203,10 @@ def bias_attention(q: Any, k: Any, v: Any, bias: Any):
 
 @kernel
 def sigmoid_attention(q: Any, k: Any, v: Any, bias: float):
+    """sigmoid(q·kᵀ/√d + bias)·v."""
     here = tile.context()
     queries, acc = tile.load(q), tile.zeros((here.m, here.d))
     for block in tile.range_n(k.shape, here.n):
         weights = tile.sigmoid(tile.dot(queries, tile.load(k, block).T) * here.d**-0.5 + bias)
         acc = tile.dot(tile.cast(weights, v.dtype), tile.load(v, block), acc)
     return tile.cast(acc, q.dtype)
-
-
-@kernel
-def mlp(x: Any, up: Any, down: Any):
-    """gelu(x·up)·down, a block of hidden units at a time."""
-    here = tile.context()
-    rows, acc = tile.load(x), tile.zeros((here.m, here.d))
-    for h in tile.range(0, up.shape[1], here.n):
-        hidden = gelu(tile.dot(rows, tile.load(up, at=(0, h), shape=(here.d, here.n))))
-        acc = tile.dot(tile.cast(hidden, x.dtype), tile.load(down, at=(h, 0), shape=(here.n, here.d)), acc)
-    return tile.cast(acc, x.dtype)
-
-
-@kernel
-def gemm(a: Any, b: Any, c: Any):
-    here = tile.context()
-    row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
-    acc = tile.zeros((here.m, here.n), f32)
-    for k in tile.range(0, a.shape[1], here.k):
-        left = tile.load(a, at=(row, k), shape=(here.m, here.k))
-        right = tile.load(b, at=(k, col), shape=(here.k, here.n))
-        acc = tile.dot(left, right, acc)
-    tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
-
-
-@kernel
-def softmax(x: Any):
-    rows = tile.load(x).to(f32)
-    weights = tile.exp(rows - tile.max(rows, keepdims=True))
-    return tile.cast(weights / tile.sum(weights, keepdims=True), x.dtype)
-
-
-@kernel
-def layernorm(x: Any, weight: Any, bias: Any):
-    here = tile.context()
-    scale, shift = (tile.load(vector, at=(0,), shape=(here.d,)) for vector in (weight, bias))
-    rows = tile.load(x).to(f32)
-    rows = rows - tile.sum(rows, keepdims=True) / here.d
-    rows = rows * tile.rsqrt(tile.sum(rows * rows, keepdims=True) / here.d + 1e-5)
-    return tile.cast(rows * scale + shift, x.dtype)
-
-
-@kernel
-def rmsnorm(x: Any, weight: Any):
-    here = tile.context()
-    rows = tile.load(x).to(f32)
-    scale = tile.rsqrt(tile.sum(rows * rows) / here.d + 1e-6)
-    return tile.cast(rows * scale[:, None] * tile.load(weight, at=(0,), shape=(here.d,)), x.dtype)
-
-
-@kernel
-def gelu_bias(x: Any, bias: Any):
-    here = tile.context()
-    return tile.cast(gelu(tile.load(x).to(f32) + tile.load(bias, at=(0,), shape=(here.d,))), x.dtype)
-
-
-@kernel
-def rope(x: Any, cos: Any, sin: Any, y: Any, *, width: int):
-    """Turns the halves of every head of `width` columns against each other; the grid's first axis has the heads."""
-    here = tile.context()
-    half, row, head = width // 2, tile.program_id(1) * here.m, tile.program_id(0) * width
-    turned = [tile.load(table, at=(row, 0), shape=(here.m, half)).to(f32) for table in (cos, sin)]
-    first, second = (tile.load(x, at=(row, head + part), shape=(here.m, half)).to(f32) for part in (0, half))
-    tile.store(y, tile.cast(first * turned[0] - second * turned[1], y.dtype), at=(row, head))
-    tile.store(y, tile.cast(second * turned[0] + first * turned[1], y.dtype), at=(row, head + half))
-
-
-@kernel
-def transpose(x: Any, y: Any):
-    here = tile.context()
-    row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
-    tile.store(y, tile.load(x, at=(row, col), shape=(here.m, here.n)).T, at=(col, row))
-
-
-@kernel
-def attention_into(q: Any, k: Any, v: Any, out: Any, *, mask: Mask | None = None):
-    """Attention into an array that lies in memory as its owner likes."""
-    here = tile.context()
-    queries = tile.load(q)
-    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
-    for block in tile.range_n(k.shape, here.n):
-        scores = tile.dot(queries, tile.load(k, block).T) * here.d**-0.5
-        if mask is not None:
-            scores = tile.where(mask(tile.row_index(), tile.col_index(block)), scores, -tile.INF)
-        weights, block_top, block_total = tile.softmax_online(scores)
-        block_v = tile.load(v, block)
-        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
-    tile.store(out, tile.cast(acc / total[:, None], out.dtype))
