@@ -83,6 +83,7 @@ from tessera.shapes.annotations import KTile, Out
 
 if TYPE_CHECKING:
     from tessera import distributed, knobs, tile
+    from tessera.lang import operators as ops
     from tessera.lang import random
     from tessera.lang.checking import check
     from tessera.lang.control import cond, fori_loop, scan, while_loop
@@ -95,7 +96,7 @@ if TYPE_CHECKING:
     from tessera.tile.calls.function import kernel
     from tessera.tile.language.schedule import Schedule
 
-    # What a kernel gets for a parameter annotated so.
+    # A parameter of a kernel that is annotated so is such a tile.
     from tessera.tile.language.values import Tile
 else:
     from tessera.shapes.annotations import Tile
@@ -115,6 +116,7 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 _LAZY = {
     "Schedule": "tessera.tile.language.schedule",
     "State": "tessera.lang.state",
+    "bench": "tessera.bench",
     "check": "tessera.lang.checking",
     "cond": "tessera.lang.control",
     "cuda": "tessera.runtime.cuda",
@@ -124,6 +126,7 @@ _LAZY = {
     "jit": "tessera.lang.jit",
     "kernel": "tessera.tile.calls.function",
     "knobs": "tessera.knobs",
+    "metatracing": "tessera.metatracing",
     "operator": "tessera.lang.operator",
     "ops": "tessera.lang.operators",
     "random": "tessera.lang.random",
@@ -137,7 +140,7 @@ _LAZY = {
     "verify": "tessera.tile.calls.verification",
     "while_loop": "tessera.lang.control",
 }
-_MODULES = ("cuda", "distributed", "knobs", "ops", "random", "tile", "verify")
+_MODULES = ("bench", "cuda", "distributed", "knobs", "metatracing", "ops", "random", "tile", "verify")
 _LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
 _LAZY.update(dict.fromkeys(_MAKERS, "tessera.lang.making"))
 # Operators work in traces, too, where functions that only make tensors do not.
@@ -252,6 +255,7 @@ __all__ = [
     "ones",
     "ones_like",
     "operator",
+    "ops",
     "promote",
     "quantize",
     "rand",
@@ -288,3 +292,8 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not; modules of the package that happen to be loaded are none of them."""
+    return sorted({*__all__, *_LAZY, "__array_api_version__"})

@@ -18,6 +18,28 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from tessera.errors import TesseraError
 
+__all__ = [
+    "Knob",
+    "Row",
+    "backend",
+    "cache_dir",
+    "cache_size",
+    "checks",
+    "cpu_level",
+    "describe",
+    "deterministic",
+    "dump_dir",
+    "eager_elements",
+    "fast_math",
+    "interpret",
+    "logs",
+    "num_threads",
+    "optimization",
+    "override_dir",
+    "unknown_variables",
+    "verify",
+]
+
 T = TypeVar("T")
 
 
@@ -336,3 +358,7 @@ def unknown_variables() -> list[str]:
     """The TESSERA_* variables in the environment that no knob reads: misspelt, or from another version."""
     known = {knob.variable for knob in _KNOBS}
     return sorted(name for name in os.environ if name.startswith("TESSERA_") and name not in known)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -91,6 +91,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'tessera.bench' has no attribute {name!r}")
-    found = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = found
-    return found
+    home = import_module(_MODULES[name])
+    # All names of the module at once: importing `duel` has put the module itself under the name of its function.
+    globals().update({one: getattr(home, one) for one, module in _MODULES.items() if module == home.__name__})
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

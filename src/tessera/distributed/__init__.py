@@ -36,3 +36,7 @@ __all__ = [
     "is_initialized",
     "reduce_scatter",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -532,13 +532,21 @@ def jit(
     graphs: bool = False,
     tiers: Any = "off",
 ) -> Any:
-    """A function over tensors that is traced once per kind of arguments, compiled, and run.
+    """Compiles a function over tensors: it is traced once per kind of arguments, compiled, and run.
 
-    Static arguments are part of the program: each value has one of its own. Donated arguments are gone after the call.
-    With `fast_math` results may differ in their last places for speed; the knob decides where it is None. With `graphs`
-    the launches of a call on a GPU are replayed as a CUDA graph, with an arena of its own for each kind of arguments.
-    `tiers="auto"` starts with a program that is there soon, and makes it faster while it runs; a `MetaTracingRuntime`
-    does the same under its own settings.
+        @ts.jit
+        def f(x, w):
+            return ts.relu(x @ w)
+
+        f(x, w)              # traces, compiles and runs; later calls run
+        f.lower(x, w).tile_ir.text, f.explain()
+
+    static_argnums, static_argnames: arguments that are part of the program; each of their values has one of its own.
+    donate_argnums: arguments that are gone after the call; results may take their memory.
+    fast_math: results may differ in their last digits for speed; None leaves it to the knob.
+    graphs: launches on a GPU are replayed as a CUDA graph, with an arena of its own for each kind of arguments.
+    tiers: "auto" starts with a program that compiles fast, and replaces it by faster ones while it runs; a
+    `MetaTracingRuntime` does the same under its own settings.
     """
 
     def decorate(given: Callable[..., Any]) -> Jitted:

@@ -231,3 +231,7 @@ def _outputs(key: Traced, block: Traced, stream: Stream) -> list[Traced]:
 
 def _joined(upper: Traced, lower: Traced) -> Traced:
     return elementwise("or", elementwise("shl", upper, 32), lower)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -280,3 +280,7 @@ __all__ = [
     "flash_attention",
     "shared_runtime",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,3 +13,7 @@ from tessera.tile.language.schedule import Schedule, Space, space
 
 __all__ = ["Kernel", "Schedule", "Space", "kernel", "space"]
 __all__ += intrinsics.__all__
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

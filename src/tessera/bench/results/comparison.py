@@ -43,6 +43,8 @@ _SETTINGS = ("cold", "autotuning_enabled", "ir_optimization_levels", "precision_
 
 
 class Verdict(enum.Enum):
+    """The outcome of a comparison of one metric with its baseline."""
+
     REGRESSION = "regression"
     IMPROVEMENT = "improvement"
     SAME = "same"

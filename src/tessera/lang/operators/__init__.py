@@ -281,8 +281,6 @@ PROPERTIES: Mapping[str, Callable[[Any], Any]] = {"T": _transposed, "at": At, "m
 """What they have as properties."""
 
 __all__ = [
-    "METHODS",
-    "PROPERTIES",
     "__array_api_version__",
     "__array_namespace_info__",
     "abs",
@@ -475,3 +473,7 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -39,13 +39,15 @@ def scaled_dot_product_attention(
     key: Array | None = None,
     return_lse: bool = False,
 ) -> Any:
-    """softmax(q kᵀ · scale) v over [batch, heads, length, width]; 0 for a query that may look at no key.
+    """Attention: softmax(q kᵀ · scale) v over [batch, heads, length, width]; 0 for a query that sees no key.
 
-    Fewer heads of k and v serve equal groups of heads of q. `causal` lets a query look at keys up to its own place, the
-    last query standing at the last key, or the first at key `offset`; `window` at the last so many of them alone.
-    `mask` says where to look, `bias` is added to the scores, `soft_cap` bends them to ±cap by tanh, and of batch b only
-    the first key_lengths[b] keys count. `scale` is 1/√width unless given. With `return_lse` the result comes with
-    log Σ e^score of every query, in f32. `dropout` needs a random `key`.
+    k and v may have fewer heads than q (grouped queries): each serves an equal group of them.
+    causal: a query sees keys up to its own index. The last query is at the last key, or the first one at key `offset`.
+    window: of these, a query sees the last `window` alone.
+    mask: True where a query sees a key; bias: added to the scores; soft_cap: scores become cap · tanh(score / cap).
+    key_lengths: in batch b, only the first key_lengths[b] keys count.
+    scale: 1/√width unless given. dropout: on the weights; it takes a random `key`.
+    return_lse: the result comes with log Σ e^score of every query, in f32.
     """
     queries, keys, values = (_four_axes(name, x) for name, x in (("q", q), ("k", k), ("v", v)))
     floats("attention", queries, keys, values)
@@ -103,7 +105,7 @@ def flash_attention(
     key_lengths: Array | None = None,
     return_lse: bool = False,
 ) -> Any:
-    """`scaled_dot_product_attention`; keys and values may come as a pair, as a cache holds them."""
+    """`scaled_dot_product_attention`, which also takes keys and values as a pair, as a cache holds them."""
     if v is None:
         if not isinstance(k, tuple | list) or len(k) != 2:
             raise ShapeError("flash_attention: expected keys and values", hint="give k and v, or a pair of them")
@@ -199,7 +201,7 @@ def _seen(scores: Traced, mask: Any, causal: bool, offset: Any, window: int | No
 
 
 def _placed(rows: Traced, scores: Traced, offset: Any) -> Traced:
-    """The place of each query among the keys."""
+    """The index of each query among the keys."""
     if offset is not None:
         return elementwise("add", rows, offset if isinstance(offset, int) else primitives.cast(offset, i64))
     apart = size(scores.sizes[3] - scores.sizes[2])
@@ -216,7 +218,7 @@ def _dropped(shares: Traced, p: float, key: Any) -> Traced:
 
 @operator
 def split_qkv(qkv: Array, /, *, heads: int, kv_heads: int | None = None) -> tuple[Traced, Traced, Traced]:
-    """[batch, length, (heads + 2 · kv_heads) · width] as q, k and v, each [batch, its heads, length, width]."""
+    """Splits [batch, length, (heads + 2 · kv_heads) · width] into q, k and v of [batch, heads, length, width]."""
     made = tensor(qkv)
     shared = heads if kv_heads is None else kv_heads
     count = heads + 2 * shared
@@ -242,7 +244,7 @@ def split_qkv(qkv: Array, /, *, heads: int, kv_heads: int | None = None) -> tupl
 
 @operator
 def merge_heads(x: Array, /) -> Traced:
-    """[batch, heads, length, width] as [batch, length, heads · width]: what `split_qkv` took apart."""
+    """[batch, heads, length, width] as [batch, length, heads · width]: the reverse of `split_qkv`."""
     made = _four_axes("x", x)
     batch, heads, length, width = made.sizes
     return primitives.reshape(primitives.transpose(made, [0, 2, 1, 3]), (batch, length, heads * width))
@@ -258,10 +260,11 @@ def rope(
     interleaved: bool = False,
     offset: Array | None = None,
 ) -> Traced:
-    """Pairs of numbers along the last axis turned by angles that grow with the place along the axis before it.
+    """Rotary position embedding: pairs along the last axis are rotated by angles that grow with the position.
 
-    Pair i of width/2 turns by place · base^(-2i/width). A pair is elements i and i + width/2, or two neighbours if
-    `interleaved`. `positions` are the places, [length] or [batch, length]; else they count from `offset`, or 0.
+    Pair i of width/2 is rotated by position · base^(-2i/width). A pair is elements i and i + width/2, or two neighbours
+    if `interleaved`. The position is the index along the axis before the last, counted from `offset`, unless
+    `positions` gives it, [length] or [batch, length].
     """
     (made,) = floats("rope", x)
     width = known(made, made.ndim - 1, "rope") if made.ndim >= 2 else 1

@@ -43,13 +43,13 @@ def _triangle(name: str, row: str, x: Any, k: int) -> Traced:
 
 @operator
 def tril(x: Array, /, *, k: int = 0) -> Traced:
-    """The matrix on and below its k-th diagonal, zeros above."""
+    """The lower triangle of matrices: elements on and below the k-th diagonal, zeros above."""
     return _triangle("tril", "le", x, k)
 
 
 @operator
 def triu(x: Array, /, *, k: int = 0) -> Traced:
-    """The matrix on and above its k-th diagonal, zeros below."""
+    """The upper triangle of matrices: elements on and above the k-th diagonal, zeros below."""
     return _triangle("triu", "ge", x, k)
 
 

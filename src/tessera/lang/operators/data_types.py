@@ -26,7 +26,7 @@ def cast(x: Array, dtype: DType, seed: int | None = None) -> Traced:
 
 
 def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> Any:
-    """`x` in another element type; without `copy` itself where it has that type."""
+    """Casts `x` to another element type; with copy=False, `x` itself where it has that type."""
     target = as_dtype(dtype)
     made: Any = x if isinstance(x, Traced | Tensor) else host_array(x)
     same = isinstance(made, Tensor) and made.dtype is target
@@ -36,7 +36,7 @@ def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLi
 
 @operator
 def cast_like(x: Array, like: Array, /) -> Traced:
-    """`x` in the element type of `like`."""
+    """Casts `x` to the element type of `like`."""
     return primitives.cast(tensor(x), tensor(like).dtype)
 
 

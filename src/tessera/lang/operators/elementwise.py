@@ -12,13 +12,16 @@ from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced
 
+_OPERAND = "x: a tensor, an array of another library, or a traced value. The result has its shape."
+_OPERANDS = "x1, x2: tensors, arrays of other libraries, numbers or traced values. Shapes broadcast, types promote."
+
 
 def _unary(name: str, row: str, said: str) -> Callable[[Array], Traced]:
     def function(x: Array, /) -> Traced:
         return primitives.ew(row, tensor(x))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = said
+    function.__doc__ = f"{said}\n\n{_OPERAND}"
     return operator(function)
 
 
@@ -28,11 +31,11 @@ def _binary(name: str, row: str, said: str) -> Callable[[Array, Array], Traced]:
         return elementwise(row, *tensors(name, x1, x2))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = said
+    function.__doc__ = f"{said}\n\n{_OPERANDS}"
     return operator(function)
 
 
-abs = _unary("abs", "abs", "The size of each element.")  # noqa: A001  (the standard's name)
+abs = _unary("abs", "abs", "The absolute value of each element.")  # noqa: A001  (the standard's name)
 ceil = _unary("ceil", "ceil", "Each element rounded up to a whole number.")
 cos = _unary("cos", "cos", "The cosine of each angle, in radians.")
 exp = _unary("exp", "exp", "e to the power of each element.")
@@ -42,44 +45,46 @@ floor = _unary("floor", "floor", "Each element rounded down to a whole number.")
 isfinite = _unary("isfinite", "isfinite", "Where elements are neither infinite nor NaN.")
 isinf = _unary("isinf", "isinf", "Where elements are infinite.")
 isnan = _unary("isnan", "isnan", "Where elements are NaN.")
-log = _unary("log", "log", "The natural logarithm.")
+log = _unary("log", "log", "The natural logarithm of each element.")
 log1p = _unary("log1p", "log1p", "The natural logarithm of 1 plus each element, without cancellation near 0.")
-log2 = _unary("log2", "log2", "The logarithm to base 2.")
-negative = _unary("negative", "neg", "Each element with the other sign.")
-reciprocal = _unary("reciprocal", "reciprocal", "1 over each element.")
-round = _unary("round", "round", "The nearest whole number, of two the even one.")  # noqa: A001  (the standard's name)
-rsqrt = _unary("rsqrt", "rsqrt", "1 over the square root of each element.")
-sign = _unary("sign", "sign", "-1, 0 or 1; NaN for NaN.")
+log2 = _unary("log2", "log2", "The logarithm of each element to base 2.")
+negative = _unary("negative", "neg", "-x of each element.")
+reciprocal = _unary("reciprocal", "reciprocal", "1 / x of each element.")
+round = _unary("round", "round", "Each element rounded to the nearest whole number, of two the even one.")  # noqa: A001  (the standard's name)
+rsqrt = _unary("rsqrt", "rsqrt", "1 / √x of each element.")
+sign = _unary("sign", "sign", "The sign of each element: -1, 0 or 1; NaN for NaN.")
 sin = _unary("sin", "sin", "The sine of each angle, in radians.")
-sqrt = _unary("sqrt", "sqrt", "The square root.")
+sqrt = _unary("sqrt", "sqrt", "The square root of each element; NaN below 0.")
 tan = _unary("tan", "tan", "The tangent of each angle, in radians.")
-tanh = _unary("tanh", "tanh", "The hyperbolic tangent.")
-trunc = _unary("trunc", "trunc", "Each element without what comes after the point.")
-erf = _unary("erf", "erf", "The error function.")
-sigmoid = _unary("sigmoid", "sigmoid", "1 / (1 + e^-x), without overflow on either side.")
+tanh = _unary("tanh", "tanh", "The hyperbolic tangent of each element.")
+trunc = _unary("trunc", "trunc", "Each element rounded towards 0.")
+erf = _unary("erf", "erf", "The error function of each element.")
+sigmoid = _unary("sigmoid", "sigmoid", "1 / (1 + e^-x) of each element, without overflow on either side.")
 
-add = _binary("add", "add", "The sum.")
+add = _binary("add", "add", "The sum x1 + x2.")
 atan2 = _binary("atan2", "atan2", "The angle of the point (x2, x1), from -π to π.")
-bitwise_and = _binary("bitwise_and", "and", "Bits set in both.")
-bitwise_left_shift = _binary("bitwise_left_shift", "shl", "Bits of x1 moved up by x2 places.")
-bitwise_or = _binary("bitwise_or", "or", "Bits set in either.")
-bitwise_right_shift = _binary("bitwise_right_shift", "shr", "Bits of x1 moved down by x2 places; the sign is kept.")
-bitwise_xor = _binary("bitwise_xor", "xor", "Bits set in one and not in the other.")
-copysign = _binary("copysign", "copysign", "The size of x1 with the sign of x2.")
-divide = _binary("divide", "div", "The quotient of floats.")
-equal = _binary("equal", "eq", "Where elements are equal.")
-floor_divide = _binary("floor_divide", "floordiv", "The quotient, rounded down to a whole number.")
-greater = _binary("greater", "gt", "Where x1 is above x2.")
-greater_equal = _binary("greater_equal", "ge", "Where x1 is above x2 or equal.")
-less = _binary("less", "lt", "Where x1 is below x2.")
-less_equal = _binary("less_equal", "le", "Where x1 is below x2 or equal.")
+bitwise_and = _binary("bitwise_and", "and", "x1 & x2: bits that are set in both.")
+bitwise_left_shift = _binary("bitwise_left_shift", "shl", "x1 << x2: bits of x1 shifted left by x2.")
+bitwise_or = _binary("bitwise_or", "or", "x1 | x2: bits that are set in either.")
+bitwise_right_shift = _binary(
+    "bitwise_right_shift", "shr", "x1 >> x2: bits of x1 shifted right by x2; the sign is kept."
+)
+bitwise_xor = _binary("bitwise_xor", "xor", "x1 ^ x2: bits that are set in one and not in the other.")
+copysign = _binary("copysign", "copysign", "The absolute value of x1 with the sign of x2.")
+divide = _binary("divide", "div", "The quotient x1 / x2 of floats.")
+equal = _binary("equal", "eq", "x1 == x2, elementwise: bools.")
+floor_divide = _binary("floor_divide", "floordiv", "x1 // x2: the quotient, rounded down to a whole number.")
+greater = _binary("greater", "gt", "x1 > x2, elementwise: bools.")
+greater_equal = _binary("greater_equal", "ge", "x1 >= x2, elementwise: bools.")
+less = _binary("less", "lt", "x1 < x2, elementwise: bools.")
+less_equal = _binary("less_equal", "le", "x1 <= x2, elementwise: bools.")
 maximum = _binary("maximum", "max", "The larger of two; NaN where one is.")
 minimum = _binary("minimum", "min", "The smaller of two; NaN where one is.")
-multiply = _binary("multiply", "mul", "The product.")
-not_equal = _binary("not_equal", "ne", "Where elements differ.")
-pow = _binary("pow", "pow", "x1 to the power of x2.")  # noqa: A001  (the standard's name)
-remainder = _binary("remainder", "rem", "What `floor_divide` leaves, with the sign of x2.")
-subtract = _binary("subtract", "sub", "The difference.")
+multiply = _binary("multiply", "mul", "The product x1 · x2.")
+not_equal = _binary("not_equal", "ne", "x1 != x2, elementwise: bools.")
+pow = _binary("pow", "pow", "x1 ** x2: x1 to the power of x2.")  # noqa: A001  (the standard's name)
+remainder = _binary("remainder", "rem", "x1 % x2: the remainder of `floor_divide`, with the sign of x2.")
+subtract = _binary("subtract", "sub", "The difference x1 - x2.")
 
 
 def _row_of_one(fn: str, x: Array) -> Traced:
@@ -114,13 +119,13 @@ _NUMBERS = (bool, int, float)
 
 @operator
 def bitwise_invert(x: Array, /) -> Traced:
-    """Every bit turned over."""
+    """~x: every bit inverted."""
     return primitives.ew("not", tensor(x))
 
 
 @operator
 def positive(x: Array, /) -> Traced:
-    """Each element as it is."""
+    """+x: each element as it is."""
     made = tensor(x)
     if made.dtype.kind is Kind.BOOL:
         raise refusal("positive", "numbers", [made], "use the tensor itself")
@@ -129,7 +134,7 @@ def positive(x: Array, /) -> Traced:
 
 @operator
 def square(x: Array, /) -> Traced:
-    """Each element times itself."""
+    """x² of each element."""
     made = tensor(x)
     return primitives.ew("mul", made, made)
 
@@ -148,7 +153,7 @@ def conj(x: Array, /) -> Traced:
 
 @operator
 def signbit(x: Array, /) -> Traced:
-    """Where the sign is set, as it is for -0.0 too."""
+    """Whether the sign bit of each element is set, as it is for -0.0 too."""
     made = tensor(x)
     one = primitives.constant(1.0, made.sizes, made.dtype)
     return elementwise("lt", primitives.ew("copysign", one, made), 0.0)
@@ -163,31 +168,31 @@ def _logical(name: str, *xs: Any) -> list[Traced]:
 
 @operator
 def logical_and(x1: Array, x2: Array, /) -> Traced:
-    """Where both are true."""
+    """x1 and x2 of bools, elementwise."""
     return elementwise("and", *_logical("logical_and", x1, x2))
 
 
 @operator
 def logical_or(x1: Array, x2: Array, /) -> Traced:
-    """Where one or both are true."""
+    """x1 or x2 of bools, elementwise."""
     return elementwise("or", *_logical("logical_or", x1, x2))
 
 
 @operator
 def logical_xor(x1: Array, x2: Array, /) -> Traced:
-    """Where one is true and the other is not."""
+    """Whether exactly one of two bools is true, elementwise."""
     return elementwise("xor", *_logical("logical_xor", x1, x2))
 
 
 @operator
 def logical_not(x: Array, /) -> Traced:
-    """Where it is not true."""
+    """not x of bools, elementwise."""
     return primitives.ew("not", *_logical("logical_not", x))
 
 
 @operator
 def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Traced:  # noqa: A002  (standard's names)
-    """Each element, or the bound that it lies beyond; NaN stays NaN. The result has the type of `x`."""
+    """Limits each element to the range from `min` to `max`; NaN stays NaN. The result has the type of `x`."""
     made = tensor(x)
     for row, bound in (("max", min), ("min", max)):
         if bound is not None:

@@ -19,7 +19,7 @@ def _with_sign_of(x: Traced, size: Traced) -> Traced:
 
 @operator
 def atan(x: Array, /) -> Traced:
-    """The angle whose tangent is given, from -π/2 to π/2."""
+    """The arc tangent of each element, from -π/2 to π/2."""
 
     def by(x: Traced) -> Traced:
         return elementwise("atan2", x, 1.0)
@@ -34,7 +34,7 @@ def _leg(x: Traced) -> Traced:
 
 @operator
 def asin(x: Array, /) -> Traced:
-    """The angle whose sine is given, from -π/2 to π/2."""
+    """The arc sine of each element, from -π/2 to π/2; NaN outside of [-1, 1]."""
 
     def by(x: Traced) -> Traced:
         return ew("atan2", x, _leg(x))
@@ -44,7 +44,7 @@ def asin(x: Array, /) -> Traced:
 
 @operator
 def acos(x: Array, /) -> Traced:
-    """The angle whose cosine is given, from 0 to π."""
+    """The arc cosine of each element, from 0 to π; NaN outside of [-1, 1]."""
 
     def by(x: Traced) -> Traced:
         return ew("atan2", _leg(x), x)
@@ -64,7 +64,7 @@ _ALONE = 20.0
 
 @operator
 def sinh(x: Array, /) -> Traced:
-    """The hyperbolic sine."""
+    """The hyperbolic sine of each element."""
 
     def by(x: Traced) -> Traced:
         size = ew("abs", x)
@@ -77,7 +77,7 @@ def sinh(x: Array, /) -> Traced:
 
 @operator
 def cosh(x: Array, /) -> Traced:
-    """The hyperbolic cosine."""
+    """The hyperbolic cosine of each element."""
 
     def by(x: Traced) -> Traced:
         size = ew("abs", x)
@@ -94,7 +94,7 @@ _LARGE = 2.0**28
 
 @operator
 def asinh(x: Array, /) -> Traced:
-    """The number whose hyperbolic sine is given."""
+    """The inverse hyperbolic sine of each element."""
 
     def by(x: Traced) -> Traced:
         size = ew("abs", x)
@@ -110,7 +110,7 @@ def asinh(x: Array, /) -> Traced:
 
 @operator
 def acosh(x: Array, /) -> Traced:
-    """The number, not negative, whose hyperbolic cosine is given; NaN below 1."""
+    """The inverse hyperbolic cosine of each element; NaN below 1."""
 
     def by(x: Traced) -> Traced:
         above = elementwise("sub", elementwise("min", x, _LARGE), 1.0)
@@ -125,7 +125,7 @@ def acosh(x: Array, /) -> Traced:
 
 @operator
 def atanh(x: Array, /) -> Traced:
-    """The number whose hyperbolic tangent is given; ±infinity at ±1, NaN beyond."""
+    """The inverse hyperbolic tangent of each element; ±infinity at ±1, NaN beyond."""
 
     def by(x: Traced) -> Traced:
         size = ew("abs", x)
@@ -137,7 +137,7 @@ def atanh(x: Array, /) -> Traced:
 
 @operator
 def log10(x: Array, /) -> Traced:
-    """The logarithm to base 10."""
+    """The logarithm of each element to base 10."""
 
     def by(x: Traced) -> Traced:
         # 1/ln 10 in two parts of one sign, of which f32 holds the first exactly.
@@ -180,13 +180,13 @@ def logaddexp(x1: Array, x2: Array, /) -> Traced:
 
 @operator
 def relu(x: Array, /) -> Traced:
-    """Each element, or 0 where it is negative."""
+    """max(x, 0) of each element."""
     return elementwise("max", x, 0)
 
 
 @operator
 def silu(x: Array, /) -> Traced:
-    """x · sigmoid(x)."""
+    """SiLU: x · sigmoid(x)."""
 
     def by(x: Traced) -> Traced:
         return ew("mul", x, ew("sigmoid", x))
@@ -196,7 +196,7 @@ def silu(x: Array, /) -> Traced:
 
 @operator
 def softplus(x: Array, /) -> Traced:
-    """log(1 + e^x), without overflow."""
+    """Softplus: log(1 + e^x), without overflow."""
 
     def by(x: Traced) -> Traced:
         return ew("add", elementwise("max", x, 0.0), ew("log1p", ew("exp", ew("neg", ew("abs", x)))))
@@ -206,7 +206,7 @@ def softplus(x: Array, /) -> Traced:
 
 @operator
 def gelu(x: Array, /, *, approximate: bool | str = False) -> Traced:
-    """x times the normal distribution's share below x; with `approximate` (or "tanh") by the usual formula in tanh."""
+    """GELU: x · Φ(x), with the normal distribution's Φ; with `approximate`, True or "tanh", by the formula in tanh."""
 
     def exact(x: Traced) -> Traced:
         # In this form it is seen how exact erf has to be: next to one it is no more exact than one.

@@ -32,7 +32,7 @@ class Spans:
     """Axes with an integer, which the result lacks."""
     arrays: dict[int, Traced]
     new: tuple[int, ...]
-    """Before which axes a new one stands, once for each."""
+    """The axes that a new one is inserted before, once for each."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Given:
-    """The place in a key of one of the arrays beside it."""
+    """The index in a key of one of the arrays beside it."""
 
     place: int
 
@@ -79,7 +79,7 @@ def _listed(part: Any) -> Any:
 
 
 def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
-    """What a key says about each axis; refused where it fits no shape like this."""
+    """The parts of a key by axis; an error where it does not fit the shape."""
     parts = [_part(x, given[part.place] if isinstance(part, Given) else part) for part in key]
     dots = [at for at, part in enumerate(parts) if part is Ellipsis]
     taken = sum(part is not None and part is not Ellipsis for part in parts)
@@ -164,7 +164,7 @@ def _check_inside(x: Traced, axis: int, place: int) -> None:
 
 
 def get_item(x: Array, key: Any) -> Traced:
-    """x[key]."""
+    """x[key] for slices, integers, integer arrays, masks, None and `...`."""
     static, arrays = taken_apart(key)
     if current_or_none() is None and len(arrays) == 1 and len(static) == 1 and is_mask(arrays[0]):
         return masked(x, arrays[0])

@@ -35,7 +35,7 @@ _TYPES: dict[str, DType] = {
 
 
 class NamespaceInfo:
-    """What `__array_namespace_info__` gives."""
+    """The capabilities of this namespace, as the Array API's inspection functions tell them."""
 
     def capabilities(self) -> dict[str, Any]:
         """Masks as indices and results with as many elements as values say work outside a trace."""

@@ -36,10 +36,14 @@ def product(a: Traced, b: Traced, to: DType) -> Traced:
 
 @operator
 def matmul(x1: Array, x2: Array, /, *, dtype: DTypeLike | None = None) -> Traced:
-    """The product over the last axis of x1 and the second to last of x2; leading axes broadcast, vectors have none.
+    """x1 @ x2: the matrix product over the last axis of x1 and the second to last of x2; leading axes broadcast.
 
-    Products are added up in the accumulator of the element type and rounded once into `dtype`, the operands' own
-    unless another is named: bf16 and 8-bit floats go in, f32 sums are carried, the policy's cast comes out.
+    A vector is a matrix of one row or column, which the result lacks. Sums are carried in the accumulator of the
+    element type and rounded once into `dtype`, the operands' own unless another is named: of bf16 and of 8-bit floats,
+    in f32.
+
+        ts.matmul(x, w)              # x @ w
+        ts.matmul(q8, k8, dtype=ts.f32)
     """
     a, b, to = factors("matmul", x1, x2, dtype)
     if not (a.ndim and b.ndim):
@@ -57,14 +61,14 @@ def matmul(x1: Array, x2: Array, /, *, dtype: DTypeLike | None = None) -> Traced
 
 @operator
 def linear(x: Array, weight: Array, bias: Array | None = None, /, *, dtype: DTypeLike | None = None) -> Traced:
-    """x @ weight, plus `bias`: the weight is [inputs, outputs]."""
+    """x @ weight + bias; weight is [inputs, outputs], bias [outputs]."""
     found = matmul(x, weight, dtype=dtype)
     return found if bias is None else elementwise("add", found, bias)
 
 
 @operator
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Traced:
-    """The sum of products along `axis`, counted from the last; the other axes broadcast."""
+    """The dot product of vectors along `axis`, counted from the last; the other axes broadcast."""
     a, b, to = factors("vecdot", x1, x2, None)
     if not (a.ndim and b.ndim):
         raise ShapeError("vecdot: a number has no axis to sum over", shapes=shown(a, b), hint="multiply instead")
@@ -119,14 +123,17 @@ def _count(sizes: Sequence[Size]) -> Size:
 
 @operator
 def outer(x1: Array, x2: Array, /) -> Traced:
-    """Every product of an element of x1 and one of x2."""
+    """The outer product of two vectors: x1[i] · x2[j]."""
     a, b = tensors("outer", x1, x2)
     return elementwise("mul", primitives.reshape(a, (-1, 1)), primitives.reshape(b, (1, -1)))
 
 
 @operator
 def einsum(formula: str, /, *operands: Array) -> Traced:
-    """Einstein's sums: "bij,bjk->bik"; labels that the result lacks are summed over. Labels are single letters."""
+    """Sums of products by labels of axes: `einsum("bij,bjk->bik", x, y)`.
+
+    Labels are single letters; those that the result lacks are summed over.
+    """
     given = [tensor(x) for x in operands]
     common = tensors("einsum", *given) if len({x.dtype.base for x in given}) > 1 else given
     inputs, output = _parsed(formula, common)
@@ -213,7 +220,7 @@ def _contracted(a: Traced, la: str, b: Traced, lb: str, wanted: set[str]) -> tup
 
 
 def _laid(x: Traced, labels: str, order: Sequence[str], extra: int, *, at: int = 0, at_end: bool = False) -> Traced:
-    """Axes in an order, with `extra` ones of size 1 at a place."""
+    """Axes in an order, with `extra` ones of size 1 inserted."""
     laid = primitives.transpose(x, [labels.index(label) for label in order])
     place = laid.ndim if at_end else at
     return expanded(laid, range(place, place + extra)) if extra else laid

@@ -22,13 +22,13 @@ from tessera.shapes.expr import DimLike, Size
 
 @operator
 def broadcast_to(x: Array, /, shape: tuple[DimLike, ...]) -> Traced:
-    """`x` repeated along axes of size 1 and along new leading axes."""
+    """Broadcasts `x` to `shape`: axes of size 1 and new leading axes are repeated."""
     return primitives.broadcast_to(tensor(x), shape)
 
 
 @operator
 def broadcast_arrays(*arrays: Array) -> list[Traced]:
-    """All arrays in the one shape that they broadcast to."""
+    """Broadcasts all arrays to their common shape."""
     made = [tensor(x) for x in arrays]
     shape = broadcast_shapes(*made, where="broadcast_arrays")
     return [primitives.broadcast_to(x, shape) for x in made]
@@ -36,7 +36,7 @@ def broadcast_arrays(*arrays: Array) -> list[Traced]:
 
 @operator
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Traced:
-    """Arrays one after the other along `axis`; with None, their elements in one row."""
+    """Concatenates arrays along `axis`; with None, their elements as one axis."""
     made = tensors("concat", *_some(arrays, "concat"))
     if axis is None:
         made, axis = [primitives.reshape(x, (-1,)) for x in made], 0
@@ -51,7 +51,7 @@ def _some(arrays: Sequence[Any], where: str) -> Sequence[Any]:
 
 @operator
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Traced:
-    """Arrays of one shape along a new axis."""
+    """Joins arrays of one shape along a new axis."""
     made = tensors("stack", *_some(arrays, "stack"))
     place = rules.normalize_axis(axis, made[0].ndim + 1, where="stack")
     return primitives.concatenate([expanded(x, [place]) for x in made], place)
@@ -59,21 +59,21 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Traced:
 
 @operator
 def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Traced:
-    """`x` with axes of size 1 put in at `axis`, counted in the result."""
+    """Inserts axes of size 1 at `axis`, counted in the result."""
     made = tensor(x)
     return primitives.reshape(made, rules.expand_dims(made.sizes, axis))
 
 
 @operator
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Traced:
-    """`x` without `axis`, which must have size 1."""
+    """Removes `axis`, which must have size 1."""
     made = tensor(x)
     return primitives.reshape(made, rules.squeeze(made.sizes, axis))
 
 
 @operator
 def flip(x: Array, /, *, axis: Axis = None) -> Traced:
-    """`x` with the elements along `axis`, or along all axes, in the other order."""
+    """Reverses the order of elements along `axis`, or along all axes."""
     made = tensor(x)
     axes = axes_of(made, axis, "flip")
     open_ends = [None] * made.ndim
@@ -82,13 +82,13 @@ def flip(x: Array, /, *, axis: Axis = None) -> Traced:
 
 @operator
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Traced:
-    """Axis i of the result is axis axes[i] of `x`."""
+    """Permutes axes: axis i of the result is axis axes[i] of `x`."""
     return primitives.transpose(tensor(x), axes)
 
 
 @operator
 def matrix_transpose(x: Array, /) -> Traced:
-    """The last two axes exchanged."""
+    """Exchanges the last two axes."""
     return swap_axes(tensor(x), -2, -1)
 
 
@@ -102,13 +102,13 @@ def swap_axes(x: Traced, first: int = -2, second: int = -1) -> Traced:
 
 @operator
 def transpose(x: Array, /, first: int = -2, second: int = -1) -> Traced:
-    """Two axes exchanged, the last two unless others are named."""
+    """Exchanges two axes, the last two unless others are named."""
     return swap_axes(tensor(x), first, second)
 
 
 @operator
 def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Traced:
-    """Axes of `x` brought to other places; the rest keep their order."""
+    """Moves axes from `source` to `destination`; the others keep their order."""
     made = tensor(x)
     come, go = (axes_of(made, axis, "moveaxis") for axis in (source, destination))
     if len(come) != len(go):
@@ -128,13 +128,13 @@ def reshape(x: Array, /, shape: tuple[DimLike, ...], *, copy: bool | None = None
 
 @operator
 def flatten(x: Array, /) -> Traced:
-    """All elements in one row."""
+    """All elements along one axis."""
     return primitives.reshape(tensor(x), (-1,))
 
 
 @operator
 def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Traced:
-    """Elements moved by `shift` places along `axis`; those that leave come in again at the other end."""
+    """Moves elements by `shift` along `axis`; those that leave come in again at the other end."""
     made = tensor(x)
     if axis is None:
         row = primitives.reshape(made, (-1,))
@@ -239,7 +239,7 @@ def data_dependent(what: str, *given: Traced) -> ShapeError:
 
 @operator
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Traced, ...]:
-    """The slices along `axis`, one by one."""
+    """Splits `x` into its slices along `axis`, without that axis."""
     made = tensor(x)
     place = one_axis(made, axis, "unstack")
     count = known(made, place, "unstack")
@@ -256,7 +256,7 @@ def at_place(x: Traced, axis: int, at: int) -> Traced:
 
 @operator
 def split(x: Array, parts: int | tuple[int, ...], /, *, axis: int = 0) -> tuple[Traced, ...]:
-    """`x` cut along `axis` into equal parts, or into parts of these sizes."""
+    """Splits `x` along `axis` into equal parts, or into parts of these sizes."""
     made = tensor(x)
     place = one_axis(made, axis, "split")
     size = known(made, place, "split")
@@ -279,7 +279,7 @@ def split(x: Array, parts: int | tuple[int, ...], /, *, axis: int = 0) -> tuple[
 
 @operator
 def pad(x: Array, widths: tuple[tuple[int, int], ...], /, *, value: float = False) -> Traced:
-    """`x` with `value` around it, 0 or False: (before, after) for each axis."""
+    """Pads `x` with `value`, 0 or False by default: `widths` has (before, after) for each axis."""
     made = tensor(x)
     if len(widths) != made.ndim or builtins.any(side < 0 for pair in widths for side in pair):
         raise ShapeError(

@@ -24,7 +24,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 def dropout(x: Array, p: float, /, *, key: Array | None = None) -> Any:
-    """Each element with probability `p` made 0, the others divided by 1 - p; which ones, `key` decides."""
+    """Dropout: each element is 0 with probability `p`, and divided by 1 - p otherwise. `key` decides which ones."""
     if not isinstance(p, int | float) or not 0 <= p < 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (callers may be wrong)
         raise ShapeError(f"dropout: a probability from 0 up to 1 was expected, got {p}", hint="p=1 leaves nothing")
     if not p:
@@ -49,7 +49,7 @@ def _kept(x: Array, draws: Array, p: float) -> Traced:
 
 
 def residual(x: Array, y: Array, /, *, dropout: float = 0.0, key: Array | None = None) -> Any:
-    """x + y, with `dropout` on y."""
+    """x + y, with `dropout` on y, which takes a random `key`."""
     return _sum(x, _dropout(y, dropout, key=key))
 
 
@@ -76,7 +76,7 @@ def _reduced(name: str, losses: Traced, reduction: str, count: Traced | float | 
 
 @operator
 def mse_loss(x: Array, target: Array, /, *, reduction: Reduction = "mean") -> Traced:
-    """The mean of squared differences."""
+    """The mean of squared differences (x - target)²; their sum, or each of them, by `reduction`."""
     a, b = floats("mse_loss", x, target)
     apart = elementwise("sub", wide(a), wide(b))
     return narrow(_reduced("mse_loss", ew("mul", apart, apart), reduction), a.dtype)
@@ -93,9 +93,10 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     reduction: Reduction = "mean",
 ) -> Traced:
-    """-log softmax(logits) at the labels, in f32 or wider; labels of `ignore_index` do not count.
+    """The cross entropy -log softmax(logits)[label] along `axis`, in f32 or wider.
 
-    `label_smoothing` gives that share of each label's weight to all classes alike.
+    Labels that equal `ignore_index` do not count. `label_smoothing` gives that share of each label's weight to all
+    classes alike. `reduction` is "mean", "sum" or "none".
     """
     (made,) = floats("cross_entropy", logits)
     place = one_axis(made, axis, "cross_entropy")
@@ -143,7 +144,7 @@ def _per_axis(value: int | tuple[int, ...], count: int, name: str, least: int = 
 
 
 def _windows(x: Traced, size: tuple[int, ...], stride: tuple[int, ...]) -> list[Traced]:
-    """For each place in a window, the elements that stand there in all windows."""
+    """For each index in a window, the elements that all windows have there."""
     counts: list[Size] = []
     for axis, (width, step) in enumerate(zip(size, stride, strict=True), 2):
         extent = x.sizes[axis] if step == 1 else known(x, axis, "windows")
@@ -218,7 +219,7 @@ def avg_pool(
 def _spots(
     x: Traced, size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], name: str
 ) -> tuple[tuple[int, ...], Traced]:
-    """How many windows each axis has; and for each place in a window and each window, which element stands there."""
+    """The number of windows along each axis, and the elements' indices, by index in a window and by window."""
     extents = [known(x, axis, name) for axis in range(2, x.ndim)]
     counts = tuple(
         (extent - gap * (width - 1) - 1) // step + 1
@@ -297,12 +298,10 @@ def _convolution(name: str, rank: int, said: str) -> Callable[..., Traced]:
 
 
 conv1d = _convolution(
-    "conv1d",
-    1,
-    "[batch, channels, length] with filters [filters, channels / groups, width] laid over it at every place.",
+    "conv1d", 1, "Convolves x, [batch, channels, length]; weight is [filters, channels / groups, filter width]."
 )
 conv2d = _convolution(
     "conv2d",
     2,
-    "[batch, channels, height, width] with filters [filters, channels / groups, …] laid over it at every place.",
+    "Convolves x, [batch, channels, height, width]; weight is [filters, channels / groups, filter height, width].",
 )

@@ -24,7 +24,10 @@ def safe_shares(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced]:
 
 @operator
 def softmax_safe(x: Array, /, *, axis: Axis = -1) -> Traced:
-    """e^x in shares of its sum along `axis`; where every element is -infinity, the shares are 0 and not NaN."""
+    """softmax(x) = e^x / Σ e^x along `axis`, without overflow; 0, not NaN, where every element is -infinity.
+
+    ts.softmax_safe(scores, axis=-1)
+    """
     (made,) = floats("softmax_safe", x)
     shares, _ = safe_shares(wide(made), axes_of(made, axis, "softmax_safe"))
     return narrow(shares, made.dtype)
@@ -32,7 +35,13 @@ def softmax_safe(x: Array, /, *, axis: Axis = -1) -> Traced:
 
 @operator
 def softmax(x: Array, /, *, axis: Axis = -1) -> Traced:
-    """e^x in shares of its sum along `axis`; NaN where every element is -infinity (`softmax_safe` gives 0)."""
+    """softmax(x) = e^x / Σ e^x along `axis`, without overflow.
+
+    Where every element along it is -infinity, as in a row that is masked as a whole, the result is NaN; `softmax_safe`
+    gives 0 there.
+
+        ts.softmax(logits, axis=-1)
+    """
     (made,) = floats("softmax", x)
     axes = axes_of(made, axis, "softmax")
     values = wide(made)
@@ -42,7 +51,7 @@ def softmax(x: Array, /, *, axis: Axis = -1) -> Traced:
 
 @operator
 def log_softmax(x: Array, /, *, axis: Axis = -1) -> Traced:
-    """The logarithm of `softmax_safe`: x less log Σ e^x, without overflow."""
+    """log(softmax(x)) along `axis`: x - log Σ e^x, without overflow."""
     (made,) = floats("log_softmax", x)
     axes = axes_of(made, axis, "log_softmax")
     apart, powers, _ = exponentials(wide(made), axes)
@@ -62,7 +71,7 @@ def _scaled(found: Traced, weight: Any, bias: Any) -> Traced:
 def layernorm_safe(
     x: Array, weight: Array | None = None, bias: Array | None = None, /, *, axis: Axis = -1, eps: float = 1e-5
 ) -> Traced:
-    """Distances from the mean over `axis`, in units of their spread, times `weight` plus `bias`."""
+    """Layer norm: (x - mean) / √(variance + eps) over `axis`, times `weight` plus `bias`, where they are given."""
     (made,) = floats("layernorm_safe", x)
     axes = axes_of(made, axis, "layernorm_safe")
     _, apart, variance = spread(wide(made), axes)
@@ -72,7 +81,7 @@ def layernorm_safe(
 
 @operator
 def rmsnorm_safe(x: Array, weight: Array | None = None, /, *, axis: Axis = -1, eps: float = 1e-6) -> Traced:
-    """`x` in units of the root of its mean square over `axis`, times `weight`."""
+    """RMS norm: x / √(mean(x²) + eps) over `axis`, times `weight`, where it is given."""
     (made,) = floats("rmsnorm_safe", x)
     axes = axes_of(made, axis, "rmsnorm_safe")
     values = wide(made)
@@ -101,7 +110,10 @@ def batchnorm(
     axis: int = 1,
     eps: float = 1e-5,
 ) -> Traced:
-    """Each channel less its known mean, in units of its known spread, times `weight` plus `bias`: for inference."""
+    """Batch norm for inference: (x - mean) / √(variance + eps) by the known mean and variance of each channel.
+
+    x is [batch, channels, …]. The result is multiplied by `weight` and `bias` is added, where they are given.
+    """
     (made,) = floats("batchnorm", x)
     place = one_axis(made, axis, "batchnorm")
     middle, width = (_per_channel(one, made, place) for one in (mean, variance))
@@ -114,7 +126,10 @@ def batchnorm(
 def groupnorm(
     x: Array, groups: int, weight: Array | None = None, bias: Array | None = None, /, *, eps: float = 1e-5
 ) -> Traced:
-    """A layer norm over each group of channels of [batch, channels, …], times `weight` plus `bias` per channel."""
+    """Group norm: a layer norm over each of `groups` equal groups of channels of x, [batch, channels, …].
+
+    The result is multiplied by `weight` and `bias` is added, one number per channel, where they are given.
+    """
     (made,) = floats("groupnorm", x)
     if made.ndim < 2:
         raise ShapeError("groupnorm: expected [batch, channels, …]", shapes=shown(made), hint="add the missing axes")

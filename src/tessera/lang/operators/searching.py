@@ -15,7 +15,7 @@ from tessera.shapes.expr import Size
 
 
 def _extreme_place(kind: str, x: Any, axis: int | None, keepdims: bool) -> Traced:
-    """The first place of the extreme; a NaN is more extreme than any number."""
+    """The first index of the extreme; a NaN is more extreme than any number."""
     made = tensor(x)
     name = f"arg{kind}"
     rank = made.ndim
@@ -39,13 +39,13 @@ def _extreme_place(kind: str, x: Any, axis: int | None, keepdims: bool) -> Trace
 
 @operator
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Traced:
-    """The first place of the largest element along `axis`, or among all; that of a NaN if there is one."""
+    """The index of the first largest element along `axis`, or of the flat array; that of a NaN if there is one."""
     return _extreme_place("max", x, axis, keepdims)
 
 
 @operator
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Traced:
-    """The first place of the smallest element along `axis`, or among all; that of a NaN if there is one."""
+    """The index of the first smallest element along `axis`, or of the flat array; that of a NaN if there is one."""
     return _extreme_place("min", x, axis, keepdims)
 
 
@@ -62,7 +62,7 @@ def before(a: Traced, b: Traced, *, descending: bool = False, or_equal: bool) ->
 
 
 def steps_for(size: int) -> int:
-    """How often a search must halve `size` + 1 places to find one."""
+    """The number of halvings by which a search among `size` + 1 indices finds one."""
     return size.bit_length()
 
 
@@ -70,7 +70,7 @@ def steps_for(size: int) -> int:
 def searchsorted(
     x1: Array, x2: Array, /, *, side: Literal["left", "right"] = "left", sorter: Array | None = None
 ) -> Traced:
-    """For each element of x2 its place in the sorted row x1: before equal ones, or after them with side="right"."""
+    """The index in the sorted x1 before which each element of x2 belongs; behind equal ones with side="right"."""
     if sorter is not None:
         x1 = primitives.gather(tensor(x1), tensor(sorter), 0)
     row, values = tensors("searchsorted", x1, x2)
@@ -89,7 +89,7 @@ def searchsorted(
 
 
 def _passes(element: Traced, value: Traced, side: str) -> Traced:
-    """Whether an element of the row lies before the place that is searched."""
+    """Whether an element of the row lies before the index that is searched."""
     return before(element, value, or_equal=side == "right")
 
 
@@ -118,7 +118,7 @@ def _by_counting(row: Traced, values: Traced, size: Size, side: str) -> Traced:
 
 @operator
 def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Traced:
-    """How many elements are not 0."""
+    """The number of elements over `axis` that are not 0."""
     from tessera.lang.operators.statistics import sum as add_up
     from tessera.lang.operators.statistics import truth
 

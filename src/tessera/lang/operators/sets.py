@@ -66,7 +66,7 @@ def _new_so_far(row: Array) -> Traced:
 
 @operator
 def _quotients(places: Array, step: int, size: int) -> Traced:
-    """The index along one axis of places in C order."""
+    """The index along one axis of flat indices in C order."""
     return elementwise("rem", elementwise("floordiv", tensor(places), step), size)
 
 
@@ -79,12 +79,12 @@ def _places_of(counts: Tensor) -> Tensor:
 
 
 def flat_nonzero(x: Any) -> Tensor:
-    """Places in C order of elements that are not 0."""
+    """Flat indices in C order of elements that are not 0."""
     return _places_of(_true_so_far(x))  # pyright: ignore[reportArgumentType]  (a tensor for tensors)
 
 
 def nonzero(x: Array, /) -> tuple[Any, ...]:
-    """Places of elements that are not 0: one row of indices per axis."""
+    """The indices of elements that are not 0: one array per axis."""
     made = _concrete("nonzero", x)
     if not made.ndim:
         raise ShapeError(
@@ -142,7 +142,7 @@ def _differences(starts: Array, end: Array) -> Traced:
 
 
 def _inverse(order: Any, counts: Any, shape: tuple[int, ...]) -> Any:
-    """For each element in its first place, which of the different elements it is."""
+    """For each element in the order of the array, which of the different elements it is."""
     if not counts.size:
         return counts.reshape(shape)
     found: Any = _less_one(take(counts, argsort(order), axis=0))
@@ -155,7 +155,7 @@ def _less_one(x: Array) -> Traced:
 
 
 def unique_all(x: Array, /) -> UniqueAll:
-    """Different elements in sorted order, with where, which and how often; each NaN is different."""
+    """Different elements in sorted order, their first indices, inverse indices and counts; each NaN is different."""
     made, order, row, counts = _distinct("unique_all", x)
     starts = _places_of(counts)
     return UniqueAll(

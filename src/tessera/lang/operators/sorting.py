@@ -22,7 +22,7 @@ _MOST_COUNTED = 1024
 
 
 def sorting_order(rows: Traced, descending: bool) -> Traced:
-    """For keys [rows, n], where each place of the sorted row comes from."""
+    """For keys [rows, n], the index in the row that each element of the sorted row comes from."""
     if rows.dtype.kind is Kind.BOOL:
         rows = primitives.cast(rows, u8)
     size = rows.sizes[1]
@@ -58,7 +58,7 @@ def _padded(rows: Traced, size: int, target: int, descending: bool) -> Traced:
 
 
 def _by_counting(rows: Traced, size: Size, descending: bool) -> Traced:
-    """An element's place is the number of those before it; the order is where that number is the place asked for."""
+    """The order by counting: the rank of an element is the number of those that come before it."""
     cube = (rows.sizes[0], size, size)
     mine = primitives.broadcast_to(expanded(rows, [2]), cube)
     other = primitives.broadcast_to(expanded(rows, [1]), cube)
@@ -75,7 +75,7 @@ def _by_counting(rows: Traced, size: Size, descending: bool) -> Traced:
 
 
 def along_rows(x: Traced, places: Traced) -> Traced:
-    """Elements of [rows, n] at places [rows, k] of the same row; n is known."""
+    """Elements of [rows, n] at indices [rows, k] of the same row; n is known."""
     size = x.sizes[1]
     first = elementwise("mul", primitives.iota(places.sizes, 0), size)
     flat = primitives.reshape(x, (x.sizes[0] * size,))
@@ -83,7 +83,7 @@ def along_rows(x: Traced, places: Traced) -> Traced:
 
 
 def _merged(keys: Traced, run: int, descending: bool) -> Traced:
-    """Where elements come from when sorted runs are merged in pairs, found for each place of the result by itself.
+    """Where elements come from when sorted runs are merged in pairs, found for each index of the result by itself.
 
     Of the first k elements of a merged pair, i come from the left run: the least i for which the left run's next
     element does not belong before the right run's last one taken. Halving finds it.
@@ -134,7 +134,7 @@ def _from_rows(rows: Traced, x: Traced, axis: int) -> Traced:
 
 
 def picked(rows: Traced, order: Traced) -> Traced:
-    """The keys in their order; of rows of unknown length each is found by its place."""
+    """The keys in their order; in rows of unknown length each is found by its index."""
     if isinstance(rows.sizes[1], int):
         return along_rows(rows, order)
     cube = (order.sizes[0], order.sizes[1], rows.sizes[1])
@@ -156,21 +156,21 @@ def _sorted(name: str, x: Any, axis: int, descending: bool) -> tuple[Traced, int
 
 @operator
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
-    """Places of the elements in sorted order along `axis`; equal ones stay as they stand, NaN comes last."""
+    """The indices that sort `x` along `axis`; equal elements keep their order, NaN comes last."""
     made, place, _, order = _sorted("argsort", x, axis, descending)
     return _from_rows(order, made, place)
 
 
 @operator
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
-    """Elements in sorted order along `axis`; equal ones stay as they stand, NaN comes last."""
+    """`x` sorted along `axis`; equal elements keep their order, NaN comes last."""
     made, place, rows, order = _sorted("sort", x, axis, descending)
     return _from_rows(picked(rows, order), made, place)
 
 
 @operator
 def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Traced, Traced]:
-    """The k largest elements along `axis`, the largest first, and their places; the smallest without `largest`."""
+    """The k largest elements along `axis`, the largest first, and their indices; the smallest without `largest`."""
     made, place, rows, order = _sorted("topk", x, axis, largest)
     count = rows.sizes[1]
     if k < 0 or (isinstance(count, int) and k > count):

@@ -69,13 +69,13 @@ def _extreme(kind: str, x: Any, axis: Axis, keepdims: bool) -> Traced:
 
 @operator
 def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
-    """The largest element; NaN if there is one."""
+    """The largest element over `axis`, or over all axes; NaN if there is one."""
     return _extreme("max", x, axis, keepdims)
 
 
 @operator
 def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
-    """The smallest element; NaN if there is one."""
+    """The smallest element over `axis`, or over all axes; NaN if there is one."""
     return _extreme("min", x, axis, keepdims)
 
 
@@ -98,7 +98,7 @@ def spread(x: Traced, axes: tuple[int, ...], correction: float = 0.0) -> tuple[T
 
 @operator
 def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:
-    """The average over `axis`, or over all axes."""
+    """The mean over `axis`, or over all axes."""
     (made,) = floats("mean", x)
     axes = axes_of(made, axis, "mean")
     return narrow(folded(averaged(wide(made), axes), axes, keepdims), made.dtype)
@@ -106,7 +106,7 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:
 
 @operator
 def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Traced:
-    """The variance over `axis`; the squares are divided by their number less `correction`."""
+    """The variance over `axis`, or over all axes; the sum of squares is divided by their number less `correction`."""
     (made,) = floats("var", x)
     axes = axes_of(made, axis, "var")
     return narrow(folded(spread(wide(made), axes, correction)[2], axes, keepdims), made.dtype)
@@ -114,7 +114,7 @@ def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bo
 
 @operator
 def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Traced:
-    """The standard deviation over `axis`, the root of `var`."""
+    """The standard deviation over `axis`, or over all axes: the root of `var`."""
     (made,) = floats("std", x)
     axes = axes_of(made, axis, "std")
     found = primitives.ew("sqrt", spread(wide(made), axes, correction)[2])

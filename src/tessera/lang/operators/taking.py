@@ -40,7 +40,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Traced:
 
 @operator
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
-    """Elements of `x` at places along `axis` that differ from row to row; other axes broadcast."""
+    """Elements of `x` at `indices` along `axis`, which differ from row to row; the other axes broadcast."""
     made, places = tensor(x), tensor(indices)
     if made.ndim != places.ndim:
         raise ShapeError(
@@ -70,7 +70,7 @@ def broadcast_lead(a: Traced, b: Traced) -> tuple[Size, ...]:
 
 @operator
 def embedding(indices: Array, table: Array, /) -> Traced:
-    """Rows of a table at integer indices; negative ones count from the end, as in `table[indices]`."""
+    """Rows of a table at integer indices, `table[indices]`; negative ones count from the end."""
     rows = tensor(table)
     one_axis(rows, 0, "embedding")
     return primitives.gather(rows, from_front(rows, 0, tensor(indices)), 0)

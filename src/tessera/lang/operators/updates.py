@@ -20,7 +20,11 @@ _ROWS = {"set": None, "add": "add", "multiply": "mul", "max": "max", "min": "min
 
 
 class At:
-    """x.at: index it to say where, then say what."""
+    """`x.at`: updates of parts of a tensor, each of which gives a new tensor.
+
+    x.at[2:4].set(0)
+    x.at[rows].add(updates)
+    """
 
     __slots__ = ("x",)
 
@@ -32,7 +36,7 @@ class At:
 
 
 class UpdatedPart:
-    """Some places of a tensor. Each method gives a new tensor; the old one stays as it is."""
+    """The elements x[key] of a tensor. Each method gives a new tensor; the old one stays as it is."""
 
     __slots__ = ("key", "x")
 
@@ -40,28 +44,28 @@ class UpdatedPart:
         self.x, self.key = x, key
 
     def set(self, values: Any) -> Any:
-        """`values` at these places; of several for one place the last."""
+        """The tensor with `values` at x[key]; where several go to one element, the last."""
         return update(self.x, values, "set", self.key)
 
     def add(self, values: Any) -> Any:
-        """`values` added at these places; several for one place add up."""
+        """The tensor with `values` added at x[key]; where several go to one element, all of them."""
         return update(self.x, values, "add", self.key)
 
     def multiply(self, values: Any) -> Any:
-        """Elements at these places times `values`."""
+        """The tensor with x[key] times `values`."""
         return update(self.x, values, "multiply", self.key)
 
     def max(self, values: Any) -> Any:
-        """The larger of the element and `values` at these places."""
+        """The tensor with the larger of x[key] and `values`."""
         return update(self.x, values, "max", self.key)
 
     def min(self, values: Any) -> Any:
-        """The smaller of the element and `values` at these places."""
+        """The tensor with the smaller of x[key] and `values`."""
         return update(self.x, values, "min", self.key)
 
 
 def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
-    """A new tensor with `values` set, added, … at x[key]; `values` broadcast to those places."""
+    """A new tensor with `values` set, added, … at x[key]; `values` broadcast to its shape."""
     static, arrays = taken_apart(key)
     if len(static) == len(arrays) == 1 and is_mask(arrays[0]):
         return _where_masked(x, arrays[0], values, kind)
@@ -69,13 +73,13 @@ def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
 
 
 def stored(x: Array, key: Any, values: Array) -> Traced:
-    """What a tensor is after x[key] = values."""
+    """The tensor after x[key] = values."""
     return update(x, values, "set", key)
 
 
 @operator
 def _where_masked(x: Array, mask: Array, values: Array, kind: str) -> Traced:
-    """One value wherever a mask over the first axes holds: how many places that are need not be known."""
+    """One value wherever a mask over the first axes holds; how many elements these are need not be known."""
     made, chosen = tensor(x), tensor(mask)
     value = _given(made, values, ()) if not primitives.lift(values).sizes else None
     if value is None or chosen.sizes != made.sizes[: chosen.ndim]:
@@ -100,7 +104,7 @@ def _at(x: Array, values: Array, kind: str, key: Key, given: Sequence[Array]) ->
 
 
 def _given(x: Traced, values: Any, shape: tuple[Size, ...]) -> Traced:
-    """Values in the type of the tensor, and in the shape of the places."""
+    """Values in the type of the tensor, and in the shape of the part that is updated."""
     beside = elementwise(
         "select", primitives.constant(True, (), "bool"), values, primitives.constant(False, (), x.dtype)
     )
@@ -108,7 +112,7 @@ def _given(x: Traced, values: Any, shape: tuple[Size, ...]) -> Traced:
 
 
 def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
-    """Slices: each element asks whether it lies in the box, and takes the value of its place there."""
+    """Updates by slices: each element that lies in the box takes the value at its place there."""
     box = primitives.slice_(
         x, [one.start for one in spans.slices], [one.stop for one in spans.slices], [one.step for one in spans.slices]
     )
@@ -140,7 +144,7 @@ def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
 
 
 def _counted(x: Traced, axis: int, cut: slice, size: Size) -> tuple[int, int, int]:
-    """Where a slice starts, how many elements it takes, and its step."""
+    """The start of a slice, the number of its elements, and its step."""
     if isinstance(size, int) and (cut.start is None or cut.start >= 0) and (cut.step is None or cut.step > 0):
         return cut.start or 0, size, cut.step or 1
     start, stop, step = cut.indices(known(x, axis, "an update of a slice"))

@@ -468,7 +468,18 @@ def _named(values: Sequence[Any]) -> dict[str, Any]:
 
 
 class _Decorator:
-    """`kernel`: bare, called, `.auto`, `.schedule(s)` and `.autotune(...)`."""
+    """Makes a kernel of a function over tiles: `@kernel` alone, or with a schedule.
+
+        @kernel
+        def scale(x: KTile["M", "N", f32], out: Out[KTile["M", "N", f32]], factor: float):
+            tile.store(out, tile.load(x) * factor)
+
+        scale(x, out, 2.0)                      # compiles for these kinds of arguments, and runs
+        scale.with_schedule(Schedule(block=(128, 64)))(x, out, 2.0)
+
+    `@kernel.schedule(s)` has a schedule of its own, `@kernel.auto` leaves it to the compiler, and
+    `@kernel.autotune(space=…)` has a space of schedules. Keyword-only parameters are static.
+    """
 
     def __call__(self, function: Callable[..., Any] | None = None, *, schedule: Schedule | None = None) -> Any:
         _checked(schedule, "@kernel")

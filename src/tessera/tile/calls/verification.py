@@ -20,6 +20,8 @@ from tessera.tile.calls.interpreting import interpret
 from tessera.tile.calls.promises import Limits, Numerics, Report
 from tessera.tile.identity.named import Made
 
+__all__ = ["Numerics", "Report", "Verified", "numerics"]
+
 
 class Verified(Kernel):
     """A kernel whose numbers are verified at every call."""
@@ -151,3 +153,7 @@ def _check_names(promises: Numerics, made: Kernel) -> None:
             raise CompileError(
                 f"inputs bounds {name}, which {made.__name__} does not take", hint=f"it takes {', '.join(known)}"
             )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -185,10 +185,12 @@ def _check_tile(value: Any, what: str) -> None:
 
 
 def zeros(shape: Any, dtype: DType = f32) -> Tile:
+    """A tile of zeros."""
     return full(shape, 0, dtype)
 
 
 def ones(shape: Any, dtype: DType = f32) -> Tile:
+    """A tile of ones."""
     return full(shape, 1, dtype)
 
 
@@ -287,6 +289,9 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 _CHOICES = frozenset({"max", "min"})
 
 
+_FOLDS = {"sum": "sum", "prod": "product", "max": "largest element", "min": "smallest element"}
+
+
 def _reduction(kind: str) -> Callable[..., Tile]:
     def reduce(x: Tile, axis: int = -1, *, keepdims: bool = False) -> Tile:
         _check_tile(x, kind)
@@ -301,11 +306,40 @@ def _reduction(kind: str) -> Callable[..., Tile]:
         return tracer().expand(reduced, axis % x.ndim) if keepdims else reduced
 
     reduce.__name__ = reduce.__qualname__ = kind
-    reduce.__doc__ = f"The {kind} along one axis, the last unless another is named."
+    reduce.__doc__ = (
+        f"The {_FOLDS[kind]} along one axis, the last unless another is named; `keepdims` keeps it with size 1."
+    )
     return reduce
 
 
 sum, prod, max, min = (_reduction(kind) for kind in ("sum", "prod", "max", "min"))  # noqa: A001  (the spec's names)
+
+
+_MEANINGS = {
+    "exp": "e to the power of x",
+    "exp2": "2 to the power of x",
+    "expm1": "e to the power of x, less 1, without cancellation near 0",
+    "log": "The natural logarithm",
+    "log2": "The logarithm to base 2",
+    "log1p": "The natural logarithm of 1 + x, without cancellation near 0",
+    "sqrt": "The square root",
+    "rsqrt": "1 / √x",
+    "reciprocal": "1 / x",
+    "sin": "The sine, of radians",
+    "cos": "The cosine, of radians",
+    "tan": "The tangent, of radians",
+    "tanh": "The hyperbolic tangent",
+    "erf": "The error function",
+    "sigmoid": "1 / (1 + e^-x), without overflow",
+    "floor": "x rounded down to a whole number",
+    "ceil": "x rounded up to a whole number",
+    "round": "x rounded to the nearest whole number, of two the even one",
+    "trunc": "x rounded towards 0",
+    "abs": "The absolute value",
+    "isnan": "Whether x is NaN",
+    "isinf": "Whether x is infinite",
+    "isfinite": "Whether x is neither infinite nor NaN",
+}
 
 
 def _unary(name: str) -> Callable[[Any], Any]:
@@ -315,7 +349,7 @@ def _unary(name: str) -> Callable[[Any], Any]:
         return tracer().apply(name, x)
 
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = f"The elementwise function {name}; on a number, the number."
+    apply.__doc__ = f"{_MEANINGS[name]}: of each element of a tile, of a scalar, or of a Python number."
     return apply
 
 
