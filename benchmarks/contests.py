@@ -19,40 +19,42 @@ import numpy as np
 import tiers
 
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
-from tessera.tiers.client import Level
-from tessera.tiers.sites.ab_test import Contender, Contest
+from tessera.tiers.client import TierLevel
+from tessera.tiers.sites.ab_test import ABTest, Contender
 from tessera.tiers.sites.entries import SiteEntry
-from tessera.tiers.sites.programs import Installed
+from tessera.tiers.sites.programs import InstalledProgram
 
 LONGEST_SECONDS = 30.0
 CONTESTS = 2  # of Tier 2 and of Tier 3
 
 
-def climbed(problem: tiers.Problem, rounds: int) -> tuple[Installed, list[tuple[SiteEntry, Contest]]]:
+def climbed(problem: tiers.Problem, rounds: int) -> tuple[InstalledProgram, list[tuple[SiteEntry, ABTest]]]:
     """What a new runtime takes for a problem, and the contests that led to it."""
     soon: dict[str, Any] = {**tiers.SOON, "contest_rounds": rounds}
     runtime = MetaTracingRuntime(RuntimeConfig(**soon))
     runtime.execute_flash_attention(*problem.arrays, problem.params)
-    (region,) = runtime.regions()
-    held: dict[Contest, SiteEntry] = {}
+    (site,) = runtime.sites()
+    held: dict[ABTest, SiteEntry] = {}
     until = time.perf_counter() + LONGEST_SECONDS
-    while time.perf_counter() < until and (len(held) < CONTESTS or region.is_working):
+    while time.perf_counter() < until and (len(held) < CONTESTS or site.is_working):
         runtime.execute_flash_attention(*problem.arrays, problem.params)
-        held |= {contest: entry for entry, contest, _ in region.newcomers.contests}
-    if len(held) < CONTESTS or region.is_working:
+        held |= {ab_test: entry for entry, ab_test, _ in site.candidates.ab_tests}
+    if len(held) < CONTESTS or site.is_working:
         raise SystemExit(f"{problem.name}: its contests were not over after {LONGEST_SECONDS} s")
-    return region.programs[0], [(entry, contest) for contest, entry in held.items()]
+    return site.programs[0], [(entry, ab_test) for ab_test, entry in held.items()]
 
 
 def call_of(problem: tiers.Problem, entry: SiteEntry, one: Contender) -> Callable[[], Any]:
     values = (*problem.arrays, problem.scale)
-    given = entry.region.given(values) if one.program.compiled.is_native else values
+    given = entry.site.given(values) if one.program.compiled.is_native else values
     return lambda: one.run(*given)
 
 
-def in_turns(calls: Mapping[Level, Callable[[], Any]], seconds: float) -> tuple[dict[Level, float], dict[Level, float]]:
+def in_turns(
+    calls: Mapping[TierLevel, Callable[[], Any]], seconds: float
+) -> tuple[dict[TierLevel, float], dict[TierLevel, float]]:
     """What calls take, in parts of a round of all of them: in every other round, and in the others."""
-    rounds: list[dict[Level, int]] = []
+    rounds: list[dict[TierLevel, int]] = []
     levels, random, until = list(calls), np.random.default_rng(0), time.perf_counter() + seconds
     for call in calls.values():
         call()
@@ -64,7 +66,7 @@ def in_turns(calls: Mapping[Level, Callable[[], Any]], seconds: float) -> tuple[
             took[levels[place]] = time.perf_counter_ns() - began
         rounds.append(took)
 
-    def typical(some: Sequence[Mapping[Level, int]]) -> dict[Level, float]:
+    def typical(some: Sequence[Mapping[TierLevel, int]]) -> dict[TierLevel, float]:
         return {level: median(took[level] / sum(took.values()) for took in some) for level in levels}
 
     return typical(rounds[::2]), typical(rounds[1::2])
@@ -95,14 +97,14 @@ def main() -> None:
         calls = {
             one.program.level: call_of(problem, entry, one)
             for _, held in climbs
-            for entry, contest in held
-            for one in contest.contenders
+            for entry, ab_test in held
+            for one in ab_test.contenders
         }
         # Whoever seems the fastest in some rounds was lucky in these, but not in others.
         some, others = in_turns(calls, options.seconds)
         best = min(some, key=lambda level: some[level])
         found = [others[program.level] / others[best] - 1 for program, _ in climbs]
-        here = [sum(one.asked for _, contest in held for one in contest.contenders) for _, held in climbs]
+        here = [sum(one.asked for _, ab_test in held for one in ab_test.contenders) for _, held in climbs]
         print(told(problem.name, found, here), flush=True)
         behind += found
         turns += here

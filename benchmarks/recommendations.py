@@ -38,13 +38,13 @@ from tessera.metatracing.analysis.specializations import (
     ShapeParams,
     SpecializationRecommendation,
 )
-from tessera.metatracing.analysis.trials import Trial, Turns, measured_gain, own_arguments, timed_on
+from tessera.metatracing.analysis.trials import InterleavedRuns, Trial, measured_gain, private_arguments, timed_on
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.clients.worker import build
 from tessera.metatracing.models.kernel_times import KernelTimes, shipped
 from tessera.metatracing.models.situation import Situation
 from tessera.runtime.device.device import Device
-from tessera.tiers.client import Level
+from tessera.tiers.client import TierLevel
 from tessera.tiers.records import ExecutionTier
 from tessera.tile.calls.function import Kernel
 
@@ -145,11 +145,11 @@ def situation(case: Case, times: KernelTimes, arrays: Arrays) -> Situation:
 def requests(here: Situation, alternatives: list[SpecializationRecommendation]) -> Iterator[bytes]:
     """What has to be compiled: the case as it is, and every alternative."""
     tier2, tier3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
-    wanted: list[tuple[Kernel, tuple[Any, ...], Level]] = [(here.kernel, here.args, Level(tier2))]
+    wanted: list[tuple[Kernel, tuple[Any, ...], TierLevel]] = [(here.kernel, here.args, TierLevel(tier2))]
     for one in alternatives:
-        args, kernel, level = here.args, here.kernel, Level(tier2)
+        args, kernel, level = here.args, here.kernel, TierLevel(tier2)
         if isinstance(one.params, ShapeParams):
-            level = Level(tier3, one.params.words)
+            level = TierLevel(tier3, one.params.words)
         elif isinstance(one.params, LayoutParams):
             places = one.params.arguments
             args = tuple([value.copy() if place in places else value for place, value in enumerate(args)])
@@ -167,12 +167,12 @@ def requests(here: Situation, alternatives: list[SpecializationRecommendation]) 
             yield made
 
 
-def copies(arrays: Arrays, turns: Turns) -> tuple[float, float, float]:
+def copies(arrays: Arrays, turns: InterleavedRuns) -> tuple[float, float, float]:
     """What copies and casts take here: always, and for each byte, of elements that lie together and that lie apart."""
     arrays.start()
     small, large = arrays((64, 64), ts.f32), arrays((1000, 1500), ts.f32)
     runs = [small.mT.copy, lambda: small.to(ts.bf16), lambda: large.to(ts.bf16), large.mT.copy]
-    turned, cast, near, far = (statistics.median(one) for one in turns.taken(runs, 5))
+    turned, cast, near, far = (statistics.median(one) for one in turns.measure(runs, 5))
     return max(turned, cast), near / large.nbytes, far / large.nbytes
 
 
@@ -198,7 +198,7 @@ class Outcome:
         return found
 
 
-def tried(case: Case, here: Situation, recommender: Recommender, turns: Turns) -> Outcome:
+def tried(case: Case, here: Situation, recommender: Recommender, turns: InterleavedRuns) -> Outcome:
     """Recommends, then measures a case and all its alternatives."""
     assert recommender.trial is not None
     candidates = list(recommender.candidates(here, here.program()))
@@ -207,7 +207,7 @@ def tried(case: Case, here: Situation, recommender: Recommender, turns: Turns) -
     gains = recommender.trial(here, chosen)
     trials = dict(zip(map(id, chosen), gains, strict=True))
     confirmed = [one.params for one in recommender.confirmed(zip(chosen, gains, strict=True))]
-    args = own_arguments(here)
+    args = private_arguments(here)
     assert args is not None
     running: list[tuple[SpecializationRecommendation, Callable[[], Any]]] = []
     for one, _ in candidates:
@@ -221,7 +221,7 @@ def tried(case: Case, here: Situation, recommender: Recommender, turns: Turns) -
         except ts.TesseraError:
             continue
         running.append((one, run))
-    now, *others = turns.taken([lambda: here.kernel(*args, **here.static), *(run for _, run in running)], JUDGED)
+    now, *others = turns.measure([lambda: here.kernel(*args, **here.static), *(run for _, run in running)], JUDGED)
     rows: list[dict[str, Any]] = []
     for (one, _), taken in zip(running, others, strict=True):
         trial = trials.get(id(one))
@@ -315,7 +315,7 @@ def main() -> int:
         print(f"compiled, {time.perf_counter() - began:.1f} s", flush=True)
         if chosen.compile_only:
             return 0
-    turns = Turns(timed_on(Device("cuda", 0) if chosen.device == "cuda" else None), 2e-3)
+    turns = InterleavedRuns(timed_on(Device("cuda", 0) if chosen.device == "cuda" else None), 2e-3)
     times = replace(times, copies=copies(arrays, turns))
     print("copies:", times.copies, flush=True)
     recommender = Recommender(times, trial=Trial())

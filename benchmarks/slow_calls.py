@@ -20,25 +20,25 @@ import numpy as np
 from tessera.metatracing import MetaTracingRuntime
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.stdlib import flash_attention
-from tessera.tiers.sites.ab_test import Contest
+from tessera.tiers.sites.ab_test import ABTest
 from tessera.tiers.sites.request import Request
-from tessera.tiers.sites.specialization_site import Region
-from tessera.tiers.sites.trials import Newcomers
+from tessera.tiers.sites.specialization_site import SpecializationSite
+from tessera.tiers.sites.trials import Candidates
 from tessera.tiers.tiered import Tiered
 
 SLOWEST = 80
 """Calls that are told of one by one."""
 _BEHIND = 50  # calls behind a shift
 _WRAPPED: tuple[tuple[type, str, str], ...] = (
-    (Region, "sampled", "recorded"),
-    (Region, "_unrecorded", "books were taken"),
-    (Region, "entry_for", "found an entry"),
-    (Region, "recover", "failed first"),
-    (Region, "_note", "books"),
-    (Region, "arrived", "took in"),
-    (Region, "compiled", "took in"),
-    (Newcomers, "begin", "began a contest"),
-    (Contest, "next", "a turn"),
+    (SpecializationSite, "sampled", "recorded"),
+    (SpecializationSite, "_unrecorded", "books were taken"),
+    (SpecializationSite, "entry_for", "found an entry"),
+    (SpecializationSite, "recover", "failed first"),
+    (SpecializationSite, "_note", "books"),
+    (SpecializationSite, "arrived", "took in"),
+    (SpecializationSite, "compiled", "took in"),
+    (Candidates, "begin", "began a contest"),
+    (ABTest, "next", "a turn"),
     (KernelProgram, "bind", "bound"),
     (Tiered, "_write", "wrote the call"),
     (KernelClient, "find", "loading"),
@@ -159,8 +159,8 @@ class Watcher:
     @staticmethod
     def serving(runtime: MetaTracingRuntime, shape: Sequence[int]) -> tuple[str, bool]:
         """What serves calls of a shape now, and whether something that knows more refused it. Nobody waits for this."""
-        for region in runtime.tiered(flash_attention).regions.values():
-            for entry in list(region.entries):
+        for site in runtime.tiered(flash_attention).sites.values():
+            for entry in list(site.entries):
                 if entry.call.values[0].shape == tuple(shape):
                     return str(entry.program.level), entry.failed is not None
         return "nothing", False

@@ -29,12 +29,12 @@ import numpy as np
 
 import tessera as ts
 from tessera import Schedule, starting
-from tessera.metatracing.analysis.trials import ROUNDS, Turns, timed_on
+from tessera.metatracing.analysis.trials import ROUNDS, InterleavedRuns, timed_on
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.metatracing.clients.worker import build
 from tessera.runtime.device.device import Device
 from tessera.stdlib import flash_attention, gemm, layernorm, softmax
-from tessera.tiers.client import Level, facts_of
+from tessera.tiers.client import TierLevel, facts_of
 from tessera.tiers.records import ExecutionTier
 from tessera.tile.calls.function import Kernel
 
@@ -250,9 +250,9 @@ class Arrays:
         return ts.from_dlpack(torch.randn(shape, device="cuda", dtype=kinds[str(dtype)], generator=generator))
 
 
-def level_of(state: State, client: KernelClient, call: Any) -> Level:
+def level_of(state: State, client: KernelClient, call: Any) -> TierLevel:
     words = tuple(sorted(facts_of(client.paths, call.described))) if state.assumed else ()
-    return Level(TIER3 if state.assumed else TIER2, words)
+    return TierLevel(TIER3 if state.assumed else TIER2, words)
 
 
 # Measuring
@@ -289,7 +289,7 @@ def packed(state: State, arrays: Arrays) -> bytes | None:
     return client.request(call, [level_of(state, client, call)])
 
 
-def measured_in_turns(states: list[State], arrays: Arrays, turns: Turns) -> Iterator[dict[str, Any]]:
+def measured_in_turns(states: list[State], arrays: Arrays, turns: InterleavedRuns) -> Iterator[dict[str, Any]]:
     """The rows of a problem."""
     running: list[tuple[State, Callable[[], Any], dict[str, Any]]] = []
     for state in states:
@@ -297,7 +297,9 @@ def measured_in_turns(states: list[State], arrays: Arrays, turns: Turns) -> Iter
             running.append((state, *bound(state, arrays)))
         except ts.TesseraError as error:
             yield {**asdict(state), "seconds": None, "error": error.message[:200]}
-    for (state, _, facts), taken in zip(running, turns.taken([run for _, run, _ in running], 2 * ROUNDS), strict=True):
+    for (state, _, facts), taken in zip(
+        running, turns.measure([run for _, run, _ in running], 2 * ROUNDS), strict=True
+    ):
         trial, after = taken[:ROUNDS], taken[ROUNDS:]
         yield {**asdict(state), "seconds": statistics.median(after), "trial": trial, "facts": facts}
 
@@ -330,7 +332,7 @@ def main() -> int:
     # In random order, so that what changes with time does not look like an effect.
     several = list(problems.values())
     waiting = [(several[int(place)], 0) for place in np.random.default_rng(0).permutation(len(several))]
-    turns = Turns(timed_on(Device("cuda", 0) if chosen.device == "cuda" else None))
+    turns = InterleavedRuns(timed_on(Device("cuda", 0) if chosen.device == "cuda" else None))
     known, _ = bound(states[0], arrays)
     count, least, again = turns.count(known), float("inf"), 0
     while waiting and time.perf_counter() < until:

@@ -131,8 +131,8 @@ def costs(device: str) -> dict[str, float]:
             synchronize(device)
         runtime.tiered(flash_attention)
     # The same program in both: what differs is what is recorded.
-    (region,), (other,) = traced.regions(), plain.regions()
-    other.programs[:] = region.programs
+    (site,), (other,) = traced.sites(), plain.sites()
+    other.programs[:] = site.programs
     other.forget()
     for turn in range(24):
         for name, runtime in sorted(runtimes.items(), reverse=bool(turn % 2)):
@@ -173,12 +173,12 @@ def climbing(device: str, ahead: float = 5.0) -> dict[str, float]:
             tier = int(runtime.execute_flash_attention(*given, CAUSAL).tier_used)
             synchronize(device)
             found.setdefault(f"tier{tier}", time.perf_counter() - began)
-            busy = any(one.is_working or one.recording.pending for one in runtime.regions())
+            busy = any(one.is_working or one.recording.pending for one in runtime.sites())
             # What was taken in the end is on the disk by then; the next process begins with that.
             if not busy and runtime.get_runtime_stats().total_specialization_time_ms:
                 break
         found["contests"] = runtime.counts["contests"]
-        found["taken"] = max(int(one.tier) for region in runtime.regions() for one in region.programs)
+        found["taken"] = max(int(one.tier) for site in runtime.sites() for one in site.programs)
     return found
 
 
@@ -392,7 +392,7 @@ def editing(device: str) -> dict[str, float]:
         synchronize(device)
         first = time.perf_counter() - began
         while not third and time.perf_counter() - began < 40:
-            _, tier = tiered.told(*given, 0.125)
+            _, tier = tiered.call_with_tier(*given, 0.125)
             synchronize(device)
             third = time.perf_counter() - began if int(tier) == 3 else 0.0
     return {"first_s": first, "third_s": third or 40.0}

@@ -114,8 +114,8 @@ def settled(problem: Problem, config: RuntimeConfig, wanted: int, seconds: float
         tier_life.synchronize(problem.device)
         if len(tiers) % 8:  # programs compete on calls that follow each other, as those of users do
             continue
-        regions = runtime.regions()
-        open_ = any(one.is_working or one.recording.pending for one in regions)
+        sites = runtime.sites()
+        open_ = any(one.is_working or one.recording.pending for one in sites)
         if not open_ and len(tiers) > 12 and (tiers[-8:] == [wanted] * 8 or runtime.counts["contests"] >= wanted - 1):
             break
     return runtime
@@ -170,8 +170,8 @@ def entrants(problem: Problem) -> tuple[dict[str, Callable[[], Any]], dict[str, 
         away = np.linalg.norm(looked_at(o) - expected) / np.linalg.norm(expected)
         if not away <= 2 * BOUNDS[problem.config.dtype]:
             raise SystemExit(f"{problem.name}, tier {tier}: off by {away:.1e}")
-        (region,) = runtime.regions()
-        said[f"tier{tier}"] = str(region.programs[0].level)
+        (site,) = runtime.sites()
+        said[f"tier{tier}"] = str(site.programs[0].level)
     return found, said
 
 

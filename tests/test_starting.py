@@ -81,7 +81,7 @@ COMPILES = """
             x, until = ts.ones(5000), time.monotonic() + 60
             while not worker.is_ready and time.monotonic() < until:
                 time.sleep(0.02)
-            found, tier = runtime.tiered(halved).told(x)
+            found, tier = runtime.tiered(halved).call_with_tier(x)
             assert (found.numpy() == 0.5).all()
             assert "xdsl.ir" not in sys.modules, "this process has loaded a compiler"
             print("compiled elsewhere")

@@ -288,14 +288,14 @@ def test_a_benchmark_compares_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
     class Program:
         level = "made up"
 
-    class Region:
+    class Site:
         programs = (Program(),)
 
     class Runtime:
         config = None
 
-        def regions(self) -> list[Region]:
-            return [Region()]
+        def sites(self) -> list[Site]:
+            return [Site()]
 
         def get_runtime_stats(self) -> Any:
             return MetaTracingRuntime().get_runtime_stats()

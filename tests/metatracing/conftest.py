@@ -13,11 +13,11 @@ from tessera.tiers.tiered import Tiered
 def _slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The arguments of tiered calls that went the long way."""
     calls: list[Any] = []
-    slowly = Tiered.slowly
+    slow_path = Tiered.slow_path
 
     def noted(self: Tiered, args: Any, kwargs: Any) -> Any:
         calls.append(args)
-        return slowly(self, args, kwargs)
+        return slow_path(self, args, kwargs)
 
-    monkeypatch.setattr(Tiered, "slowly", noted)
+    monkeypatch.setattr(Tiered, "slow_path", noted)
     return calls

@@ -19,18 +19,18 @@ import numpy as np
 import tessera as ts
 from tessera import Schedule, Tensor
 from tessera.errors import CompileError
-from tessera.metatracing import Call, GuardType, Level, ManualClock, MetaTracingRuntime, RuntimeConfig, RuntimeGuard
+from tessera.metatracing import Call, GuardType, ManualClock, MetaTracingRuntime, RuntimeConfig, RuntimeGuard, TierLevel
 from tessera.tiers.client import Compiled, facts_of
 from tessera.tiers.records import LaunchFacts
 from tessera.tiers.sites.request import Request
 from tessera.tile.calls.arguments import NUMBERS
 
 PATHS = ("x", "y", "factor")
-Costs = Callable[[Level, Call], int]
+Costs = Callable[[TierLevel, Call], int]
 MILLISECOND = 1_000_000
 
 
-def usual_costs(level: Level, call: Call) -> int:
+def usual_costs(level: TierLevel, call: Call) -> int:
     """A millisecond, less with each tier; numbers alone help nobody."""
     helps = level.tier == 3 and any("." in word for word in level.assumed)
     return {1: 1000, 2: 800, 3: 600 if helps else 800}[int(level.tier)] * 1000
@@ -50,7 +50,7 @@ class MadeUpProgram:
     is_native = True
     is_repeatable = True
 
-    def __init__(self, client: MadeUp, level: Level, call: Call) -> None:
+    def __init__(self, client: MadeUp, level: TierLevel, call: Call) -> None:
         self.client, self.level = client, level
         facts = facts_of(PATHS, call.described)
         # The width is asked whatever is assumed, as traces of kernels do.
@@ -103,14 +103,14 @@ class MadeUp:
         self.clock, self.costs = clock, costs
         self.settings: object = "usual"
         self.captured = 1
-        self.failing: Callable[[Level], bool] = lambda level: False
+        self.failing: Callable[[TierLevel], bool] = lambda level: False
         self.bind_faults: dict[int, Exception] = {}
         self.run_faults: dict[int, Exception] = {}
         self.options: list[Schedule | None] = [None]
         self.nbytes = 1000
         self.false_accepts = 0
-        self.ran: list[Level] | deque[Level] = []
-        self.on_disk: Callable[[Level], bool] = lambda level: False
+        self.ran: list[TierLevel] | deque[TierLevel] = []
+        self.on_disk: Callable[[TierLevel], bool] = lambda level: False
         self.named: str | None = None
         self.sendable = True
         self.looks_first = False
@@ -135,7 +135,7 @@ class MadeUp:
         kinds = ((x.ndim, str(x.dtype)), (y.ndim, str(y.dtype)), factor.__class__)
         return Call((x, y, factor), (self.settings, self.captured, kinds, flag), {"flag": flag})
 
-    def plainly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call_untiered(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return reference(*args, **kwargs)
 
     def compiles(self, call: Call) -> bool:
@@ -144,15 +144,15 @@ class MadeUp:
     def starts_quickly(self, call: Call) -> bool:
         return True
 
-    def compile(self, call: Call, level: Level) -> MadeUpProgram:
+    def compile(self, call: Call, level: TierLevel) -> MadeUpProgram:
         if self.failing(level):
             raise CompileError(f"{level} cannot be compiled")
         return MadeUpProgram(self, level, call)
 
-    def find(self, call: Call, level: Level) -> MadeUpProgram | None:
+    def find(self, call: Call, level: TierLevel) -> MadeUpProgram | None:
         return MadeUpProgram(self, level, call) if self.on_disk(level) else None
 
-    def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
+    def request(self, call: Call, levels: Sequence[TierLevel]) -> bytes | None:
         return pickle.dumps([str(level) for level in levels]) if self.sendable else None
 
     def schedules(self, call: Call) -> Sequence[Schedule | None]:
@@ -202,15 +202,15 @@ class Later:
         """One of the programs of the next request is there."""
         request = self.requests[0]
         level = request.levels[place]
-        self.there.setdefault(id(request), {})[place] = program = request.region.client.compile(request.call, level)
-        request.region.arrived(request, level, program)
+        self.there.setdefault(id(request), {})[place] = program = request.site.client.compile(request.call, level)
+        request.site.arrived(request, level, program)
 
     def finish(self) -> None:
         while self.requests:
             request = self.requests.pop(0)
             there = self.there.pop(id(request), {})
             made = [(level, there.get(place, one)) for place, (level, one) in enumerate(request.compiled())]
-            request.region.compiled(request, made)
+            request.site.compiled(request, made)
 
     def wait(self, timeout: float) -> bool:
         return not self.requests
@@ -238,7 +238,7 @@ class Made:
         return [self.checked(x, ts.ones(shape), factor, flag) for _ in range(times)]
 
     def checked(self, x: Tensor, y: Tensor, factor: Any, flag: bool) -> int:
-        found, tier = self.tiered.told(x, y, factor, flag=flag)
+        found, tier = self.tiered.call_with_tier(x, y, factor, flag=flag)
         np.testing.assert_array_equal(np.asarray(found), reference(x.numpy(), y.numpy(), factor, flag))
         assert self.client.false_accepts == 0
         return int(tier)

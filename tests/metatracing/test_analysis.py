@@ -45,16 +45,16 @@ from tessera.metatracing.analysis.matchers import (
 from tessera.metatracing.analysis.specializations import DtypeParams, LayoutParams, ShapeParams, TileParams
 from tessera.metatracing.analysis.trends import correlation, trend
 from tessera.metatracing.events import GPUComputePatternTracer, GPUMemoryPatternTracer
-from tessera.metatracing.models.climbing import ENOUGH, ClimbModel
 from tessera.metatracing.models.kernel_times import shipped
+from tessera.metatracing.models.tier_up import ENOUGH, TierUpModel
 from tessera.stdlib import flash_attention, gemm, layernorm, softmax
-from tessera.tiers.sites.schedule_history import Experience
+from tessera.tiers.sites.schedule_history import ScheduleHistory
 
 TIER1, TIER2, TIER3 = ExecutionTier
 
 
 def traced(rows: int, ms: float = 1.0, *, width: int = 64, tier: ExecutionTier = TIER1, **more: Any) -> AttentionTrace:
-    profile = InputProfile(1, 1, rows, width, ts.f32, region=more.pop("region", "some"))
+    profile = InputProfile(1, 1, rows, width, ts.f32, site=more.pop("site", "some"))
     return AttentionTrace(profile, ExecutionPattern(ms, **more), tier, 0)
 
 
@@ -159,11 +159,11 @@ def test_trends_have_a_direction_and_a_sureness():
 
 
 def test_an_analysis_of_traces():
-    """Two inputs that alternate; the hot one is recommended for; regions that follow each other could be one."""
+    """Two inputs that alternate; the hot one is recommended for; sites that follow each other could be one."""
     advice = SpecializationRecommendation(
         RecommendationType.SHAPE_SPECIALIZATION, "sizes", 0.25, 2, ShapeParams(("sizes",)), 0.9
     )
-    traces = [traced(rows, ms, region=name) for _ in range(10) for rows, ms, name in ((64, 3.0, "a"), (32, 1.0, "b"))]
+    traces = [traced(rows, ms, site=name) for _ in range(10) for rows, ms, name in ((64, 3.0, "a"), (32, 1.0, "b"))]
     found = PatternAnalyzer(lambda group: [advice] if group[0].input_profile.seq_len == 64 else []).analyze_traces(
         traces
     )
@@ -273,21 +273,21 @@ def test_a_runtime_tells_what_is_recommended_for_its_hotspots():
 
 
 def test_experience_orders_candidates_for_the_next_sizes():
-    experience, fast, slow = Experience(), Schedule(block=(32,)), Schedule(block=(8,))
+    schedule_history, fast, slow = ScheduleHistory(), Schedule(block=(32,)), Schedule(block=(8,))
     arguments = ts.empty((512, 64)).meta, ts.empty((500, 64)).meta
-    assert experience.ranked("k", (arguments[0],), [None, slow, fast]) == [None, slow, fast]
-    experience.note("k", (arguments[0],), {None: 100.0, slow: 150.0, fast: 60.0})
-    assert experience.ranked("k", (arguments[1],), [None, slow, fast])[0] == fast
-    assert experience.ranked("another", (arguments[1],), [None, slow, fast]) == [None, slow, fast]
+    assert schedule_history.ranked("k", (arguments[0],), [None, slow, fast]) == [None, slow, fast]
+    schedule_history.note("k", (arguments[0],), {None: 100.0, slow: 150.0, fast: 60.0})
+    assert schedule_history.ranked("k", (arguments[1],), [None, slow, fast])[0] == fast
+    assert schedule_history.ranked("another", (arguments[1],), [None, slow, fast]) == [None, slow, fast]
 
 
 def test_times_that_a_clock_cannot_tell_are_no_experience():
-    experience, fast, slow = Experience(), Schedule(block=(32,)), Schedule(block=(8,))
+    schedule_history, fast, slow = ScheduleHistory(), Schedule(block=(32,)), Schedule(block=(8,))
     arguments = (ts.empty((512, 64)).meta,)
-    experience.note("k", arguments, {None: 100.0, slow: 0.0, fast: -5.0})
-    assert experience.behind("k", arguments) == {}
-    experience.note("k", arguments, {None: 100.0, slow: 0.0, fast: 50.0})
-    assert experience.ranked("k", arguments, [None, slow, fast])[0] == fast
+    schedule_history.note("k", arguments, {None: 100.0, slow: 0.0, fast: -5.0})
+    assert schedule_history.behind("k", arguments) == {}
+    schedule_history.note("k", arguments, {None: 100.0, slow: 0.0, fast: 50.0})
+    assert schedule_history.ranked("k", arguments, [None, slow, fast])[0] == fast
 
 
 def test_the_second_tier_tries_what_did_well_before():
@@ -300,33 +300,33 @@ def test_the_second_tier_tries_what_did_well_before():
     made = Made(costs, candidates=2, most_bridges=0)
     made.client.options = options
     made.call(4, 8, times=60)
-    (region,) = made.runtime.regions()
-    ranked = made.runtime.experience.ranked((region.client.name, region.first.fixed), region.first.described, options)
+    (site,) = made.runtime.sites()
+    ranked = made.runtime.schedule_history.ranked((site.client.name, site.first.fixed), site.first.described, options)
     assert ranked[0] == options[1]
 
 
 def test_climbs_that_never_paid_are_not_tried():
-    climbs = ClimbModel()
-    assert climbs.pays("cpu", TIER3, 1e8, 1e6, 24)  # nothing is known
+    model = TierUpModel()
+    assert model.pays("cpu", TIER3, 1e8, 1e6, 24)  # nothing is known
     for _ in range(ENOUGH):
-        climbs.note("cpu", TIER3, 1000.0, 1000.0)
-    assert not climbs.pays("cpu", TIER3, 1e8, 1e6, 24)
-    assert climbs.pays("cuda", TIER3, 1e8, 1e6, 24)
+        model.note("cpu", TIER3, 1000.0, 1000.0)
+    assert not model.pays("cpu", TIER3, 1e8, 1e6, 24)
+    assert model.pays("cuda", TIER3, 1e8, 1e6, 24)
     for _ in range(ENOUGH):
-        climbs.note("cpu", TIER2, 1000.0, 500.0)
-    assert climbs.pays("cpu", TIER2, 1e8, 1e6, 24)
-    assert not climbs.pays("cpu", TIER2, 1e6, 1e6, 24)  # too little time to win back what turns cost
+        model.note("cpu", TIER2, 1000.0, 500.0)
+    assert model.pays("cpu", TIER2, 1e8, 1e6, 24)
+    assert not model.pays("cpu", TIER2, 1e6, 1e6, 24)  # too little time to win back what turns cost
 
 
 def test_a_runtime_stops_climbing_where_it_never_gained():
-    """Regions of one runtime that differ in nothing but their ranks and types: after some, Tier 3 is left alone."""
+    """Sites of one runtime that differ in nothing but their ranks and types: after some, Tier 3 is left alone."""
 
     def costs(level: Any, call: Any) -> int:
         return 1_000_000 if level.tier == 1 else 800_000
 
     made = Made(costs)
     for _ in range(ENOUGH):
-        made.runtime.climbs.note("cpu", TIER3, 1000.0, 1000.0)
+        made.runtime.tier_up_model.note("cpu", TIER3, 1000.0, 1000.0)
     assert set(made.call(4, 8, times=300)) == {1, 2}
     again = Made(costs)
     assert 3 in again.call(4, 8, times=300)

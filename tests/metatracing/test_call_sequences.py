@@ -18,7 +18,7 @@ from made_up_client import MILLISECOND, Made
 
 import tessera as ts
 from tessera import Tensor
-from tessera.metatracing import Call, Level
+from tessera.metatracing import Call, TierLevel
 
 SHAPES = st.tuples(st.integers(2, 4), st.integers(2, 3))
 LAYOUTS = st.sampled_from(["plain", "plain", "turned", "every other", "backwards"])
@@ -54,7 +54,7 @@ def laid_out(shape: tuple[int, int], layout: str) -> Tensor:
     return ts.arange(rows * columns, dtype=ts.f32).reshape(rows, columns)
 
 
-def costs(level: Level, call: Call) -> int:
+def costs(level: TierLevel, call: Call) -> int:
     """Some programs are slower than what they replace, so that tiers go down, too."""
     special = 9 if call.context["flag"] else 6
     return MILLISECOND * (10 if level.tier == 1 else 8 if level.tier == 2 else special)
@@ -133,13 +133,13 @@ def test_memory_does_not_grow(calls: int) -> None:
 def test_a_child_of_a_fork_goes_on_alone() -> None:
     made = Made(costs)
     made.call(4, 8, times=60)
-    (region,) = made.runtime.regions()
+    (site,) = made.runtime.sites()
 
     def work() -> None:
         assert made.call(4, 8) == [3]
         assert made.call(5, 8) == [3]
 
-    assert in_a_child(work, [region.lock]) == 0
+    assert in_a_child(work, [site.lock]) == 0
 
 
 def test_threads() -> None:

@@ -1,4 +1,4 @@
-"""Calls whose arguments change: regions learn what pays, find again what they had, and do not wait for what is rare.
+"""Calls whose arguments change: sites learn what pays, find again what they had, and do not wait for what is rare.
 
 With made-up programs and a clock that stands still; and that books kept beside the caller are the same books.
 """
@@ -15,14 +15,14 @@ from made_up_client import MILLISECOND, Later, Made, usual_costs
 
 import tessera as ts
 from tessera import Schedule
-from tessera.metatracing import Call, ExecutionTier, Level
-from tessera.tiers.sites.backoff import HARDER, Lessons
-from tessera.tiers.sites.stats_recorder import Behind
+from tessera.metatracing import Call, ExecutionTier, TierLevel
+from tessera.tiers.sites.backoff import BACKOFF_FACTOR, Backoff
+from tessera.tiers.sites.stats_recorder import BackgroundRecorder
 
 TIER3 = ExecutionTier.TIER3_SPECIALIZED
 
 
-def no_gain(level: Level, call: Call) -> int:
+def no_gain(level: TierLevel, call: Call) -> int:
     return {1: 1000, 2: 800, 3: 900}[int(level.tier)] * 1000
 
 
@@ -38,7 +38,7 @@ def test_a_specialisation_that_did_not_pay_is_not_asked_for_at_each_length() -> 
 def test_a_case_that_is_hot_by_itself_is_tried_again_after_a_loss() -> None:
     """It has to be four times as hot; then it may be another story."""
 
-    def costs(level: Level, call: Call) -> int:
+    def costs(level: TierLevel, call: Call) -> int:
         return usual_costs(level, call) if call.values[0].shape[0] == 5 else no_gain(level, call)
 
     made = Made(costs)
@@ -50,19 +50,19 @@ def test_a_case_that_is_hot_by_itself_is_tried_again_after_a_loss() -> None:
 
 
 def test_lessons_fade() -> None:
-    lessons, kind = Lessons(half_life=1000.0), (TIER3, ("x.size[0]",))
-    assert (lessons.harder(kind, 0), lessons.has_paid(kind)) == (1.0, False)
-    lessons.note(kind, False, 0)
-    assert lessons.harder(kind, 0) == HARDER
-    assert lessons.harder(kind, 1000) == HARDER**0.5
-    lessons.note(kind, False, 1000)
-    assert lessons.harder(kind, 1000) == HARDER**1.5
-    lessons.note(kind, True, 2000)
-    assert (lessons.harder(kind, 2000), lessons.has_paid(kind)) == (1.0, True)
+    backoff, kind = Backoff(half_life=1000.0), (TIER3, ("x.size[0]",))
+    assert (backoff.factor(kind, 0), backoff.has_paid(kind)) == (1.0, False)
+    backoff.note(kind, False, 0)
+    assert backoff.factor(kind, 0) == BACKOFF_FACTOR
+    assert backoff.factor(kind, 1000) == BACKOFF_FACTOR**0.5
+    backoff.note(kind, False, 1000)
+    assert backoff.factor(kind, 1000) == BACKOFF_FACTOR**1.5
+    backoff.note(kind, True, 2000)
+    assert (backoff.factor(kind, 2000), backoff.has_paid(kind)) == (1.0, True)
 
 
 def test_where_specialising_has_paid_other_cases_follow_soon() -> None:
-    """A case need not be hot by itself, only a part of a hot region that has come a few times."""
+    """A case need not be hot by itself, only a part of a hot site that has come a few times."""
     made = Made()
     made.call(4, 8, times=200)
     tiers = made.call(5, 8, times=40)
@@ -116,7 +116,7 @@ def test_where_there_is_room_programs_are_asked_for_ahead(room: bool, free: bool
 
 
 def test_the_third_tier_is_asked_for_where_the_time_is_spent() -> None:
-    """A rare call may be the one that makes a region hot: most programs are tried for the usual one."""
+    """A rare call may be the one that makes a site hot: most programs are tried for the usual one."""
     later = Later(True)
     made = fully(Made(compiling=later, sample_period=None))
     made.call(4, 8, times=24)
@@ -174,10 +174,10 @@ def test_nobody_goes_along_with_a_tier_that_is_off_or_far_away(
     later = Later(True)
     made = fully(Made(compiling=later, **settings))
     made.call(4, 8)
-    ((region,), words) = made.runtime.regions(), ("x.size[0]", "x.size[1]")
+    ((site,), words) = made.runtime.sites(), ("x.size[0]", "x.size[1]")
     # As where another process has left a program of Tier 3.
-    region.climbing.words = words
-    region.climbing.lessons.note((TIER3, words), True, region.clock())
+    site.tier_policy.words = words
+    site.tier_policy.backoff.note((TIER3, words), True, site.clock())
     for rows in range(5, 10):
         made.call(rows, 8, times=12)
     assert asked_for(later) == expected
@@ -232,16 +232,16 @@ def test_a_contest_goes_on_where_its_calls_find_another_entry(turns: int) -> Non
     made.call(4, 8, times=150)
     later.finish()
     made.call(4, 8, times=turns)  # and the contest is not decided
-    (region,) = made.runtime.regions()
-    assert len(region.newcomers.contests) == 1
-    second = next(program for program in region.programs if program.tier == 2)
-    region.take(second)
+    (site,) = made.runtime.sites()
+    assert len(site.candidates.ab_tests) == 1
+    second = next(program for program in site.programs if program.tier == 2)
+    site.take(second)
     assert made.call(4, 8, times=20)[-1] == 3
-    assert region.newcomers.contests == []
+    assert site.candidates.ab_tests == []
     made.call(4, 8, times=turns)
-    region.forget()
+    site.forget()
     assert made.call(4, 8, times=20)[-1] == 3
-    assert not region.is_working
+    assert not site.is_working
 
 
 def test_a_late_program_of_a_lower_tier_competes_only_where_nobody_knows_sizes() -> None:
@@ -257,19 +257,19 @@ def test_a_late_program_of_a_lower_tier_competes_only_where_nobody_knows_sizes()
         made.call(4, 8, times=40)
         assert {int(level.tier) for level in made.client.ran if level.schedule is not None} <= {3}
     assert made.call(4, 8) == [3]
-    contests = made["contests"]
+    ab_tests = made["contests"]
     made.client.ran.clear()
     made.call(4, 8, times=40)
     assert not any(level.schedule is not None and level.tier == 2 for level in made.client.ran)
     made.call(5, 8, times=20)
     assert any(level.schedule is not None and level.tier == 2 for level in made.client.ran)
-    assert made["contests"] > contests
+    assert made["contests"] > ab_tests
 
 
 def test_a_general_program_does_not_keep_others_from_one_of_their_own() -> None:
     """Numbers alone are better than Tier 2, and all facts better still: each case gets what is best."""
 
-    def costs(level: Level, call: Call) -> int:
+    def costs(level: TierLevel, call: Call) -> int:
         alone = level.tier is TIER3 and not any("." in word for word in level.assumed)
         return 700_000 if alone else usual_costs(level, call)
 
@@ -293,8 +293,8 @@ def test_a_general_program_does_not_keep_others_from_one_of_their_own() -> None:
 def test_calls_that_nobody_recorded_count_when_it_is_asked_how_hot_a_region_is() -> None:
     made = Made(sample_period=63)
     made.call(4, 8, times=64)
-    (region,) = made.runtime.regions()
-    assert region.recording.uncounted == 63 * MILLISECOND
+    (site,) = made.runtime.sites()
+    assert site.recording.uncounted == 63 * MILLISECOND
     made.call(5, 8)  # the first call of a shape is recorded: 65 ms were spent
     assert made["compiles"] == 1
 
@@ -325,9 +325,9 @@ def test_a_program_that_made_room_comes_back_at_once() -> None:
     made.call(5, 8, times=200)
     made.call(6, 8, times=200)
     assert made["evictions"] > 0
-    compiles, contests, loads = made["compiles"], made["contests"], made["loads"]
+    compiles, ab_tests, loads = made["compiles"], made["contests"], made["loads"]
     assert made.call(4, 8, times=3)[-1] == 3
-    assert (made["compiles"], made["contests"]) == (compiles, contests)
+    assert (made["compiles"], made["contests"]) == (compiles, ab_tests)
     assert made["loads"] == loads + 1
 
 
@@ -347,26 +347,26 @@ def test_a_case_goes_on_where_its_program_changes() -> None:
     """How hot a case is, and how often it came, is not forgotten with the program that served it."""
     made = Made()
     made.call(4, 8, times=9)
-    before = made.runtime.regions()[0].entries[0]
+    before = made.runtime.sites()[0].entries[0]
     assert made.call(4, 8, times=9)[-1] == 2
-    after = made.runtime.regions()[0].entries[0]
-    assert (after is not before, after.calls >= 17, after.heat is before.heat) == (True, True, True)
+    after = made.runtime.sites()[0].entries[0]
+    assert (after is not before, after.calls >= 17, after.hotness is before.hotness) == (True, True, True)
 
 
 def test_a_case_is_not_recorded_more_often_because_its_program_changes() -> None:
     made = Made(sample_period=None)
     made.call(4, 8, times=200)
-    (region,) = made.runtime.regions()
+    (site,) = made.runtime.sites()
     for _ in range(3):
-        region.take(next(program for program in region.programs if program.tier == 2))
+        site.take(next(program for program in site.programs if program.tier == 2))
         before = made["traces"]
         made.call(4, 8, times=8)
         assert made["traces"] == before + 1  # of calls of a millisecond one in eight is
 
 
 def test_what_another_process_left_for_a_case_is_tried_at_once() -> None:
-    made = Made(named="a region", persist=True)
-    made.runtime.manager.remember("a region", [Level(TIER3, ("factor", "x.size[0]", "x.size[1]"))])
+    made = Made(named="a site", persist=True)
+    made.runtime.manager.remember("a site", [TierLevel(TIER3, ("factor", "x.size[0]", "x.size[1]"))])
     made.client.on_disk = lambda level: level.tier is TIER3
     assert made.call(4, 8) == [3]
     assert made["loads"] == 1
@@ -375,7 +375,7 @@ def test_what_another_process_left_for_a_case_is_tried_at_once() -> None:
 
 
 def test_books_are_kept_beside_the_caller() -> None:
-    clerk, main = Behind(), threading.current_thread()
+    stats_recorder, main = BackgroundRecorder(), threading.current_thread()
     done: list[threading.Thread] = []
     began = threading.Event()
 
@@ -383,37 +383,37 @@ def test_books_are_kept_beside_the_caller() -> None:
         began.wait(5)
         done.append(threading.current_thread())
 
-    clerk.do(slow)
-    clerk.do(lambda: done.append(threading.current_thread()))
+    stats_recorder.do(slow)
+    stats_recorder.do(lambda: done.append(threading.current_thread()))
     assert done == []
     began.set()
-    clerk.settle()
+    stats_recorder.settle()
     assert len(done) == 2
     assert main not in done
     for _ in range(200):  # more than may wait are done by who brings them, and nothing is lost
-        clerk.do(lambda: done.append(main))
-    clerk.settle()
+        stats_recorder.do(lambda: done.append(main))
+    stats_recorder.settle()
     assert len(done) == 202
 
 
 def test_what_goes_wrong_in_the_books_is_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    clerk = Behind()
+    stats_recorder = BackgroundRecorder()
     with caplog.at_level(logging.WARNING):
-        clerk.do(lambda: 1 // 0)
-        clerk.settle()
-    assert "what a recorded call led to failed: ZeroDivisionError" in caplog.text
+        stats_recorder.do(lambda: 1 // 0)
+        stats_recorder.settle()
+    assert "processing a recorded call failed: ZeroDivisionError" in caplog.text
 
 
 def test_a_call_does_not_wait_for_the_books() -> None:
-    """While somebody else has the region, calls run what there is, and are counted later."""
+    """While somebody else has the site, calls run what there is, and are counted later."""
     made = Made()
     made.call(4, 8, times=20)
-    made.runtime.clerk = Behind()
-    (region,) = made.runtime.regions()
+    made.runtime.stats_recorder = BackgroundRecorder()
+    (site,) = made.runtime.sites()
     x, held, go = ts.ones((4, 8)), threading.Event(), threading.Event()
 
     def hold() -> None:
-        with region.lock:
+        with site.lock:
             held.set()
             go.wait(10)
 

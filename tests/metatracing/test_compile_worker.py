@@ -27,8 +27,8 @@ from forked_children import in_a_child
 from made_up_client import Made
 
 from tessera import Schedule, compile_worker, knobs
-from tessera.tiers.client import Call, Level
-from tessera.tiers.compiling.background import MOST_DEATHS, Worker
+from tessera.tiers.client import Call, TierLevel
+from tessera.tiers.compiling.background import MOST_DEATHS, BackgroundCompiler
 from tessera.tiers.compiling.loader import Child, Loader
 
 
@@ -36,7 +36,7 @@ class Background:
     """A made-up client whose programs are compiled, as far as anybody can tell, by a process."""
 
     def __init__(self, timeout: float = 20.0) -> None:
-        self.worker = Worker(timeout, "made_up_client:build")
+        self.worker = BackgroundCompiler(timeout, "made_up_client:build")
         self.made = Made(compiling=self.worker)
         self.made.client.on_disk = lambda level: level.tier > 1
 
@@ -92,7 +92,7 @@ def test_the_process_finds_out_what_to_compile_and_no_call_waits_for_it(backgrou
         asked.append(threading.current_thread().name)
         return find(call)
 
-    def request(call: Call, levels: Sequence[Level]) -> bytes | None:
+    def request(call: Call, levels: Sequence[TierLevel]) -> bytes | None:
         asked.append(f"{len(levels)} levels")
         return send(call, levels)
 
@@ -223,8 +223,8 @@ def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None
     background, slow = slow_processes(monkeypatch)
     worker, made = background.worker, background.made
     made.call(4, 8, times=5)
-    until, (region,) = time.monotonic() + 10, made.runtime.regions()
-    while not any(program.tier == 2 for program in region.programs):  # the one that there is, by another name
+    until, (site,) = time.monotonic() + 10, made.runtime.sites()
+    while not any(program.tier == 2 for program in site.programs):  # the one that there is, by another name
         assert time.monotonic() < until
         time.sleep(0.002)
     assert worker.is_free
@@ -388,8 +388,8 @@ def test_all_end_with_the_one_that_wished_for_them(tmp_path: Path) -> None:
     script.write_text(
         "import os, time\n"
         "from tessera import compile_worker\n"
-        "from tessera.tiers.compiling.background import Worker\n"
-        "worker = Worker(20.0, 'made_up_client:build')\n"
+        "from tessera.tiers.compiling.background import BackgroundCompiler\n"
+        "worker = BackgroundCompiler(20.0, 'made_up_client:build')\n"
         "first, second = (worker._loader.child() for _ in range(2))\n"
         "first.send(compile_worker.message(1, True, 'made_up_client:build', __import__('pickle').dumps([])), 10)\n"
         "while None in (first.pid, second.pid): time.sleep(0.01)\n"
@@ -527,7 +527,7 @@ def test_processes_that_cannot_be_forked_are_missed_by_whoever_asked(monkeypatch
 def test_a_runtime_that_is_closed_while_somebody_waits_leaves_nobody_behind(large: bool) -> None:
     """Neither processes nor threads; with a request that nobody takes, too."""
     began = time.monotonic()
-    worker = Worker(60.0, "made_up_client:build")
+    worker = BackgroundCompiler(60.0, "made_up_client:build")
     worker._loader._ready = ["made_up_client:slept"]  # pyright: ignore[reportPrivateUsage]
     process = worker._processes[0]  # pyright: ignore[reportPrivateUsage]
     failed: list[str] = []
@@ -719,10 +719,10 @@ def test_a_call_does_not_wait_for_the_process(background: Background, monkeypatc
 def test_the_next_process_starts_at_the_best_tier(tmp_path: Path) -> None:
     with knobs.cache_dir.using(tmp_path):
         first = Made(persist=True)
-        first.client.named = "a region"
+        first.client.named = "a site"
         assert first.call(4, 8, times=200)[-1] == 3
         second = Made(persist=True)
-        second.client.named, second.client.on_disk = "a region", lambda level: level.tier > 1
+        second.client.named, second.client.on_disk = "a site", lambda level: level.tier > 1
         assert second.call(4, 8, times=10) == [3] * 10
         assert second["loads"] == 2
         assert second["compiles"] == 0
@@ -734,23 +734,23 @@ def test_damaged_notes_are_no_notes(tmp_path: Path, damage: bytes) -> None:
     from tessera.runtime.cache import store as cache
 
     with knobs.cache_dir.using(tmp_path):
-        cache.shared().put(cache.key_of("tiers", "a region"), damage)
+        cache.shared().put(cache.key_of("tiers", "a site"), damage)
         made = Made(persist=True)
-        made.client.named = "a region"
+        made.client.named = "a site"
         assert made.call(4, 8) == [1]
         for file in (tmp_path / "compiled").iterdir():
             file.write_bytes(b"nonsense")
-        assert made.runtime.manager.remembered("a region") == []
+        assert made.runtime.manager.remembered("a site") == []
 
 
 def test_notes_are_json(tmp_path: Path) -> None:
     with knobs.cache_dir.using(tmp_path):
         made = Made(persist=True)
-        made.client.named = "a region"
+        made.client.named = "a site"
         made.call(4, 8, times=200)
         from tessera.runtime.cache import store as cache
 
-        data = cache.shared().get(cache.key_of("tiers", "a region"))
+        data = cache.shared().get(cache.key_of("tiers", "a site"))
         assert data is not None
         assert [level["tier"] for level in json.loads(data)["levels"]] == [3, 2]
 
@@ -761,7 +761,7 @@ def test_a_full_disk_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     with knobs.cache_dir.using(tmp_path):
         made = Made(persist=True)
-        made.client.named = "a region"
+        made.client.named = "a site"
         made.call(4, 8)
         monkeypatch.setattr(os, "write", full)
         assert made.call(4, 8, times=200)[-1] == 3

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera.tiers.client import Choice, Level
+from tessera.tiers.client import Choice, TierLevel
 from tessera.tiers.records import ExecutionTier
-from tessera.tiers.sites.ab_test import Contender, Contest, Turn
+from tessera.tiers.sites.ab_test import ABTest, Contender, Round
 from tessera.tiers.sites.candidates import tier2_levels, tier3_levels
 from tessera.tile.language.schedule import Schedule
 
@@ -23,32 +23,32 @@ TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
 
 
 def contender(tier: ExecutionTier, assumed: tuple[str, ...] = ()) -> Contender:
-    program: Any = SimpleNamespace(level=Level(tier, assumed, None))
+    program: Any = SimpleNamespace(level=TierLevel(tier, assumed, None))
     return Contender(program, lambda *_: None)
 
 
 def held(
     runs: Mapping[Contender, Sequence[int]],
     rounds: int = 5,
-    is_lost: Callable[[Turn], bool] = lambda turn: False,
+    is_lost: Callable[[Round], bool] = lambda turn: False,
     patience: int = 10_000,
-) -> Contest:
+) -> ABTest:
     """A contest in which contenders take so long, in rounds, which begin anew where there are more of them."""
-    contest = Contest(list(runs), rounds, None)
+    ab_test = ABTest(list(runs), rounds, None)
     for _ in range(patience):
-        turn = contest.next()
+        turn = ab_test.next()
         assert turn is not None
         times = runs[turn.contender]
         took = 9999 if turn.number == 1 else times[(turn.number - 2) % len(times)]  # the first does not count
         if not is_lost(turn):
-            contest.note(turn, took)
-        if contest.is_over:
+            ab_test.note(turn, took)
+        if ab_test.is_over:
             break
-    return contest
+    return ab_test
 
 
-def won(contest: Contest) -> Contender:
-    winner = contest.winner()
+def won(ab_test: ABTest) -> Contender:
+    winner = ab_test.winner()
     assert winner is not None
     return winner
 
@@ -65,8 +65,8 @@ def won(contest: Contest) -> Contender:
     ],
 )
 def test_knowing_more_is_no_reason_to_be_slower(before: list[int], after: list[int], taken: ExecutionTier) -> None:
-    contest = held({contender(TIER2): before, contender(TIER3): after})
-    assert won(contest).program.level.tier is taken
+    ab_test = held({contender(TIER2): before, contender(TIER3): after})
+    assert won(ab_test).program.level.tier is taken
 
 
 def test_numbers_alone_are_no_better_than_all_facts_by_chance() -> None:
@@ -105,26 +105,26 @@ def test_numbers_alone_are_no_better_than_all_facts_by_chance() -> None:
 def test_turns_are_taken_until_the_fastest_is_known(
     before: list[int], after: list[int], turns: int, taken: ExecutionTier
 ) -> None:
-    contest = held({contender(TIER2): before, contender(TIER3): after})
-    assert max(one.asked for one in contest.contenders) == turns
-    assert won(contest).program.level.tier is taken
+    ab_test = held({contender(TIER2): before, contender(TIER3): after})
+    assert max(one.asked for one in ab_test.contenders) == turns
+    assert won(ab_test).program.level.tier is taken
 
 
 def test_one_round_is_taken_at_its_word() -> None:
     slower, faster = contender(TIER3), contender(TIER2)
-    contest = held({slower: [1000], faster: [999]}, rounds=1)
-    assert won(contest) is faster
-    assert [one.asked for one in contest.contenders] == [2, 2]
+    ab_test = held({slower: [1000], faster: [999]}, rounds=1)
+    assert won(ab_test) is faster
+    assert [one.asked for one in ab_test.contenders] == [2, 2]
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6])
 def test_where_calls_come_in_pairs_nobody_has_the_first_ones_only(count: int) -> None:
-    contest = Contest([contender(TIER3, (str(place),)) for place in range(count)], 12, None)
-    turns = [contest.next() for _ in range(12 * count)]
+    ab_test = ABTest([contender(TIER3, (str(place),)) for place in range(count)], 12, None)
+    turns = [ab_test.next() for _ in range(12 * count)]
     first = Counter(turn.contender for turn in turns[::2] if turn)
-    assert all(5 <= first[one] <= 7 for one in contest.contenders)
+    assert all(5 <= first[one] <= 7 for one in ab_test.contenders)
     for number in range(12):
-        assert {turn.contender for turn in turns[number * count :][:count] if turn} == set(contest.contenders)
+        assert {turn.contender for turn in turns[number * count :][:count] if turn} == set(ab_test.contenders)
 
 
 @pytest.mark.parametrize("lost", [0.1, 0.5])
@@ -138,71 +138,71 @@ def test_rounds_are_the_same_though_turns_are_lost(lost: float) -> None:
             one: [round(took * speed * noise.gauss(1, 0.005)) for took in now]
             for one, speed in ((first, 1.0), (best, 0.97), (last, 1.03))
         }
-        contest = held(
+        ab_test = held(
             runs, is_lost=lambda turn, best=best, noise=noise: turn.contender is best and noise.random() < lost
         )
-        assert won(contest) is best, seed
+        assert won(ab_test) is best, seed
 
 
 def test_who_hardly_ran_decides_nothing() -> None:
     slower, faster, rare = contender(TIER3, ("a",)), contender(TIER3, ("b",)), contender(TIER3, ("c",))
     runs = {slower: [960, 1000, 1040], faster: [1000, 950, 960], rare: [500]}
-    contest = held(runs, is_lost=lambda turn: turn.contender is rare and turn.number != 2, patience=60)
-    assert not contest.is_over
-    assert won(contest) is faster
-    assert contest.times(faster)[rare] == pytest.approx(0.5 * median(faster.counted.values()))
+    ab_test = held(runs, is_lost=lambda turn: turn.contender is rare and turn.number != 2, patience=60)
+    assert not ab_test.is_over
+    assert won(ab_test) is faster
+    assert ab_test.times(faster)[rare] == pytest.approx(0.5 * median(faster.counted.values()))
 
 
 def test_notes_that_come_late_are_those_of_their_turns() -> None:
     one, other = contender(TIER2), contender(TIER3)
-    contest = Contest([one, other], 2, None)
-    turns = [contest.next() for _ in range(6)]
+    ab_test = ABTest([one, other], 2, None)
+    turns = [ab_test.next() for _ in range(6)]
     assert [turn.contender for turn in turns if turn] == [one, other, one, other, other, one]
     times = {one: [9999, 1000, 2000], other: [9999, 990, 1980]}
     for turn in reversed(turns):
         assert turn is not None
-        contest.note(turn, times[turn.contender][turn.number - 1])
-    assert contest.is_over
-    assert won(contest) is other
-    assert contest.times(other)[one] == pytest.approx(1500, rel=1e-3)
+        ab_test.note(turn, times[turn.contender][turn.number - 1])
+    assert ab_test.is_over
+    assert won(ab_test) is other
+    assert ab_test.times(other)[one] == pytest.approx(1500, rel=1e-3)
 
 
 def test_times_are_those_of_the_same_moments() -> None:
     faster, gone = contender(TIER3), contender(TIER2)
     faster.counted = {2: 1000, 3: 1000, 4: 2000, 5: 2000, 6: 2000}
     gone.counted = {2: 1100, 3: 1098}  # it was the slower one when the machine was fast
-    assert Contest([gone, faster], 5, None).times(faster) == {gone: pytest.approx(2198), faster: 2000}
+    assert ABTest([gone, faster], 5, None).times(faster) == {gone: pytest.approx(2198), faster: 2000}
 
 
 def test_whoever_fails_is_out_and_the_others_go_on() -> None:
     one, other, third = contender(TIER2), contender(TIER3), contender(TIER3, ("x",))
-    contest = Contest([one, other, third], 5, None)
+    ab_test = ABTest([one, other, third], 5, None)
     for _ in range(5):
-        turn = contest.next()
+        turn = ab_test.next()
         assert turn is not None
-        contest.note(turn, 1000 if turn.contender is third else 1100)
-    contest.withdraw(other)
-    while not contest.is_over:
-        turn = contest.next()
+        ab_test.note(turn, 1000 if turn.contender is third else 1100)
+    ab_test.withdraw(other)
+    while not ab_test.is_over:
+        turn = ab_test.next()
         assert turn is not None
         assert turn.contender is not other
-        contest.note(turn, 1000 if turn.contender is third else 1100)
-    assert won(contest) is third
+        ab_test.note(turn, 1000 if turn.contender is third else 1100)
+    assert won(ab_test) is third
 
 
 def test_where_nobody_ran_whoever_knows_more_wins() -> None:
     one, same, other = contender(TIER2), contender(TIER2), contender(TIER3)
-    contest = Contest([one, same, other], 5, None)
-    assert not contest.is_over
-    assert contest.winner() is other
-    assert contest.times(other) == {one: None, same: None, other: None}
-    contest.withdraw(other)
-    assert contest.winner() is one
-    contest.withdraw(same)
-    assert contest.is_over
-    contest.withdraw(one)
-    assert contest.winner() is None
-    assert contest.next() is None
+    ab_test = ABTest([one, same, other], 5, None)
+    assert not ab_test.is_over
+    assert ab_test.winner() is other
+    assert ab_test.times(other) == {one: None, same: None, other: None}
+    ab_test.withdraw(other)
+    assert ab_test.winner() is one
+    ab_test.withdraw(same)
+    assert ab_test.is_over
+    ab_test.withdraw(one)
+    assert ab_test.winner() is None
+    assert ab_test.next() is None
 
 
 @given(
@@ -217,8 +217,8 @@ def test_a_machine_that_changes_its_speed_does_not_choose(speeds: list[float], d
         contender(TIER3, (str(place),)): [round(1e6 * speed * now * noise.gauss(1, 1e-3)) for now in drift]
         for place, speed in enumerate(speeds)
     }
-    contest = held(runs)
-    assert speeds[contest.contenders.index(won(contest))] <= 1.02 * min(speeds)
+    ab_test = held(runs)
+    assert speeds[ab_test.contenders.index(won(ab_test))] <= 1.02 * min(speeds)
 
 
 def test_what_runs_without_traces_competes_with_what_knows_more() -> None:
@@ -230,10 +230,10 @@ def test_what_runs_without_traces_competes_with_what_knows_more() -> None:
     client: Any = SimpleNamespace(name="k", paths=("x", "scale"), schedules=schedules)
     call: Any = SimpleNamespace(fixed=(), described=())
     words = ("scale", "x.size[0]")
-    plain = Level(TIER2, (), None)
+    plain = TierLevel(TIER2, (), None)
     near = tier3_levels(client, call, words, best, {None: 1.05, best: 1.0}, 3)
-    assert (near[0], near[-1]) == (Level(TIER3, words, best), plain)
-    assert {Level(TIER3, words, None), Level(TIER3, ("scale",), best)} <= set(near)
+    assert (near[0], near[-1]) == (TierLevel(TIER3, words, best), plain)
+    assert {TierLevel(TIER3, words, None), TierLevel(TIER3, ("scale",), best)} <= set(near)
     assert plain not in tier3_levels(client, call, words, best, {None: 1.2, best: 1.0}, 3)
     assert plain not in tier3_levels(client, call, words, None, {None: 1.0, best: 1.05}, 3)  # it is the incumbent
 

@@ -28,7 +28,7 @@ from tessera.metatracing.events import (
     KernelExecution,
     MemoryTracer,
 )
-from tessera.metatracing.events.counting import matrix_turns, sectors, strided_sectors, turns
+from tessera.metatracing.events.counting import matrix_wavefronts, sectors, strided_sectors, wavefronts
 from tessera.stdlib import flash_attention, softmax
 
 # Counting, against sets of bytes
@@ -79,7 +79,7 @@ def test_turns_are_those_of_the_busiest_bank(data: st.DataObject, size: int):
         taken, least = banked(addresses[0, part][active[0, part]].tolist(), size)
         expected[0] += taken
         expected[1] += least
-    assert [int(one[0]) for one in turns(addresses, active, size)] == expected
+    assert [int(one[0]) for one in wavefronts(addresses, active, size)] == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -89,7 +89,7 @@ def test_turns_of_matrices_are_those_of_eight_rows(data: st.DataObject, count: i
     active = np.ones((1, 32), bool)
     groups = [banked(addresses[0, first : first + 8].tolist(), 16) for first in range(0, 8 * count, 8)]
     expected = [sum(one) for one in zip(*groups, strict=True)]
-    assert [int(one[0]) for one in matrix_turns(addresses, active, count)] == expected
+    assert [int(one[0]) for one in matrix_wavefronts(addresses, active, count)] == expected
 
 
 @settings(max_examples=200, deadline=None)

@@ -21,11 +21,11 @@ import pytest
 import tessera as ts
 from tessera import Tensor, knobs
 from tessera.errors import DeviceError, ResourceError
-from tessera.metatracing import AttentionParams, Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing import AttentionParams, Call, ExecutionTier, MetaTracingRuntime, RuntimeConfig, TierLevel
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.stdlib import flash_attention
 from tessera.targets.cuda.ptx.tools import find_ptxas
-from tessera.tiers.compiling.background import Worker
+from tessera.tiers.compiling.background import BackgroundCompiler
 
 pytestmark = pytest.mark.gpu
 
@@ -145,7 +145,7 @@ def test_a_killed_process(caplog: pytest.LogCaptureFixture) -> None:
     with MetaTracingRuntime(hot(background_compilation=True)) as runtime:
         until = time.monotonic() + 60
         worker = runtime.compiling
-        assert isinstance(worker, Worker)
+        assert isinstance(worker, BackgroundCompiler)
         while worker.is_usable and time.monotonic() < until:
             attention.run(runtime, 5)
             for pid in worker.pids:
@@ -219,7 +219,7 @@ def test_a_process_that_compiles_leaves_the_gpu_alone() -> None:
     client = KernelClient(flash_attention)
     call = client.call((q, k, v, ts.empty(SHAPE, ts.f16, device="cuda:0"), 0.125), {"causal": True})
     assert call is not None
-    packed = client.request(call, [Level(ExecutionTier.TIER2_STANDARD)])
+    packed = client.request(call, [TierLevel(ExecutionTier.TIER2_STANDARD)])
     assert packed is not None
     code = (
         "import sys; from tessera.metatracing.clients.worker import build; "
@@ -228,4 +228,4 @@ def test_a_process_that_compiles_leaves_the_gpu_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], input=packed, capture_output=True, check=True)
     assert done.stdout.decode().strip() == "[null] False"
-    assert client.find(call, Level(ExecutionTier.TIER2_STANDARD)) is not None
+    assert client.find(call, TierLevel(ExecutionTier.TIER2_STANDARD)) is not None

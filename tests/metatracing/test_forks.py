@@ -15,7 +15,7 @@ import tessera as ts
 from tessera import knobs
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.runtime.tensor.meta import Meta
-from tessera.tiers.compiling.background import Worker
+from tessera.tiers.compiling.background import BackgroundCompiler
 
 
 def test_a_child_does_not_wait_for_threads_that_it_has_not_got(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,15 +36,22 @@ def test_a_child_does_not_wait_for_threads_that_it_has_not_got(monkeypatch: pyte
         inside: Any = (doubled, halved)
         tiers = inside[0]._tiered
         (tiered,) = tiers.structures.values()
-        owners: list[Any] = [*inside, tiers, tiered.client, runtime.climbs, runtime.experience, runtime.compiling]
+        owners: list[Any] = [
+            *inside,
+            tiers,
+            tiered.client,
+            runtime.tier_up_model,
+            runtime.schedule_history,
+            runtime.compiling,
+        ]
         held = [one._lock for one in owners]
 
         def work() -> None:
             for rows in range(5, 9):
                 assert float(doubled(ts.ones((rows, 8))).numpy().sum()) == 16.0 * rows
                 assert float(halved(ts.ones((rows, 8, 1))).numpy().sum()) == 4.0 * rows
-            runtime.experience.behind("any", ())
-            assert runtime.climbs.hoped("cpu", runtime.regions()[0].programs[0].tier) is None
+            runtime.schedule_history.behind("any", ())
+            assert runtime.tier_up_model.hoped("cpu", runtime.sites()[0].programs[0].tier) is None
             assert runtime.wait_for_compilation(10)
 
         assert in_a_child(work, held) == 0
@@ -69,7 +76,7 @@ def test_a_fork_waits_until_a_meta_is_there() -> None:
 
 def test_the_process_that_compiles_is_its_parents_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(knobs, "usable_processors", lambda: 2)
-    worker = Worker(20.0, "made_up_client:build")
+    worker = BackgroundCompiler(20.0, "made_up_client:build")
     (process,) = worker._processes  # pyright: ignore[reportPrivateUsage]
     started = process.started()
     # Who interrupts this process from a terminal interrupts its group.
@@ -77,9 +84,9 @@ def test_the_process_that_compiles_is_its_parents_alone(monkeypatch: pytest.Monk
     pid = started.pid
     assert pid is not None
     assert os.getpgid(pid) != os.getpgrp()
-    wishes = worker._loader._wishes  # pyright: ignore[reportPrivateUsage]
-    assert wishes is not None
-    inside = (started._talk, started._news, wishes)  # pyright: ignore[reportPrivateUsage]
+    requests = worker._loader._fork_requests  # pyright: ignore[reportPrivateUsage]
+    assert requests is not None
+    inside = (started._talk, started._news, requests)  # pyright: ignore[reportPrivateUsage]
     sockets = {os.fstat(one.fileno()).st_ino for one in inside}
 
     def work() -> None:
@@ -101,7 +108,7 @@ def test_the_process_that_compiles_is_its_parents_alone(monkeypatch: pytest.Monk
 def test_an_interrupt_that_comes_with_a_lock_does_not_keep_it() -> None:
     made = Made()
     made.call(4, 8)
-    (region,) = made.runtime.regions()
+    (site,) = made.runtime.sites()
 
     class Interrupted:
         """A lock that was just taken when somebody pressed the keys."""
@@ -117,7 +124,7 @@ def test_an_interrupt_that_comes_with_a_lock_does_not_keep_it() -> None:
             self.lock.release()
 
     lock: Any = Interrupted()
-    region.lock = lock
+    site.lock = lock
     with pytest.raises(KeyboardInterrupt):
         made.call(4, 8)
     taken: list[bool] = []

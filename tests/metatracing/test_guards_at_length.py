@@ -14,13 +14,13 @@ from made_up_client import MILLISECOND, Made
 
 import tessera as ts
 from tessera import knobs
-from tessera.metatracing import Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing import Call, ExecutionTier, MetaTracingRuntime, RuntimeConfig, TierLevel
 
 TIER3 = ExecutionTier.TIER3_SPECIALIZED
 CAPS: dict[str, Any] = {"max_specialized_kernels": 6, "most_bridges": 3, "contest_rounds": 1, "bridge_calls": 2}
 
 
-def costs(level: Level, call: Call) -> int:
+def costs(level: TierLevel, call: Call) -> int:
     return MILLISECOND * {1: 10, 2: 8, 3: 6 if len(level.assumed) > 1 else 9}[int(level.tier)]
 
 
@@ -36,8 +36,8 @@ def test_failures_of_guards_are_genuine(calls: int) -> None:
         x = ts.arange(shape[0] * shape[1], dtype=ts.f32).reshape(shape)
         y = x if random.random() < 0.9 else ts.arange(x.size, dtype=ts.f32).reshape(shape[::-1]).T
         number, flag = float(random.choice([2.0, 2.0, 2.0, 3.0])), bool(random.random() < 0.1)
-        regions = [one for one in made.runtime.regions() if one.first.context["flag"] is flag]
-        served = any(one.tier is TIER3 and one.serves((x, y, number)) for region in regions for one in region.programs)
+        sites = [one for one in made.runtime.sites() if one.first.context["flag"] is flag]
+        served = any(one.tier is TIER3 and one.serves((x, y, number)) for site in sites for one in site.programs)
         before = made["deopts"]
         tier = made.checked(x, y, number, flag)
         spurious += made["deopts"] > before and served and tier < 3
@@ -57,10 +57,10 @@ def test_streams_of_ever_new_shapes_stay_within_caps(calls: int) -> None:
         x = base[: 3 * rows].reshape(rows, 3)
         made.checked(x, x, float(turn % 7), turn % 11 == 0)
         assert len(made.runtime.manager) <= CAPS["max_specialized_kernels"]
-    regions = made.runtime.regions()
-    assert made["bridges"] <= CAPS["most_bridges"] * len(regions)
-    assert all(len(region.ring) <= 64 and len(region.climbing.asked) <= 257 for region in regions)
-    assert all(len(region.programs) <= 64 + CAPS["max_specialized_kernels"] for region in regions)
+    sites = made.runtime.sites()
+    assert made["bridges"] <= CAPS["most_bridges"] * len(sites)
+    assert all(len(site.ring) <= 64 and len(site.tier_policy.asked) <= 257 for site in sites)
+    assert all(len(site.programs) <= 64 + CAPS["max_specialized_kernels"] for site in sites)
     assert len(made.tiered.entries) <= 1024
     assert made.runtime.get_runtime_stats().total_executions == calls
 

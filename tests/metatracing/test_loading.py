@@ -112,7 +112,7 @@ def refused(runtime: MetaTracingRuntime) -> dict[str, tuple[Any, str]]:
     return {
         "no kernel": (doubled, "a manager loads a SpecializedKernel, got"),
         "none": (None, "a manager loads a SpecializedKernel, got NoneType"),
-        "told": (replace(made, compiled=None), "only tells of a program"),
+        "described": (replace(made, compiled=None), "only describes a program"),
         "type": (generated(runtime, DtypeParams(ts.bf16)), "has not run doubled with arguments of such types"),
         "target": (
             replace(made, call=call._replace(context=call.context._replace(settings=elsewhere))),

@@ -198,4 +198,4 @@ def test_there_is_a_model_of_the_h200():
     assert found is not None
     assert found.machine == H200
     assert shipped("nowhere") is None
-    assert {"cuda agents", "cuda agents with functions", "cuda products", "cuda rows"} <= set(found.fits)
+    assert {"cuda warp groups", "cuda warp groups with functions", "cuda products", "cuda rows"} <= set(found.fits)

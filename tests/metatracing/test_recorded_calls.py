@@ -9,7 +9,7 @@ from made_up_client import Later, Made, MadeUpProgram, usual_costs
 
 from tessera import Schedule
 from tessera.errors import ResourceError
-from tessera.metatracing import Call, Level
+from tessera.metatracing import Call, TierLevel
 from tessera.tiers.sites.recording import Recording
 
 
@@ -45,7 +45,7 @@ def test_no_call_binds_a_program_that_it_is_the_first_to_try(bound: list[Call]) 
     assert sorted(shapes_of(bound)) == [(4, 8), (5, 8), (6, 8)]
     assert list(request.bound_ahead(program)) == []
     bound.clear()
-    request.region.compiled(request, [(request.levels[0], compiled)])
+    request.site.compiled(request, [(request.levels[0], compiled)])
     tiers = [made.call(rows, 8, times=4)[-1] for rows in (4, 5, 6)]
     assert tiers == [2, 2, 2]
     assert bound == []
@@ -64,7 +64,7 @@ def test_a_contest_begins_behind_the_first_call_that_could_be_a_turn_of_it() -> 
 
 
 def test_nobody_looks_for_another_program_where_one_takes_the_place_of_its_like(slow_calls: list[Any]) -> None:
-    def costs(level: Level, call: Call) -> int:
+    def costs(level: TierLevel, call: Call) -> int:
         return 400_000 if level.schedule is not None else usual_costs(level, call)
 
     later = Later()
@@ -75,13 +75,13 @@ def test_nobody_looks_for_another_program_where_one_takes_the_place_of_its_like(
         made.call(rows, 8, times=6)
     later.arrive(0)
     assert made.call(4, 8, times=12)[-1] == 2
-    (region,) = made.runtime.regions()
-    first = region.programs[0]
+    (site,) = made.runtime.sites()
+    first = site.programs[0]
     later.finish()
     slow_calls.clear()
     for _ in range(12):
         assert made.call(4, 8) == [2]
-    assert first not in region.programs
+    assert first not in site.programs
     assert [made.call(rows, 8) for rows in (4, 5, 6)] == [[2]] * 3
     assert {level.schedule for level in list(made.client.ran)[-3:]} == {Schedule(block=(64, 64))}
     assert slow_calls == []

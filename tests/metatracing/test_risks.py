@@ -12,7 +12,7 @@ from made_up_client import MILLISECOND, Made, MadeUp, usual_costs
 
 import tessera as ts
 from tessera.metatracing import ExecutionTier, InputProfile, ManualClock, MetaTracingRuntime, RuntimeConfig
-from tessera.tiers.client import Call, Level
+from tessera.tiers.client import Call, TierLevel
 from tessera.tiers.records import PerformanceSample
 from tessera.tiers.risks import PerformanceRisk, RiskMitigationFramework, RiskType, specialization_gains
 
@@ -23,7 +23,7 @@ FRAMEWORK = RiskMitigationFramework()
 class Costly(MadeUp):
     """Compiling takes time here, which passes while the caller waits."""
 
-    def compile(self, call: Call, level: Level) -> Any:
+    def compile(self, call: Call, level: TierLevel) -> Any:
         self.clock.advance(30 * MILLISECOND if level.tier is TIER3 else 2 * MILLISECOND)
         return super().compile(call, level)
 
@@ -44,7 +44,7 @@ def shifts(made: Made, count: int, distinct: int) -> int:
     return made.clock() - began
 
 
-def _no_gain(level: Level, call: Call) -> int:
+def _no_gain(level: TierLevel, call: Call) -> int:
     return {1: 1000, 2: 800, 3: 800}[int(level.tier)] * 1000
 
 
@@ -153,7 +153,7 @@ def test_recording_that_takes_too_long_is_done_less_often() -> None:
 class Small(MadeUp):
     """Programs that do next to nothing."""
 
-    def compile(self, call: Call, level: Level) -> Any:
+    def compile(self, call: Call, level: TierLevel) -> Any:
         made: Any = super().compile(call, level)
         made.bind = _bound_to_nothing
         return made
@@ -198,9 +198,9 @@ def test_a_runtime_that_watches_itself_changes_its_settings(caplog: pytest.LogCa
         lengths(watching, 200, 6)
     assert RiskType.POOR_SPECIALIZATION_GAIN in {risk.risk_type for risk in watching.runtime.watch.risks}
     assert not watching.runtime.config.enable_tier3_specialization
-    assert all(not region.config.enable_tier3_specialization for region in watching.runtime.regions())
+    assert all(not site.config.enable_tier3_specialization for site in watching.runtime.sites())
     assert "from now on do not specialise" in caplog.text
-    assert "risk" in {one.kind for one in watching.runtime.counts.journal}
+    assert "risk" in {one.kind for one in watching.runtime.counts.event_log}
     made = watching.runtime.get_runtime_stats().events["compiles"]
     lengths(watching, 300, 30)
     assert watching.runtime.get_runtime_stats().events["compiles"] == made

@@ -6,22 +6,22 @@ import pytest
 from made_up_client import MILLISECOND, Later, Made, usual_costs
 
 from tessera.errors import TesseraError
-from tessera.metatracing import Call, ExecutionTier, Level, RuntimeConfig
+from tessera.metatracing import Call, ExecutionTier, RuntimeConfig, TierLevel
 from tessera.tiers.records import Described, LaunchFacts, Record
 from tessera.tiers.sites.invariants import few_cases, invariant_words, times_shown
 
 TIER3 = ExecutionTier.TIER3_SPECIALIZED
 
 
-def long(level: Level, call: Call) -> int:
+def long(level: TierLevel, call: Call) -> int:
     """A fifth of a second: a single call passes both thresholds."""
     return 200 * usual_costs(level, call)
 
 
 def assumed(made: Made) -> set[str]:
-    """What the region assumes at Tier 3."""
-    (region,) = made.runtime.regions()
-    return set(region.climbing.words or ())
+    """What the site assumes at Tier 3."""
+    (site,) = made.runtime.sites()
+    return set(site.tier_policy.words or ())
 
 
 def test_a_size_that_few_long_calls_had_is_not_assumed() -> None:

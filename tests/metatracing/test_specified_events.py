@@ -56,7 +56,7 @@ from tessera.metatracing.events.tracers import (
 )
 
 TIER1, TIER2, TIER3 = ExecutionTier
-PROFILE = InputProfile(8, 16, 2048, 64, ts.bf16, region="attention")
+PROFILE = InputProfile(8, 16, 2048, 64, ts.bf16, site="attention")
 
 
 @kernel.schedule(Schedule(block=(48, 40), warps=4))

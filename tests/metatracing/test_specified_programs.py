@@ -177,7 +177,7 @@ def test_schedules_follow_what_did_best() -> None:
     assert compiler.optimize_schedule_with_profile(slow, profile, softmax) == slow  # nobody has compared any
     call: Call | None = KernelClient(softmax).call([x], {})
     assert call is not None
-    compiler.experience.note(("softmax", call.fixed), call.described, {slow: 2.0, fast: 1.0})
+    compiler.schedule_history.note(("softmax", call.fixed), call.described, {slow: 2.0, fast: 1.0})
     assert compiler.optimize_schedule_with_profile(slow, profile, softmax) == fast
 
 
@@ -198,7 +198,7 @@ def test_a_runtime_keeps_in_its_compilers_what_compiling_took() -> None:
     stats = runtime.get_runtime_stats()
     assert second.total_ms == second.nanoseconds["softmax"] / 1e6 == stats.total_compilation_time_ms > 0
     assert third.total_ms == third.nanoseconds["softmax"] / 1e6 == stats.total_specialization_time_ms > 0
-    assert second.experience is third.experience is runtime.experience
+    assert second.schedule_history is third.schedule_history is runtime.schedule_history
 
 
 def test_layouts_and_fusions_are_found_in_traces() -> None:
@@ -324,10 +324,10 @@ def test_attention_is_expected_to_gain_what_is_recommended() -> None:
 def test_the_same_numbers_with_tiers_and_without() -> None:
     """Example A.5, small: attention as an operator, and in tiers."""
     q, k, v, o = attention()
-    plainly = ts.ops.scaled_dot_product_attention(q, k, v, causal=True)
+    call_untiered = ts.ops.scaled_dot_product_attention(q, k, v, causal=True)
     with MetaTracingRuntime(RuntimeConfig(persist=False, background_compilation=False)) as runtime:
         runtime.execute_flash_attention(q, k, v, o, AttentionParams(is_causal=True))
-    assert ts.max(ts.abs(plainly - o)).item() < 1e-5
+    assert ts.max(ts.abs(call_untiered - o)).item() < 1e-5
 
 
 def test_programs_of_hot_inputs_are_looked_into() -> None:

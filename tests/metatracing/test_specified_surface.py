@@ -24,7 +24,7 @@ from tessera.metatracing import (
     SpecializationContext,
     SpecializedKernel,
 )
-from tessera.tiers.sites.programs import Installed
+from tessera.tiers.sites.programs import InstalledProgram
 
 TIER1, TIER2, TIER3 = ExecutionTier
 
@@ -102,7 +102,7 @@ def test_specialised_kernels_tell_what_they_rest_on(made: Made) -> None:
     assert kernel.usage_count > 0
     assert kernel.average_time_ms == pytest.approx(0.6)
     kinds = {guard.guard_type for guard in kernel.guards}
-    # Types, and what a kernel fixes before it is traced, tell regions apart: no program has to ask for them.
+    # Types, and what a kernel fixes before it is traced, tell sites apart: no program has to ask for them.
     assert GuardType.SHAPE_GUARD in kinds
     assert not {GuardType.ALIGNMENT_GUARD, GuardType.CAUSAL_GUARD} & kinds
 
@@ -111,15 +111,15 @@ def test_types_and_flags_make_regions_of_their_own() -> None:
     lived = Made()
     lived.call(4, 8)
     lived.call(4, 8, flag=True)
-    assert len(lived.runtime.regions()) == 2
+    assert len(lived.runtime.sites()) == 2
 
 
 def test_a_program_is_admitted_and_dated() -> None:
     lived = Made()
     lived.call(4, 8, times=60)
-    (region,) = lived.runtime.regions()
-    program = next(one for one in region.programs if one.tier > TIER1)
-    assert isinstance(program, Installed)
+    (site,) = lived.runtime.sites()
+    program = next(one for one in site.programs if one.tier > TIER1)
+    assert isinstance(program, InstalledProgram)
     assert 0 < program.last_used <= lived.clock()
     assert program.compiled.guards
     lived.runtime.manager.released(program)

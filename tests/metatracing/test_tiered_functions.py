@@ -20,7 +20,7 @@ import pytest
 import tessera as ts
 from tessera import Tensor, jit, knobs
 from tessera.errors import CompileError, ResourceError, ShapeError, TesseraError
-from tessera.metatracing import ExecutionTier, Level, ManualClock, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing import ExecutionTier, ManualClock, MetaTracingRuntime, RuntimeConfig, TierLevel
 from tessera.metatracing.clients.function_programs import FunctionProgram
 from tessera.metatracing.clients.functions import ProgramClient
 from tessera.metatracing.clients.recipes import Recipe
@@ -145,7 +145,7 @@ def test_structures_static_values_and_types_have_regions_of_their_own() -> None:
         assert total(x.to(ts.i32)).numpy().tolist() == [3, 3]
         assert total(np.ones((3, 2), np.float32)).numpy().tolist() == [3.0, 3.0]
         assert total(ts.ones((2, 2, 2))).shape == (2, 2)
-    assert len(runtime.regions()) == 5
+    assert len(runtime.sites()) == 5
     with pytest.raises(TesseraError, match="takes"):
         total(x, x, x)
     with pytest.raises(ShapeError):
@@ -171,7 +171,7 @@ def test_captured_arrays_are_arguments_and_captured_objects_are_watched() -> Non
     held["factor"] = 1.0
     assert product(x).numpy()[0, 0] == 7.0
     assert runtime.counts["invalidations"] == 2
-    assert len(runtime.regions()) == 1
+    assert len(runtime.sites()) == 1
 
 
 def test_effects_happen_once_at_every_tier(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,14 +188,14 @@ def test_effects_happen_once_at_every_tier(monkeypatch: pytest.MonkeyPatch) -> N
     assert tiers_reached(runtime)[2] > 0
 
     # What fails on its way is not made again by another tier: half of it may have happened.
-    (region,) = runtime.regions()
-    best = region.programs[0]
+    (site,) = runtime.sites()
+    best = site.programs[0]
     assert int(best.tier) == 3
 
     def fail(*_: Any) -> Any:
         raise ResourceError("no memory")
 
-    for entry in region.entries:
+    for entry in site.entries:
         monkeypatch.setattr(entry, "run", fail)
     with pytest.raises(ResourceError):
         counted(ts.zeros((3,)))
@@ -211,7 +211,7 @@ def test_inside_of_other_functions_it_is_part_of_them() -> None:
         return inner(x) * 2.0
 
     assert outer(ts.ones((3,))).numpy().tolist() == [4.0] * 3
-    assert runtime.regions() == []
+    assert runtime.sites() == []
 
 
 def test_arguments_are_given_away_at_every_tier() -> None:
@@ -295,10 +295,10 @@ def test_a_function_that_is_gone_leaves_nothing() -> None:
     runtime = eager_runtime(enable_tier2_compilation=False, enable_tier3_specialization=False)
     function = jit(tiers=runtime)(scaled)
     check(function, 4, 2.0)
-    assert len(runtime.regions()) == 1
+    assert len(runtime.sites()) == 1
     del function
     gc.collect()
-    assert runtime.regions() == []
+    assert runtime.sites() == []
 
 
 def test_the_interpreter_runs_all_where_it_was_asked_for() -> None:
@@ -373,10 +373,10 @@ def test_a_decoder_climbs_on_a_gpu_and_its_launches_become_a_graph() -> None:
         assert np.linalg.norm(found - expected) / np.linalg.norm(expected) < 1e-5
     assert int(given[1].cpu().numpy()) == 12
     assert runtime.counts["aborts"] == 0
-    (region,) = runtime.regions()
-    best = region.programs[0].compiled
+    (site,) = runtime.sites()
+    best = site.programs[0].compiled
     assert isinstance(best, FunctionProgram)
-    assert int(region.programs[0].tier) == 3
+    assert int(site.programs[0].tier) == 3
     assert best.recorded > 10
 
 
@@ -387,7 +387,7 @@ def test_a_number_that_is_known_is_part_of_the_program(place: str) -> None:
     client = ProgramClient(function, function.parameters.call(function.parameters.bind((x, params, 2.0), {})))
     call = client.call((x, params["b"], params["w"], 2.0), {})
     assert call is not None
-    program = client.compile(call, Level(ExecutionTier.TIER3_SPECIALIZED, ("rate", "x.size[0]")))
+    program = client.compile(call, TierLevel(ExecutionTier.TIER3_SPECIALIZED, ("rate", "x.size[0]")))
     assert [str(guard) for guard in program.guards if guard.is_about_a_number] == ["rate = 2.0"]
     run = program.bind(call)
     # Nobody looks at what comes in its place: the guard is asked before.

@@ -121,7 +121,7 @@ def test_hotspots_are_found_in_traces() -> None:
         run(x)
     (found,) = HotspotDetector().detect_hotspots(runtime.get_traces(), HotspotCriteria(min_execution_time_ms=0.0))
     assert found.execution_count == 6
-    assert found.input_pattern.region == "tripled"
+    assert found.input_pattern.site == "tripled"
     assert found.optimization_potential == pytest.approx(1 - found.average_performance)
     assert not HotspotDetector().detect_hotspots(runtime.get_traces(), HotspotCriteria(min_execution_count=7))
 
@@ -144,7 +144,7 @@ def test_settings_that_change_are_noticed_and_come_back(slow_calls: list[Any], m
     def called() -> tuple[int, int]:
         before = len(slow_calls)
         assert all(run(x).tolist() == [3.0] * 10 for _ in range(4))
-        return len(run.regions), len(slow_calls) - before
+        return len(run.sites), len(slow_calls) - before
 
     assert called() == (1, 1)
     if standing_answers.is_possible(knobs.watched()[2]):
@@ -213,7 +213,7 @@ sys.stdout.buffer.write(build(sys.stdin.buffer.read()))
 @native
 @pytest.mark.parametrize("which", ["plain", "captured", "static"])
 def test_what_another_process_compiled_is_found(which: str, cache: Path) -> None:
-    from tessera.metatracing import Level
+    from tessera.metatracing import TierLevel
 
     size = 5.0
 
@@ -235,8 +235,8 @@ def test_what_another_process_compiled_is_found(which: str, cache: Path) -> None
     call = client.call(*cases[which])
     assert call is not None
     levels = [
-        Level(ExecutionTier.TIER2_STANDARD, (), Schedule(block=(32,))),
-        Level(ExecutionTier.TIER3_SPECIALIZED, ("x.size[0]",)),
+        TierLevel(ExecutionTier.TIER2_STANDARD, (), Schedule(block=(32,))),
+        TierLevel(ExecutionTier.TIER3_SPECIALIZED, ("x.size[0]",)),
     ]
     assert [client.find(call, level) for level in levels] == [None, None]
     packed = client.request(call, levels)
@@ -264,11 +264,11 @@ with MetaTracingRuntime() as runtime:
     x, until = ts.ones(5000), time.monotonic() + 60
     while not worker.is_ready and time.monotonic() < until:
         time.sleep(0.02)
-    found, tier = runtime.tiered(halved).told(x)
+    found, tier = runtime.tiered(halved).call_with_tier(x)
     assert int(tier) == 1 and (found.numpy() == 0.5).all()
     assert "xdsl.ir" not in sys.modules, "this process has loaded a compiler"
-    (region,) = runtime.regions()
-    assert region.programs[0].level.quick and region.programs[0].compiled.is_native
+    (site,) = runtime.sites()
+    assert site.programs[0].level.quick and site.programs[0].compiled.is_native
     worker.close()
     assert (runtime.tiered(halved)(ts.ones((3, 7))).numpy() == 0.5).all()
 """
@@ -286,13 +286,13 @@ def test_a_process_that_is_ready_compiles_the_first_program(cache: Path, tmp_pat
 
 def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
     """Without agents, in small tiles; kernels of the package, and those with blocks of their own, as they are."""
-    from tessera.metatracing import Call, Level
+    from tessera.metatracing import Call, TierLevel
     from tessera.metatracing.clients.kernels import KernelContext, KernelProgram
     from tessera.stdlib import flash_attention
     from tessera.tile.calls.settings import Settings
 
     here = Settings("cuda", "sm_90a", 3, frozenset(), deterministic=False, demanded=True)
-    quick = Level(ExecutionTier.TIER1_INTERPRETER, quick=True)
+    quick = TierLevel(ExecutionTier.TIER1_INTERPRETER, quick=True)
     x = ts.empty((64, 64), ts.f16)
 
     def compiled(form: Any) -> KernelProgram:
@@ -315,16 +315,16 @@ def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
 @native
 def test_a_first_program_depends_on_leading_sizes_being_equal() -> None:
     """It has less to compute then. Other arguments get another one, and no other program asks."""
-    from tessera.metatracing import Level
+    from tessera.metatracing import TierLevel
     from tessera.metatracing.clients.kernels import KernelProgram
 
     client = KernelClient(saxpy)
-    quick = Level(ExecutionTier.TIER1_INTERPRETER, quick=True)
+    quick = TierLevel(ExecutionTier.TIER1_INTERPRETER, quick=True)
     x, y, less = (ts.randn(shape, seed=1) for shape in ((2, 3, 70, 16), (2, 3, 70, 16), (2, 1, 70, 16)))
     words = "y.size[0] = x.size[0]", "y.size[1] = x.size[1]"
     told: list[list[str]] = []
     made: list[KernelProgram] = []
-    for other, level in ((y, quick), (less, quick), (y, Level(ExecutionTier.TIER1_INTERPRETER))):
+    for other, level in ((y, quick), (less, quick), (y, TierLevel(ExecutionTier.TIER1_INTERPRETER))):
         call = client.call((x, other, 2.0), {})
         assert call is not None
         program = client.compile(call, level)
@@ -348,16 +348,16 @@ def test_background_compilation_reaches_the_third_tier_and_the_next_runtime_star
         tiers: set[int] = set()
         for _ in range(4):
             for _ in range(60):
-                found, tier = run.told(x, y, 2.0)
+                found, tier = run.call_with_tier(x, y, 2.0)
                 tiers.add(int(tier))
                 np.testing.assert_allclose(found.numpy(), 2 * x.numpy() + y.numpy(), rtol=1e-6)
             assert runtime.wait_for_compilation(60)
         assert {1, 2} <= tiers
-        (region,) = runtime.regions()
-        best = max(program.tier for program in region.programs)
+        (site,) = runtime.sites()
+        best = max(program.tier for program in site.programs)
     with MetaTracingRuntime(config) as again:
         # Where a contest found that nothing is gained, there is nothing to start with.
-        assert again.tiered(saxpy).told(x, y, 2.0)[1] == best
+        assert again.tiered(saxpy).call_with_tier(x, y, 2.0)[1] == best
         assert (again.counts["loads"] >= 1) is (best > 1)
 
 

@@ -13,7 +13,7 @@ from made_up_client import MILLISECOND, Later, Made, usual_costs
 import tessera as ts
 from tessera import Schedule, knobs
 from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
-from tessera.metatracing import Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing import Call, ExecutionTier, MetaTracingRuntime, RuntimeConfig, TierLevel
 from tessera.tiers.client import GuardType, RuntimeGuard
 from tessera.tiers.sites.programs import numbers_hold
 
@@ -76,8 +76,8 @@ def test_a_program_for_numbers_alone_serves_what_others_refuse() -> None:
     """It stays where it is faster than the tier below; hot calls that it serves still get a bridge."""
     made = Made(lambda level, call: usual_costs(level, call) - 100_000 * (level.tier == 3))
     made.call(4, 8, times=200)
-    (region,) = made.runtime.regions()
-    assert [program.level.assumed for program in region.programs[1:]] == [("factor",), (), ()]
+    (site,) = made.runtime.sites()
+    assert [program.level.assumed for program in site.programs[1:]] == [("factor",), (), ()]
     assert made.call(5, 8) == [3]
     assert made.client.ran[-1].assumed == ("factor",)
     assert made.runtime.counts.guard_failures == {}
@@ -106,19 +106,19 @@ def test_bridges_have_a_cap_and_then_the_region_is_generalised() -> None:
     assert made["bridges"] == 2
     assert made["generalisations"] == 1
     assert made.call(99, 8) == [3]  # nobody has seen such rows: the generalised program does not ask for them
-    (region,) = made.runtime.regions()
-    assert not any("size[0]" in str(guard) for guard in region.programs[-2].compiled.guards)
+    (site,) = made.runtime.sites()
+    assert not any("size[0]" in str(guard) for guard in site.programs[-2].compiled.guards)
 
 
 def test_a_region_whose_sizes_vary_from_the_start_assumes_what_does_not() -> None:
     made = Made()
     for turn in range(500):
         made.call(4 + turn % 40, 8)
-    (region,) = made.runtime.regions()
-    assert region.climbing.words is not None
-    assert "x.size[1]" in region.climbing.words
-    assert "factor" in region.climbing.words
-    assert "x.size[0]" not in region.climbing.words
+    (site,) = made.runtime.sites()
+    assert site.tier_policy.words is not None
+    assert "x.size[1]" in site.tier_policy.words
+    assert "factor" in site.tier_policy.words
+    assert "x.size[0]" not in site.tier_policy.words
     assert made["bridges"] == 0
     assert made.call(77, 8) == [3]
 
@@ -153,7 +153,7 @@ def test_types_of_numbers_and_static_values_are_regions_of_their_own() -> None:
     assert made.call(4, 8, factor=True) == [1]
     assert made.call(4, 8, factor=1.0, flag=True) == [1]
     assert made.call(4, 8, factor=1.0) == [3]
-    assert len(made.runtime.regions()) == 4
+    assert len(made.runtime.sites()) == 4
 
 
 def test_strides_are_guarded() -> None:
@@ -169,13 +169,14 @@ def test_strides_are_guarded() -> None:
 def test_the_best_of_several_schedules_is_taken_by_measurement() -> None:
     blocks = {None: 900, Schedule(block=(32, 32)): 500, Schedule(block=(16, 16)): 5000}
 
-    def costs(level: Level, call: Call) -> int:
+    def costs(level: TierLevel, call: Call) -> int:
         return 1_000_000 if level.tier == 1 else blocks[level.schedule] * 1000 - 100 * int(level.tier)
 
     made = Made(costs)
     made.client.options = list(blocks)
     made.call(4, 8, times=300)
-    assert made.client.ran[-1] == Level(made.client.ran[-1].tier, made.client.ran[-1].assumed, Schedule(block=(32, 32)))
+    last = made.client.ran[-1]
+    assert last == TierLevel(last.tier, last.assumed, Schedule(block=(32, 32)))
     assert int(made.client.ran[-1].tier) == 3
     # Who is far behind gets one warm run and two that count.
     assert sum(level.schedule == Schedule(block=(16, 16)) for level in made.client.ran) == 3
@@ -193,7 +194,7 @@ def test_a_specialisation_that_is_slower_is_not_taken() -> None:
 def test_a_specialisation_that_becomes_slow_is_left() -> None:
     slow = [False]
 
-    def costs(level: Level, call: Call) -> int:
+    def costs(level: TierLevel, call: Call) -> int:
         return 2 * MILLISECOND if slow[0] and level.tier == 3 else usual_costs(level, call)
 
     made = Made(costs)
@@ -215,7 +216,7 @@ def test_a_compile_that_fails_is_a_line_in_the_log(caplog: pytest.LogCaptureFixt
 
 
 def test_facts_that_make_a_program_slower_are_left_out() -> None:
-    def costs(level: Level, call: Call) -> int:
+    def costs(level: TierLevel, call: Call) -> int:
         return 900_000 if len(level.assumed) > 1 else usual_costs(level, call)
 
     made = Made(costs)
@@ -241,11 +242,11 @@ def test_a_program_that_cannot_begin_is_replaced_by_the_next_tier_down(fault: Ex
     made.call(4, 8, times=200)
     getattr(made.client, where)[3] = fault
     assert made.call(4, 8, times=20)[0] == (2 if where == "run_faults" else 3)
-    made.runtime.regions()[0].forget()
+    made.runtime.sites()[0].forget()
     assert set(made.call(4, 8, times=300)) == {2}
     assert made["aborts"] >= 1
     getattr(made.client, where)[1] = getattr(made.client, where)[2] = fault
-    made.runtime.regions()[0].forget()
+    made.runtime.sites()[0].forget()
     with pytest.raises(type(fault)):
         made.call(4, 8)
 
@@ -267,7 +268,7 @@ def test_calls_go_on_where_all_that_compete_fail() -> None:
     made.client.run_faults[3] = ResourceError("no scratch memory")
     assert set(made.call(4, 8, times=300)) == {1}
     assert made["aborts"] >= 3
-    assert not any(region.is_working for region in made.runtime.regions())
+    assert not any(site.is_working for site in made.runtime.sites())
 
 
 def test_settings_and_captures_that_change_are_noticed() -> None:
@@ -327,7 +328,7 @@ def test_the_manager_tells_of_programs_and_lets_them_go() -> None:
 
 
 def test_what_saves_most_stays() -> None:
-    def costs(level: Level, call: Call) -> int:
+    def costs(level: TierLevel, call: Call) -> int:
         gain = 400 if call.values[0].shape[-1] == 8 else 10
         return (1000 - gain * (int(level.tier) - 1)) * 1000
 
@@ -343,10 +344,10 @@ def test_an_adversarial_stream_of_shapes_stays_within_the_caps() -> None:
     for turn in range(600):
         made.call(1 + turn % 150, 4 + turn % 7, factor=float(turn % 11), flag=bool(turn % 2))
     assert len(made.runtime.manager) <= 6
-    for region in made.runtime.regions():
-        assert region.climbing.bridges <= region.config.most_bridges
-        assert len(region.programs) <= 20
-        assert len(region.ring) <= region.config.max_trace_history
+    for site in made.runtime.sites():
+        assert site.tier_policy.bridges <= site.config.most_bridges
+        assert len(site.programs) <= 20
+        assert len(site.ring) <= site.config.max_trace_history
 
 
 def test_recording_is_sampled() -> None:
@@ -369,8 +370,8 @@ def test_the_call_that_makes_a_region_hot_is_recorded(room: bool, calls: list[in
     made.client.starts_quickly = lambda call: False
     made.call(4, 8)
     if late:
-        (region,) = made.runtime.regions()
-        region.timer = LateTimer(made)
+        (site,) = made.runtime.sites()
+        site.timer = LateTimer(made)
     asked = [made.call(4, 8) and len(later.requests) for _ in range(299)]
     first = [asked.index(count + 1) + 2 for count in range(len(calls))]
     assert first == [call + 1 for call in calls]  # time decays a little
@@ -407,8 +408,8 @@ class LateTimer:
 def test_times_may_come_late() -> None:
     made = Made(lambda level, call: {1: 1000, 2: 500, 3: 2000}[int(level.tier)] * 1000)
     made.call(4, 8)
-    (region,) = made.runtime.regions()
-    region.timer = LateTimer(made)
+    (site,) = made.runtime.sites()
+    site.timer = LateTimer(made)
     tiers = made.call(4, 8, times=600)
     assert set(tiers) == {1, 2, 3}
     assert tiers[-1] == 2
@@ -428,12 +429,12 @@ def test_calls_that_become_part_of_a_graph_took_no_time() -> None:
     """They are counted, but nothing is recorded of them, and no program wins by them."""
     made = Made()
     made.call(4, 8)
-    (region,) = made.runtime.regions()
-    region.timer, usual = GraphTimer(), region.timer
+    (site,) = made.runtime.sites()
+    site.timer, usual = GraphTimer(), site.timer
     assert set(made.call(4, 8, times=300)) == {1}
     assert made["traces"] == 1
     assert made.runtime.get_runtime_stats().total_executions == 301
-    region.timer = usual
+    site.timer = usual
     assert made.call(4, 8, times=300)[-1] == 3
 
 
@@ -516,7 +517,7 @@ def test_a_number_is_told_from_all_others(number: float) -> None:
 def test_the_first_of_several_programs_does_not_wait_for_the_others() -> None:
     """It competes when it comes, and with the others when these are there."""
 
-    def costs(level: Level, call: Call) -> int:
+    def costs(level: TierLevel, call: Call) -> int:
         rows = {None: 8, Schedule(block=(1,)): 6, Schedule(block=(2,)): 9}[level.schedule]
         return MILLISECOND * (10 if level.tier == 1 else rows - (level.tier == 3))
 
@@ -527,30 +528,30 @@ def test_the_first_of_several_programs_does_not_wait_for_the_others() -> None:
     later.arrive(0)
     assert made.call(4, 8, times=20)[-1] == 2
     assert made["contests"] == 1
-    (region,) = made.runtime.regions()
-    assert region.programs[0].level == Level(ExecutionTier.TIER2_STANDARD)
+    (site,) = made.runtime.sites()
+    assert site.programs[0].level == TierLevel(ExecutionTier.TIER2_STANDARD)
     later.arrive(2)  # whoever comes then waits for the last
     made.call(4, 8, times=20)
     assert made["contests"] == 1
     later.finish()
     made.call(4, 8, times=30)
-    assert region.programs[0].level.schedule == Schedule(block=(1,))
+    assert site.programs[0].level.schedule == Schedule(block=(1,))
     assert (made["contests"], made["compiles"]) == (2, 3)
     made.call(4, 8, times=200)
     later.arrive(0)
     assert made.call(4, 8, times=20)[-1] == 3
     later.finish()
     made.call(4, 8, times=40)
-    assert region.programs[0].level.tier is ExecutionTier.TIER3_SPECIALIZED
+    assert site.programs[0].level.tier is ExecutionTier.TIER3_SPECIALIZED
     assert made["switch_backs"] == 0
 
 
 def test_a_program_that_came_first_and_lost_competes_again_with_the_others() -> None:
-    costs: dict[Level, int] = {}
+    costs: dict[TierLevel, int] = {}
     later = Later()
     made = Made(lambda level, call: MILLISECOND * costs.get(level, 10), later, enable_tier1_fallback=False)
     made.client.options = [None, Schedule(block=(1,))]
-    first, other = (Level(ExecutionTier.TIER2_STANDARD, (), one) for one in made.client.options)
+    first, other = (TierLevel(ExecutionTier.TIER2_STANDARD, (), one) for one in made.client.options)
     costs |= {first: 12, other: 15}
     made.call(4, 8, times=4)
     later.arrive(0)

@@ -54,10 +54,10 @@ def test_figures(made: Made) -> None:
     assert [lane.calls for lane in timeline.lanes] == [200, 150, 150]
     assert (timeline.lanes[0].line[0], timeline.lanes[0].tier) == (1, 3)
     assert timeline.lanes[0].speedup == pytest.approx(1000 / 600)
-    kinds = [one.kind for one in timeline.happenings]
+    kinds = [one.kind for one in timeline.logged]
     for kind, count in made.runtime.get_runtime_stats().events.items():
         if kind not in ("traces", "deopts"):
-            assert sum(one.amount for one in timeline.happenings if one.kind == kind) == count
+            assert sum(one.amount for one in timeline.logged if one.kind == kind) == count
     assert "guard" in kinds
     assert "compile" in kinds
     assert timeline.memory[-1][1] == timeline.nbytes == made.runtime.manager.nbytes > 0
@@ -71,7 +71,7 @@ def test_compiles_take_the_time_that_they_took() -> None:
     lived.call(4, 8, times=12)
     lived.clock.advance(7 * MILLISECOND)
     later.finish()
-    (compiled,) = [one for one in timeline_of(lived.runtime).happenings if one.kind == "compile"]
+    (compiled,) = [one for one in timeline_of(lived.runtime).logged if one.kind == "compile"]
     assert compiled.duration >= 7 * MILLISECOND
     assert compiled.what == "tier 2"
 
@@ -101,7 +101,7 @@ def test_the_page_in_a_browser(made: Made, tmp_path: Path) -> None:
 
 VISIBLE = """(() => {
     const boxes = {}, small = [];
-    for (const selector of ["#tiles", "#legend", "#beside", "#lanes", "#guards", "#journal", "svg.memory", "svg.strip",
+    for (const selector of ["#tiles", "#legend", "#beside", "#lanes", "#guards", "#events", "svg.memory", "svg.strip",
                             "svg.dots", "svg.compiles", "svg.guard", "svg.collectives"]) {
         const box = document.querySelector(selector).getBoundingClientRect();
         boxes[selector] = Math.min(box.width, box.height);

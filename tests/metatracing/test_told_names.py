@@ -28,7 +28,7 @@ from tessera.metatracing import (
 from tessera.metatracing.analysis.specializations import ShapeParams, TileParams
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.upper_tiers import CompilationOptions
-from tessera.tiers.client import Level
+from tessera.tiers.client import TierLevel
 from tessera.tiers.records import LaunchFacts
 
 TIER1, TIER2, TIER3 = ExecutionTier
@@ -84,7 +84,7 @@ def test_flags_and_lines_are_guarded() -> None:
     client = KernelClient(masked)
     call = client.call([ts.ones((8, 8)), True], {})
     assert call is not None
-    (flag,) = [one for one in client.compile(call, Level(TIER3, ("values",))).guards if one.word == "causal"]
+    (flag,) = [one for one in client.compile(call, TierLevel(TIER3, ("values",))).guards if one.word == "causal"]
     assert (flag.guard_type, flag.params) == (GuardType.CAUSAL_GUARD, True)
     engine = TraceSpecializationEngine()
     context = engine.context(doubled, traced(ts.ones((64, 64)).meta), {}, "sm_90a")

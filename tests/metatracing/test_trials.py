@@ -22,13 +22,13 @@ from tessera.metatracing import (
 )
 from tessera.metatracing.analysis import trials
 from tessera.metatracing.analysis.specializations import LayoutParams, Params, ShapeParams, TileParams
-from tessera.metatracing.analysis.trials import Run, Timed, Turns, like, measured_gain
+from tessera.metatracing.analysis.trials import InterleavedRuns, Run, Timed, copy_of, measured_gain
 from tessera.metatracing.clients import advice as models_choice
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.events.tile_work import tile_work
 from tessera.metatracing.models.kernel_times import Gain, shipped
 from tessera.stdlib import flash_attention, gemm, layernorm, softmax
-from tessera.tiers.client import Choice, Level
+from tessera.tiers.client import Choice, TierLevel
 from tessera.tiers.records import ExecutionTier
 
 TIER2 = ExecutionTier.TIER2_STANDARD
@@ -71,11 +71,11 @@ def test_whoever_is_behind_in_the_first_rounds_gets_no_more_turns():
         spent[run()] = spent.get(run(), 0) + 1
         return {"now": 1.0, "slow": 1.5, "fast": 0.5}[run()]
 
-    now, slow, fast = Turns(timed).taken([run("now"), run("slow"), run("fast")], 9, lose=True)
+    now, slow, fast = InterleavedRuns(timed).measure([run("now"), run("slow"), run("fast")], 9, drop_slower=True)
     assert (len(now), len(slow), len(fast)) == (9, 2, 9)
     assert spent["slow"] == 2 + 3
     assert measured_gain(now[:2], slow).low < 1
-    assert all(len(one) == 9 for one in Turns(timed).taken([run("now"), run("slow")], 9))
+    assert all(len(one) == 9 for one in InterleavedRuns(timed).measure([run("now"), run("slow")], 9))
 
 
 def test_only_what_gains_beyond_noise_is_confirmed():
@@ -151,11 +151,11 @@ def test_a_runtime_tries_what_it_recommends(monkeypatch: pytest.MonkeyPatch):
 def test_arrays_of_a_trial_lie_as_the_callers_do():
     x = ts.randn((3, 4, 5), seed=1)
     for one in (x, x.mT, x.permute(2, 0, 1), ts.zeros((0, 3))):
-        made = like(one)
+        made = copy_of(one)
         assert made is not None
         assert (made.shape, made.strides) == (one.shape, one.strides)
         assert np.array_equal(made.numpy(), one.numpy())
-    assert like(x[:, ::2]) is None
+    assert copy_of(x[:, ::2]) is None
 
 
 # What CPUs leave out
@@ -194,7 +194,7 @@ def test_tiers_try_what_models_choose(monkeypatch: pytest.MonkeyPatch, tmp_path:
         assert call is not None
         chosen = client.schedules(call)[1]
         assert isinstance(chosen, Choice)
-        here, level = call.context.settings, Level(TIER2, (), chosen)
+        here, level = call.context.settings, TierLevel(TIER2, (), chosen)
         assert client.resolved(call, level, here, make=False) is None
         assert client.find(call, level) is None
         client.compile(call, level)
@@ -203,7 +203,7 @@ def test_tiers_try_what_models_choose(monkeypatch: pytest.MonkeyPatch, tmp_path:
         assert resolved.schedule is not None
         assert resolved.schedule.block in {(1, 64), (8, 64)}  # tiles that reach beyond the array, and stay near
         assert KernelClient(layernorm).find(call, level) is not None
-        assert client.resolved(call, Level(TIER2), here) == Level(TIER2)
+        assert client.resolved(call, TierLevel(TIER2), here) == TierLevel(TIER2)
 
 
 def test_without_a_model_the_order_is_the_targets(monkeypatch: pytest.MonkeyPatch):

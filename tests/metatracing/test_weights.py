@@ -59,7 +59,7 @@ def test_a_weight_that_lies_otherwise_is_refused_by_a_guard(runtime: MetaTracing
     weights = layouts(6, 8)
 
     def check(name: str) -> int:
-        found, tier = run.told(x, weights[name])
+        found, tier = run.call_with_tier(x, weights[name])
         np.testing.assert_array_equal(found.numpy(), x.numpy() * weights["plain"].numpy())
         return int(tier)
 
@@ -67,8 +67,8 @@ def test_a_weight_that_lies_otherwise_is_refused_by_a_guard(runtime: MetaTracing
     if not HAS_CODE:
         return
     assert reached[-1] == 3
-    (region,) = runtime.regions()
-    special = region.programs[0]
+    (site,) = runtime.sites()
+    special = site.programs[0]
     assert any(
         one.guard_type is GuardType.STRIDE_GUARD and one.word.startswith("w.") for one in special.compiled.guards
     )

@@ -9,11 +9,11 @@ from made_up_client import Made, MadeUpProgram, usual_costs
 
 import tessera as ts
 from tessera import Schedule, kernel, tile
-from tessera.metatracing import Call, GuardType, Level, MetaTracingRuntime, RuntimeConfig, RuntimeGuard
+from tessera.metatracing import Call, GuardType, MetaTracingRuntime, RuntimeConfig, RuntimeGuard, TierLevel
 from tessera.tiers.records import LaunchFacts
 
 
-def blocks(level: Level) -> int:
+def blocks(level: TierLevel) -> int:
     return 1 if level.schedule is None or level.schedule.block is None else level.schedule.block[0]
 
 
@@ -31,7 +31,7 @@ def test_a_record_has_the_grid_of_the_program_that_ran(monkeypatch: pytest.Monke
 
 
 def test_programs_that_know_numbers_serve_what_comes_later_and_the_winner_refuses() -> None:
-    def costs(level: Level, call: Call) -> int:
+    def costs(level: TierLevel, call: Call) -> int:
         return 700_000 if level.assumed == ("factor",) else usual_costs(level, call)
 
     made = Made(costs, bridge_calls=1000)

@@ -72,18 +72,15 @@ def replay(config: Mapping[str, Any], seed: int, faults: str, recording: Recordi
             made.clock.advance(drawn.randrange(200) * made_up.MILLISECOND)
     ran = [[int(level.tier), str(level.schedule), list(level.assumed)] for level in made.client.ran]
     programs = [
-        [
-            [int(one.level.tier), str(one.level.schedule), sorted(map(str, one.compiled.guards))]
-            for one in region.programs
-        ]
-        for region in made.runtime.regions()
+        [[int(one.level.tier), str(one.level.schedule), sorted(map(str, one.compiled.guards))] for one in site.programs]
+        for site in made.runtime.sites()
     ]
     recording.add(
         key,
         tiers="".join(map(str, tiers)),
         levels=plain_text(ran),
         programs=json.dumps(programs),
-        regions=f"{len(made.runtime.regions())} regions",
+        regions=f"{len(made.runtime.sites())} regions",
     )
     made.runtime.close()
 

@@ -218,7 +218,7 @@ def notes(folder: Path) -> Reading:
 
     import tessera as ts
     from tessera import jit, kernel, tile
-    from tessera.metatracing import ExecutionTier, Level
+    from tessera.metatracing import ExecutionTier, TierLevel
     from tessera.metatracing.clients import advice
     from tessera.metatracing.models.kernel_times import KernelTimes
     from tessera.programs import store
@@ -241,7 +241,7 @@ def notes(folder: Path) -> Reading:
             continue
         with contextlib.suppress(ValueError):
             plain.append(json.loads(payload))
-    level = Level(ExecutionTier(3), ("x.size[0]",), Schedule(block=(32, 16), warps=4))
+    level = TierLevel(ExecutionTier(3), ("x.size[0]",), Schedule(block=(32, 16), warps=4))
     manager.remember("region", [level])
     remembered = cache.key_of("tiers", "region")
     levels = json.loads(shared.get(remembered) or b"null")

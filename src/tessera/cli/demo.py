@@ -91,7 +91,7 @@ class Demo:
 
     def is_working(self) -> bool:
         """Whether something is being compiled or compared."""
-        return any(one.is_working for one in self.runtime.regions())
+        return any(one.is_working for one in self.runtime.sites())
 
     def note(self, what: str, found: ts.Tensor, exact: Array, bound: float) -> None:
         """Notes how far a result is from what it should be."""
@@ -144,10 +144,10 @@ class Demo:
 
 
 def _latest_tier(runtime: MetaTracingRuntime, name: str) -> int:
-    for region in runtime.regions():
-        if region.name == name:
-            with region.lock:
-                return max((int(entry.tier) for entry in region.entries if entry.contest is None), default=1)
+    for site in runtime.sites():
+        if site.name == name:
+            with site.lock:
+                return max((int(entry.tier) for entry in site.entries if entry.ab_test is None), default=1)
     return 1
 
 
@@ -227,17 +227,17 @@ def speed(ratio: float) -> str:
 
 def why_not_higher(runtime: MetaTracingRuntime, case: Case) -> str:
     """Why calls are not at Tier 3."""
-    regions = [one for one in runtime.regions() if one.name == case.name]
-    happened = [one for one in runtime.counts.journal if one.region == case.name]
-    if any(one.climbing.requests for one in regions):
+    sites = [one for one in runtime.sites() if one.name == case.name]
+    happened = [one for one in runtime.counts.event_log if one.site == case.name]
+    if any(one.tier_policy.requests for one in sites):
         return "more was still being compiled when the time was over"
-    if any(one.is_working for one in regions):
+    if any(one.is_working for one in sites):
         return "more was still being compared when the time was over"
     if failed := [one.what for one in happened if one.kind == "aborts"]:
         return f"more could not be compiled: {failed[-1]}"
     if any(one.kind == "switch_backs" for one in happened):
         return "programs that know more were compiled, compared on the calls, and were not faster, so it stays there"
-    if not any(one.climbs for one in regions):
+    if not any(one.can_tier_up for one in sites):
         return "there is no machine code here"
     return "it was not called for long enough to be worth more"
 

@@ -382,7 +382,7 @@ class Jitted(Named):
 
     def explain(self) -> explain.Explanation:
         """What was compiled for which arguments, what it depends on, and why each time."""
-        tiers = () if self._tiered is None else tuple(self._tiered.told())
+        tiers = () if self._tiered is None else tuple(self._tiered.explain())
         return explain.Explanation(self.name, list(self.families.values()), list(self.reasons), tiers)
 
     def check(self, *args: Any, **kwargs: Any) -> Checked:

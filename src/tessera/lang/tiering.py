@@ -18,7 +18,7 @@ class Tiers(Protocol):
         """Makes a call."""
         ...
 
-    def told(self) -> Iterator[str]:
+    def explain(self) -> Iterator[str]:
         """What runs at which tier, and what it is guarded by, in lines."""
         ...
 

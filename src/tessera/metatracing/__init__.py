@@ -14,7 +14,7 @@ from tessera.metatracing.ranks import (
     enable_distributed_tracing,
 )
 from tessera.metatracing.runtime import MetaTracingRuntime, RuntimeResult, execute_flash_attention, shared_runtime
-from tessera.tiers.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard
+from tessera.tiers.client import Call, Client, Compiled, GuardType, RuntimeGuard, TierLevel
 from tessera.tiers.config import MOST_BRIDGES, RuntimeConfig
 from tessera.tiers.manager import KernelManager, SpecializationContext, SpecializedKernel
 from tessera.tiers.records import (
@@ -222,7 +222,6 @@ __all__ = [
     "KernelLaunchInfo",
     "KernelManager",
     "KernelTimes",
-    "Level",
     "Machine",
     "ManualClock",
     "MemoryAccessEvent",
@@ -266,6 +265,7 @@ __all__ = [
     "SpecializedKernel",
     "SpecializedKernelGenerator",
     "TesseraInterpreter",
+    "TierLevel",
     "TierPerformancePrediction",
     "TierPrediction",
     "Tiered",

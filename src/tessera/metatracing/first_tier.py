@@ -1,6 +1,6 @@
-"""The first tier alone: interpreters that run and record, and never climb.
+"""The first tier alone: interpreters that run and record, and never compile for higher tiers.
 
-`FlashAttentionInterpreter` runs attention, `TesseraInterpreter` any kernel or function, and tells what it went through.
+`FlashAttentionInterpreter` runs attention, `TesseraInterpreter` any kernel or function, and traces its operations.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class InterpreterConfig:
 
 
 class KernelLaunchInfo(NamedTuple):
-    """A kernel that was launched, and its programs; None where nobody counted them."""
+    """A kernel that was launched, and its program instances; None where these are not counted."""
 
     name: str
     programs: int | None
@@ -52,7 +52,7 @@ class KernelLaunchInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class ExecutionTrace:
-    """What a run went through.
+    """The trace of a run.
 
     `operations` are those of the graph, or of a kernel's tile program, in their order. `intermediate_values` are there
     where they were asked for, by the operation that made them: they are computed once more, by the reference.
@@ -70,8 +70,8 @@ class ExecutionTrace:
 
 
 @contextmanager
-def _told(listeners: list[Any], listener: Callable[[Any], object]) -> Generator[None]:
-    """Meanwhile somebody is told of what happens."""
+def _listening(listeners: list[Any], listener: Callable[[Any], object]) -> Generator[None]:
+    """Adds a listener for the duration of a `with`."""
     listeners.append(listener)
     try:
         yield
@@ -110,11 +110,11 @@ class TesseraInterpreter:
     def execute_with_tracing(
         self, function: Callable[..., Any], inputs: Sequence[Any], *, keep_values: bool = False, **static: Any
     ) -> tuple[Any, ExecutionTrace]:
-        """A kernel, or a function of tensors, on arguments: its result, and what it went through."""
+        """A kernel, or a function of tensors, on arguments: its result, and its trace."""
         heard: list[CollectiveEvent] = []
         moved: list[MemoryTransferInfo] = []
         run = self.runtime.tiered(function) if isinstance(function, Kernel) else self._jitted(function)
-        with _told(LISTENERS, heard.append), _told(transfer.LISTENERS, moved.append):
+        with _listening(LISTENERS, heard.append), _listening(transfer.LISTENERS, moved.append):
             result = run(*inputs, **static)
         for device in {one.device for one in inputs if isinstance(one, Tensor)}:
             device.backend.synchronize()  # a GPU's time is known when it is over
@@ -122,8 +122,8 @@ class TesseraInterpreter:
         if not traces:
             raise TesseraError("nothing was recorded", hint="leave InterpreterConfig.enable_tracing on")
         shapes = tuple(one.shape for one in inputs if isinstance(one, Tensor))
-        told = self._of_kernel if isinstance(function, Kernel) else self._of_function
-        operations, accesses, launches, values = told(function, inputs, static, keep_values)
+        details = self._of_kernel if isinstance(function, Kernel) else self._of_function
+        operations, accesses, launches, values = details(function, inputs, static, keep_values)
         trace = ExecutionTrace(operations, shapes, accesses, launches, tuple(moved), tuple(heard), traces[-1], values)
         return result, trace
 
@@ -148,7 +148,7 @@ class TesseraInterpreter:
 
         if keep_values:
             raise TesseraError(
-                f"{kernel.__name__}: tiles have values once for each program",
+                f"{kernel.__name__}: tiles have values once for each program instance",
                 hint="keep values of functions, or look at a kernel's with `tessera.verify`",
             )
         instance = kernel.lower(*inputs, **static)
@@ -189,14 +189,14 @@ class TesseraInterpreter:
             run_function(module, "main", [one.numpy() for one in call.values], witness=seen)
         return operations, (), launches, values
 
-    # What it tells
+    # Reports
 
     def get_trace_history(self) -> list[AttentionTrace]:
         """The recorded runs, oldest first."""
         return self.runtime.get_traces()
 
     def analyze_traces(self) -> AnalysisResult:
-        """What the recorded runs show."""
+        """Analyzes the recorded runs."""
         return self.runtime.analyze()
 
     def get_metrics(self) -> PerformanceMetrics:
@@ -206,14 +206,14 @@ class TesseraInterpreter:
         return self._monitor.get_metrics()
 
     def is_hotspot(self, trace: AttentionTrace) -> bool:
-        """Whether runs with the input of a trace have taken long enough together to climb for."""
+        """Whether runs with the input of a trace have taken long enough together for a higher tier."""
         alike = [one for one in self.get_trace_history() if one.input_profile == trace.input_profile]
         spent = sum(one.execution_count * one.execution_pattern.execution_time_ms for one in alike)
         return spent >= 1e3 * self.config.hotspot_threshold
 
     def is_hot_spot(self, function: Callable[..., Any], trace: ExecutionTrace) -> bool:
         """The same for a function and a run of it."""
-        return getattr(function, "__name__", None) == trace.recorded.input_profile.region and self.is_hotspot(
+        return getattr(function, "__name__", None) == trace.recorded.input_profile.site and self.is_hotspot(
             trace.recorded
         )
 

@@ -1,6 +1,6 @@
 """A live view of a runtime in the terminal: tiers over calls, speed, guards, compiles and memory.
 
-What is shown is a `LiveView`, plain figures taken from a runtime; it is drawn by rich, and can be read as text.
+A `LiveView` has plain figures of a runtime; it is drawn by rich, and can be read as text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import format_shape
 from tessera.tiers.records import Described, ExecutionTier, Record
 from tessera.tiers.reports import ReportingRuntime
-from tessera.tiers.sites.specialization_site import Region
+from tessera.tiers.sites.specialization_site import SpecializationSite
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _SIGNS = {1: "▁", 2: "▄", 3: "█"}
 _COLOURS = {1: "yellow", 2: "cyan", 3: "green"}
 _WIDTH = 24
-_MOST_REGIONS = 12
+_MOST_CASES = 12
 _LATEST = 5
 
 
@@ -38,7 +38,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Case:
-    """A region with certain arguments: how its calls went. `line` has a tier for each of a few stretches of calls."""
+    """A site with certain arguments: how its calls went. `line` has a tier for each of a few stretches of calls."""
 
     name: str
     arguments: str
@@ -46,7 +46,7 @@ class Case:
     line: tuple[int, ...]
     timed: tuple[Timed, ...]
     tier: int
-    """That its last calls were at; it may have been at a higher one before, which was slower."""
+    """That of its last calls; it may have been at a higher one before, which was slower."""
 
     @property
     def last(self) -> Timed:
@@ -62,7 +62,7 @@ class Case:
 
 @dataclass(frozen=True)
 class LiveView:
-    """What a runtime is doing."""
+    """The state of a runtime."""
 
     cases: tuple[Case, ...]
     compiling: tuple[str, ...]
@@ -74,15 +74,15 @@ class LiveView:
 
 def view_of(runtime: ReportingRuntime) -> LiveView:
     """The view at this moment."""
-    regions = runtime.regions()
-    cases = [case for region in regions for case in _cases(region)]
+    sites = runtime.sites()
+    cases = [case for site in sites for case in _cases(site)]
     compiling: list[str] = []
-    for region in regions:
-        for request in list(region.climbing.requests):
+    for site in sites:
+        for request in list(site.tier_policy.requests):
             count = len(request.levels) or "programs"
-            compiling.append(f"{region.name}: {count} of tier {int(request.tier)}")
+            compiling.append(f"{site.name}: {count} of tier {int(request.tier)}")
     stats = runtime.get_runtime_stats()
-    shown = sorted(cases, key=lambda case: -case.calls)[:_MOST_REGIONS]
+    shown = sorted(cases, key=lambda case: -case.calls)[:_MOST_CASES]
     return LiveView(
         tuple(case for case in cases if case in shown),
         tuple(compiling),
@@ -93,9 +93,9 @@ def view_of(runtime: ReportingRuntime) -> LiveView:
     )
 
 
-def _cases(region: Region) -> list[Case]:
-    with region.lock:
-        records = list(region.ring)
+def _cases(site: SpecializationSite) -> list[Case]:
+    with site.lock:
+        records = list(site.ring)
     found: dict[object, list[Record]] = {}
     for record in records:
         found.setdefault(tuple([one.shape for one in record.arguments if isinstance(one, Meta)]), []).append(record)
@@ -104,7 +104,7 @@ def _cases(region: Region) -> list[Case]:
         calls = sum(record.stands_for for record in some)
         cases.append(
             Case(
-                region.name,
+                site.name,
                 words_of(some[-1].arguments),
                 calls,
                 line_of(some, _WIDTH),
@@ -116,7 +116,7 @@ def _cases(region: Region) -> list[Case]:
 
 
 def tier_now(records: Sequence[Record]) -> int:
-    """That most of the last calls were at: single ones may belong to a contest."""
+    """The tier of most of the last calls: single ones may belong to an A/B test."""
     return int(mode([record.tier for record in records[-_LATEST:]]))
 
 
@@ -126,7 +126,7 @@ def timed_by_tier(records: Sequence[Record]) -> tuple[Timed, ...]:
     for tier in ExecutionTier:
         laps = [record.nanoseconds for record in records if record.tier == tier]
         if laps:
-            # What compilers and contests do to the first calls is not how fast a tier is.
+            # The first calls are slowed by compilers and A/B tests.
             count = sum(record.stands_for for record in records if record.tier == tier)
             timed.append(Timed(int(tier), median(laps[-max(5, len(laps) // 2) :]), count))
     return tuple(timed)
@@ -174,7 +174,7 @@ def drawn(view: LiveView) -> RenderableType:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("region")
+    table.add_column("site")
     table.add_column("calls", justify="right", no_wrap=True)
     table.add_column("tiers over calls", no_wrap=True)
     table.add_column("a call, by tier", no_wrap=True)

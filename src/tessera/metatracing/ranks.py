@@ -1,6 +1,6 @@
-"""What ranks of a job tell about their collectives: how long they took, who waited for whom, what went over the wires.
+"""Tracing of collectives: how long they took, the waiting of ranks, and the bytes that were sent.
 
-`tessera.distributed` tells everyone who listens of each collective; a tracer listens and makes patterns of it.
+`tessera.distributed` calls listeners for each collective; a tracer listens and finds patterns.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _MOST_KEPT = 4096
 class CollectiveEvent(NamedTuple):
     """One collective as one rank saw it. Times are nanoseconds.
 
-    `waited` passed until the last rank had come, `took` is everything, waiting included. `work` is what each rank, in
-    order, did between its last collective and this one: so no clocks have to agree. `sent` counts the bytes that left
-    this rank.
+    `waited` passed until the last rank had come, `took` is everything, waiting included. `work` is the time of each
+    rank, in order, between its last collective and this one: so no clocks have to agree. `sent` counts the bytes that
+    left this rank.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class CollectiveEvent(NamedTuple):
 
 Listener = Callable[[CollectiveEvent], None]
 LISTENERS: list[Listener] = []
-"""Who is told of every collective of this process."""
+"""Functions that are called for every collective of this process."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class LoadImbalanceEvent:
 
 @dataclass(frozen=True)
 class NetworkUtilization:
-    """What left this rank in collectives of one kind, and how fast, once all ranks were there."""
+    """The bytes that left this rank in collectives of one kind, and their rate once all ranks were there."""
 
     kind: str
     bytes_sent: int
@@ -78,7 +78,7 @@ class NetworkUtilization:
 
 @dataclass(frozen=True)
 class DistributedTrace:
-    """The collectives of a stretch of a program, on one rank."""
+    """The collectives of a stretch of the user's code, on one rank."""
 
     rank: int
     world_size: int
@@ -89,13 +89,13 @@ class DistributedTrace:
     network_stats: tuple[NetworkUtilization, ...]
     collective_ms: float
     result: Any = None
-    """What the traced function returned."""
+    """The result of the traced function."""
 
 
 class DistributedExecutionTracer:
     """Listens to this process's collectives: from `start` to `stop`, or as long as a `with` is around.
 
-    Events with an imbalance of at least `threshold` are told as such. The last few thousand events are kept.
+    Events with an imbalance of at least `threshold` are listed as such. The last few thousand events are kept.
     """
 
     def __init__(self, rank: int = 0, world_size: int = 1, *, threshold: float = 0.1) -> None:
@@ -122,7 +122,7 @@ class DistributedExecutionTracer:
         self.stop()
 
     def trace_distributed_execution(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> DistributedTrace:
-        """Runs a function, and tells of the collectives in it."""
+        """Runs a function, and traces the collectives in it."""
         before, was_listening = len(self.events), self.is_listening
         kept = list(self.events)
         self.start()
@@ -134,13 +134,13 @@ class DistributedExecutionTracer:
         events = list(self.events)
         # A full ring has lost its oldest events meanwhile.
         added = events[before:] if len(events) > before else [one for one in events if one not in kept]
-        return self._told(added, result)
+        return self._trace_of(added, result)
 
     def trace(self) -> DistributedTrace:
-        """Everything that was heard so far."""
-        return self._told(list(self.events), None)
+        """The trace of all events so far."""
+        return self._trace_of(list(self.events), None)
 
-    def _told(self, events: list[CollectiveEvent], result: Any) -> DistributedTrace:
+    def _trace_of(self, events: list[CollectiveEvent], result: Any) -> DistributedTrace:
         patterns = _patterns(events)
         named = ("all_reduce", "all_gather")
         rank, size = (events[-1].rank, events[-1].world_size) if events else (self.rank, self.world_size)

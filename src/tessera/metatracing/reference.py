@@ -1,4 +1,4 @@
-"""Attention as its definition says it, in float64 on the host: what everything else is compared with."""
+"""Attention by its definition, in float64 on the host: the reference for all other implementations."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class ReferenceFlashAttention:
         scale, rows, columns = params.scale(q.shape[-1]), q.shape[-2], k.shape[-2]
         seen = np.tri(rows, columns, dtype=np.bool_)
         found = np.empty((len(chosen), rows, v.shape[-1]))
-        for place, head in enumerate(chosen):
+        for index, head in enumerate(chosen):
             scores = scale * (_head(q, head) @ _head(k, head).T)
             if params.is_causal:
                 scores[~seen] = -np.inf
             weights = np.exp(scores - scores.max(-1, keepdims=True))
-            found[place] = weights @ _head(v, head) / weights.sum(-1, keepdims=True)
+            found[index] = weights @ _head(v, head) / weights.sum(-1, keepdims=True)
         return found
 
     def execute(
@@ -60,6 +60,6 @@ def picked(result: Tensor, heads: int | None = None) -> Any:
 
 def _head(tensor: Tensor, head: int) -> Any:
     """One head in float64. It alone comes from the device: all of them may be gigabytes."""
-    place = tuple(int(one) for one in np.unravel_index(head, tensor.shape[:-2])) if tensor.ndim > 2 else ()
-    stored = tensor[place].cpu().numpy() if place else tensor.cpu().numpy()
+    at = tuple(int(one) for one in np.unravel_index(head, tensor.shape[:-2])) if tensor.ndim > 2 else ()
+    stored = tensor[at].cpu().numpy() if at else tensor.cpu().numpy()
     return casting.cast(np.ascontiguousarray(stored), tensor.dtype, f64)

@@ -1,4 +1,4 @@
-"""The runtime: it runs clients in tiers, and tells what it did."""
+"""The runtime: it runs clients in tiers, and reports on them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tessera.forking import fork_waits_for, tell_in_child
 from tessera.metatracing.attention import AttentionParams, attention_operations
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.clients.worker import BUILD, READY
-from tessera.metatracing.models.climbing import ClimbModel
+from tessera.metatracing.models.tier_up import TierUpModel
 from tessera.metatracing.ranks import DistributedExecutionTracer
 from tessera.metatracing.upper_tiers import EnhancedTesseraCompiler, SpecializedKernelGenerator
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.stdlib import flash_attention
-from tessera.tiers.client import Call, Client, Level, argument_about
-from tessera.tiers.compiling.background import Blocking, Worker
+from tessera.tiers.client import Call, Client, TierLevel, argument_about
+from tessera.tiers.compiling.background import BackgroundCompiler, BlockingCompiler
 from tessera.tiers.config import RuntimeConfig
 from tessera.tiers.logs import log
 from tessera.tiers.manager import KernelManager
@@ -44,11 +44,11 @@ from tessera.tiers.sites.ab_test import Contender
 from tessera.tiers.sites.counts import Counts
 from tessera.tiers.sites.entries import SiteEntry
 from tessera.tiers.sites.hotness import Clock, system_clock
-from tessera.tiers.sites.request import Compiling, Request
-from tessera.tiers.sites.schedule_history import Experience
+from tessera.tiers.sites.request import Request, RequestCompiler
+from tessera.tiers.sites.schedule_history import ScheduleHistory
 from tessera.tiers.sites.site import TieredSite
-from tessera.tiers.sites.specialization_site import Region
-from tessera.tiers.sites.stats_recorder import AtOnce, Behind, Clerk
+from tessera.tiers.sites.specialization_site import SpecializationSite
+from tessera.tiers.sites.stats_recorder import BackgroundRecorder, ImmediateRecorder, StatsRecorder
 from tessera.tiers.stand_ins import values_of
 from tessera.tiers.tiered import Tiered
 from tessera.tile.calls.function import Kernel
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 class RuntimeResult(NamedTuple):
-    """What came of a call: the output that it filled, and the tier that it ran at."""
+    """The result of a call: the output that it filled, and the tier that it ran at."""
 
     output: Tensor
     tier_used: ExecutionTier
@@ -73,31 +73,37 @@ class RuntimeResult(NamedTuple):
 class MetaTracingRuntime:
     """Runs kernels in tiers: `runtime.tiered(kernel)` is called like the kernel. Any thread may call.
 
-    `clock` gives nanoseconds; `compiling` says who compiles, a process in the background unless the config says no.
+    `clock` gives nanoseconds; `compiling` is the compiler of requests: background processes, unless the config says no.
     """
 
     def __init__(
-        self, config: RuntimeConfig | None = None, *, clock: Clock = system_clock, compiling: Compiling | None = None
+        self,
+        config: RuntimeConfig | None = None,
+        *,
+        clock: Clock = system_clock,
+        compiling: RequestCompiler | None = None,
     ) -> None:
         self.config = RuntimeConfig() if config is None else config
         self.clock = clock
         self.counts = Counts(clock)
-        self.manager = KernelManager(self.config, self.counts, clock, self.regions)
+        self.manager = KernelManager(self.config, self.counts, clock, self.sites)
         if compiling is None:
             background = self.config.background_compilation
-            compiling = Worker(self.config.compile_timeout_s, BUILD, READY) if background else Blocking()
+            compiling = (
+                BackgroundCompiler(self.config.compile_timeout_s, BUILD, READY) if background else BlockingCompiler()
+            )
         self.compiling = compiling
-        # Whoever counts by a clock of his own wants to know what happens when.
-        beside = isinstance(compiling, Worker) and clock is system_clock
-        self.clerk: Clerk = Behind() if beside else AtOnce()
+        # With a clock of the caller's own, calls are recorded at known times.
+        beside = isinstance(compiling, BackgroundCompiler) and clock is system_clock
+        self.stats_recorder: StatsRecorder = BackgroundRecorder() if beside else ImmediateRecorder()
         self.distributed: DistributedExecutionTracer | None = None
         if self.config.enable_distributed_tracing:
-            told = self.config.distributed_rank, self.config.distributed_world_size
-            self.distributed = DistributedExecutionTracer(*told).start()
-        self.experience = Experience()
-        self.standard_compiler = EnhancedTesseraCompiler(self.experience)
-        self.specialized_compiler = SpecializedKernelGenerator(self.experience)
-        self.climbs = ClimbModel()
+            rank_and_size = self.config.distributed_rank, self.config.distributed_world_size
+            self.distributed = DistributedExecutionTracer(*rank_and_size).start()
+        self.schedule_history = ScheduleHistory()
+        self.standard_compiler = EnhancedTesseraCompiler(self.schedule_history)
+        self.specialized_compiler = SpecializedKernelGenerator(self.schedule_history)
+        self.tier_up_model = TierUpModel()
         self._tiered: dict[int, Tiered] = {}
         self._kernels: dict[Kernel, Tiered] = {}
         self._attention: Tiered | None = None
@@ -122,7 +128,7 @@ class MetaTracingRuntime:
             return self._tiered[id(client)]
 
     def lent(self, client: Client) -> Tiered:
-        """A client in tiers that belongs to whoever asked: when that is gone, so are its tiers."""
+        """A client in tiers that belongs to the caller: when that drops it, its tiers are gone."""
         tiered = Tiered(self, client)
         with self._lock:
             self._lent.add(tiered)
@@ -132,69 +138,71 @@ class MetaTracingRuntime:
         with self._lock:
             return [*self._tiered.values(), *self._kernels.values(), *self._lent]
 
-    def regions(self) -> list[Region]:
-        """All regions, when what calls so far have led to is in their books; of a GPU, those that it is done with."""
-        self.clerk.settle()
-        found = [region for tiered in self._everything() for region in list(tiered.regions.values())]
-        for region in found:
-            region.collect()
+    def sites(self) -> list[SpecializationSite]:
+        """All sites, once the calls so far are in their records; of a GPU, those that it has finished."""
+        self.stats_recorder.settle()
+        found = [site for tiered in self._everything() for site in list(tiered.sites.values())]
+        for site in found:
+            site.collect()
         return found
 
-    # What regions ask
+    # For sites
 
     def can_compile(self, call: Call, client: Client) -> bool:
         """Whether a faster program for a call can follow: then the first one need not be fast."""
         packed = (
-            client.request(call, [Level(ExecutionTier.TIER2_STANDARD)]) if isinstance(self.compiling, Worker) else b""
+            client.request(call, [TierLevel(ExecutionTier.TIER2_STANDARD)])
+            if isinstance(self.compiling, BackgroundCompiler)
+            else b""
         )
         return self.compiling.can_compile(packed)
 
-    def climb_pays(self, region: TieredSite, entry: SiteEntry, tier: ExecutionTier, levels: int) -> bool:
-        """Whether programs of a tier are worth trying, by what climbs gained here before."""
+    def tier_up_pays(self, site: TieredSite, entry: SiteEntry, tier: ExecutionTier, levels: int) -> bool:
+        """Whether programs of a tier are worth trying, by the gains of earlier ones."""
         call = median(entry.recent) if entry.recent else 0.0
-        turns = levels * (self.config.contest_rounds + 1)
-        if self.climbs.pays(region.device_kind, tier, region.heat.at(self.clock()), call, turns):
+        runs = levels * (self.config.contest_rounds + 1)
+        if self.tier_up_model.pays(site.device_kind, tier, site.hotness.at(self.clock()), call, runs):
             return True
-        log("tiers", f"{region.name}: tier {int(tier)} is not tried, climbs there gained too little so far")
+        log("tiers", f"{site.name}: tier {int(tier)} is not tried, it gained too little so far")
         return False
 
     def learn(
         self,
-        region: TieredSite,
+        site: TieredSite,
         entry: SiteEntry,
         tier: ExecutionTier,
         times: Mapping[Contender, float | None],
         before: float | None,
         won: float | None,
     ) -> None:
-        """Takes in how a contest ended: what each schedule took, and what the climb gained."""
+        """Takes in the result of an A/B test: the time of each schedule, and the gain."""
         if before is not None and won is not None:
-            self.climbs.note(region.device_kind, tier, before, min(before, won))
+            self.tier_up_model.note(site.device_kind, tier, before, min(before, won))
         took = {one.program.level.schedule: seconds for one, seconds in times.items() if seconds is not None}
-        self.experience.note((region.client.name, region.first.fixed), entry.described, took)
+        self.schedule_history.note((site.client.name, site.first.fixed), entry.described, took)
 
     def compile(self, *requests: Request) -> None:
         """Has requests compiled."""
         began = self.clock()
         for request in requests:
-            told = request.tier, request.region.name
-            request.done = lambda told=told: self._compiled(told[0], self.clock() - began, told[1])
+            about = request.tier, request.site.name
+            request.done = lambda about=about: self._compiled(about[0], self.clock() - began, about[1])
         self.compiling.submit(*requests)
 
-    def _compiled(self, tier: ExecutionTier, nanoseconds: int, region: str) -> None:
+    def _compiled(self, tier: ExecutionTier, nanoseconds: int, site: str) -> None:
         compiler = self.standard_compiler if tier is ExecutionTier.TIER2_STANDARD else self.specialized_compiler
-        compiler.compiled(region, nanoseconds)
-        self.counts.journal.add("compile", region, f"tier {int(tier)}", duration=nanoseconds)
+        compiler.compiled(site, nanoseconds)
+        self.counts.event_log.add("compile", site, f"tier {int(tier)}", duration=nanoseconds)
 
     def wait_for_compilation(self, timeout: float = 60.0) -> bool:
         """Waits until nothing is being compiled; False where that takes longer."""
-        self.clerk.settle()
+        self.stats_recorder.settle()
         return self.compiling.wait(timeout)
 
     def forked(self) -> None:
-        """In the child of a fork: whoever held a lock is not there."""
+        """In the child of a fork: the threads that held locks are not there."""
         self._lock = threading.Lock()
-        self.clerk.forked()
+        self.stats_recorder.forked()
         self.manager.forked()
         self.counts.forked()
         for tiered in self._everything():
@@ -202,7 +210,7 @@ class MetaTracingRuntime:
 
     def close(self) -> None:
         """Ends the process that compiles. Calls go on with what there is."""
-        self.clerk.settle()
+        self.stats_recorder.settle()
         self.compiling.close()
         if self.distributed is not None:
             self.distributed.stop()
@@ -229,16 +237,16 @@ class MetaTracingRuntime:
         tiered = self._attention
         if tiered is None:
             tiered = self._attention = self.tiered(flash_attention)
-        _, tier = tiered.told(
+        _, tier = tiered.call_with_tier(
             q, k, v, o, q.shape[-1] ** -0.5 if scale is None else float(scale), causal=wanted.is_causal
         )
         return _result((o, tier, True))
 
-    # What it tells
+    # Reports
 
     def get_runtime_stats(self) -> RuntimeStats:
-        regions, counts = self.regions(), self.counts
-        calls = {tier: counts.calls[tier] + sum(one.unrecorded(tier) for one in regions) for tier in ExecutionTier}
+        sites, counts = self.sites(), self.counts
+        calls = {tier: counts.calls[tier] + sum(one.unrecorded(tier) for one in sites) for tier in ExecutionTier}
         mean = {
             tier: counts.spent[tier] / counts.timed[tier] / 1e6 if counts.spent[tier] else None
             for tier in ExecutionTier
@@ -261,22 +269,22 @@ class MetaTracingRuntime:
         )
 
     def get_traces(self) -> list[AttentionTrace]:
-        """The recorded calls of all regions, oldest first."""
-        found = [_trace(region, record) for region in self.regions() for record in region.ring]
+        """The recorded calls of all sites, oldest first."""
+        found = [_trace(site, record) for site in self.sites() for record in site.ring]
         return sorted(found, key=lambda trace: trace.timestamp)
 
     get_internal_traces = get_traces
 
     def get_performance_history(self) -> list[PerformanceSample]:
         """How fast the recorded calls were, oldest first."""
-        found = [_sample(region, record) for region in self.regions() for record in region.ring]
+        found = [_sample(site, record) for site in self.sites() for record in site.ring]
         return sorted(found, key=lambda sample: sample.timestamp)
 
     def reconfigure(self, config: RuntimeConfig) -> None:
         """Goes on with other settings; what was compiled stays. Half-lives and lengths of histories stay, too."""
         self.config = self.manager.config = config
-        for region in self.regions():
-            region.config = config
+        for site in self.sites():
+            site.config = config
 
     def analyze(
         self,
@@ -286,34 +294,34 @@ class MetaTracingRuntime:
         *,
         inside: bool = False,
     ) -> AnalysisResult:
-        """What traces show: patterns, trends, hotspots; and with a model of the machine, what is recommended.
+        """Analyzes traces: patterns, trends, hotspots; and with a model of the machine, recommendations.
 
-        With a trial, what the model holds possible is run, and recommended is what was seen to gain. `inside`: also
-        what happens inside of the programs of hot inputs, which may take seconds to find out.
+        With a trial, specialisations that the model holds possible are run, and those that gain are recommended.
+        `inside`: also events inside of the programs of hot inputs, which may take seconds to find.
         """
         from tessera.metatracing.runtime_analysis import analyze
 
         return analyze(self, times, tolerance, trial, inside=inside)
 
     def explain(self) -> str:
-        """The regions, their programs, and what these are guarded by, in words."""
-        return "\n".join(line for region in self.regions() for line in region.told())
+        """The sites, their programs and the guards of these, in words."""
+        return "\n".join(line for site in self.sites() for line in site.explain())
 
     def live(self, console: Console | None = None) -> Live:
-        """A view of all this in the terminal, kept up to date as long as a `with` is around."""
+        """A view of the runtime in the terminal, kept up to date inside of a `with`."""
         from tessera.metatracing.live import live
 
         return live(self, console)
 
     def write_timeline(self, path: str | os.PathLike[str]) -> None:
-        """Writes what happened as one HTML file that needs nothing else."""
+        """Writes the timeline as one HTML file that needs nothing else."""
         from tessera.metatracing.timeline.figures import timeline_of
         from tessera.metatracing.timeline.page import page
 
         Path(path).write_text(page(timeline_of(self)), encoding="utf-8")
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
-        """Writes what happened as trace events, for Perfetto (ui.perfetto.dev) and chrome://tracing."""
+        """Writes the timeline as trace events, for Perfetto (ui.perfetto.dev) and chrome://tracing."""
         from tessera.metatracing.timeline.figures import timeline_of
         from tessera.metatracing.timeline.perfetto import trace_events
 
@@ -327,12 +335,12 @@ _result: Callable[[tuple[Tensor, ExecutionTier, bool]], RuntimeResult] = partial
 )
 
 
-def _trace(region: Region, record: Record) -> AttentionTrace:
+def _trace(site: SpecializationSite, record: Record) -> AttentionTrace:
     metas = [one for one in record.arguments if isinstance(one, Meta)]
-    call = region.first._replace(values=values_of(region.first, record.arguments))
-    causal, scale = (argument_about(region.client, call, word) for word in ("causal", "scale"))
+    call = site.first._replace(values=values_of(site.first, record.arguments))
+    causal, scale = (argument_about(site.client, call, word) for word in ("causal", "scale"))
     scale = scale if isinstance(scale, float) else None
-    profile = InputProfile.of(region.name, record.arguments, is_causal=causal is True, scale=scale)
+    profile = InputProfile.of(site.name, record.arguments, is_causal=causal is True, scale=scale)
     seconds = record.nanoseconds / 1e9
     facts = record.facts
     pattern = ExecutionPattern(
@@ -347,12 +355,12 @@ def _trace(region: Region, record: Record) -> AttentionTrace:
     return AttentionTrace(profile, pattern, record.tier, record.timestamp, record.stands_for)
 
 
-def _sample(region: Region, record: Record) -> PerformanceSample:
-    trace = _trace(region, record)
+def _sample(site: SpecializationSite, record: Record) -> PerformanceSample:
+    trace = _trace(site, record)
     profile, pattern = trace.input_profile, trace.execution_pattern
     metas = [one for one in profile.arguments if isinstance(one, Meta)]
     rate = None
-    client = region.client
+    client = site.client
     is_attention = isinstance(client, KernelClient) and client.kernel.function is flash_attention.function
     if is_attention and pattern.execution_time_ms:
         operations = attention_operations(profile, metas[1].shape[-2])

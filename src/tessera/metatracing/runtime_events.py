@@ -1,4 +1,4 @@
-"""Looking into the programs behind traces: what happens inside of kernels, for inputs that take most of the time."""
+"""Events inside of the programs of traces, for inputs that take most of the time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.records import AttentionTrace, InputProfile
 from tessera.tiers.reports import ReportingRuntime
-from tessera.tiers.sites.specialization_site import Region
+from tessera.tiers.sites.specialization_site import SpecializationSite
 from tessera.tiers.stand_ins import stand_in
 
 MOST = 4
@@ -20,7 +20,7 @@ MOST = 4
 
 
 def with_events(runtime: ReportingRuntime, traces: Sequence[AttentionTrace]) -> list[AttentionTrace]:
-    """Traces; the last one of each hot input with the events of the program that its region runs for it now."""
+    """Traces; the last one of each hot input with the events of the program that its site runs for it now."""
     spent: Counter[InputProfile] = Counter()
     for one in traces:
         spent[one.input_profile] += round(1e6 * one.execution_count * one.execution_pattern.execution_time_ms)
@@ -37,11 +37,11 @@ def with_events(runtime: ReportingRuntime, traces: Sequence[AttentionTrace]) -> 
 
 def _looked_into(runtime: ReportingRuntime, trace: AttentionTrace) -> AttentionTrace:
     arguments = trace.input_profile.arguments
-    for region in runtime.regions():
-        mine = any(record.arguments == arguments for record in region.ring)
-        if region.name == trace.input_profile.region and isinstance(region.client, KernelClient) and mine:
+    for site in runtime.sites():
+        mine = any(record.arguments == arguments for record in site.ring)
+        if site.name == trace.input_profile.site and isinstance(site.client, KernelClient) and mine:
             try:
-                memory, compute = _events(region, region.client, trace)
+                memory, compute = _events(site, site.client, trace)
             except TesseraError:  # there is no such program here
                 return trace
             pattern = replace(trace.execution_pattern, memory_accesses=memory, compute_events=compute)
@@ -49,8 +49,10 @@ def _looked_into(runtime: ReportingRuntime, trace: AttentionTrace) -> AttentionT
     return trace
 
 
-def _events(region: Region, client: KernelClient, trace: AttentionTrace) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Of memory, and on a GPU of units that compute."""
+def _events(
+    site: SpecializationSite, client: KernelClient, trace: AttentionTrace
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The events of memory, and on a GPU of units that compute."""
     from tessera.metatracing.events import (
         GPUComputePatternTracer,
         GPUMemoryPatternTracer,
@@ -60,7 +62,7 @@ def _events(region: Region, client: KernelClient, trace: AttentionTrace) -> tupl
     )
 
     values = [stand_in(one) if isinstance(one, Meta) else one for one in trace.input_profile.arguments]
-    program = next((one for one in region.programs if one.serves(values)), None)
+    program = next((one for one in site.programs if one.serves(values)), None)
     if program is None or not isinstance(program.compiled, KernelProgram):
         return (), ()
     executable: Any = program.compiled.program.executable
@@ -69,5 +71,5 @@ def _events(region: Region, client: KernelClient, trace: AttentionTrace) -> tupl
         launch = KernelExecution.launched(executable, values, seconds=seconds or None)
         memory = GPUMemoryPatternTracer().trace_memory_patterns(launch)
         return memory.events, GPUComputePatternTracer().trace_compute_patterns(launch).events
-    host = HostExecution.of(client.form(program.level), *values, **region.first.context.static)
+    host = HostExecution.of(client.form(program.level), *values, **site.first.context.static)
     return HostMemoryPatternTracer().trace_memory_patterns(host).events, ()

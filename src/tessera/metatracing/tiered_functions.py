@@ -43,11 +43,11 @@ class TieredFunction:
         tell_in_child(self)
 
     def forked(self) -> None:
-        """In the child of a fork: whoever held the lock is not there."""
+        """In the child of a fork: the thread that held the lock is not there."""
         self._lock = threading.RLock()
 
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Any call; the next of its structure is quick."""
+        """Makes any call; the next of its structure takes the fast path."""
         jitted = self.jitted
         arguments = jitted.parameters.bind(args, kwargs)
         call = jitted.parameters.call(arguments)
@@ -87,20 +87,20 @@ class TieredFunction:
                 self.jitted.__call__ = self._quick.call
             self._quick.add(arguments, tiered)
 
-    def regions(self) -> list[Any]:
+    def sites(self) -> list[Any]:
         with self._lock:
-            return [region for tiered in self.structures.values() for region in list(tiered.regions.values())]
+            return [site for tiered in self.structures.values() for site in list(tiered.sites.values())]
 
-    def told(self) -> Iterator[str]:
-        for region in self.regions():
-            yield from region.told()
+    def explain(self) -> Iterator[str]:
+        for site in self.sites():
+            yield from site.explain()
 
 
 class _Quick:
     """Generated code for one structure of arguments: it takes them apart and finds their tiers by static values."""
 
-    def __init__(self, jitted: Jitted, structure: Structure, slowly: Callable[..., Any]) -> None:
-        self.jitted, self.structure, self.slowly = jitted, structure, slowly
+    def __init__(self, jitted: Jitted, structure: Structure, slow_path: Callable[..., Any]) -> None:
+        self.jitted, self.structure, self.slow_path = jitted, structure, slow_path
         self.known: dict[tuple[Any, ...], Tiered] = {}
         self.call = self._written()
 
@@ -138,7 +138,7 @@ class _Quick:
 
     def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:
         args, kwargs = as_given(self.structure.positional, given, extra, named)
-        return self.slowly(*args, **kwargs, **more)
+        return self.slow_path(*args, **kwargs, **more)
 
 
 _TEMPLATE = """

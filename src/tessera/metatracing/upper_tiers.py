@@ -1,7 +1,7 @@
-"""The compilers of the upper tiers: which programs they would have of the one pipeline, and such programs for traces.
+"""The compilers of the upper tiers: they name the programs worth compiling, and compile programs for traces.
 
-Tier 2 leaves sizes open, under schedules that traces recommend. Tier 3 also knows what traces found to be the same.
-A runtime keeps in them what compiling took; whoever has traces in hand has a program of them here and now.
+Tier 2 leaves sizes open, under schedules that traces recommend. Tier 3 also assumes the invariants of traces. A runtime
+keeps its compile times in them; given traces, they also compile in the caller.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tessera.metatracing.clients.kernels import KernelClient, KernelContext, Ker
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
 from tessera.stdlib import flash_attention
-from tessera.tiers.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard, facts_of
+from tessera.tiers.client import Call, Client, Compiled, GuardType, RuntimeGuard, TierLevel, facts_of
 from tessera.tiers.manager import SpecializationContext, SpecializedKernel
 from tessera.tiers.records import AttentionTrace, Described, ExecutionTier, InputProfile, LaunchFacts, Record
 from tessera.tiers.sites.candidates import Times, tier2_levels, tier3_levels
 from tessera.tiers.sites.invariants import invariant_words
-from tessera.tiers.sites.schedule_history import Experience
+from tessera.tiers.sites.schedule_history import ScheduleHistory
 from tessera.tiers.stand_ins import stand_in
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.settings import settings_at, settings_of_gpu
@@ -46,7 +46,7 @@ TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
 @dataclass(frozen=True)
 class CompilationOptions:
     """`target_architecture`: such as sm_90a; None is where the arguments of traces are. `optimization_level`: None is
-    what the settings say. Traces count where what comes next can be foretold from them so well.
+    that of the settings. Traces are used where the next call can be predicted from them with this confidence.
     """
 
     target_architecture: str | None = None
@@ -67,28 +67,28 @@ class CompilationOptions:
 class CompilationResult:
     """A program, the level that it was compiled at, and others that would have been worth trying."""
 
-    level: Level
+    level: TierLevel
     compiled: Compiled
     seconds: float
     confidence: float
-    others: tuple[Level, ...] = ()
+    others: tuple[TierLevel, ...] = ()
 
 
 class _TierCompiler:
-    """What the compilers of both tiers have: what contests showed, and what compiling for regions took."""
+    """The common part of both compilers: the schedule history, and the compile times of sites."""
 
-    def __init__(self, experience: Experience | None = None) -> None:
-        self.experience = Experience() if experience is None else experience
+    def __init__(self, schedule_history: ScheduleHistory | None = None) -> None:
+        self.schedule_history = ScheduleHistory() if schedule_history is None else schedule_history
         self.nanoseconds: Counter[str] = Counter()
-        """That requests took from being asked for to being there, by the names of regions."""
+        """From requests to their programs, by the names of sites."""
 
-    def compiled(self, region: str, nanoseconds: int) -> None:
-        """What a region asked for is there, or given up."""
-        self.nanoseconds[region] += nanoseconds
+    def compiled(self, site: str, nanoseconds: int) -> None:
+        """Adds the time of a site's request, which is compiled or given up."""
+        self.nanoseconds[site] += nanoseconds
 
     @property
     def total_ms(self) -> float:
-        """Of all regions."""
+        """Of all sites."""
         return self.nanoseconds.total() / 1e6
 
 
@@ -96,10 +96,10 @@ class _TierCompiler:
 
 
 class EnhancedTesseraCompiler(_TierCompiler):
-    """Tier 2: the pipeline with sizes left open, under schedules that traces and contests recommend."""
+    """Tier 2: the pipeline with sizes left open, under schedules that traces and A/B tests recommend."""
 
-    def __init__(self, experience: Experience | None = None) -> None:
-        super().__init__(experience)
+    def __init__(self, schedule_history: ScheduleHistory | None = None) -> None:
+        super().__init__(schedule_history)
         self.memory_optimizer = MemoryLayoutOptimizer()
         self._tile_optimizer: TileConfigurationOptimizer | None = None
 
@@ -118,9 +118,9 @@ class EnhancedTesseraCompiler(_TierCompiler):
             self._tile_optimizer = TileConfigurationOptimizer()
         return self._tile_optimizer
 
-    def levels(self, client: Client, call: Call, most: int) -> list[Level]:
-        """What is worth compiling for a call."""
-        return tier2_levels(client, call, most, self.experience)
+    def levels(self, client: Client, call: Call, most: int) -> list[TierLevel]:
+        """The levels worth compiling for a call."""
+        return tier2_levels(client, call, most, self.schedule_history)
 
     def compile_flash_attention(
         self,
@@ -128,7 +128,7 @@ class EnhancedTesseraCompiler(_TierCompiler):
         relevant_traces: Sequence[AttentionTrace] = (),
         options: CompilationOptions | None = None,
     ) -> CompilationResult:
-        """Attention for an input, with what traces tell."""
+        """Compiles attention for an input, by its traces."""
         made = replace(kernel_spec, arguments=kernel_spec.arguments or _attention_arguments(kernel_spec))
         return self._compile(flash_attention, made, relevant_traces, options, {"causal": kernel_spec.is_causal})
 
@@ -147,13 +147,13 @@ class EnhancedTesseraCompiler(_TierCompiler):
     def optimize_schedule_with_profile(
         self, base_schedule: Schedule | None, profile_data: Sequence[AttentionTrace], kernel: Kernel = flash_attention
     ) -> Schedule | None:
-        """The schedule that did best for inputs like those of traces; the one given where nobody has compared any."""
+        """The schedule that did best for inputs like those of traces; the given one where none were compared."""
         times: dict[Schedule | None, float] = {}
         client = KernelClient(kernel)
         for trace in profile_data:
             call = _call(client, trace.input_profile, _static(kernel, trace.input_profile))
             weight = trace.execution_count * trace.execution_pattern.execution_time_ms
-            for schedule, behind in self.experience.behind((client.name, call.fixed), call.described).items():
+            for schedule, behind in self.schedule_history.behind((client.name, call.fixed), call.described).items():
                 times[schedule] = times.get(schedule, 0.0) + weight * behind
         return min(times, key=lambda one: times[one], default=base_schedule)
 
@@ -172,20 +172,20 @@ class EnhancedTesseraCompiler(_TierCompiler):
         call = _call(client, profile, static, wanted)
         sure = PatternAnalyzer().analyze_traces(traces).pattern_confidence if traces else 0.0
         trusted = wanted.use_trace_information and sure >= wanted.trace_confidence_threshold
-        levels = self.levels(client, call, 3) if trusted else [Level(TIER2)]
+        levels = self.levels(client, call, 3) if trusted else [TierLevel(TIER2)]
         if trusted and wanted.enable_aggressive_specialization:
             words = invariant_words(client.paths, _records(traces), call.described, 1.0)
-            levels = tier3_levels(client, call, words, levels[0].schedule, {}, 3, self.experience)
+            levels = tier3_levels(client, call, words, levels[0].schedule, {}, 3, self.schedule_history)
         began = time.perf_counter()
         compiled = client.compile(call, levels[0])
         return CompilationResult(levels[0], compiled, time.perf_counter() - began, sure, tuple(levels[1:]))
 
 
 class MemoryLayoutOptimizer:
-    """Which strides never change, and which arguments are read across their rows."""
+    """Finds strides that never change, and arguments that are read across their rows."""
 
     def constant_strides(self, paths: Sequence[str], traces: Sequence[AttentionTrace]) -> dict[str, int]:
-        """By words, such as `q.stride[0]`: what Tier 3 assumes of the layout."""
+        """The strides that Tier 3 assumes, by words such as `q.stride[0]`."""
         if not traces:
             return {}
         here = traces[-1].input_profile.arguments
@@ -197,9 +197,9 @@ class MemoryLayoutOptimizer:
         """The arguments whose neighbours in a row do not lie together, in any trace."""
         found: set[int] = set()
         for trace in traces:
-            for place, one in enumerate(trace.input_profile.arguments):
+            for index, one in enumerate(trace.input_profile.arguments):
                 if isinstance(one, Meta) and one.ndim > 1 and one.shape[-1] > 1 and one.strides[-1] != 1:
-                    found.add(place)
+                    found.add(index)
         return tuple(sorted(found))
 
 
@@ -208,10 +208,10 @@ class MemoryLayoutOptimizer:
 
 @dataclass(frozen=True)
 class TraceContext:
-    """What traces found to be the same, by words and by arguments; and, on a GPU, what the program does with it.
+    """The invariants of traces, by words and by arguments; and, on a GPU, the work of the program.
 
-    `loop_invariants` are numbers that never change. The last three are those of the program as it is now: products of
-    its tensor cores, accesses that move more than they need, and what its warps wait for.
+    `loop_invariants` are numbers that never change. The last three are those of the current program: dots of its
+    tensor cores, accesses that move more than they need, and stalls of its warps.
     """
 
     kernel: Kernel
@@ -228,12 +228,12 @@ class TraceContext:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All that is assumed."""
+        """All words that are assumed."""
         return tuple(sorted({**self.constant_shapes, **self.memory_layout, **self.loop_invariants}))
 
 
 class TraceSpecializationEngine:
-    """Programs for what traces found to be the same, of any kernel, and the guards that they need."""
+    """Compiles any kernel for the invariants of traces, with the guards that these need."""
 
     def context(
         self,
@@ -242,9 +242,9 @@ class TraceSpecializationEngine:
         static: Mapping[str, Any] | None = None,
         architecture: str | None = None,
     ) -> TraceContext:
-        """What is the same in all traces; with an architecture, what a GPU's program of the kernel does, too."""
+        """The invariants of all traces; with an architecture, also the work of the kernel's program on such a GPU."""
         if not traces:
-            raise TesseraError("what is invariant is found in traces, got none", hint="record some calls first")
+            raise TesseraError("invariants are found in traces, got none", hint="record some calls first")
         client, profile = KernelClient(kernel), traces[-1].input_profile
         facts = facts_of(client.paths, profile.arguments)
         words = invariant_words(client.paths, _records(traces), profile.arguments, 1.0)
@@ -279,18 +279,18 @@ class TraceSpecializationEngine:
         )
 
     def generate_runtime_guards(self, context: TraceContext) -> list[RuntimeGuard]:
-        """A guard for each word: what a program that rests on all of them would have to ask."""
+        """A guard for each word that a program may depend on."""
         paths = KernelClient(context.kernel).paths
         made: list[RuntimeGuard] = []
         known = {**context.constant_shapes, **context.memory_layout}
-        for place, path in enumerate(paths):
+        for index, path in enumerate(paths):
             if path in context.loop_invariants:
-                made.append(RuntimeGuard(GuardType.VALUE_GUARD, place, 0, path, context.loop_invariants[path]))
+                made.append(RuntimeGuard(GuardType.VALUE_GUARD, index, 0, path, context.loop_invariants[path]))
             for word, value in known.items():
                 asked = _ASKED.fullmatch(word)
                 if asked is not None and asked[1] == path:
                     kind = GuardType.SHAPE_GUARD if asked[2] == "size" else GuardType.STRIDE_GUARD
-                    made.append(RuntimeGuard(kind, place, int(asked[3]), word, value))
+                    made.append(RuntimeGuard(kind, index, int(asked[3]), word, value))
         return made
 
     def generate_specialized_kernel(
@@ -299,21 +299,21 @@ class TraceSpecializationEngine:
         """A program that assumes all of it. Its guards are those of the facts that compiling really asked for."""
         client = KernelClient(function)
         call = _call(client, context.profile, context.static, options)
-        return _generated(client, call, Level(TIER3, context.words))
+        return _generated(client, call, TierLevel(TIER3, context.words))
 
 
 class SpecializedKernelGenerator(_TierCompiler):
-    """Tier 3: the pipeline with facts. Also a program for what was recommended for traces."""
+    """Tier 3: the pipeline with facts. It also compiles recommendations for traces."""
 
-    def __init__(self, experience: Experience | None = None) -> None:
-        super().__init__(experience)
+    def __init__(self, schedule_history: ScheduleHistory | None = None) -> None:
+        super().__init__(schedule_history)
         self.engine = TraceSpecializationEngine()
 
     def levels(
         self, client: Client, call: Call, words: tuple[str, ...], current: Schedule | None, times: Times, most: int
-    ) -> list[Level]:
-        """What is worth compiling for a call, of which so much is assumed."""
-        return tier3_levels(client, call, words, current, times, most, self.experience)
+    ) -> list[TierLevel]:
+        """The levels worth compiling for a call of which these words are assumed."""
+        return tier3_levels(client, call, words, current, times, most, self.schedule_history)
 
     def generate_specialized_kernel(
         self,
@@ -333,12 +333,12 @@ class SpecializedKernelGenerator(_TierCompiler):
 
         profile = traces[-1].input_profile if traces else None
         if profile is None:
-            raise TesseraError("what is specialised for is in traces, got none", hint="record some calls first")
-        params, level = recommendation.params, Level(TIER3)
+            raise TesseraError("inputs to specialise for are found in traces, got none", hint="record some calls first")
+        params, level = recommendation.params, TierLevel(TIER3)
         if isinstance(params, TileParams | InstructionParams):
-            level = Level(TIER2, (), params.schedule)
+            level = TierLevel(TIER2, (), params.schedule)
         elif isinstance(params, ShapeParams):
-            level = Level(TIER3, params.words)
+            level = TierLevel(TIER3, params.words)
         elif isinstance(params, LayoutParams):
             profile = replace(profile, arguments=_in_rows(profile.arguments, params.arguments))
         else:
@@ -349,7 +349,7 @@ class SpecializedKernelGenerator(_TierCompiler):
         return replace(made, expected_performance_tflops=_expected(traces, recommendation, kernel))
 
 
-def _generated(client: KernelClient, call: Call, level: Level) -> SpecializedKernel:
+def _generated(client: KernelClient, call: Call, level: TierLevel) -> SpecializedKernel:
     compiled = client.compile(call, level)
     described = call.described
     meta = next((one for one in described if isinstance(one, Meta)), None)
@@ -375,8 +375,8 @@ def _generated(client: KernelClient, call: Call, level: Level) -> SpecializedKer
     )
 
 
-def _resources(client: KernelClient, call: Call, level: Level, compiled: Compiled) -> tuple[int | None, int | None]:
-    """Registers of a thread, or vectors of a processor's code, and shared memory; None where nobody knows."""
+def _resources(client: KernelClient, call: Call, level: TierLevel, compiled: Compiled) -> tuple[int | None, int | None]:
+    """Registers of a thread, or vectors of a processor's code, and shared memory; None where they are not known."""
     from tessera.metatracing.events import HostExecution, KernelExecution
 
     executable: Any = compiled.program.executable if isinstance(compiled, KernelProgram) else None
@@ -392,7 +392,7 @@ def _resources(client: KernelClient, call: Call, level: Level, compiled: Compile
 def _expected(
     traces: Sequence[AttentionTrace], recommendation: SpecializationRecommendation, kernel: Kernel
 ) -> float | None:
-    """What attention achieved so far, and as much more as is expected; None for kernels whose work is not known."""
+    """The rate of attention so far times the expected gain; None for kernels whose work is not known."""
     spent = sum(one.execution_count * one.execution_pattern.execution_time_ms for one in traces)
     if kernel is not flash_attention or not spent:
         return None
@@ -432,7 +432,7 @@ def _call(
     """A call with the input of a trace, without its memory."""
     if not profile.arguments:
         raise TesseraError(
-            f"a trace of {profile.region or client.name} without arguments cannot be compiled for",
+            f"a trace of {profile.site or client.name} without arguments cannot be compiled for",
             hint="take traces of a runtime, or give InputProfile its arguments",
         )
     values = [stand_in(one) if isinstance(one, Meta) else one for one in profile.arguments]
@@ -458,14 +458,14 @@ def _attention_arguments(profile: InputProfile) -> Described:
     return (meta, meta, meta, meta, scale)
 
 
-def _in_rows(arguments: Described, places: Sequence[int]) -> Described:
-    """Arrays at these places, row by row."""
+def _in_rows(arguments: Described, indices: Sequence[int]) -> Described:
+    """The arguments, with arrays at these indices row by row."""
     return tuple(
         [
             Meta(one.dtype, one.shape, contiguous_strides(one.shape, 1), one.device, ALIGNMENT)
-            if place in places and isinstance(one, Meta)
+            if index in indices and isinstance(one, Meta)
             else one
-            for place, one in enumerate(arguments)
+            for index, one in enumerate(arguments)
         ]
     )
 

@@ -1,7 +1,7 @@
-"""What the tiers ask of a client: a kernel, a function, whatever can be compiled with more facts and run with fewer.
+"""The protocol of clients of the tiers: kernels and functions that can be compiled with more or fewer facts.
 
-A client turns calls into `Call`s, and a `Call` under a `Level` into a `Compiled`. Everything else, what to compile when
-and what to run, is the same for all of them.
+A client makes a `Call` of each call, and a `Compiled` of a `Call` and a `TierLevel`. When to compile, and which program
+to run, is decided in the same way for all clients.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MANY = 6  # facts that are no longer named one by one
 
 
 class GuardType(Enum):
-    """What a guard asks about."""
+    """The property of an argument that a guard compares."""
 
     SHAPE_GUARD = "size"
     STRIDE_GUARD = "stride"
@@ -33,28 +33,28 @@ class GuardType(Enum):
 
 
 class RuntimeGuard(NamedTuple):
-    """A fact that a program was compiled for: which argument, what of it, and the answer that the program is right for.
+    """A fact that a program was compiled for: the argument, its property, and the value that the program is right for.
 
-    `place` counts the client's arguments. A flag is a number of the class bool.
+    `argument` is the index among the client's arguments. A flag is a number of the class bool.
     """
 
     guard_type: GuardType
-    place: int
+    argument: int
     axis: int
     word: str
     params: Number
     check: Callable[[Any], Number] | None = None
-    """What of the argument is compared, where its meta does not say; of a relation, what of all arguments is."""
+    """Computes the value to compare, where the meta does not have it; for a relation, from all arguments."""
 
     def found(self, values: Sequence[Any]) -> Number:
-        """What the guard compares, of a call's arguments."""
+        """The value that the guard compares, of a call's arguments."""
         if self.guard_type is GuardType.RELATION_GUARD:
             assert self.check is not None
             return self.check(values)
-        return self.asked(values[self.place])
+        return self.asked(values[self.argument])
 
     def asked(self, value: Any) -> Number:
-        """What the guard compares, of one argument: a tensor, its meta, or a number."""
+        """The value that the guard compares, of one argument: a tensor, its meta, or a number."""
         if self.check is not None:
             return self.check(value)
         if self.guard_type is GuardType.SHAPE_GUARD:
@@ -73,7 +73,7 @@ class RuntimeGuard(NamedTuple):
 
     @property
     def is_about_a_number(self) -> bool:
-        """Whether it has to be asked at every call: everything else is part of metas, which are compared as wholes."""
+        """Whether it is checked at every call: all other guards are about metas, which are compared as wholes."""
         return self.guard_type in (GuardType.VALUE_GUARD, GuardType.CAUSAL_GUARD)
 
     @property
@@ -102,11 +102,11 @@ class Choice(Schedule):
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class TierLevel:
     """How far to compile: the same pipeline, with these facts and this schedule.
 
-    `assumed` are words such as `sizes`, `q.size[2]` and `scale`; None as schedule is the client's own, and None as
-    optimization what the settings say. `quick` asks for the first result as soon as possible.
+    `assumed` are words such as `sizes`, `q.size[2]` and `scale`; None as schedule is the
+    client's own. `quick` asks for fast compilation.
     """
 
     tier: ExecutionTier
@@ -122,16 +122,16 @@ class Level:
         parts += [f"assuming {assumed}"] if self.assumed else []
         return ", ".join([*parts, *(["quickly"] if self.quick else [])])
 
-    def with_schedule(self, schedule: Schedule | None) -> Level:
+    def with_schedule(self, schedule: Schedule | None) -> TierLevel:
         return replace(self, schedule=schedule)
 
 
 class Call(NamedTuple):
-    """A call's arguments, sorted by what programs depend on.
+    """A call's arguments, split by how programs depend on them.
 
-    values: tensors and numbers, by the client's `paths`. fixed: what a program depends on and facts do not speak of:
-    kinds of arguments, static ones, settings; calls with equal ones share a region. context: what else the client
-    needs to compile for it.
+    values: tensors and numbers, by the client's `paths`. fixed: all else that a program depends on: kinds of
+    arguments, static ones, settings; calls with equal ones share a site. context: other data that the client needs to
+    compile for it.
     """
 
     values: tuple[Any, ...]
@@ -151,12 +151,12 @@ class Compiled(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """What it holds in memory: its code."""
+        """The bytes of its code."""
         ...
 
     @property
     def is_native(self) -> bool:
-        """Whether it is machine code: what else there is, the interpreter, takes tensors and not their geometry."""
+        """Whether it is machine code: the interpreter takes tensors and not their geometry."""
         ...
 
     @property
@@ -172,7 +172,7 @@ class Compiled(Protocol):
 
 
 class Client(Protocol):
-    """What can run in tiers."""
+    """A kernel or function that can run in tiers."""
 
     @property
     def name(self) -> str: ...
@@ -194,7 +194,7 @@ class Client(Protocol):
 
     @property
     def token(self) -> Callable[[], object]:
-        """Tells for which settings programs are made here and now: the same object while they are the same. Quick."""
+        """A fast function that identifies the current settings: it returns the same object while they are the same."""
         ...
 
     def static_values(self, call: Call) -> Sequence[Any]:
@@ -202,15 +202,15 @@ class Client(Protocol):
         ...
 
     def unchanged(self, call: Call) -> Callable[[], bool]:
-        """A quick function that says whether all that programs were made of is still the same."""
+        """A fast function that says whether everything that programs were compiled from is still the same."""
         ...
 
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
-        """A call, or None for one that cannot be traced: it is made as it is."""
+        """The call, or None for one that cannot be traced: it is made without tiers."""
         ...
 
-    def plainly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Makes a call without any tiers."""
+    def call_untiered(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Makes a call without tiers."""
         ...
 
     def compiles(self, call: Call) -> bool:
@@ -218,21 +218,21 @@ class Client(Protocol):
         ...
 
     def starts_quickly(self, call: Call) -> bool:
-        """Whether a program that need not be fast is there sooner than one that is."""
+        """Whether a program of fast compilation is ready sooner than an optimized one."""
         ...
 
-    def compile(self, call: Call, level: Level) -> Compiled:
+    def compile(self, call: Call, level: TierLevel) -> Compiled:
         """Compiles here and now; a TesseraError where that cannot be."""
         ...
 
-    def find(self, call: Call, level: Level) -> Compiled | None:
+    def find(self, call: Call, level: TierLevel) -> Compiled | None:
         """The same from the disk, without compiling."""
         ...
 
-    def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
-        """What another process needs to compile this, so that `find` finds it; None where it cannot be sent.
+    def request(self, call: Call, levels: Sequence[TierLevel]) -> bytes | None:
+        """The data that another process needs to compile this, so that `find` finds it; None where it cannot be sent.
 
-        Without levels, it finds out which schedules are worth trying, and leaves that on the disk.
+        Without levels, that process finds out which schedules are worth trying, and stores them on the disk.
         """
         ...
 
@@ -241,11 +241,11 @@ class Client(Protocol):
         ...
 
     def knows_schedules(self, call: Call) -> bool:
-        """Whether `schedules` is quick. Otherwise it is after a request without levels was compiled."""
+        """Whether `schedules` is fast; after a request without levels it is."""
         ...
 
     def identity(self, call: Call) -> str | None:
-        """The region's name in every process; None where it means nothing elsewhere."""
+        """A name of the site that is the same in every process; None where it has none."""
         ...
 
 
@@ -258,7 +258,7 @@ def argument_about(client: Client, call: Call, word: str) -> Any:
 
 
 def facts_of(paths: Sequence[str], described: Described) -> dict[str, Number]:
-    """Everything that facts may say of a call, by words."""
+    """The values of all facts about a call, by words."""
     found: dict[str, Number] = {}
     for path, one in zip(paths, described, strict=True):
         if not isinstance(one, Meta):

@@ -1,4 +1,4 @@
-"""The settings of a runtime: which tiers there are, when to climb, and how much of what may be kept."""
+"""The settings of a runtime: which tiers there are, when to move to the next, and how much is kept."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tessera.errors import TesseraError
 from tessera.fields import check_fields
 
 MOST_BRIDGES = 4
-"""Programs of a region for arguments that its first specialisation refused; after that it is generalised."""
+"""Programs of a site for arguments that its first specialisation refused; after that it is generalised."""
 _POSITIVE = (
     *("max_specialized_kernels", "max_compilation_memory_mb", "half_life_s", "contest_rounds"),
     *("candidates", "max_trace_history", "compile_timeout_s", "shown_calls"),
@@ -21,18 +21,18 @@ _NOT_NEGATIVE = (
 
 @dataclass(frozen=True)
 class RuntimeConfig:
-    """Thresholds are time that a region has spent lately, in all its calls: not the time of one call.
+    """The settings of a runtime. Thresholds are time that a site has spent lately, in all its calls together.
 
     `enable_tier1_fallback`: off, the first call of a new kernel waits for a program that is compiled fully.
-    `half_life_s`: of that time; what was spent long ago counts little. `background_compilation`: off, a call that
-    makes its region hot waits until the next tier is built. `sample_period`: calls between two that are recorded;
+    `half_life_s`: of that time; time spent long ago counts little. `background_compilation`: off, a call that
+    makes its site hot waits until the next tier is built. `sample_period`: calls between two that are recorded;
     None chooses it by how long they take. `contest_rounds`: counted runs of each program when several are compared,
     in doubt up to four times as many.
     `candidates`: schedules that are tried at a time. `invariance`: the part of the time for which something must
     have been the same to be assumed. `shown_calls`: the calls that must have shown it to be the same, however long
     they took; one is enough where the third tier's threshold is zero, which asks for it at once. `most_bridges`:
-    see MOST_BRIDGES. `bridge_calls`: calls that a guard refuses before a bridge is thought of. `max_trace_history`:
-    records that a region keeps. `enable_distributed_tracing`: the runtime listens to the collectives of
+    see MOST_BRIDGES. `bridge_calls`: calls that a guard refuses before a bridge is considered. `max_trace_history`:
+    records that a site keeps. `enable_distributed_tracing`: the runtime listens to the collectives of
     `tessera.distributed`; rank and world size are what its events say of themselves. `mitigate_risks`: the runtime
     watches what it costs, and changes these settings where that is too much.
     """

@@ -14,11 +14,11 @@ def log(name: str, message: str) -> None:
         logging.getLogger(f"tessera.{name}").warning(message)
 
 
-def complain(message: str) -> None:
-    """A line that everybody gets: something failed, and calls go on without it."""
+def warn(message: str) -> None:
+    """Logs a warning whatever the settings: something failed, and calls go on without it."""
     logging.getLogger("tessera.tiers").warning(message)
 
 
-def told(error: BaseException) -> str:
+def summary_of(error: BaseException) -> str:
     """An error in one line."""
     return error.message if isinstance(error, TesseraError) else f"{type(error).__name__}: {error}"

@@ -11,14 +11,14 @@ from typing import Any
 from tessera.errors import TesseraError
 from tessera.runtime.cache import store as cache
 from tessera.runtime.tensor.meta import Meta
-from tessera.tiers.client import Call, Choice, Client, Compiled, GuardType, Level, RuntimeGuard, argument_about
+from tessera.tiers.client import Call, Choice, Client, Compiled, GuardType, RuntimeGuard, TierLevel, argument_about
 from tessera.tiers.config import RuntimeConfig
 from tessera.tiers.logs import log
 from tessera.tiers.records import ExecutionTier, PerformanceSample
 from tessera.tiers.sites.counts import Counts
 from tessera.tiers.sites.hotness import Clock
-from tessera.tiers.sites.programs import Installed
-from tessera.tiers.sites.specialization_site import Region
+from tessera.tiers.sites.programs import InstalledProgram
+from tessera.tiers.sites.specialization_site import SpecializationSite
 from tessera.tile.language.schedule import Schedule
 
 _FORM = 1
@@ -28,7 +28,7 @@ _GENERATORS = "SpecializedKernelGenerator or TraceSpecializationEngine"
 
 @dataclass(frozen=True)
 class SpecializationContext:
-    """What a specialised program rests on."""
+    """The facts that a specialised program depends on."""
 
     constant_seq_len: int | None
     constant_head_dim: int | None
@@ -42,40 +42,44 @@ class SpecializationContext:
 
 @dataclass(frozen=True)
 class SpecializedKernel:
-    """A compiled program as the manager tells of it."""
+    """A compiled program as the manager lists it."""
 
     kernel_name: str
     context: SpecializationContext
     guards: tuple[RuntimeGuard, ...]
-    level: Level
+    level: TierLevel
     nbytes: int
     usage_count: int
     average_time_ms: float | None
     expected_performance_tflops: float | None = None
-    """Of one that was generated for traces; what others achieve is measured."""
+    """Of a program that was generated for traces; for others performance is measured."""
     register_usage: int | None = None
     shared_memory_usage: int | None = None
     compiled: Compiled | None = None
     """The program, of one that was generated: `bind` makes a function of it."""
     client: Client | None = None
     call: Call | None = None
-    """What one was generated of, and the call that it was generated for."""
+    """The client that it was generated from, and the call that it was generated for."""
 
 
 class KernelManager:
     """Keeps programs of tiers above the first within bounds: a count, and bytes of code. Any thread may use it."""
 
     def __init__(
-        self, config: RuntimeConfig, counts: Counts, clock: Clock, regions: Callable[[], Sequence[Region]] = list
+        self,
+        config: RuntimeConfig,
+        counts: Counts,
+        clock: Clock,
+        sites: Callable[[], Sequence[SpecializationSite]] = list,
     ) -> None:
-        self.config, self._counts, self._clock, self._regions = config, counts, clock, regions
+        self.config, self._counts, self._clock, self._sites = config, counts, clock, sites
         self._lock = threading.RLock()
-        self._programs: dict[int, Installed] = {}
-        self._condemned: list[Installed] = []
+        self._programs: dict[int, InstalledProgram] = {}
+        self._condemned: list[InstalledProgram] = []
         self._samples: dict[str, list[PerformanceSample]] = {}
 
     def forked(self) -> None:
-        """In the child of a fork: whoever held the lock is not there."""
+        """In the child of a fork: the thread that held the lock is not there."""
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -86,90 +90,90 @@ class KernelManager:
     def nbytes(self) -> int:
         return sum(program.nbytes for program in list(self._programs.values()))
 
-    def admit(self, program: Installed) -> None:
-        """Takes a region's program in; others may have to go, at the next `sweep`."""
-        if not isinstance(program, Installed):
+    def admit(self, program: InstalledProgram) -> None:
+        """Takes a site's program in; others may have to go, at the next `sweep`."""
+        if not isinstance(program, InstalledProgram):
             raise TesseraError(
-                f"a region admits its own programs, got {type(program).__name__}",
+                f"a site admits its own programs, got {type(program).__name__}",
                 hint="load_specialized_kernel takes one that was generated",
             )
         with self._lock:
             self._programs[id(program)] = program
             self._shrink(self.config.max_specialized_kernels, self.config.max_compilation_memory_mb << 20, program)
-            self._counts.journal.add("memory", program.region.name, amount=self.nbytes)
+            self._counts.event_log.add("memory", program.site.name, amount=self.nbytes)
 
-    def released(self, program: Installed) -> None:
-        """Forgets a program that its region has dropped."""
+    def released(self, program: InstalledProgram) -> None:
+        """Forgets a program that its site has dropped."""
         with self._lock:
             if self._programs.pop(id(program), None) is not None:
-                self._counts.journal.add("memory", program.region.name, amount=self.nbytes)
+                self._counts.event_log.add("memory", program.site.name, amount=self.nbytes)
 
-    def _shrink(self, most: int, most_bytes: int, newest: Installed | None = None) -> None:
+    def _shrink(self, most: int, most_bytes: int, newest: InstalledProgram | None = None) -> None:
         while self._programs and (len(self._programs) > most or self.nbytes > most_bytes):
             candidates = [one for one in self._programs.values() if one is not newest] or list(self._programs.values())
             victim = min(candidates, key=self._worth)
             del self._programs[id(victim)]
             self._condemned.append(victim)
 
-    def _worth(self, program: Installed) -> tuple[float, int]:
-        """What a program has saved, halved for every half-life since it was last used; then how recent it is."""
+    def _worth(self, program: InstalledProgram) -> tuple[float, int]:
+        """The time that a program has saved, halved for every half-life since its last use; then how recent that is."""
         passed = max(0, self._clock() - program.last_used)
         saved = program.uses * max(program.gain, 1.0)
         return saved * 0.5 ** (passed / self.config.half_life), program.last_used
 
     def sweep(self) -> None:
-        """Drops what had to go. Regions have locks of their own: nobody may hold one here."""
+        """Drops evicted programs. It takes the locks of their sites: the caller must hold none of these."""
         while self._condemned:
             with self._lock:
                 if not self._condemned:
                     return
                 victim = self._condemned.pop()
-            self._counts.add("evictions", region=victim.region.name, what=str(victim.level))
-            log("tiers", f"{victim.region.name}: {victim.level} makes room for others")
-            victim.region.drop(victim)
+            self._counts.add("evictions", site=victim.site.name, what=str(victim.level))
+            log("tiers", f"{victim.site.name}: {victim.level} makes room for others")
+            victim.site.drop(victim)
 
     # The specification's names
 
     def specialized_kernels(self) -> list[SpecializedKernel]:
         """All programs above Tier 1."""
         with self._lock:
-            return [_told(program) for program in self._programs.values()]
+            return [_as_specialized_kernel(program) for program in self._programs.values()]
 
     def find_best_specialized_kernel(self, values: Sequence[Any]) -> SpecializedKernel | None:
         """The program of the highest tier whose guards hold for arguments, if it was made for such."""
         with self._lock:
             serving = [one for one in self._programs.values() if _serves(one, values)]
         best = max(serving, key=lambda one: (one.tier, len(one.compiled.guards)), default=None)
-        return None if best is None else _told(best)
+        return None if best is None else _as_specialized_kernel(best)
 
     def load_specialized_kernel(self, kernel: SpecializedKernel) -> SpecializedKernel:
         """Puts a generated program to use: calls like the one it was generated for run it while its guards hold.
 
-        It takes the place of a program of its tier that rests on the same.
+        It replaces a program of its tier that depends on the same facts.
         """
-        region, compiled = self._region_for(kernel), kernel.compiled
+        site, compiled = self._site_for(kernel), kernel.compiled
         assert compiled is not None
-        program = Installed(region, kernel.level, compiled)
-        rests_on = {guard[:5] for guard in compiled.guards}
-        with region.lock:
-            beside = [one for one in region.programs if one.tier is program.tier]
-            replaced = [one for one in beside if {guard[:5] for guard in one.compiled.guards} == rests_on]
+        program = InstalledProgram(site, kernel.level, compiled)
+        facts = {guard[:5] for guard in compiled.guards}
+        with site.lock:
+            beside = [one for one in site.programs if one.tier is program.tier]
+            replaced = [one for one in beside if {guard[:5] for guard in one.compiled.guards} == facts]
             for one in replaced:
-                region.remove(one)
-            region.take(program, replaced)
-        self._counts.add("loads", region=region.name, what=str(kernel.level))
+                site.remove(one)
+            site.take(program, replaced)
+        self._counts.add("loads", site=site.name, what=str(kernel.level))
         self.sweep()
-        return _told(program)
+        return _as_specialized_kernel(program)
 
-    def _region_for(self, kernel: SpecializedKernel) -> Region:
-        """The region whose calls a generated program is for."""
+    def _site_for(self, kernel: SpecializedKernel) -> SpecializationSite:
+        """The site whose calls a generated program is for."""
         if not isinstance(kernel, SpecializedKernel):
             raise TesseraError(
                 f"a manager loads a SpecializedKernel, got {type(kernel).__name__}", hint=f"make one by {_GENERATORS}"
             )
         if kernel.compiled is None or kernel.call is None or kernel.client is None:
             raise TesseraError(
-                f"this SpecializedKernel of {kernel.kernel_name} only tells of a program, and has none with it",
+                f"this SpecializedKernel of {kernel.kernel_name} only describes a program, and has none with it",
                 hint=f"load one that was made by {_GENERATORS}",
             )
         if kernel.level.tier is ExecutionTier.TIER1_INTERPRETER:
@@ -182,9 +186,9 @@ class KernelManager:
                 hint="generate it without a target architecture",
             )
         of = getattr(kernel.client, "kernel", None)
-        for region in self._regions():
-            if getattr(region.client, "kernel", None) is of and region.first.fixed == kernel.call.fixed:
-                return region
+        for site in self._sites():
+            if getattr(site.client, "kernel", None) is of and site.first.fixed == kernel.call.fixed:
+                return site
         raise TesseraError(
             f"this runtime has not run {kernel.kernel_name} with arguments of such types",
             hint="call it once in the runtime, with the arguments that the program is for, before it is loaded",
@@ -193,12 +197,12 @@ class KernelManager:
     def unload_specialized_kernel(self, kernel_name: str) -> None:
         """Drops all programs of a client above Tier 1; they come back when they are loaded or compiled again."""
         with self._lock:
-            gone = [one for one in self._programs.values() if one.region.name == kernel_name]
+            gone = [one for one in self._programs.values() if one.site.name == kernel_name]
         self._let_go(gone)
 
-    def _let_go(self, gone: Sequence[Installed]) -> None:
+    def _let_go(self, gone: Sequence[InstalledProgram]) -> None:
         for program in gone:
-            program.region.let_go(program)
+            program.site.let_go(program)
 
     def evict_least_used_kernels(self, target_count: int) -> None:
         """Drops programs until so many are left."""
@@ -226,13 +230,13 @@ class KernelManager:
 
     # Between processes
 
-    def remember(self, identity: str, levels: Sequence[Level]) -> None:
-        """Writes down which levels were best for a region; losing that is no harm."""
+    def remember(self, identity: str, levels: Sequence[TierLevel]) -> None:
+        """Stores the levels that were best for a site in the cache; losing them is no harm."""
         said = {"form": _FORM, "levels": [_encoded(level) for level in levels]}
         cache.shared().put(cache.key_of("tiers", identity), json.dumps(said).encode())
 
-    def remembered(self, identity: str) -> list[Level]:
-        """What `remember` wrote, in this or another process; nothing where it cannot be read."""
+    def remembered(self, identity: str) -> list[TierLevel]:
+        """The levels that `remember` stored, in this or another process; none where they cannot be read."""
         data = cache.shared().get(cache.key_of("tiers", identity))
         try:
             said: Any = json.loads(b"{}" if data is None else data)
@@ -241,45 +245,45 @@ class KernelManager:
             return []
 
 
-def _encoded(level: Level) -> dict[str, Any]:
+def _encoded(level: TierLevel) -> dict[str, Any]:
     schedule = None if level.schedule is None else asdict(level.schedule)
     return {"tier": int(level.tier), "assumed": list(level.assumed), "schedule": schedule}
 
 
-def _decoded(found: Mapping[str, Any]) -> Level:
+def _decoded(found: Mapping[str, Any]) -> TierLevel:
     schedule = found["schedule"]
     if schedule is not None:
         block = schedule.pop("block")
         kind = Choice if "rank" in schedule else Schedule
         schedule = kind(block=None if block is None else tuple(block), **schedule)
-    return Level(ExecutionTier(found["tier"]), tuple(map(str, found["assumed"])), schedule)
+    return TierLevel(ExecutionTier(found["tier"]), tuple(map(str, found["assumed"])), schedule)
 
 
-def _serves(program: Installed, values: Sequence[Any]) -> bool:
+def _serves(program: InstalledProgram, values: Sequence[Any]) -> bool:
     try:
         return program.serves(values)
-    except (AttributeError, IndexError, TypeError):  # arguments of another region
+    except (AttributeError, IndexError, TypeError):  # arguments of another site
         return False
 
 
-def _is_causal(program: Installed) -> bool | None:
+def _is_causal(program: InstalledProgram) -> bool | None:
     """Whether a program was made for causal calls, by a static flag or a guard; None for one that serves both."""
-    region = program.region
+    site = program.site
     guarded = {guard.word: guard.params for guard in program.compiled.guards}
-    causal = next((name for name in region.client.signature.parameters if "causal" in name), "")
-    if causal in region.client.paths:
+    causal = next((name for name in site.client.signature.parameters if "causal" in name), "")
+    if causal in site.client.paths:
         return bool(guarded[causal]) if causal in guarded else None
-    found = argument_about(region.client, region.first, "causal")
+    found = argument_about(site.client, site.first, "causal")
     return None if found is None else bool(found)
 
 
-def _told(program: Installed) -> SpecializedKernel:
+def _as_specialized_kernel(program: InstalledProgram) -> SpecializedKernel:
     guards = program.compiled.guards
-    meta = next((one for one in program.region.first.described if isinstance(one, Meta)), None)
+    meta = next((one for one in program.site.first.described if isinstance(one, Meta)), None)
 
     def size(axis: int) -> int | None:
-        """Of the first array, counted from its last axis, where the program rests on it."""
-        word = "" if meta is None else f"{program.region.client.paths[0]}.size[{meta.ndim - axis}]"
+        """Of the first array, counted from its last axis, where the program depends on it."""
+        word = "" if meta is None else f"{program.site.client.paths[0]}.size[{meta.ndim - axis}]"
         return next((int(one.params) for one in guards if one.word == word), None)
 
     context = SpecializationContext(
@@ -292,4 +296,4 @@ def _told(program: Installed) -> SpecializedKernel:
         guards,
     )
     average = program.spent / program.uses / 1e6 if program.uses else None
-    return SpecializedKernel(program.region.name, context, guards, program.level, program.nbytes, program.uses, average)
+    return SpecializedKernel(program.site.name, context, guards, program.level, program.nbytes, program.uses, average)

@@ -1,6 +1,6 @@
-"""What runs leave behind: traces with their profiles and patterns, samples of performance, and the ring of them.
+"""Records of runs: traces with their profiles and patterns, samples of performance, and the ring that holds them.
 
-On the call path a trace is a tuple in a ring; the classes of the specification are made of it when somebody asks.
+On the call path a trace is a tuple in a ring; the classes of the specification are made of it on demand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Described = tuple["Meta | Number", ...]
 
 
 class ExecutionTier(IntEnum):
-    """How much a program knows: nothing but kinds; a schedule that traces led to; facts that traces found invariant."""
+    """How far a program is specialized: for kinds alone; with a schedule from traces; for facts that traces show."""
 
     TIER1_INTERPRETER = 1
     TIER2_STANDARD = 2
@@ -28,9 +28,9 @@ class ExecutionTier(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputProfile:
-    """What came in. The named sizes are those of the first array, read as [batch, heads, rows, width] from the end.
+    """The input of a call. The named sizes are those of the first array, as [batch, heads, rows, width] from the end.
 
-    `arguments` has everything, for regions whose arguments are not shaped so.
+    `arguments` has everything, for sites whose arguments are not shaped so.
     """
 
     batch_size: int = 1
@@ -40,25 +40,25 @@ class InputProfile:
     input_dtype: DType | None = None
     is_causal: bool = False
     softmax_scale: float | None = None
-    region: str = ""
+    site: str = ""
     arguments: Described = ()
 
     @staticmethod
-    def of(region: str, arguments: Described, *, is_causal: bool = False, scale: float | None = None) -> InputProfile:
+    def of(site: str, arguments: Described, *, is_causal: bool = False, scale: float | None = None) -> InputProfile:
         """The profile of a call."""
         first = next((one for one in arguments if isinstance(one, Meta)), None)
         shape = () if first is None else first.shape
         batch, heads, rows, width = (1, 1, 1, 1, *shape)[-4:]
         dtype = None if first is None else first.dtype
-        return InputProfile(batch, heads, rows, width, dtype, is_causal, scale, region, arguments)
+        return InputProfile(batch, heads, rows, width, dtype, is_causal, scale, site, arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPattern:
-    """How a run went. Rates are None where nobody counted what they are rates of; launch facts are the program's own.
+    """How a run went. Rates are None where their amounts are not counted; launch facts are the program's own.
 
-    On the CPU blocks are programs of the grid, and there are neither threads of a block nor shared memory. The two
-    sequences of events are filled by whoever traces inside of kernels.
+    On the CPU blocks are program instances, and there are neither threads of a block nor shared memory. The two
+    sequences of events are filled by tracers that look inside of kernels.
     """
 
     execution_time_ms: float
@@ -74,7 +74,7 @@ class ExecutionPattern:
 
 @dataclass(frozen=True, slots=True)
 class OptimizationOpportunities:
-    """What analyses of a trace have found in it; nothing until one has looked."""
+    """The findings of analyses of a trace; empty until one has run."""
 
     tile_recommendations: tuple[Any, ...] = ()
     layout_optimizations: tuple[Any, ...] = ()
@@ -84,7 +84,7 @@ class OptimizationOpportunities:
 
 @dataclass(frozen=True, slots=True)
 class AttentionTrace:
-    """One recorded run of a region. `execution_count` is how many calls it stands for: not every call is recorded."""
+    """One recorded run of a site. `execution_count` is how many calls it stands for: not every call is recorded."""
 
     input_profile: InputProfile
     execution_pattern: ExecutionPattern
@@ -96,7 +96,7 @@ class AttentionTrace:
 
 @dataclass(frozen=True, slots=True)
 class PerformanceSample:
-    """How fast a recorded run was, and how many calls it stands for. Rates are None where a region's work is not known.
+    """How fast a recorded run was, and how many calls it stands for. Rates are None where a site's work is not known.
 
     The two overheads are what the recorded call before this one cost beside its program: recording it, and finding what
     to run and what to compile.
@@ -114,7 +114,7 @@ class PerformanceSample:
 
 
 class LaunchFacts(NamedTuple):
-    """What the driver says of a bound program; None where there is no such thing."""
+    """The driver's facts about a bound program; None where there is no such thing."""
 
     blocks: int | None = None
     threads: int | None = None

@@ -9,14 +9,14 @@ from typing import Protocol
 from tessera.tiers.records import AttentionTrace, PerformanceSample
 from tessera.tiers.sites.counts import Counts
 from tessera.tiers.sites.hotness import Clock
-from tessera.tiers.sites.specialization_site import Region
+from tessera.tiers.sites.specialization_site import SpecializationSite
 
 
 @dataclass(frozen=True)
 class RuntimeStats:
     """The work of a runtime so far. Times are averages of recorded calls, None where there were none.
 
-    `events`: how many traces, compiles, bridges, generalisations, deopts, aborts, contests, switches back, evictions,
+    `events`: how many traces, compiles, bridges, generalisations, deopts, aborts, A/B tests, switches back, evictions,
     invalidations and programs loaded from other processes there were.
     """
 
@@ -41,7 +41,7 @@ class ReportingRuntime(Protocol):
     clock: Clock
     counts: Counts
 
-    def regions(self) -> Sequence[Region]:
+    def sites(self) -> Sequence[SpecializationSite]:
         """All sites, with everything in their records that calls so far have led to."""
         ...
 

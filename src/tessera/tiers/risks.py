@@ -1,4 +1,4 @@
-"""Risks: what running in tiers may cost more than it brings, found in samples of calls, and settings that cost less.
+"""Risks: where running in tiers costs more than it gains, found in samples of calls, and settings that cost less.
 
 Recording may take too much of the time, programs of the last tier may be hardly faster than those before, and deciding
 what to run may take too long. Each is measured as a part of the time that programs ran.
@@ -15,16 +15,16 @@ from statistics import median
 from typing import Any, Protocol
 
 from tessera.tiers.config import RuntimeConfig
-from tessera.tiers.logs import complain
+from tessera.tiers.logs import warn
 from tessera.tiers.records import ExecutionTier, InputProfile, PerformanceSample
 from tessera.tiers.sites.counts import Counts
 
 _FIRST = 5
-"""Runs of some arguments at a tier of which the first few count only where there are no others."""
+"""The first runs of an input at a tier, which count only where there are no others."""
 
 
 class RiskType(Enum):
-    """What may go wrong."""
+    """The kinds of risk."""
 
     HIGH_TRACING_OVERHEAD = "recording takes too much of the time"
     POOR_SPECIALIZATION_GAIN = "specialised programs are hardly faster"
@@ -106,7 +106,7 @@ class RiskMitigationFramework:
         gain = sum(one * weight for one, weight in gains) / whole
         if gain >= self.min_specialization_gain:
             return None
-        told = f"programs of Tier 3 are {gain:.1%} faster than what they replaced, over {len(gains)} inputs"
+        description = f"programs of Tier 3 are {gain:.1%} faster than what they replaced, over {len(gains)} inputs"
         if gain <= 0:
             actions, changes = ("do not specialise",), {"enable_tier3_specialization": False}
         else:
@@ -116,7 +116,7 @@ class RiskMitigationFramework:
             changes = {"tier3_specialization_threshold_ms": later, "most_bridges": most, "candidates": 1}
         score = min(1.0, 1 - gain / self.min_specialization_gain)
         limit = self.min_specialization_gain
-        return PerformanceRisk(RiskType.POOR_SPECIALIZATION_GAIN, score, told, actions, gain, limit, changes)
+        return PerformanceRisk(RiskType.POOR_SPECIALIZATION_GAIN, score, description, actions, gain, limit, changes)
 
     def _runtime(self, samples: Sequence[PerformanceSample], config: RuntimeConfig) -> PerformanceRisk | None:
         spent, running, _ = _spent(samples)
@@ -132,8 +132,8 @@ class RiskMitigationFramework:
             "candidates": 1,
             "contest_rounds": max(1, config.contest_rounds // 2),
         }
-        actions = [f"climb {factor:.1f} times later", "fewer bridges", "shorter contests", "one schedule at a time"]
-        if part > 1:  # more than the programs themselves: what changes so much is not worth knowing
+        actions = [f"tier up {factor:.1f} times later", "fewer bridges", "shorter A/B tests", "one schedule at a time"]
+        if part > 1:  # more than the programs themselves: inputs change too much to specialise for
             changes["enable_tier3_specialization"] = False
             actions.append("do not specialise")
         return PerformanceRisk(
@@ -194,8 +194,8 @@ class WatchedRuntime(Protocol):
 class RiskWatch:
     """Watches a runtime: every so many recorded calls it looks for risks, and adapts the settings to those that stay.
 
-    Climbing costs something once; so only what is seen in two windows in a row counts. Settings are not taken back:
-    what is not done any more is not seen either.
+    Moving to a higher tier has a cost that is paid once; so only risks that are seen in two windows in a row count.
+    Settings are not taken back: without specialisation, its gain cannot be seen.
     """
 
     window = 256
@@ -204,7 +204,7 @@ class RiskWatch:
         self._runtime, self.framework = runtime, framework or RiskMitigationFramework()
         self._count, self._before, self._seen = 0, 0, set[RiskType]()
         self.risks: list[PerformanceRisk] = []
-        """What settings were changed for, oldest first."""
+        """The risks that settings were changed for, oldest first."""
 
     def recorded(self) -> None:
         """A call was recorded."""
@@ -214,12 +214,12 @@ class RiskWatch:
             self.look()
 
     def look(self) -> None:
-        """Looks at what was recorded since the last time."""
+        """Looks for risks in the samples since the last time."""
         runtime = self._runtime
         history = runtime.get_performance_history()
         recent = [one for one in history if one.timestamp > self._before]
         self._before = recent[-1].timestamp if recent else self._before
-        # What a tier gains shows only beside the tiers before it, which may have run long ago.
+        # The gain of a tier shows only beside the tiers before it, which may have run long ago.
         gain = RiskType.POOR_SPECIALIZATION_GAIN
         detect, config = self.framework.detect_performance_risks, runtime.config
         found = [one for one in detect(recent, config) if one.risk_type is not gain]
@@ -231,6 +231,6 @@ class RiskWatch:
             return
         self.risks += stay
         for risk in stay:
-            complain(f"{risk.description}: from now on {', '.join(risk.mitigation_actions)}")
-            runtime.counts.journal.add("risk", "", f"{risk.description}: {', '.join(risk.mitigation_actions)}")
+            warn(f"{risk.description}: from now on {', '.join(risk.mitigation_actions)}")
+            runtime.counts.event_log.add("risk", "", f"{risk.description}: {', '.join(risk.mitigation_actions)}")
         runtime.reconfigure(self.framework.adapt_configuration_for_risks(runtime.config, stay))

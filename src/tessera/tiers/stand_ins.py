@@ -31,7 +31,7 @@ def stand_in(meta: Meta) -> Tensor:
     return Tensor.wrap(buffer.array(meta.dtype.storage, meta.shape, strides), meta.dtype, meta.device, buffer)
 
 
-def standing_in(call: Call, values: tuple[Any, ...]) -> Call:
+def stand_in_call(call: Call, values: tuple[Any, ...]) -> Call:
     """A call without the memory of its user."""
     made: list[Tensor | Number] = [stand_in(value.meta) if isinstance(value, Tensor) else value for value in values]
     return Call(tuple(made), call.fixed, call.context)

@@ -21,90 +21,90 @@ from tessera.tiers.logs import log
 from tessera.tiers.records import ExecutionTier
 from tessera.tiers.sites.entries import Outcome, SiteEntry, Values
 from tessera.tiers.sites.site import SiteRuntime
-from tessera.tiers.sites.specialization_site import FAULTS, Region
+from tessera.tiers.sites.specialization_site import FAULTS, SpecializationSite
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
 
 INLINE = 4
 """Entries that are compared one by one before there is a look into the dictionary."""
 _MOST_ENTRIES = 1024
-_MOST_REGIONS = 64
+_MOST_SITES = 64
 
 
 class Tiered:
-    """A client under a runtime. Call it as the client is called; `told` also gives the tier that it ran at."""
+    """A client under a runtime, called as the client is; `call_with_tier` also returns the tier of the call."""
 
     # Each has functions of its own for its calls, written for its parameters.
-    __slots__ = ("__call__", "__dict__", "__weakref__", "told")
+    __slots__ = ("__call__", "__dict__", "__weakref__", "call_with_tier")
     __call__: Callable[..., Any]
-    told: Callable[..., Outcome]
+    call_with_tier: Callable[..., Outcome]
 
     def __init__(self, runtime: SiteRuntime, client: Client) -> None:
         self.runtime = runtime
         self.client = client
-        self.regions: dict[tuple[Any, ...], Region] = {}
+        self.sites: dict[tuple[Any, ...], SpecializationSite] = {}
         self.entries: dict[tuple[Any, ...], SiteEntry] = {}
         self._lock = threading.RLock()
         parameters = client.signature.parameters.values()
         self._given = [one for one in parameters if one.name in client.paths]
         self._static = [one for one in parameters if one.name not in client.paths]
         self._arrays: tuple[bool, ...] | None = None  # which arguments are; unknown before the first call
-        self.__call__ = lambda *args, **kwargs: self.slowly(args, kwargs)[0]
-        self.told = lambda *args, **kwargs: self.slowly(args, kwargs)
+        self.__call__ = lambda *args, **kwargs: self.slow_path(args, kwargs)[0]
+        self.call_with_tier = lambda *args, **kwargs: self.slow_path(args, kwargs)
 
     def forked(self) -> None:
-        """In the child of a fork: whoever held the locks is not there, and neither is who compiles."""
+        """In the child of a fork: the threads that held the locks are not there, nor are compiling processes."""
         self._lock = threading.RLock()
-        for region in self.regions.values():
-            region.forked()
+        for site in self.sites.values():
+            site.forked()
 
-    def slowly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Outcome:
-        """Any call; the next of its kind is quick."""
+    def slow_path(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Outcome:
+        """Makes any call; the next of its kind takes the fast path."""
         call = self.client.call(args, kwargs)
         if call is None:
-            return self.client.plainly(args, kwargs), ExecutionTier.TIER1_INTERPRETER
+            return self.client.call_untiered(args, kwargs), ExecutionTier.TIER1_INTERPRETER
         return self._run(call)
 
-    def again(self, values: Values, call: Call) -> Outcome:
-        """A call that could not be made by the entry that it had."""
+    def retry(self, values: Values, call: Call) -> Outcome:
+        """Makes a call again that its entry could not make."""
         return self._run(Call(values, call.fixed, call.context))
 
     def _run(self, call: Call) -> Outcome:
         key, came = self._key(call), self.runtime.clock()
         entry = self.entries.get(key)
         if entry is None or entry.is_stale or not _holds(entry.unchanged):
-            region = self._region(call)
-            entry = region.entry_for(call)
+            site = self._site(call)
+            entry = site.entry_for(call)
             self._remember(key, entry, call)
-            region.looking = self.runtime.clock() - came
+            site.looking = self.runtime.clock() - came
         values = call.values
-        entry = entry.for_numbers([values[place] for place in entry.region.numbers])
-        return entry.region.sampled(entry, values, entry.region.given(values))
+        entry = entry.for_numbers([values[index] for index in entry.site.numbers])
+        return entry.site.sampled(entry, values, entry.site.given(values))
 
-    def _region(self, call: Call) -> Region:
-        # Regions have locks of their own, which come first: those that are left are closed when this one is free again.
-        left: list[Region] = []
+    def _site(self, call: Call) -> SpecializationSite:
+        # A site's lock is taken before this one: sites that are dropped are closed after this one is released.
+        left: list[SpecializationSite] = []
         with self._lock:
-            region = self.regions.get(call.fixed)
-            if region is None:
-                if len(self.regions) >= _MOST_REGIONS:
-                    left.append(self.regions.pop(next(iter(self.regions))))
-                for fixed, old in list(self.regions.items()):
+            site = self.sites.get(call.fixed)
+            if site is None:
+                if len(self.sites) >= _MOST_SITES:
+                    left.append(self.sites.pop(next(iter(self.sites))))
+                for fixed, old in list(self.sites.items()):
                     if not _holds(old.unchanged):
                         log("tiers", f"{self.client.name}: what it captured has changed, its programs are left")
-                        self.runtime.counts.add("invalidations", region=self.client.name)
-                        left.append(self.regions.pop(fixed))
-                region = self.regions[call.fixed] = Region(self.runtime, self, call)
+                        self.runtime.counts.add("invalidations", site=self.client.name)
+                        left.append(self.sites.pop(fixed))
+                site = self.sites[call.fixed] = SpecializationSite(self.runtime, self, call)
         for old in left:
             old.close()
-        return region
+        return site
 
     def close(self) -> None:
         """Lets go of all programs."""
         with self._lock:
-            left = list(self.regions.values())
-            self.regions.clear()
-        for region in left:
-            region.close()
+            left = list(self.sites.values())
+            self.sites.clear()
+        for site in left:
+            site.close()
 
     def _key(self, call: Call) -> tuple[Any, ...]:
         parts: list[Any] = [self.client.token()]
@@ -114,13 +114,13 @@ class Tiered:
         return tuple(parts)
 
     def _remember(self, key: tuple[Any, ...], entry: SiteEntry, call: Call) -> None:
-        crowded: list[Region] = []
+        crowded: list[SpecializationSite] = []
         with self._lock:
             if len(self.entries) >= _MOST_ENTRIES:
                 self.entries.clear()
-                crowded = list(self.regions.values())
-        for region in crowded:
-            region.forget()
+                crowded = list(self.sites.values())
+        for site in crowded:
+            site.forget()
         with self._lock:
             self.entries[key] = entry
             arrays = tuple([isinstance(value, Tensor) for value in call.values])
@@ -130,27 +130,27 @@ class Tiered:
                 self._write()
 
     def forget_stale(self, gone: Sequence[SiteEntry], renewed: int = 0) -> None:
-        """Drops entries that regions have given up, or puts others in their places: so no call has to look for them."""
+        """Drops entries that sites have given up, or replaces them with new ones: so no call has to look for them."""
         with self._lock:
             stale = [(key, entry) for key, entry in self.entries.items() if entry.is_stale]
             found = {id(entry) for entry in gone}
             for key, entry in stale:
-                if renewed and id(entry) in found and entry.heat.total:
+                if renewed and id(entry) in found and entry.hotness.total:
                     renewed -= 1
                     with suppress(TesseraError, MemoryError):  # then the next call learns of it
-                        self.entries[key] = new = entry.region.entry_for(entry.call, entry.call)
+                        self.entries[key] = new = entry.site.entry_for(entry.call, entry.call)
                         new.follow(entry)
                         continue
                 self.entries.pop(key, None)
             self._write()
 
-    # The quick function
+    # The fast path
 
     def _write(self) -> None:
         if self._arrays is not None and any(self._arrays):
-            self.__call__, self.told = self._written(False), self._written(True)
+            self.__call__, self.call_with_tier = self._written(False), self._written(True)
 
-    def _written(self, told: bool) -> Callable[..., Any]:
+    def _written(self, with_tier: bool) -> Callable[..., Any]:
         assert self._arrays is not None
         signature = self.client.signature
         mark = mark_for(signature)
@@ -183,8 +183,8 @@ class Tiered:
             values=values,
             given=given,
             static="".join(f"{one.name}, " for one in self._static),
-            result=f"({run}, {mark}entry.tier)" if told else run,
-            only="" if told else "[0]",
+            result=f"({run}, {mark}entry.tier)" if with_tier else run,
+            only="" if with_tier else "[0]",
         )
         return written(self.client.name, text, signature, mark, scope, __name__)
 
@@ -194,14 +194,14 @@ class Tiered:
         The text is the same however many entries there are: it is compiled once, and new entries only give it names.
         """
         lines: list[str] = []
-        for place in range(INLINE):
-            tests = [f"{part} is {mark}key{place}_{at}" for at, part in enumerate([f"{mark}now", *parts])]
+        for index in range(INLINE):
+            tests = [f"{part} is {mark}key{index}_{at}" for at, part in enumerate([f"{mark}now", *parts])]
             word = "if" if not lines else "elif"
-            lines.append(f"        {word} {' and '.join(tests)}:\n            {mark}entry = {mark}entry{place}\n")
-            scope[f"key{place}_0"] = MISSING  # no token is that
-        for place, (key, entry) in zip(range(INLINE), self.entries.items(), strict=False):
-            scope.update((f"key{place}_{at}", value) for at, value in enumerate(key))
-            scope[f"entry{place}"] = entry
+            lines.append(f"        {word} {' and '.join(tests)}:\n            {mark}entry = {mark}entry{index}\n")
+            scope[f"key{index}_0"] = MISSING  # no token is that
+        for index, (key, entry) in zip(range(INLINE), self.entries.items(), strict=False):
+            scope.update((f"key{index}_{at}", value) for at, value in enumerate(key))
+            scope[f"entry{index}"] = entry
         look = f"{mark}entry = {mark}entries[{mark}now, {', '.join(parts)}]"
         return "".join(lines) + f"        else:\n            {look}\n"
 
@@ -211,7 +211,7 @@ class Tiered:
         names = [one.name for one in self._given]
         named = {one.name: value for one, value in zip(self._static, static, strict=True)}
         args, kwargs = as_given(names, given, extra, named)
-        return self.slowly(args, {**kwargs, **more})
+        return self.slow_path(args, {**kwargs, **more})
 
 
 _TEMPLATE = """
@@ -228,7 +228,7 @@ def {mark}call({parameters}):
         return {mark}otherwise(({values}), {mark}extra, ({static}), {mark}more){only}
     {mark}entry.left = {mark}left = {mark}entry.left - 1
     if {mark}left < 0:
-        return {mark}entry.region.sampled({mark}entry, ({values}), ({given})){only}
+        return {mark}entry.site.sampled({mark}entry, ({values}), ({given})){only}
     try:
         return {result}
     except {mark}faults as {mark}fault:
@@ -238,7 +238,7 @@ def {mark}call({parameters}):
 
 def _recover(entry: SiteEntry, fault: Exception, values: Values) -> Outcome:
     entry.left += 1  # another entry makes this call, and counts it
-    return entry.region.recover(entry, None, fault, values)
+    return entry.site.recover(entry, None, fault, values)
 
 
 def _holds(unchanged: Callable[[], bool]) -> bool:

@@ -133,8 +133,8 @@ class BenchmarkSuite:
         for tier in TIERS:
             runtime = settled(problem, settings, tier)
             calls[f"tier{tier}"] = problem.by(runtime)
-            (region,) = runtime.regions()
-            levels[tier] = str(region.programs[0].level)
+            (site,) = runtime.sites()
+            levels[tier] = str(site.programs[0].level)
             stats = runtime.get_runtime_stats()
             compiled[tier] = stats.total_specialization_time_ms if tier == 3 else stats.total_compilation_time_ms
             if tier == max(TIERS):

@@ -10,7 +10,7 @@ from tessera.dtypes.types import f16, f32
 from tessera.metatracing import AttentionParams, ExecutionTier, HotspotDetector, MetaTracingRuntime, RuntimeConfig
 from tessera.runtime.tensor.creation import empty
 from tessera.runtime.tensor.random import randn
-from tessera.tiers.compiling.background import Blocking
+from tessera.tiers.compiling.background import BlockingCompiler
 from tessera.tiers.sites.request import Request
 
 _WIDTH = 16
@@ -26,7 +26,7 @@ class Planted:
     told: str
 
 
-class _Noting(Blocking):
+class _Noting(BlockingCompiler):
     """Compiles, and notes what for."""
 
     def __init__(self) -> None:

@@ -22,8 +22,8 @@ def tracing_overhead(problem: Problem, config: RuntimeConfig) -> float:
     traced = settled(problem, config, 3)
     plain = MetaTracingRuntime(replace(limited(config, 1), enable_tracing=False, sample_period=_NEVER))
     problem.by(plain)()
-    (region,), (other,) = traced.regions(), plain.regions()
-    other.programs[:] = region.programs
+    (site,), (other,) = traced.sites(), plain.sites()
+    other.programs[:] = site.programs
     other.forget()
     calls = {"traced": problem.by(traced), "plain": problem.by(plain)}
     once = max(_timed(calls["plain"], 3, problem.device), 1e-7)

@@ -28,7 +28,7 @@ from tessera.runtime.tensor.creation import empty
 from tessera.runtime.tensor.random import randn
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import facts_of
-from tessera.tiers.compiling.background import Blocking
+from tessera.tiers.compiling.background import BlockingCompiler
 from tessera.tiers.sites.request import Request
 
 LEAK_MB = 8.0
@@ -214,13 +214,13 @@ def stress(calls: int, device: str) -> dict[str, Any]:
 def _guard_accuracy(runtime: MetaTracingRuntime, cases: Sequence[tuple[Arrays, AttentionParams]]) -> float:
     """The part of all answers of guards that are right: they hold for what they were made for, and only that."""
     right = asked = 0
-    for region in runtime.regions():
+    for site in runtime.sites():
         for arrays, params in cases:
             values = (*arrays, params.scale(arrays[0].shape[-1]))
             described = tuple(one.meta if isinstance(one, Tensor) else one for one in values)
-            facts = facts_of(region.client.paths, described)
+            facts = facts_of(site.client.paths, described)
             # What is asked of pointers is no fact of metas.
-            guards = [one for program in region.programs for one in program.compiled.guards if one.word in facts]
+            guards = [one for program in site.programs for one in program.compiled.guards if one.word in facts]
             asked += len(guards)
             right += sum(bool(one.check_function(values)) == (facts[one.word] == one.params) for one in guards)
     return right / asked if asked else 1.0
@@ -229,14 +229,14 @@ def _guard_accuracy(runtime: MetaTracingRuntime, cases: Sequence[tuple[Arrays, A
 # Faults
 
 
-class _Failing(Blocking):
+class _Failing(BlockingCompiler):
     """Nothing can be compiled."""
 
     def submit(self, *requests: Request) -> None:
         for one in requests:
             for level in one.levels:
-                one.region.aborted(level, "this was made to fail")
-            one.region.compiled(one, [])
+                one.site.aborted(level, "this was made to fail")
+            one.site.compiled(one, [])
 
 
 def _faults(device: str, found: RobustnessValidation, *, quick: bool) -> None:

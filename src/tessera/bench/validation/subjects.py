@@ -145,7 +145,7 @@ def settled(problem: Problem, config: RuntimeConfig, tier: int, seconds: float =
         tiers.append(int(runtime.execute_flash_attention(*problem.arrays, problem.params).tier_used))
         synchronize(problem.device)
         # What a GPU has not told of yet does not count: of calls that take long, the last one never has.
-        open_ = any(one.is_working for one in runtime.regions())
+        open_ = any(one.is_working for one in runtime.sites())
         contests = runtime.counts["contests"] >= tier - 1
         if not open_ and len(tiers) > _STEADY and (tiers[-_STEADY:] == [tier] * _STEADY or contests):
             break

@@ -1,1 +1,1 @@
-"""What traces teach: patterns, trends, hotspots, and which specialisations they recommend."""
+"""Analysis of traces: patterns, trends, hotspots and recommended specialisations."""

@@ -1,4 +1,4 @@
-"""The analyzer: all matchers over some traces, and what they come to."""
+"""The analyzer: all matchers over some traces, and their findings."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tessera.tiers.records import AttentionTrace, ExecutionPattern, InputProfile
 COMMON = 0.05
 """The part of all calls that makes a pattern a common one."""
 FUSES = 0.2
-"""The part of all time from which on regions that follow each other are worth joining."""
+"""The part of all time from which on sites that follow each other are worth joining."""
 
 
 class OptimizationType(Enum):
-    """What could be done."""
+    """Kinds of optimisation."""
 
     TILE_SIZE_OPTIMIZATION = "tile"
     SHAPE_SPECIALIZATION = "shape"
@@ -46,9 +46,9 @@ _TYPES = {kind: OptimizationType(kind.value) for kind in RecommendationType}
 
 @dataclass(frozen=True)
 class OptimizationCandidate:
-    """Something that could be done for an input; for fusion, `params` are the names of regions that follow each other.
+    """Something that could be done for an input; for fusion, `params` are the names of sites that follow each other.
 
-    `expected_improvement` of a fusion is None: nobody knows it before somebody tried.
+    `expected_improvement` of a fusion is None: it is not known before it is tried.
     """
 
     type: OptimizationType
@@ -95,7 +95,7 @@ class PerformanceProfile:
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """What traces show. `pattern_confidence` is how much of what comes can be foretold, and how steady times are."""
+    """The findings of traces. `pattern_confidence` is how predictable the next calls are, and how steady times are."""
 
     common_patterns: tuple[CommonPattern, ...]
     optimization_candidates: tuple[OptimizationCandidate, ...]
@@ -109,10 +109,10 @@ class AnalysisResult:
     hotspots: tuple[HotspotCandidate, ...] = ()
 
     def opportunities(self, trace: AttentionTrace) -> OptimizationOpportunities:
-        """What was found for the input of a trace, by kind."""
+        """The candidates for the input of a trace, by kind."""
         kinds: dict[OptimizationType, list[OptimizationCandidate]] = defaultdict(list)
         for one in self.optimization_candidates:
-            fused = one.type is OptimizationType.FUSION_OPTIMIZATION and trace.input_profile.region in one.params
+            fused = one.type is OptimizationType.FUSION_OPTIMIZATION and trace.input_profile.site in one.params
             if fused or one.input_pattern == trace.input_profile:
                 kinds[one.type].append(one)
         tile, layout, fusion = (
@@ -127,7 +127,7 @@ class AnalysisResult:
 
 
 class PatternAnalyzer:
-    """Finds patterns in traces, and what could be made faster; for the latter it needs somebody who recommends."""
+    """Finds patterns in traces, and optimisations; for the latter it needs `recommending`."""
 
     def __init__(self, recommending: Recommending | None = None, criteria: HotspotCriteria | None = None) -> None:
         self.sequences = SequencePatternMatcher()
@@ -170,7 +170,7 @@ class PatternAnalyzer:
         return sorted((one for one in found if one.share >= COMMON), key=lambda one: -one.share)
 
     def identify_optimization_opportunities(self, traces: Sequence[AttentionTrace]) -> list[OptimizationCandidate]:
-        """What could be done, for hot inputs and for regions that follow each other."""
+        """Optimisations for hot inputs and for sites that follow each other."""
         return [*_from(self.hotspots.detect_hotspots(traces, self._criteria)), *self.fusions.opportunities(traces)]
 
 
@@ -204,11 +204,11 @@ def performance_profile(traces: Sequence[AttentionTrace]) -> PerformanceProfile:
 
 
 class FusionOptimizer:
-    """Finds regions that follow each other so often, and take so long, that one function should do both."""
+    """Finds sites that follow each other so often, and take so long, that one function should do both."""
 
     def opportunities(self, traces: Sequence[AttentionTrace]) -> list[OptimizationCandidate]:
-        """Regions that one after the other take much of the time: joined into one function, they could be fused."""
-        names = [one.input_profile.region for one in traces]
+        """Sites that one after the other take much of the time: joined into one function, they could be fused."""
+        names = [one.input_profile.site for one in traces]
         spent = [one.execution_pattern.execution_time_ms * one.execution_count for one in traces]
         whole = sum(spent) or 1.0
         pairs: Counter[tuple[str, str]] = Counter()

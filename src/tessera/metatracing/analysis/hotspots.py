@@ -1,4 +1,4 @@
-"""Hotspots: which inputs traces spent their time on, and what is recommended for them."""
+"""Hotspots: the inputs that traces spent their time on, and recommendations for them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from tessera.metatracing.analysis.specializations import SpecializationRecommendation
 
 Recommending = Callable[[Sequence[AttentionTrace]], "Sequence[SpecializationRecommendation]"]
-"""Of the traces of one input, what would make it faster."""
+"""Recommends specialisations for the traces of one input."""
 
 
 @dataclass(frozen=True)
 class HotspotCriteria:
-    """What makes inputs hot: time in all their runs together, how often they came, and how much there is to gain.
+    """The criteria of hot inputs: time in all their runs together, how often they came, and how much there is to gain.
 
     `performance_threshold`: inputs that run at more than this part of the best speed that was seen for them are done.
     """
@@ -48,7 +48,7 @@ class HotspotCandidate:
 
 
 class HotspotDetector:
-    """Finds hot inputs in traces; with `recommending`, also what to do about them."""
+    """Finds hot inputs in traces; with `recommending`, also recommendations for them."""
 
     def __init__(self, recommending: Recommending | None = None) -> None:
         self._recommending = recommending
@@ -67,12 +67,12 @@ class HotspotDetector:
             total = sum(one.execution_count * one.execution_pattern.execution_time_ms for one in group)
             best = min(one.execution_pattern.execution_time_ms for one in group)
             performance = best * count / total if total else 1.0
-            climbed = all(one.tier is ExecutionTier.TIER3_SPECIALIZED for one in group)
+            specialized = all(one.tier is ExecutionTier.TIER3_SPECIALIZED for one in group)
             is_hot = total >= wanted.min_execution_time_ms and count >= wanted.min_execution_count
             steady = performance > wanted.performance_threshold
-            if is_hot and not (climbed and steady):
-                told = tuple(self._recommending(group)) if self._recommending is not None else ()
-                expected = max((1 - 1 / (1 + one.expected_improvement) for one in told), default=0.0)
+            if is_hot and not (specialized and steady):
+                recommended = tuple(self._recommending(group)) if self._recommending is not None else ()
+                expected = max((1 - 1 / (1 + one.expected_improvement) for one in recommended), default=0.0)
                 potential = max(1 - performance, expected)
-                found.append(HotspotCandidate(profile, total, count, performance, potential, told))
+                found.append(HotspotCandidate(profile, total, count, performance, potential, recommended))
         return sorted(found, key=lambda one: -one.total_execution_time_ms)

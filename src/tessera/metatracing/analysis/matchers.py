@@ -1,4 +1,4 @@
-"""Matchers: what recurs in traces. Sequences of inputs, shapes of arrays, accesses to memory, work of the units."""
+"""Matchers of patterns in traces: sequences of inputs, shapes of arrays, accesses to memory, work of the units."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def period_of(values: Sequence[Hashable]) -> int | None:
     """The shortest number of calls after which all comes again, twice at least; None where there is none."""
     count = len(values)
     for period in range(1, count // 2 + 1):
-        if all(values[place] == values[place - period] for place in range(period, count)):
+        if all(values[at] == values[at - period] for at in range(period, count)):
             return period
     return None
 
@@ -100,16 +100,16 @@ def repeats(values: Sequence[T], longest: int = _LONGEST_REPEAT) -> dict[tuple[T
             run = tuple(values[start : start + length])
             if not starts[run] or start >= starts[run][-1] + length:
                 starts[run].append(start)
-        for run, places in starts.items():
-            if len(places) < 2 or _is_repetition(run):
+        for run, found_at in starts.items():
+            if len(found_at) < 2 or _is_repetition(run):
                 continue
             inside = any(
-                len(places) <= len(others) * max(1, _count_in(run, other))
+                len(found_at) <= len(others) * max(1, _count_in(run, other))
                 for other, others in found.items()
                 if len(other) > length and _count_in(run, other)
             )
             if not inside:
-                found[run] = places
+                found[run] = found_at
     return found
 
 
@@ -126,7 +126,7 @@ def _count_in(run: tuple[Any, ...], other: tuple[Any, ...]) -> int:
 
 
 class ShapeType(Enum):
-    """What sizes along an axis have in common."""
+    """Properties that sizes along an axis have in common."""
 
     POWER_OF_TWO = "powers of two"
     MULTIPLE_OF_64 = "multiples of 64"
@@ -138,7 +138,7 @@ class ShapeType(Enum):
 class ShapePattern:
     """The sizes along one axis.
 
-    `prediction_accuracy` is the part of the last calls whose size was foretold from those before, each from all before
+    `prediction_accuracy` is the part of the last calls whose size was predicted from those before, each from all before
     it. `ratio` is that of a FIXED_RATIO.
     """
 
@@ -149,19 +149,19 @@ class ShapePattern:
 
 
 class ShapePatternMatcher:
-    """Finds what sizes have in common, and whether the next one can be foretold."""
+    """Finds what sizes have in common, and whether the next one can be predicted."""
 
     def analyze_shape_patterns(self, traces: Sequence[AttentionTrace]) -> dict[str, ShapePattern]:
-        """By axis: the specification's four names, and `place.size[axis]` for those of all arrays."""
+        """By axis: the specification's four names, and `argument.size[axis]` for those of all arrays."""
         series: dict[str, list[int]] = defaultdict(list)
         for trace in traces:
             profile = trace.input_profile
             for name in ("batch_size", "num_heads", "seq_len", "head_dim"):
                 series[name].append(getattr(profile, name))
-            for place, one in enumerate(profile.arguments):
+            for argument, one in enumerate(profile.arguments):
                 if isinstance(one, Meta):
                     for axis, size in enumerate(one.shape):
-                        series[f"{place}.size[{axis}]"].append(size)
+                        series[f"{argument}.size[{axis}]"].append(size)
         return {name: self.pattern_of(values) for name, values in series.items() if len(values) == len(traces)}
 
     def pattern_of(self, values: Sequence[int]) -> ShapePattern:
@@ -171,7 +171,7 @@ class ShapePatternMatcher:
 
 
 def classify(values: Sequence[int]) -> tuple[ShapeType, float | None]:
-    """What all of them have in common; the ratio where each is the same multiple of the one before."""
+    """The property that all have in common; the ratio where each is the same multiple of the one before."""
     ratios = {after / before for before, after in itertools.pairwise(values) if before}
     if len(values) > 2 and len(ratios) == 1 and ratios != {1.0}:
         return ShapeType.FIXED_RATIO, ratios.pop()
@@ -183,24 +183,24 @@ def classify(values: Sequence[int]) -> tuple[ShapeType, float | None]:
 
 
 def predicted(history: Sequence[int]) -> int:
-    """The next size: the same step of a cycle, the same multiple, or what came most often."""
+    """The next size: the same step of a cycle, the same multiple, or the most frequent one."""
     period = period_of(history)
     if period is not None:
         return history[-period]
     kind, ratio = classify(history)
     if kind is ShapeType.FIXED_RATIO and ratio is not None:
         return round(history[-1] * ratio)
-    # What followed such a size most often, where that has been seen.
+    # The size that followed such a size most often, where that has been seen.
     after = Counter(later for before, later in itertools.pairwise(history) if before == history[-1])
     return (after or Counter(history)).most_common(1)[0][0]
 
 
 def prediction_accuracy(values: Sequence[int]) -> float:
-    """How many of the last values were foretold, each from those before it."""
+    """How many of the last values were predicted, each from those before it."""
     first = max(1, len(values) - max(1, round(HELD_OUT * len(values))))
     tried = range(first, len(values))
     window = 64
-    hits = [predicted(values[max(0, place - window) : place]) == values[place] for place in tried]
+    hits = [predicted(values[max(0, at - window) : at]) == values[at] for at in tried]
     return sum(hits) / len(hits) if hits else 0.0
 
 
@@ -209,7 +209,7 @@ def prediction_accuracy(values: Sequence[int]) -> float:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that traces show about memory or the units: what, of which argument, how bad (0 to 1), and in words."""
+    """A finding about memory or the units: its kind, its severity (0 to 1), words, and the argument it is about."""
 
     kind: str
     severity: float
@@ -247,12 +247,12 @@ class MemoryPatternMatcher:
                 found.append(Finding("uncoalesced", _low(efficiency, 1.0), words, argument))
             if distinct and asked / distinct >= self.reused:
                 words = f"argument {argument}: every byte is asked for {asked / distinct:.1f} times"
-                found.append(Finding("reused", 0.0, words, argument))  # good to know, and nothing bad
+                found.append(Finding("reused", 0.0, words, argument))  # an observation, not a fault
         shared = [one for one in events if one.access_type in (AccessType.SHARED_LOAD, AccessType.SHARED_STORE)]
-        turns, conflicts = (sum(getattr(one, name) for one in shared) for name in ("wavefronts", "bank_conflicts"))
-        if turns and conflicts / turns > self.conflicts:
-            words = f"{conflicts / turns:.0%} of the turns of shared memory are conflicts of banks"
-            found.append(Finding("bank conflicts", conflicts / turns, words))
+        wavefronts, conflicts = (sum(getattr(one, name) for one in shared) for name in ("wavefronts", "bank_conflicts"))
+        if wavefronts and conflicts / wavefronts > self.conflicts:
+            words = f"{conflicts / wavefronts:.0%} of the wavefronts of shared memory are bank conflicts"
+            found.append(Finding("bank conflicts", conflicts / wavefronts, words))
         if any(one.access_type is AccessType.REGISTER_SPILL for one in events):
             found.append(Finding("spills", 1.0, "threads have more values than registers"))
         found += self._bandwidth(traces)
@@ -269,7 +269,7 @@ class MemoryPatternMatcher:
 
 
 class ComputePatternMatcher:
-    """Finds units that are busy, idle, or waited for."""
+    """Finds units that are busy or idle, and low occupancy."""
 
     busy = 80.0
     roomy = 0.7
@@ -288,7 +288,7 @@ class ComputePatternMatcher:
                 found.append(Finding(f"bound by {kind.name}", min(1.0, percent / 100), words))
         warps, groups = use.get(ComputeType.TENSOR_CORE_WMMA), use.get(ComputeType.TENSOR_CORE_WGMMA)
         if warps and not groups:
-            found.append(Finding("products of single warps", 0.5, "products are those of single warps"))
+            found.append(Finding("products of single warps", 0.5, "dots are those of single warps"))
         rooms = [one for trace in traces if (one := trace.execution_pattern.occupancy_achieved) is not None]
         if rooms and mean(rooms) < self.roomy:
             words = f"{mean(rooms):.0%} of a multiprocessor's threads are there at once"

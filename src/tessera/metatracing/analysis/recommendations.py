@@ -1,7 +1,7 @@
 """Recommendations: which specialisations of a kernel are expected or seen to gain.
 
-A model alone recommends what it expects to gain and is sure enough of: by how far off its gains were for problems that
-it had not seen. With a trial, the model only says what is worth trying, and recommended is what was seen to gain.
+A model alone recommends specialisations that it expects to gain with enough confidence, which comes from its errors on
+problems that it had not seen. With a trial, the model only selects what to try; recommended are those that gain.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tessera.metatracing.analysis.specializations import (
     SpecializationRecommendation,
     TileParams,
     is_float,
-    written_places,
+    written_arguments,
 )
 from tessera.metatracing.analysis.trials import Trial
 from tessera.metatracing.models.amounts import Machine, ModelledProgram
@@ -35,7 +35,7 @@ from tessera.tiers.stand_ins import stand_in
 from tessera.tile.language.schedule import Schedule
 
 SURE = 0.9
-"""How likely it must be that something helps, where nobody tries it."""
+"""How likely it must be that something helps, without a trial."""
 WORTH = 1.05
 """The least ratio that is worth a specialisation."""
 ACCURACY: Mapping[DType, float] = {f32: 2e-6, f16: 5e-4, bf16: 4e-3}
@@ -54,9 +54,9 @@ Candidate = tuple[SpecializationRecommendation, Gain]
 
 
 class Recommender:
-    """Goes through what could be specialised, and recommends what the model is sure of, or what a trial confirms.
+    """Goes through specialisations, and recommends those that the model is sure of, or that a trial confirms.
 
-    With a trial, the arguments of a situation have to be arrays with numbers; what the kernel fills is left alone.
+    With a trial, the arguments of a situation have to be arrays with numbers; the kernel's outputs are left alone.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class Recommender:
         return _best(made for made, gain in candidates if gain.ratio >= self.worth and gain.confidence >= self.sure)
 
     def shortlist(self, candidates: Iterable[Candidate]) -> list[SpecializationRecommendation]:
-        """What is worth a trial: of each kind those that are expected to gain most, where that is possible at all.
+        """Specialisations worth a trial: of each kind those that are expected to gain most, where that is possible.
 
-        What copies and casts cost is known less well than what kernels take: those are tried whatever is expected.
+        The cost of copies and casts is known less well than that of kernels: those are always tried.
         """
         kinds: dict[RecommendationType, list[SpecializationRecommendation]] = {}
         for made, gain in sorted(candidates, key=lambda one: -one[1].ratio):
@@ -100,7 +100,7 @@ class Recommender:
     def confirmed(
         tried: Iterable[tuple[SpecializationRecommendation, Gain | None]],
     ) -> list[SpecializationRecommendation]:
-        """Of each kind the one that gained most, where the lower end of what was measured is a gain."""
+        """Of each kind the one that gained most, where the lower end of the measured interval is a gain."""
         return _best(
             replace(
                 made,
@@ -114,7 +114,7 @@ class Recommender:
         )
 
     def candidates(self, here: Situation, now: ModelledProgram, *, schedules_only: bool = False) -> Iterator[Candidate]:
-        """Everything that could be done, whatever the model thinks of it; of what it does not know, anything may be."""
+        """All alternatives with their expected gains; where the model knows nothing, these are open."""
         machine = self.times.machine
         for kind, words, effort, params, then in self._alternatives(here, now):
             if schedules_only and not isinstance(params, TileParams | InstructionParams):
@@ -139,14 +139,14 @@ class Recommender:
             )
 
     def knows_blocks(self, now: ModelledProgram) -> bool:
-        """Whether blocks of such programs were measured: those of warps that multiply alone hardly were, on GPUs."""
+        """Whether blocks of such programs were measured: on GPUs, those without warp specialization hardly were."""
         machine = self.times.machine
-        return machine.kind != "cuda" or not now.work.columns or now.by_agents(machine)
+        return machine.kind != "cuda" or not now.work.columns or now.is_warp_specialized(machine)
 
     def _beforehand(self, here: Situation, params: Params) -> float:
         """Seconds of the copies or casts that a specialisation makes at each call."""
         if isinstance(params, LayoutParams):
-            copied = [here.args[place] for place in params.arguments]
+            copied = [here.args[index] for index in params.arguments]
             return self.times.beforehand(len(copied), sum(one.nbytes for one in copied), far=True)
         if isinstance(params, DtypeParams):
             cast = [one for one in here.args if is_float(one)]
@@ -177,23 +177,23 @@ class Recommender:
                     TileParams(chosen, *block),
                     _then(here, chosen),
                 )
-        if machine.kind == "cuda" and products and not now.by_agents(machine) and now.work.bits <= 16:
+        if machine.kind == "cuda" and products and not now.is_warp_specialized(machine) and now.work.bits <= 16:
             for block, _ in blocks:
                 if block[0] in (64, 128, 256):
                     chosen = Schedule(block=block, warps=block[0] // 16)
                     yield (
                         RecommendationType.INSTRUCTION_SPECIALIZATION,
-                        f"products of warpgroups, in blocks of {'×'.join(map(str, block))}",
+                        f"dots of warp groups, in blocks of {'×'.join(map(str, block))}",
                         2,
                         InstructionParams(chosen, "wgmma"),
                         _then(here, chosen),
                     )
-        written = set(written_places(kernel, here.args, here.static)) if now.work.far_arguments else set[int]()
+        written = set(written_arguments(kernel, here.args, here.static)) if now.work.far_arguments else set[int]()
         far = tuple(
-            sorted(place for place in now.work.far_arguments if place < len(here.args) and place not in written)
+            sorted(index for index in now.work.far_arguments if index < len(here.args) and index not in written)
         )
         if far:
-            args = tuple([_in_rows(one, one.dtype) if place in far else one for place, one in enumerate(here.args)])
+            args = tuple([_in_rows(one, one.dtype) if index in far else one for index, one in enumerate(here.args)])
             yield (
                 RecommendationType.MEMORY_LAYOUT_SPECIALIZATION,
                 f"copy argument {', '.join(map(str, far))} row by row first",
@@ -220,7 +220,7 @@ def _in_rows(value: Tensor, dtype: DType) -> Tensor:
 
 
 def _then(here: Situation, schedule: Schedule | None = None, **changes: Any) -> Callable[[], ModelledProgram]:
-    """The program of a changed situation, made when somebody asks for it."""
+    """The program of a changed situation, made on demand."""
 
     def made() -> ModelledProgram:
         kernel = here.kernel if schedule is None else here.with_schedule(schedule)

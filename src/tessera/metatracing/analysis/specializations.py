@@ -15,7 +15,7 @@ from tessera.tile.language.schedule import Schedule
 
 
 class RecommendationType(Enum):
-    """What is specialised."""
+    """The kinds of specialisation."""
 
     TILE_SIZE_SPECIALIZATION = "tile"
     SHAPE_SPECIALIZATION = "shape"
@@ -36,7 +36,7 @@ class TileParams:
 
 @dataclass(frozen=True)
 class ShapeParams:
-    """What is assumed: words as `assume` takes them."""
+    """The assumptions: words as `assume` takes them."""
 
     words: tuple[str, ...]
     fixed_seq_len: int | None = None
@@ -68,11 +68,11 @@ Params = TileParams | ShapeParams | DtypeParams | LayoutParams | InstructionPara
 
 @dataclass(frozen=True)
 class SpecializationRecommendation:
-    """What to specialise, what it is expected to gain, and how sure that is.
+    """A specialisation, its expected gain, and the confidence in that.
 
     `expected_improvement` is how much more is done in the same time: 0.3 is 30 %. `confidence` is how likely it helps
-    at all. `implementation_complexity` counts from 1, what a schedule takes, to 10. `tried`: all this was measured on
-    calls, and is not what a model says.
+    at all. `implementation_complexity` counts from 1, for a schedule, to 10. `tried`: all this was measured on calls,
+    and is not predicted by a model.
     """
 
     recommendation_type: RecommendationType
@@ -101,13 +101,13 @@ class SpecializationRecommendation:
 
 @dataclass(frozen=True)
 class InRows:
-    """A kernel whose arguments at some places are copied first, so that neighbours of a row lie together."""
+    """A kernel for which some arguments are copied first, so that neighbours of a row are contiguous."""
 
     kernel: Kernel
-    places: tuple[int, ...]
+    indices: tuple[int, ...]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.kernel(*[one.copy() if place in self.places else one for place, one in enumerate(args)], **kwargs)
+        return self.kernel(*[one.copy() if index in self.indices else one for index, one in enumerate(args)], **kwargs)
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ class InType:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self._written:
-            self._written.append(written_places(self.kernel, args, kwargs))
+            self._written.append(written_arguments(self.kernel, args, kwargs))
         cast = [one.to(self.dtype) if is_float(one) else one for one in args]
         result = self.kernel(*cast, **kwargs)
-        # What the kernel filled is given back to whoever gave it.
-        for place in self._written[0]:
-            args[place][...] = cast[place].to(args[place].dtype)
+        # Outputs of the kernel are copied back to the caller's arrays.
+        for index in self._written[0]:
+            args[index][...] = cast[index].to(args[index].dtype)
         first = next(one for one in args if is_float(one))
         return result.to(first.dtype) if isinstance(result, Tensor) else result
 
@@ -135,7 +135,7 @@ def is_float(value: Any) -> bool:
     return isinstance(value, Tensor) and value.dtype.is_float
 
 
-def written_places(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
+def written_arguments(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
     """The arguments that a kernel stores to."""
     from tessera.interpreters.core.engine import symbol_in
     from tessera.ir.tile import dialect as tile
@@ -143,5 +143,5 @@ def written_places(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any
     instance = kernel.lower(*args, **kwargs)
     function = symbol_in(instance.module, instance.name, tile.FuncOp)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
-    places = {function.arguments.index(tile.base_of(op.view)) for op in stores}  # pyright: ignore[reportArgumentType]
-    return tuple(sorted(place for place in places if place < len(instance.paths)))
+    indices = {function.arguments.index(tile.base_of(op.view)) for op in stores}  # pyright: ignore[reportArgumentType]
+    return tuple(sorted(index for index in indices if index < len(instance.paths)))

@@ -1,4 +1,4 @@
-"""Trends and correlations: what changes with what, how strongly, and how sure that is."""
+"""Trends and correlations: how strongly two quantities change together, and how sure that is."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def analyze_performance_trends(traces: Sequence[AttentionTrace]) -> dict[str, Pe
         for one in traces
     ]
     found["time over calls"] = trend(
-        [float(place) for place in range(len(traces))],
+        [float(index) for index in range(len(traces))],
         relative,
         rising="calls take longer and longer",
         falling="calls become faster",

@@ -1,7 +1,7 @@
-"""Trials: what a specialisation really gains, by running it. Calls as they are and calls specialised take turns.
+"""Trials: the gain of a specialisation, measured by interleaved runs with and without it.
 
-What changes with time, clocks and other programs, changes all of them then. What a kernel fills is filled in arrays of
-the trial's own, so that nobody's numbers change; arguments that are only read are those of the caller.
+Interleaved, all of them see the same changes of clocks and of other load. Outputs of a kernel are arrays of the
+trial's own, so that none of the user's change; arguments that are only read are those of the caller.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from tessera.errors import TesseraError
-from tessera.metatracing.analysis.specializations import SpecializationRecommendation, written_places
+from tessera.metatracing.analysis.specializations import SpecializationRecommendation, written_arguments
 from tessera.metatracing.models.kernel_times import HELPS, Gain
 from tessera.metatracing.models.situation import Situation
 from tessera.runtime.device.device import Device
@@ -29,7 +29,7 @@ Timed = Callable[[Run, int], float]
 """Seconds of a run, from so many of them one after the other."""
 ROUNDS = 9
 _LOST = 3
-"""Rounds after which whoever was slower in all of them is out."""
+"""Rounds after which runs that were slower in all of them are dropped."""
 _DEVIATIONS = 1.4826
 """A standard deviation in median distances from the median, for what is spread normally."""
 _MEDIAN = 1.2533
@@ -39,7 +39,7 @@ _STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2
 
 
 def measured_gain(now: Sequence[float], then: Sequence[float]) -> Gain:
-    """The gain between runs that took turns: the median of the ratios, and between which ratios it is with 95 %.
+    """The gain between interleaved runs: the median of the ratios, and between which ratios it is with 95 %.
 
     `confidence` is the part of the rounds in which it helped; with one more for, and one against.
     """
@@ -67,13 +67,13 @@ def host_timed(run: Run, count: int) -> float:
     return best
 
 
-def cuda_timed(place: Device) -> Timed:
+def cuda_timed(device: Device) -> Timed:
     """By two events around the runs, on the stream in use."""
     from tessera.runtime.cuda import streams, synchronize
 
     def timed(run: Run, count: int) -> float:
-        stream = streams.current_stream(place)
-        began, ended = (streams.Event(place, timing=True) for _ in range(2))
+        stream = streams.current_stream(device)
+        began, ended = (streams.Event(device, timing=True) for _ in range(2))
         stream.record(began)
         for _ in range(count):
             run()
@@ -84,12 +84,12 @@ def cuda_timed(place: Device) -> Timed:
     return timed
 
 
-def timed_on(place: Device | None) -> Timed:
-    return host_timed if place is None or place.kind != "cuda" else cuda_timed(place)
+def timed_on(device: Device | None) -> Timed:
+    return host_timed if device is None or device.kind != "cuda" else cuda_timed(device)
 
 
-class Turns:
-    """Runs that take turns; each as often in a round as takes `seconds`, or the least count."""
+class InterleavedRuns:
+    """Interleaved runs; each is repeated in a round for about `seconds`, at least twice."""
 
     def __init__(self, timed: Timed, seconds: float = 1e-3, most: int = 100) -> None:
         self.timed, self.seconds, self.most = timed, seconds, most
@@ -99,18 +99,18 @@ class Turns:
         self.timed(run, 1)
         return max(2, min(self.most, int(self.seconds / max(1e-9, self.timed(run, 2)))))
 
-    def taken(self, runs: Sequence[Run], rounds: int, *, lose: bool = False) -> list[list[float]]:
-        """The seconds of each run in every round. With `lose`, those that stay behind the first are given up early."""
+    def measure(self, runs: Sequence[Run], rounds: int, *, drop_slower: bool = False) -> list[list[float]]:
+        """The seconds of each run in every round. With `drop_slower`, runs slower than the first are dropped early."""
         counts = [self.count(run) for run in runs]
         taken: list[list[float]] = [[] for _ in runs]
-        for turn in range(rounds):
+        for done in range(rounds):
             for run, count, mine in zip(runs, counts, taken, strict=True):
-                if len(mine) == turn:
+                if len(mine) == done:
                     mine.append(self.timed(run, count))
-            if lose and turn + 1 == _LOST:
+            if drop_slower and done + 1 == _LOST:
                 for mine in taken[1:]:
                     if all(other >= one for one, other in zip(taken[0], mine, strict=True)):
-                        mine.pop()  # no further turns: it has too few
+                        mine.pop()  # no further rounds: it has too few times
         return taken
 
 
@@ -119,15 +119,15 @@ class Turns:
 
 @dataclass(frozen=True)
 class Trial:
-    """Runs specialisations in turns with what is there, `rounds` times."""
+    """Runs specialisations interleaved with the current form, `rounds` times."""
 
     rounds: int = ROUNDS
     seconds: float = 1e-3
-    """Of the turns of one in a round, about."""
+    """About the time of one of them in a round."""
 
     def __call__(self, here: Situation, several: Sequence[SpecializationRecommendation]) -> list[Gain | None]:
-        """What each gains; None for what cannot be run, and for all where the situation cannot be run in private."""
-        args = own_arguments(here)
+        """The gain of each; None for those that cannot be run, and for all where outputs cannot be replaced."""
+        args = private_arguments(here)
         if args is None:
             return [None] * len(several)
 
@@ -139,14 +139,14 @@ class Trial:
         runs: list[Run | None] = [_run(one, here, args) for one in several]
         alive = [run for run in runs if run is not None]
         first = next((one for one in args if isinstance(one, Tensor)), None)
-        turns = Turns(timed_on(None if first is None else first.device), self.seconds)
-        now, *others = turns.taken([as_it_is, *alive], self.rounds, lose=True)
+        interleaved = InterleavedRuns(timed_on(None if first is None else first.device), self.seconds)
+        now, *others = interleaved.measure([as_it_is, *alive], self.rounds, drop_slower=True)
         found = iter([measured_gain(now[: len(one)], one) for one in others])
         return [None if run is None else next(found) for run in runs]
 
 
 def _run(one: SpecializationRecommendation, here: Situation, args: Sequence[Any]) -> Run | None:
-    """What runs a specialisation; None where it does not run."""
+    """A function that runs a specialisation; None where it does not run."""
     try:
         special = one.specialized(here.kernel, here.under)
         special(*args, **here.static)
@@ -155,24 +155,24 @@ def _run(one: SpecializationRecommendation, here: Situation, args: Sequence[Any]
     return lambda: special(*args, **here.static)
 
 
-def own_arguments(here: Situation) -> tuple[Any, ...] | None:
-    """The arguments, with other arrays in place of those that the kernel fills; None where some cannot be had."""
-    written = written_places(here.kernel, here.args, here.static)
-    made = [like(one) if place in written else one for place, one in enumerate(here.args)]
+def private_arguments(here: Situation) -> tuple[Any, ...] | None:
+    """The arguments, with new arrays instead of outputs of the kernel; None where some cannot be made."""
+    written = written_arguments(here.kernel, here.args, here.static)
+    made = [copy_of(one) if index in written else one for index, one in enumerate(here.args)]
     return None if any(one is None for one in made) else tuple(made)
 
 
-def like(value: Tensor) -> Tensor | None:
-    """Another tensor with the same numbers that lies as this one does; None for one with gaps."""
-    made = _lying_as(value.meta)
+def copy_of(value: Tensor) -> Tensor | None:
+    """A copy of a tensor with the same strides; None for one with gaps."""
+    made = _empty_like(value.meta)
     if made is not None:
         made[...] = value
     return made
 
 
-def drawn_like(meta: Meta) -> Tensor | None:
-    """A tensor of a meta with numbers in it: random ones, and zeros where they are not floats, which may be places."""
-    made = _lying_as(meta)
+def random_like(meta: Meta) -> Tensor | None:
+    """A tensor of a meta with numbers in it: random ones, and zeros where they are not floats, which may be indices."""
+    made = _empty_like(meta)
     if made is None:
         return None
     if meta.dtype.is_float:
@@ -182,7 +182,7 @@ def drawn_like(meta: Meta) -> Tensor | None:
     return made
 
 
-def _lying_as(meta: Meta) -> Tensor | None:
+def _empty_like(meta: Meta) -> Tensor | None:
     """A tensor without numbers of a shape and strides; None where there are gaps between its elements."""
     rank = len(meta.shape)
     order = sorted(range(rank), key=lambda axis: (-meta.strides[axis], axis))

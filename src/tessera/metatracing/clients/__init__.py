@@ -1,1 +1,1 @@
-"""What runs in tiers: kernels and jitted functions, as `client.py` asks it of them; here, or sent to be compiled."""
+"""Clients of the tiers: kernels and jitted functions, compiled here or in another process."""

@@ -1,7 +1,7 @@
 """Advice on candidates: the schedule that the models hold to be the best for a call of a kernel, kept on the disk.
 
 A model has to trace the kernel under every schedule that it is asked about. That is done where programs are compiled,
-in another process; whoever calls only reads what was found there.
+in another process; calls only read the result.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def advised(
 
 
 def key_of(identity: str, described: Described) -> str:
-    """What advice for a call is kept by."""
+    """The key of the advice for a call."""
     sizes = tuple([(one.shape, one.strides) if isinstance(one, Meta) else None for one in described])
     return cache.key_of("advice", identity, sizes)
 
@@ -84,7 +84,7 @@ def keep(key: str, schedule: Schedule) -> None:
 
 
 def kept(key: str) -> Schedule | None:
-    """What `keep` kept, in this or another process."""
+    """The schedule that `keep` stored, in this or another process."""
     data = cache.shared().get(key)
     try:
         found: Any = json.loads(b"" if data is None else data)

@@ -1,4 +1,4 @@
-"""Compiled functions as the tiers run them: what they are guarded by, and calls from tensors and numbers to results."""
+"""Compiled functions as the tiers run them: their guards, and calls from tensors and numbers to results."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from tessera.programs import Program
 
 
-def tensors_of(values: Sequence[Any], place: Device | None = None) -> list[Tensor]:
-    """Arguments as programs take them: numbers are tensors without axes, and lie where the others do."""
+def tensors_of(values: Sequence[Any], device: Device | None = None) -> list[Tensor]:
+    """Arguments as programs take them: numbers are tensors without axes, on the same device."""
     made = [value if isinstance(value, Tensor) else scalar(value) for value in values]
-    return made if place is None else [one if one.device == place else one.to(place) for one in made]
+    return made if device is None else [one if one.device == device else one.to(device) for one in made]
 
 
 def guards_of(
     traced: TracedFunction, paths: Sequence[str], words: Sequence[str], facts: Mapping[str, Number]
 ) -> tuple[RuntimeGuard, ...]:
-    """What a trace depends on, and the facts that these words say of a call."""
+    """Guards on the sizes that a trace depends on, and on the facts of these words."""
     guards: list[RuntimeGuard] = []
-    places: dict[str, str] = {}
+    words_of: dict[str, str] = {}
     related: list[str] = []
-    for place, (one, path) in enumerate(zip(traced.types, paths, strict=True)):
+    for index, (one, path) in enumerate(zip(traced.types, paths, strict=True)):
         if path in words:
             kind = GuardType.CAUSAL_GUARD if isinstance(facts[path], bool) else GuardType.VALUE_GUARD
-            guards.append(RuntimeGuard(kind, place, 0, path, facts[path]))
+            guards.append(RuntimeGuard(kind, index, 0, path, facts[path]))
         for axis, size in enumerate(one.sizes):
             word = f"{path}.size[{axis}]"
             if isinstance(size, int) or word in words:
                 known = size if isinstance(size, int) else facts[word]
-                guards.append(RuntimeGuard(GuardType.SHAPE_GUARD, place, axis, word, known))
-            first = places.setdefault(str(size), word)
+                guards.append(RuntimeGuard(GuardType.SHAPE_GUARD, index, axis, word, known))
+            first = words_of.setdefault(str(size), word)
             if not isinstance(size, int) and (first != word or not str(size).isidentifier()):
                 related.append(f"{word} = {size if first == word else first}")
-    related += [f"{places.get(symbol, symbol)} >= {low}" for symbol, (low, _) in traced.least.items() if low]
+    related += [f"{words_of.get(symbol, symbol)} >= {low}" for symbol, (low, _) in traced.least.items() if low]
     related += [str(guard) for guard in traced.guards]
     if related:
 
@@ -55,7 +55,7 @@ def guards_of(
 
 
 class FunctionProgram:
-    """A compiled function. `fixed` are numbers that are part of it, by the places of their arguments.
+    """A compiled function. `fixed` are numbers that are part of it, by the indices of their arguments.
 
     With `graph`, launches that follow each other on a GPU are replayed as one graph, where that can be.
     """
@@ -82,7 +82,7 @@ class FunctionProgram:
 
     @property
     def is_repeatable(self) -> bool:
-        """Results are new arrays in any case; what it wrote to states, or printed, before it failed is not undone."""
+        """Results are new arrays in any case; writes to states and prints before it failed are not undone."""
         return not self.traced.effects
 
     @property
@@ -103,14 +103,14 @@ class FunctionProgram:
         bound = self.program.bind([*values, *traced.hidden], graph=self._graph)
         self.recorded = bound.recorded
         finish = finish_for(traced, sizes)
-        scope: dict[str, Any] = {"run": bound.run, "finish": finish, "scalar": scalar, "place": self._device}
-        names = [f"v{place}" for place in range(len(values))]
-        moved = "" if self._device.kind == "cpu" else ".to(place)"
+        scope: dict[str, Any] = {"run": bound.run, "finish": finish, "scalar": scalar, "device": self._device}
+        names = [f"v{index}" for index in range(len(values))]
+        moved = "" if self._device.kind == "cpu" else ".to(device)"
         passed: list[str] = []
-        for place, (name, value) in enumerate(zip(names, call.values, strict=True)):
-            if place in self._fixed:
-                scope[f"known{place}"] = values[place]
-                passed.append(f"known{place}")
+        for index, (name, value) in enumerate(zip(names, call.values, strict=True)):
+            if index in self._fixed:
+                scope[f"known{index}"] = values[index]
+                passed.append(f"known{index}")
             else:
                 passed.append(name if isinstance(value, Tensor) else f"scalar({name}){moved}")
         for number, hidden in enumerate(traced.hidden):

@@ -1,6 +1,6 @@
-"""Jitted functions as clients of the tiers: one client for each structure of arguments, one region for their kinds.
+"""Jitted functions as clients of the tiers: one client for each structure of arguments, one site for their kinds.
 
-A function is traced with its lengths open; its guards are what that trace asked. All tiers compile this one graph: Tier
+A function is traced with its lengths open; its guards are those of the trace. All tiers compile this one graph: Tier
 2 with blocks chosen for the sizes that calls had, Tier 3 with sizes and numbers in it. The graph goes to the process
 that compiles, not the function: nothing of a user's is sent, and nothing is traced twice.
 """
@@ -33,7 +33,7 @@ from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tiers.client import Call, Choice, Compiled, Level, facts_of
+from tessera.tiers.client import Call, Choice, Compiled, TierLevel, facts_of
 from tessera.tiers.records import ExecutionTier
 from tessera.tile.calls.settings import Settings, quick_settings, settings, settings_at, settings_on, target_of
 from tessera.tile.language.schedule import Schedule
@@ -49,7 +49,7 @@ _LARGEST_HINT = 4096
 
 
 class FunctionContext(NamedTuple):
-    """What compiling for a call takes besides its values."""
+    """The data to compile for a call, besides its values."""
 
     chosen: Settings | None
     """The settings around the call."""
@@ -62,7 +62,7 @@ class FunctionContext(NamedTuple):
 
 @dataclass(eq=False)
 class Epoch:
-    """The time in which all that a function sees from outside stays the same, and what was traced in it."""
+    """The time in which captured values of a function stay the same, and its traces from that time."""
 
     families: dict[tuple[Any, ...], Family] = field(default_factory=dict[tuple[Any, ...], Family])
     checks: list[Callable[[], bool]] = field(default_factory=list[Callable[[], bool]])
@@ -96,7 +96,7 @@ class ProgramClient:
         tell_in_child(self)
 
     def forked(self) -> None:
-        """In the child of a fork: whoever held the lock is not there."""
+        """In the child of a fork: the thread that held the lock is not there."""
         self._lock = threading.RLock()
 
     @property
@@ -139,12 +139,12 @@ class ProgramClient:
         return tuple(values)
 
     def _as_traced(self, values: Sequence[Any]) -> parameters.Call:
-        # Ranks and types of arrays are not part of a structure: those of the call take the place of the first one's.
+        # Ranks and types of arrays are not part of a structure: those of the call replace those of the first.
         arrays = iter([(value.ndim, value.dtype) for value in values if isinstance(value, Tensor)])
         key = tuple(next(arrays) if isinstance(part, tuple) else part for part in self._key)
         return parameters.Call(tensors_of(values), self.leaves, key, self._rebuild)
 
-    def plainly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call_untiered(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Leaves of another structure: all of it is looked at anew."""
         given, named = self._rebuild(args)
         return self.jitted.in_tiers(*given, **named)
@@ -201,7 +201,7 @@ class ProgramClient:
         here: Settings | None = call.context.settings
         return here is not None and here.target == "cpu"
 
-    def compile(self, call: Call, level: Level) -> Compiled:
+    def compile(self, call: Call, level: TierLevel) -> Compiled:
         variant, here = self._variant(call), call.context.settings
         if here is None or (level.quick and _elements(call) <= _SOON):
             return self._made(variant, interpreted(variant.traced), call, level, None)
@@ -227,7 +227,7 @@ class ProgramClient:
             self._shelve(variant, program, recipe)
         return made
 
-    def find(self, call: Call, level: Level) -> Compiled | None:
+    def find(self, call: Call, level: TierLevel) -> Compiled | None:
         here: Settings | None = call.context.settings
         if here is None or level.quick:
             return None
@@ -243,7 +243,7 @@ class ProgramClient:
         return made
 
     def _made(
-        self, variant: Variant, program: Program, call: Call, level: Level, recipe: Recipe | None
+        self, variant: Variant, program: Program, call: Call, level: TierLevel, recipe: Recipe | None
     ) -> FunctionProgram:
         facts = () if recipe is None else recipe.guarded
         guards = guards_of(variant.traced, self.paths, facts, facts_of(self.paths, call.described))
@@ -251,8 +251,8 @@ class ProgramClient:
         graph = level.tier is ExecutionTier.TIER3_SPECIALIZED
         return FunctionProgram(variant.traced, program, guards, dict(fixed), call.context.device, graph=graph)
 
-    def _recipe(self, variant: Variant, call: Call, level: Level) -> Recipe:
-        """What is compiled at a level, for such a call."""
+    def _recipe(self, variant: Variant, call: Call, level: TierLevel) -> Recipe:
+        """The recipe of a level, for such a call."""
         traced, facts = variant.traced, facts_of(self.paths, call.described)
         sizes = sizes_for(traced, tensors_of(call.values))
         assert sizes is not None
@@ -263,7 +263,7 @@ class ProgramClient:
         digest, types = self._digests[variant], traced.types
         return Recipe.of(digest, types, self.paths, facts, level.assumed, hints, rank, fast, is_guided)
 
-    def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
+    def request(self, call: Call, levels: Sequence[TierLevel]) -> bytes | None:
         if build() is None or not levels:
             return None
         variant = self._variant(call)
@@ -304,21 +304,21 @@ def _names(leaves: Sequence[Leaf]) -> tuple[str, ...]:
 
 
 def _about(number: int) -> int:
-    """A power of two that is not less, for a hint: what is a little longer has the same blocks."""
+    """A power of two that is not less, for a hint: sizes that differ a little have the same blocks."""
     return min(_LARGEST_HINT, 1 << max(0, number - 1).bit_length())
 
 
 def _digest(variant: Variant, shelf: Shelf | None) -> str:
-    """What tells traces apart, in every process: by where they are kept and what they serve, else by their texts."""
+    """An identity of a trace that is the same in every process: its key in the cache and guards, else its text."""
     traced = variant.traced
     if shelf is not None:
         served = [(one.name, str(one.sizes), str(one.dtype), one.weak) for one in traced.types]
-        told = repr((shelf.key, served, sorted(map(str, traced.guards)), sorted(traced.least.items())))
+        identity = repr((shelf.key, served, sorted(map(str, traced.guards)), sorted(traced.least.items())))
     else:
         from tessera.ir import text
 
-        told = text.write(traced.module)
-    return blake2b(told.encode(), digest_size=16).hexdigest()
+        identity = text.write(traced.module)
+    return blake2b(identity.encode(), digest_size=16).hexdigest()
 
 
 def _elements(call: Call) -> int:

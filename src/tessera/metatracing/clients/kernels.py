@@ -10,7 +10,7 @@ from tessera.errors import TesseraError
 from tessera.metatracing.clients.shipping import NotShippable, pack
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tiers.client import Call, Choice, Compiled, GuardType, Level, Runner, RuntimeGuard
+from tessera.tiers.client import Call, Choice, Compiled, GuardType, Runner, RuntimeGuard, TierLevel
 from tessera.tiers.logs import log
 from tessera.tiers.records import Described, ExecutionTier, LaunchFacts
 from tessera.tiers.tiered import is_traceable
@@ -36,14 +36,14 @@ from tessera.tile.language.values import is_tracing
 _SOON = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
 _SMALL = Schedule(block=(64, 16), warps=4, stages=1)
-"""On a GPU a program that is compiled soon has little code: small tiles, nothing fetched ahead."""
+"""The schedule of fast compilation on a GPU, with little code: small tiles, no prefetching."""
 _PLAIN = {"sm_90a": "sm_90", "amx": "avx2", "avx512": "avx2"}
-"""Instead of an architecture, one whose code runs there too, and to which there is a shorter way: without agents on
-GPUs, and with vectors on CPUs that are selected without much thought."""
+"""Instead of an architecture, one whose code runs there too, and that is faster to compile for: without warp
+specialization on GPUs, and with vectors on CPUs that need little instruction selection."""
 
 
 class KernelContext(NamedTuple):
-    """What compiling for a call takes besides its values."""
+    """The data to compile for a call, besides its values."""
 
     static: Mapping[str, Any]
     settings: Settings | None
@@ -81,7 +81,7 @@ class KernelClient:
         here = None if chosen is None else settings_on(place_of(self.name, values), chosen)
         return Call(values, (here, bound.key), KernelContext(bound.static, here))
 
-    def plainly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def call_untiered(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return self.kernel(*args, **kwargs)
 
     def static_values(self, call: Call) -> Sequence[Any]:
@@ -102,14 +102,14 @@ class KernelClient:
             return False
         return is_kernel_module(self.kernel.function.__module__) or _is_interpreted(call, here)
 
-    def form(self, level: Level) -> Kernel:
-        """The kernel as a level has it. It keeps its programs for itself, so that they go when it goes."""
+    def form(self, level: TierLevel) -> Kernel:
+        """The kernel at a level. It has a cache of programs of its own, so that they are dropped with it."""
         form = self.kernel.changed(_programs=Programs(), assumed=Assumptions())
         if level.schedule is not None:
             form = form.with_schedule(level.schedule)
         return form.assume(*level.assumed) if level.assumed else form
 
-    def compile(self, call: Call, level: Level) -> Compiled:
+    def compile(self, call: Call, level: TierLevel) -> Compiled:
         here: Settings | None = call.context.settings
         if here is None or (level.quick and _is_interpreted(call, here)):
             return Interpreted(self.kernel, call.context.static)
@@ -124,14 +124,14 @@ class KernelClient:
 
     @staticmethod
     def _quick(form: Kernel, here: Settings) -> tuple[Kernel, Settings]:
-        """What is compiled soon: with little work, and on a GPU with little code."""
+        """The form and settings of fast compilation: little optimization, and on a GPU little code."""
         plain = settings_at(0, settings_of_level(_PLAIN.get(here.level, here.level), here))
         form = form.changed(matched=True)
         if here.target == "cpu" or not form.free or form.grid is not None or form.space is not None:
             return form, plain
         return form.with_schedule(_SMALL), plain
 
-    def find(self, call: Call, level: Level) -> Compiled | None:
+    def find(self, call: Call, level: TierLevel) -> Compiled | None:
         here: Settings | None = call.context.settings
         resolved = None if here is None else self.resolved(call, level, here, make=False)
         if here is None or resolved is None:
@@ -153,7 +153,7 @@ class KernelClient:
             return Interpreted(self.kernel, call.context.static)
         return KernelProgram(program, self.paths, here)
 
-    def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
+    def request(self, call: Call, levels: Sequence[TierLevel]) -> bytes | None:
         if self._sent is not call:  # all levels of a request are of one call
             if self.identity(call) is None:
                 return None
@@ -164,10 +164,10 @@ class KernelClient:
             log("tiers", f"{self.name} cannot be sent to another process: {reason}")
             return None
 
-    def resolved(self, call: Call, level: Level, here: Settings, *, make: bool = True) -> Level | None:
-        """A level with a schedule in place of the models' choice: that is made here and now, or was made elsewhere.
+    def resolved(self, call: Call, level: TierLevel, here: Settings, *, make: bool = True) -> TierLevel | None:
+        """A level with a schedule instead of the models' choice, which is made here, or was made by another process.
 
-        Where models expect nothing to gain, it is the block that the target's own ranking has first.
+        Where models expect no gain, it is the first block of the target's own ranking.
         """
         if not isinstance(level.schedule, Choice):
             return level
@@ -188,7 +188,7 @@ class KernelClient:
     def schedules(self, call: Call) -> Sequence[Schedule | None]:
         """Its own first, then the models' choice, then the target's own ranking; for spaces their first points.
 
-        Who gives a kernel a block has a reason: then there is nothing to choose.
+        Where the user has set a block, there is nothing to choose.
         """
         kernel, here = self.kernel, call.context.settings
         if here is None or kernel.grid is not None:
@@ -204,7 +204,7 @@ class KernelClient:
 
         if not ranked or advice.model_name(here) is None:
             return [None, *ranked]
-        # The block that others are compared with is tried whatever models say.
+        # The reference block is always tried.
         is_cpu = here.target == "cpu"
         return [None, Choice(rank=1), *sorted(ranked, key=lambda one: is_cpu and one != Schedule(block=REFERENCE))]
 
@@ -252,8 +252,8 @@ class KernelProgram:
     def __init__(self, program: GuardedKernel, paths: Sequence[str], here: Settings) -> None:
         self.program = program
         self._here = here
-        self._places = [paths.index(path) for path in program.paths]
-        self._is_whole = self._places == list(range(len(paths)))
+        self._indices = [paths.index(path) for path in program.paths]
+        self._is_whole = self._indices == list(range(len(paths)))
         self.guards = tuple(self._guard(guard) for guard in program.guards)
 
     @property
@@ -262,43 +262,43 @@ class KernelProgram:
 
     def _guard(self, guard: Guard) -> RuntimeGuard:
         path = self.program.paths[guard.ask.place]
-        place, what, axis = self._places[guard.ask.place], guard.ask.what, guard.ask.axis
+        index, what, axis = self._indices[guard.ask.place], guard.ask.what, guard.ask.axis
         if what == "value":
             kind = GuardType.CAUSAL_GUARD if isinstance(guard.answer, bool) else GuardType.VALUE_GUARD
-            return RuntimeGuard(kind, place, 0, path, guard.answer)
+            return RuntimeGuard(kind, index, 0, path, guard.answer)
         if what == "lined":
-            return RuntimeGuard(GuardType.ALIGNMENT_GUARD, place, 0, f"{path} lined", guard.answer, is_lined)
+            return RuntimeGuard(GuardType.ALIGNMENT_GUARD, index, 0, f"{path} lined", guard.answer, is_lined)
         if what == "alike":
             first = next(at for at, kind in enumerate(self.program.kinds) if isinstance(kind, tuple))
-            return _alike((path, place), (self.program.paths[first], self._places[first]), axis)
+            return _alike((path, index), (self.program.paths[first], self._indices[first]), axis)
         kind = GuardType.SHAPE_GUARD if what == "size" else GuardType.STRIDE_GUARD
-        return RuntimeGuard(kind, place, axis, f"{path}.{what}[{axis}]", guard.answer)
+        return RuntimeGuard(kind, index, axis, f"{path}.{what}[{axis}]", guard.answer)
 
     def bind(self, call: Call) -> Runner:
         executable = self.program.executable
         assert executable is not None
-        values = [call.values[place] for place in self._places]
+        values = [call.values[index] for index in self._indices]
         arrays = [value.geometry if isinstance(value, Tensor) else value for value in values]
         run = executable.bind(arrays, deterministic=self._here.deterministic)
         if self._is_whole:
             return run
-        places = self._places
-        return lambda *given: run(*[given[place] for place in places])
+        indices = self._indices
+        return lambda *given: run(*[given[index] for index in indices])
 
     def launch_facts(self, call: Call) -> LaunchFacts:
         executable = self.program.executable
         assert executable is not None
         plan = executable.plan
-        values = [call.values[place] for place in self._places]
+        values = [call.values[index] for index in self._indices]
         sizes = plan.sizes([value.shape if isinstance(value, Tensor) else None for value in values])
         programs = prod(plan.extents(sizes))
-        place = next((value.device for value in values if isinstance(value, Tensor)), None)
-        if plan.device is None or place is None or place.kind != "cuda":
+        device = next((value.device for value in values if isinstance(value, Tensor)), None)
+        if plan.device is None or device is None or device.kind != "cuda":
             return LaunchFacts(blocks=programs)
         from tessera.runtime.cuda.executable import CudaExecutable
 
         assert isinstance(executable, CudaExecutable)
-        launch, function = plan.device, executable.function(place.index)
+        launch, function = plan.device, executable.function(device.index)
         properties = function.context.properties
         resident = function.occupancy(launch.threads, launch.shared) * launch.threads
         return LaunchFacts(
@@ -311,18 +311,18 @@ class KernelProgram:
 
 
 def _alike(one: tuple[str, int], first: tuple[str, int], axis: int) -> RuntimeGuard:
-    """That two arguments, by their paths and places, have the same size along an axis."""
-    (path, place), (other, at) = one, first
+    """A guard that two arguments, by their paths and indices, have the same size along an axis."""
+    (path, index), (other, at) = one, first
 
     def check(values: Sequence[Any]) -> bool:
-        return values[place].shape[axis] == values[at].shape[axis]
+        return values[index].shape[axis] == values[at].shape[axis]
 
     word = f"{path}.size[{axis}] = {other}.size[{axis}]"
-    return RuntimeGuard(GuardType.RELATION_GUARD, place, axis, word, True, check)
+    return RuntimeGuard(GuardType.RELATION_GUARD, index, axis, word, True, check)
 
 
 class Interpreted:
-    """A kernel in the interpreter: slow, and there at once."""
+    """A kernel in the interpreter: slow, and ready at once."""
 
     is_native = False
     is_repeatable = True
@@ -351,13 +351,13 @@ class Shipment(NamedTuple):
     cache: tuple[str, int]
 
     @staticmethod
-    def of(kernel: Kernel, call: Call, levels: Sequence[Level]) -> Shipment:
+    def of(kernel: Kernel, call: Call, levels: Sequence[TierLevel]) -> Shipment:
         from tessera import knobs
 
         here: Settings = call.context.settings
         names = ("schedule", "space", "tuning", "grid", "free")
-        told = ("optimization", "checks", "deterministic")
-        chosen = {name: getattr(here, name) for name in told} | {"cpu_level": knobs.cpu_level.value}
+        chosen_names = ("optimization", "checks", "deterministic")
+        chosen = {name: getattr(here, name) for name in chosen_names} | {"cpu_level": knobs.cpu_level.value}
         return Shipment(
             kernel.function,
             {name: getattr(kernel, name) for name in names},
@@ -371,7 +371,7 @@ class Shipment(NamedTuple):
     def build(self) -> list[str | None]:
         """Compiles all levels into the compile cache; says for each what went wrong, None where nothing did.
 
-        Without levels, it looks for schedules: what that takes to know is kept there, too.
+        Without levels, it ranks schedules, and stores the ranking there, too.
         """
         from contextlib import ExitStack
 
@@ -401,7 +401,7 @@ class Shipment(NamedTuple):
                 client.schedules(call)
             for tier, assumed, schedule, quick in self.levels:
                 try:
-                    client.compile(call, Level(ExecutionTier(tier), tuple(assumed), schedule, quick))
+                    client.compile(call, TierLevel(ExecutionTier(tier), tuple(assumed), schedule, quick))
                     outcome.append(None)
                 except TesseraError as error:
                     outcome.append(error.message)
@@ -409,12 +409,12 @@ class Shipment(NamedTuple):
 
 
 def _load(executable: Any, call: Call) -> None:
-    """Has the driver take the code in now: that takes long, and whoever looks for programs waits for no result."""
+    """Has the driver load the code now: that takes long, and here no call waits for a result."""
     from tessera.runtime.cuda.executable import CudaExecutable
 
-    place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
-    if place is not None and place.kind == "cuda" and isinstance(executable, CudaExecutable):
-        executable.function(place.index)
+    device = next((value.device for value in call.values if isinstance(value, Tensor)), None)
+    if device is not None and device.kind == "cuda" and isinstance(executable, CudaExecutable):
+        executable.function(device.index)
 
 
 def _is_interpreted(call: Call, here: Settings) -> bool:

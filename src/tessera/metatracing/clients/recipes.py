@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Recipe(NamedTuple):
-    """`digest` names the graph; sizes and numbers are known by the place of their argument, and an axis.
+    """How a graph is compiled. `digest` names the graph; sizes and numbers go by index of their argument, and axis.
 
-    `guarded` are the words of what is known: a program is right only where they hold. See `ChooseBlocks` for hints and
-    rank. Kernels of few rows are `joined` where calls have shown that there is something to be won.
+    `guarded` are the words that are assumed: a program is right only where they hold. See `ChooseBlocks` for hints and
+    rank. Kernels of few rows are `joined` where calls have shown that this may gain.
     """
 
     digest: str
@@ -57,16 +57,16 @@ class Recipe(NamedTuple):
         guarded: list[str] = []
         known: set[str] = set()
         wanted = set(assumed)
-        for place, (one, path) in enumerate(zip(types, paths, strict=True)):
+        for index, (one, path) in enumerate(zip(types, paths, strict=True)):
             # A number that is none equals nothing: no guard would ever let it pass.
             if path in wanted and one.weak and not isnan(facts[path]):
-                numbers.append((place, facts[path]))
+                numbers.append((index, facts[path]))
                 guarded.append(path)
             for axis, size in enumerate(one.sizes):
                 word = f"{path}.size[{axis}]"
                 if isinstance(size, Dim) and word in wanted and str(size).isidentifier() and str(size) not in known:
                     known.add(str(size))
-                    sizes.append((place, axis, int(facts[word])))
+                    sizes.append((index, axis, int(facts[word])))
                     guarded.append(word)
         open_hints = tuple([hint for hint in hints if hint.partition("=")[0] not in known])
         return Recipe(digest, tuple(sizes), tuple(numbers), tuple(guarded), open_hints, rank, fast_math, joined)
@@ -76,7 +76,7 @@ class Recipe(NamedTuple):
         # By their texts: 0.0 and -0.0 are two, and so are 1 and True.
         return repr(tuple(self))
 
-    def program(self, module: ModuleOp, here: Settings, place: str) -> Program:
+    def program(self, module: ModuleOp, here: Settings, on: str) -> Program:
         """Compiles a graph by this recipe; machine code is made when it is first bound."""
         from tessera.lang.jit import made_fast
         from tessera.programs.compile import compile_graph
@@ -90,23 +90,23 @@ class Recipe(NamedTuple):
         facts = Facts([fact(FactKind.SIZE, f"arg{argument}.size[{axis}]", size) for argument, axis, size in self.sizes])
         stages = stages_for(here.target, here.level, self.hints, self.rank, checks=here.checks, joined=self.joined)
         program = compile_graph(module, here, stages=stages, facts=facts, world=world)
-        program.device = device(place)
+        program.device = device(on)
         return program
 
     def keep(self, program: Program) -> None:
-        """Keeps what was compiled by this recipe."""
+        """Stores a program of this recipe in the cache."""
         keep(self.key, program)
 
-    def find(self, here: Settings, place: Device) -> Program | None:
-        """What was compiled by this recipe, in this or another process."""
-        program = find(self.key, here, place)
+    def find(self, here: Settings, on: Device) -> Program | None:
+        """The program of this recipe that this or another process has stored."""
+        program = find(self.key, here, on)
         if program is not None:
             program.world = world
         return program
 
 
 def with_numbers(module: ModuleOp, numbers: Mapping[int, Number]) -> ModuleOp:
-    """A copy in which arguments without axes are these numbers; they stay arguments that nobody looks at."""
+    """A copy in which arguments without axes are these numbers; they stay arguments, which are not read."""
     import numpy as np
     from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -116,8 +116,8 @@ def with_numbers(module: ModuleOp, numbers: Mapping[int, Number]) -> ModuleOp:
 
     copy = module.clone()
     block = symbol_in(copy, "main", graph.FuncOp).body.block
-    for place, number in numbers.items():
-        argument = block.args[place]
+    for index, number in numbers.items():
+        argument = block.args[index]
         found = graph_type(argument)
         known = graph.ConstantOp(dense(np.array(number, found.dtype.storage), found.dtype), found)
         Rewriter.insert_op(known, InsertPoint.at_start(block))
@@ -126,7 +126,7 @@ def with_numbers(module: ModuleOp, numbers: Mapping[int, Number]) -> ModuleOp:
 
 
 class ProgramShipment(NamedTuple):
-    """A graph, recipes for it and what its arguments are like, as another process takes them."""
+    """A graph, recipes for it and the metas of its arguments, as another process takes them."""
 
     graph: str
     recipes: tuple[Recipe, ...]
@@ -141,11 +141,11 @@ class ProgramShipment(NamedTuple):
         from tessera.ir import text
 
         here: Settings = call.context.settings
-        told = ("optimization", "checks", "deterministic", "fast_math")
-        chosen = {name: getattr(here, name) for name in told} | {"cpu_level": knobs.cpu_level.value}
-        place = (str(knobs.cache_dir.value.absolute()), knobs.cache_size.value)
+        names = ("optimization", "checks", "deterministic", "fast_math")
+        chosen = {name: getattr(here, name) for name in names} | {"cpu_level": knobs.cpu_level.value}
+        folder = (str(knobs.cache_dir.value.absolute()), knobs.cache_size.value)
         written = text.write(module, locations=True)
-        return ProgramShipment(written, tuple(recipes), call.described, tuple(hidden), chosen, place)
+        return ProgramShipment(written, tuple(recipes), call.described, tuple(hidden), chosen, folder)
 
     def build(self) -> list[str | None]:
         """Compiles all recipes into the compile cache; says for each what went wrong, None where nothing did."""
@@ -163,14 +163,12 @@ class ProgramShipment(NamedTuple):
             if chosen is None:
                 return ["there is no machine code in that process"] * len(self.recipes)
             arrays = [stand_in(one) if isinstance(one, Meta) else one for one in (*self.described, *self.hidden)]
-            place = next(
-                (one.device for one in (*self.described, *self.hidden) if isinstance(one, Meta)), device("cpu")
-            )
-            here, module = settings_on(place, chosen), text.read(self.graph)
+            on = next((one.device for one in (*self.described, *self.hidden) if isinstance(one, Meta)), device("cpu"))
+            here, module = settings_on(on, chosen), text.read(self.graph)
             for recipe in self.recipes:
                 try:
-                    program = recipe.program(module, here, str(place))
-                    program.bind(tensors_of(arrays, place))
+                    program = recipe.program(module, here, str(on))
+                    program.bind(tensors_of(arrays, on))
                     recipe.keep(program)
                     outcome.append(None)
                 except TesseraError as error:

@@ -1,8 +1,8 @@
-"""Kernels for another process: functions go by value, so that nobody's script is run again over there.
+"""Kernels for another process: functions go by value, so that no user's script is run again there.
 
 A function of a user is its code, its defaults and what it sees from outside: all that its fingerprint is made of.
-Functions of libraries and modules go by their names. What cannot be sent, an object of a class that only exists in a
-script say, has no other process.
+Functions of libraries and modules go by their names. Kernels with objects that cannot be sent, of a class that only
+exists in a script say, are compiled in this process.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tessera.tile.identity.named import Named
 from tessera.tile.language.kernel_code import is_kernel_module
 
 
-class NotShippable(Exception):  # noqa: N818  (an answer, not an error: nobody sees it)
-    """Something that means nothing in another process."""
+class NotShippable(Exception):  # noqa: N818  (an answer, not an error that users see)
+    """A value that cannot be sent to another process."""
 
 
 def pack(value: Any) -> bytes:
@@ -40,7 +40,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """What `pack` made into bytes. It runs what it is given: only for bytes of this user's own process."""
+    """The value that `pack` packed. It runs code from the bytes: only for bytes of this user's own process."""
     stream = io.BytesIO(data)
     find_also(pickle.load(stream))
     return pickle.load(stream)
@@ -65,7 +65,7 @@ class _Packer(pickle.Pickler):
 
 def _function(function: FunctionType) -> Any:
     if not is_kernel_module(function.__module__):
-        # Under its own name goes what is there; under the name of a library's kernel there is the kernel.
+        # A function goes by its name where that names it; the name of a library's kernel names the kernel.
         there = getattr(sys.modules.get(function.__module__), function.__qualname__, None)
         if getattr(there, "__wrapped__", None) is not function:
             return NotImplemented

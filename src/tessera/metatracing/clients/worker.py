@@ -16,7 +16,7 @@ READY = (f"{__name__}:get_ready", f"{__name__}:get_ready_for_gpus")
 
 
 def get_ready() -> None:
-    """Loads what compiling takes: that may be done while nothing is to be compiled yet."""
+    """Loads the compiler, before the first request."""
     for module in ("tessera.tile.calls.trace", "tessera.tile.calls.compiling", "tessera.targets.cpu.compile"):
         import_module(module)
 

@@ -1,4 +1,4 @@
-"""What happens inside of kernels, from the addresses and instructions of the emitted code."""
+"""Events inside of kernels, from the addresses and instructions of the emitted code."""
 
 from __future__ import annotations
 

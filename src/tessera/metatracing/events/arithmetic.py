@@ -1,6 +1,6 @@
-"""The arithmetic that addresses and branches are made of: whole numbers of all threads at once, as bits of words.
+"""The integer arithmetic of addresses and branches, for all threads at once, as bits of words.
 
-A register that depends on data is unknown, and so is what is computed from it.
+A register that depends on data is unknown, and so are values computed from it.
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ def _absolute(parts: tuple[str, ...], given: list[Array]) -> Array:
 @rule("popc")
 def _ones(parts: tuple[str, ...], given: list[Array]) -> Array:
     found = np.zeros_like(given[0])
-    for place in range(width_of(type_of(parts))):
-        found += (given[0] >> given[0].dtype.type(place)) & given[0].dtype.type(1)
+    for bit in range(width_of(type_of(parts))):
+        found += (given[0] >> given[0].dtype.type(bit)) & given[0].dtype.type(1)
     return found
 
 
@@ -169,11 +169,11 @@ def _permute(parts: tuple[str, ...], given: list[Array]) -> Array:
     a, b, pick = (one.astype(np.uint64) for one in given)
     both = a | b << np.uint64(32)
     found = np.zeros_like(a)
-    for place in range(4):
-        which = (pick >> np.uint64(4 * place)) & np.uint64(15)
+    for index in range(4):
+        which = (pick >> np.uint64(4 * index)) & np.uint64(15)
         byte = (both >> (np.uint64(8) * (which & np.uint64(7)))) & np.uint64(255)
         sign = np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0))
-        found |= np.where(which & np.uint64(8), sign, byte) << np.uint64(8 * place)
+        found |= np.where(which & np.uint64(8), sign, byte) << np.uint64(8 * index)
     return found
 
 

@@ -1,4 +1,4 @@
-"""How many sectors and turns an instruction of a warp takes, from the addresses of its lanes.
+"""How many sectors and wavefronts an instruction of a warp takes, from the addresses of its lanes.
 
 Global memory is moved in sectors of 32 bytes: a request takes those that its lanes touch. Shared memory has 32 banks of
 4 bytes. Lanes that want different words of one bank wait for each other; those that want the same word do not. Accesses
@@ -38,7 +38,7 @@ def distinct(rows: Array) -> Array:
 
 
 def sectors(addresses: Array, active: Array, size: int) -> Array:
-    """Of each warp, for `size` bytes of each active lane."""
+    """The sectors of each warp, for `size` bytes of each active lane."""
     return distinct(sectors_touched(addresses, active, size))
 
 
@@ -47,8 +47,8 @@ def lanes_at_once(size: int) -> int:
     return WARP // max(1, size // BANK_BYTES)
 
 
-def turns(addresses: Array, active: Array, size: int) -> tuple[Array, Array]:
-    """The turns that shared memory takes for each warp, and how many the bytes would need without conflicts."""
+def wavefronts(addresses: Array, active: Array, size: int) -> tuple[Array, Array]:
+    """The wavefronts of shared memory for each warp, and how many the bytes would need without conflicts."""
     together = lanes_at_once(size)
     words = max(1, size // BANK_BYTES)
     grouped = (addresses // BANK_BYTES).reshape(-1, together, 1) + np.arange(words)
@@ -57,8 +57,8 @@ def turns(addresses: Array, active: Array, size: int) -> tuple[Array, Array]:
     return _per_warp(wanted, WARP // together)
 
 
-def matrix_turns(addresses: Array, active: Array, matrices: int) -> tuple[Array, Array]:
-    """The same of `matrices` of eight rows of 16 bytes each, whose addresses the first lanes have."""
+def matrix_wavefronts(addresses: Array, active: Array, matrices: int) -> tuple[Array, Array]:
+    """The same for `matrices` of eight rows of 16 bytes each, whose addresses the first lanes have."""
     rows = addresses[:, : 8 * matrices].reshape(-1, 8, 1) // BANK_BYTES + np.arange(4)
     alive = np.broadcast_to(active[:, : 8 * matrices].reshape(-1, 8, 1), rows.shape)
     wanted = np.sort(np.where(alive, rows, _NOWHERE).reshape(len(rows), -1), axis=1)
@@ -77,7 +77,7 @@ def _per_warp(wanted: Array, groups: int) -> tuple[Array, Array]:
     return taken.reshape(-1, groups).sum(axis=1), least.reshape(-1, groups).sum(axis=1)
 
 
-# In closed form, for lanes that lie at equal steps
+# In closed form, for lanes at equal steps
 
 
 def strided_sectors(stride: int, size: int, lanes: int = WARP, start: int = 0) -> int:

@@ -1,6 +1,6 @@
-"""A program as it was or would be launched: its code, its arguments, and what a walk through some of its blocks found.
+"""A launch of a program: its code, its arguments, and the counts of a walk through some of its blocks.
 
-Counts of a call are those of the blocks that were walked, times how many there are to each of them.
+Counts of a call are those of the walked blocks, times the number of blocks that each stands for.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _COUNTERS = 1 << 60
 SAMPLED_BLOCKS = 16
 """Blocks of a launch that are walked: those of large grids are much alike, but for edges and masks."""
 SAMPLED_PROGRAMS = 48
-"""Programs that blocks which go on with the next one are walked through."""
+"""Program instances that are walked of persistent CTAs."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a multiprocessor has, and how fast it is; those of the H200."""
+    """The resources of a multiprocessor; those of the H200."""
 
     multiprocessors: int = 132
     threads: int = 2048
@@ -55,7 +55,7 @@ NO_FACTS = LaunchFacts()
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel takes of a multiprocessor; None where neither a driver nor an assembler said."""
+    """The resources of a kernel; None where neither a driver nor an assembler gave them."""
 
     registers: int | None
     spilled_bytes: int | None
@@ -79,7 +79,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class KernelExecution:
-    """One launch of a compiled kernel. `seconds` is how long it took, where somebody measured that."""
+    """One launch of a compiled kernel. `seconds` is how long it took, where that was measured."""
 
     plan: Plan
     ptx: str
@@ -162,12 +162,12 @@ class KernelExecution:
         """The params block, with arrays far apart at made-up addresses."""
         plan = self.plan
         block = bytearray(max(plan.block_bytes, WORD * plan.words))
-        for place, (argument, found) in enumerate(zip(plan.arguments, self.geometry, strict=True)):
+        for index, (argument, found) in enumerate(zip(plan.arguments, self.geometry, strict=True)):
             if found is not None:
-                words = [(place + 1) << ARGUMENT_BITS, *found[0], *found[1]]
+                words = [(index + 1) << ARGUMENT_BITS, *found[0], *found[1]]
                 struct.pack_into(f"<{len(words)}q", block, WORD * argument.word, *words)
             else:
-                value = self.arguments[place]
+                value = self.arguments[index]
                 spelled = "<d" if isinstance(value, float) else "<q"
                 if isinstance(value, float) and getattr(argument, "kind", "") == "f32":
                     spelled = "<f"
@@ -182,13 +182,13 @@ class KernelExecution:
 
     @cached_property
     def _sample(self) -> tuple[list[int], int, float]:
-        """Blocks to walk, every how many of further programs, and how many there are to each of those walked."""
+        """Blocks to walk, the step between further program instances, and how many each of those walked stands for."""
         launched, programs, cluster = self.blocks, self.programs, self.device.cluster
         if not launched:
             return [], 1, 0.0
         if self.device.counters_word < 0 or programs <= launched:
             count = min(launched, SAMPLED_BLOCKS)
-            chosen = sorted({round(place) for place in np.linspace(0, launched - 1, count)})
+            chosen = sorted({round(block) for block in np.linspace(0, launched - 1, count)})
             if cluster > 1:
                 chosen = sorted({block // cluster * cluster + rank for block in chosen for rank in range(cluster)})
             return chosen, 1, launched / len(chosen)
@@ -199,7 +199,7 @@ class KernelExecution:
 
     @cached_property
     def walked(self) -> Walked:
-        """What threads of some blocks do."""
+        """The walk through some blocks."""
         chosen, step, _ = self._sample
         return Walk(
             self.code,
@@ -213,11 +213,11 @@ class KernelExecution:
 
     @property
     def scale(self) -> float:
-        """How many blocks, or programs, of the launch each one that was walked stands for."""
+        """How many blocks, or program instances, of the launch each walked one stands for."""
         return self._sample[2]
 
     def total(self, count: float) -> int:
-        """What was counted in the walk, for the whole call."""
+        """A count of the walk, scaled to the whole call."""
         return round(count * self.scale)
 
     # Resources

@@ -1,8 +1,8 @@
 """Events of programs that run on a processor: lines of its caches that tiles touch, and registers of the emitted code.
 
-A processor's programs have no lanes: vectors go along the rows of tiles, so a row of a tile is what a request is here.
-Addresses follow from the view's sizes and strides and the tile's offsets, and are gone through program by program, turn
-by turn, as they come.
+A processor's programs have no lanes: vectors go along the rows of tiles, so a request is a row of a tile here.
+Addresses follow from the view's sizes and strides and the tile's offsets, one program instance and one iteration after
+the other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.metatracing.events.counting import distinct
 from tessera.metatracing.events.kinds import LINE, AccessType, MemoryAccessEvent
-from tessera.metatracing.events.tile_work import Amounts, Geometry, Reader, laid_out, spread, unravelled
+from tessera.metatracing.events.tile_work import Amounts, Geometry, TileWorkCounter, laid_out, spread, unravelled
 from tessera.metatracing.events.tracers import COALESCED, MemoryAccessTrace, RegisterPressurePoint
 from tessera.runtime.device.memory import ALIGNMENT
 from tessera.runtime.tensor.meta import Meta
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 SAMPLED_PROGRAMS = 64
-"""Programs that are gone through: those of large grids are much alike, but for edges and masks."""
+"""Program instances that are sampled: those of large grids are much alike, but for edges and masks."""
 
 
 @dataclass(frozen=True)
 class HostResources:
-    """What the emitted code takes of a processor. `spilled_bytes`: of vectors that did not fit into registers.
+    """The registers and stack of the emitted code. `spilled_bytes`: of vectors that did not fit into registers.
 
     `stack_accesses` are instructions that load or store such vectors, as the code has them: not how often they run.
     """
@@ -58,7 +58,7 @@ class HostResources:
 
 @dataclass
 class HostSite:
-    """One load or store of the tile program, in all its executions that were gone through."""
+    """One load or store of the tile IR, in all its sampled executions."""
 
     name: str
     argument: int
@@ -71,7 +71,7 @@ class HostSite:
     touched: set[int] = field(default_factory=set[int])
 
 
-class _Lines(Reader):
+class _Lines(TileWorkCounter):
     """Goes through a function, and notes the lines that its loads and stores touch."""
 
     def __init__(self, function: tile.FuncOp, geometry: Sequence[Geometry | None], arguments: Described) -> None:
@@ -93,7 +93,7 @@ class _Lines(Reader):
             base, offset = self._begins.get(op.base), self._number(op.offset)
             self._begins[op.result] = None if base is None or offset is None else base + offset
         elif isinstance(op, scf.IfOp) and any(isinstance(one, tile.LoadOp | tile.StoreOp) for one in op.walk()):
-            self.is_complete = False  # both ways were gone
+            self.is_complete = False  # both branches were counted
 
     def _loop(self, op: scf.ForOp, found: Amounts) -> None:
         low, high, step = (self._number(one) for one in (op.lb, op.ub, op.step))
@@ -101,8 +101,8 @@ class _Lines(Reader):
             self.is_complete = False
             self._block(op.body.block)
             return
-        for turn in range(low, high, step):
-            self._known[op.body.block.args[0]] = turn
+        for value in range(low, high, step):
+            self._known[op.body.block.args[0]] = value
             self._block(op.body.block)
 
     def moved(
@@ -136,7 +136,7 @@ class _Lines(Reader):
         return [len(along) for along in axes]
 
     def _steps(self, view: SSAValue, offsets: Sequence[SSAValue], shape: Sequence[int]) -> list[Array] | None:
-        """Elements from the start of the argument, by axes, of what of a tile is inside of its view."""
+        """Offsets in elements from the start of the argument, by axes, of the part of a tile inside of its view."""
         sizes, strides = self._views.get(view, ([], []))
         found = [*sizes, *strides, *(self._number(one) for one in offsets), self._begins.get(view)]
         known, rank = [one for one in found if one is not None], len(shape)
@@ -189,16 +189,16 @@ class HostExecution:
 
     @property
     def scale(self) -> float:
-        """How many programs each one stands for that was gone through."""
+        """How many program instances each sampled one stands for."""
         return self.programs / len(self._sample) if self._sample else 0.0
 
     @cached_property
     def walked(self) -> tuple[tuple[HostSite, ...], bool]:
-        """Loads and stores of some programs, and whether nothing which counts was unknown."""
+        """Loads and stores of some program instances, and whether all their addresses were known."""
         function, grid, geometry = self._laid_out
         reader = _Lines(function, geometry, self.arguments)
-        for place in self._sample:
-            reader.program(unravelled(place, grid))
+        for number in self._sample:
+            reader.program(unravelled(number, grid))
         return tuple(reader.sites.values()), reader.is_complete
 
     def nbytes(self, argument: int) -> int | None:
@@ -237,7 +237,7 @@ class HostExecution:
 
 
 class HostMemoryPatternTracer:
-    """Finds out what a processor's programs do to memory. There is no shared memory: nothing has banks."""
+    """Traces the memory accesses of a processor's programs. There is no shared memory: nothing has banks."""
 
     def trace_memory_patterns(self, execution: HostExecution) -> MemoryAccessTrace:
         now = time.perf_counter_ns()

@@ -1,7 +1,7 @@
-"""What happens inside of a kernel: accesses to memory and work of the machine's units, as the specification names them.
+"""Kinds of events inside of a kernel: memory accesses and work of the machine's units, by the specification's names.
 
 An event is one instruction of the emitted code in all its executions during a call: how often, by how many lanes, and
-what it made of memory.
+its use of memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WARP = 32
 
 
 class AccessType(Enum):
-    """What is accessed, and how."""
+    """The memory that is accessed, and how."""
 
     GLOBAL_LOAD = "global load"
     GLOBAL_STORE = "global store"
@@ -28,7 +28,7 @@ class AccessType(Enum):
 
 
 class ComputeType(Enum):
-    """Which unit of the machine works."""
+    """The unit of the machine that works."""
 
     TENSOR_CORE_WMMA = "products of a warp"
     TENSOR_CORE_WGMMA = "products of a warpgroup"
@@ -43,11 +43,11 @@ class MemoryAccessEvent:
     """One instruction that accesses memory, in all its executions during a call.
 
     `address` counts from the start of the argument, or of shared memory, where the first execution began. `size_bytes`
-    are those that lanes asked for. `requests` are instructions of warps, or rows of tiles of a processor's program.
+    are those that lanes asked for. `requests` are instructions of warps, or rows of tiles on a processor.
     `sectors` are the parts of memory that each of them touched, None where addresses depend on data; they have
-    `unit_bytes`: 32 on a GPU, a line of 64 on a processor. `bank_conflicts` are turns of shared memory beyond those
-    that the bytes need. `cache_hit_ratio` is the part of sectors that were touched before: what a cache without limits
-    would have. `instruction` is as the code spells it, `argument` the place of the array among the arguments.
+    `unit_bytes`: 32 on a GPU, a line of 64 on a processor. `bank_conflicts` are wavefronts of shared memory beyond
+    those that the bytes need. `cache_hit_ratio` is the part of sectors that were touched before: the hits of a cache
+    without limits. `instruction` is that of the code, `argument` the index of the array among the arguments.
     """
 
     access_type: AccessType
@@ -82,7 +82,7 @@ class MemoryAccessEvent:
 
 @dataclass(frozen=True, slots=True)
 class ComputeEvent:
-    """What a unit of the machine does during a call: instructions of warps.
+    """The work of a unit of the machine during a call: instructions of warps.
 
     `utilization_percent` is the time that they take on the unit, over that of the call where it is known, otherwise
     over that of the busiest unit.

@@ -1,4 +1,4 @@
-"""The performance monitor: what the calls between two moments came to, from what was recorded of them."""
+"""The performance monitor: metrics of the recorded calls between two moments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PerformanceMetrics:
 class PerformanceMonitor:
     """Watches a runtime between `begin_monitoring` and `end_monitoring`.
 
-    `peak_tflops` is what its machine can do: utilisation is the rate that was achieved over it, where a rate is known.
+    `peak_tflops` is the peak of its machine: utilisation is the rate that was achieved over it, where a rate is known.
     """
 
     def __init__(self, runtime: ReportingRuntime, peak_tflops: float | None = None) -> None:

@@ -1,7 +1,7 @@
-"""The work of a kernel's programs, from its tile program alone: products, functions, elements and bytes.
+"""The work of a kernel's program instances, from its tile IR alone: dots, functions, elements and bytes.
 
-Only what loops and offsets are made of is computed, for some programs of the grid; what a turn of a loop costs is read
-off the types of its tiles. It serves every target, and takes milliseconds.
+Only the scalars of loops and offsets are computed, for some program instances; the cost of an iteration is read off the
+types of its tiles. It serves every target, and takes milliseconds.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "rsqrt", "sqrt", "erf", "sigmoid", "pow"})
 SAMPLED = 24
 _MOST_PROGRAMS = 4096
-_MOST_TURNS = 6
-"""Turns of a loop around loops that are looked at; the others are taken to be like them."""
+_MOST_ITERATIONS = 6
+"""Iterations of an outer loop that are counted; the others are taken to be like them."""
 _GROUP, _STEP = 8, 16
 """Rows that a CPU computes together, and columns: it leaves out those in which a mask leaves nothing."""
 
@@ -57,15 +57,15 @@ _INTEGERS: Mapping[type[Operation], Callable[[int, int], int]] = {
 
 Geometry = tuple[tuple[int, ...], tuple[int, ...]]
 """Sizes and strides."""
-_COUNTED = ("products", "dots", "functions", "elements", "near", "far", "turns", "left", "right", "ragged")
+_COUNTED = ("products", "dots", "functions", "elements", "near", "far", "iterations", "left", "right", "ragged")
 
 
 @dataclass
 class Amounts:
-    """What one program does. Bytes that are `far` lie apart in memory: their axis has another stride than 1.
+    """The work of one program instance. Bytes that are `far` lie apart in memory: their axis has another stride than 1.
 
-    `left` and `right` are the bytes of factors, as often as they are multiplied. `ragged` are the elements that are
-    loaded into tiles which reach beyond their arrays.
+    `products` are operations of dots. `left` and `right` are the bytes of operands, as often as they are multiplied.
+    `ragged` are the elements that are loaded into tiles which reach beyond their arrays.
     """
 
     products: float = 0.0
@@ -74,7 +74,7 @@ class Amounts:
     elements: float = 0.0
     near: float = 0.0
     far: float = 0.0
-    turns: float = 0.0
+    iterations: float = 0.0
     left: float = 0.0
     right: float = 0.0
     ragged: float = 0.0
@@ -91,19 +91,20 @@ class Amounts:
 
 @dataclass(frozen=True)
 class TileWork:
-    """The programs of a call: how many, and what some of them do."""
+    """The program instances of a call: how many, and the work of some of them."""
 
     grid: tuple[int, ...]
     sampled: tuple[Amounts, ...]
-    places: tuple[int, ...]
+    numbers: tuple[int, ...]
+    """Of the sampled program instances, in the grid."""
     footprint: int
     """Bytes of all arrays, each element once."""
     bits: int
-    """Of the elements that products are made of, or that are loaded."""
+    """Of the elements of dots, or that are loaded."""
     columns: int
-    """Of the sums of all products in the code: what threads hold beside each other."""
+    """Of the accumulators of all dots in the code, which threads hold at once."""
     made: int
-    """Columns of left factors that threads computed themselves."""
+    """Columns of left operands that threads computed themselves."""
     tile_bytes: int
     """Of the largest tile that is loaded."""
 
@@ -112,13 +113,13 @@ class TileWork:
         return prod(self.grid)
 
     def total(self, what: str) -> float:
-        """Of all programs."""
+        """An amount of all program instances."""
         if not self.sampled:
             return 0.0
         return float(np.mean([getattr(one, what) for one in self.sampled])) * self.programs
 
     def busiest(self, what: str, units: int) -> float:
-        """Of the unit that has most to do, where `units` take programs as they become free, in their order."""
+        """An amount of the busiest unit, where `units` take program instances as they become free, in their order."""
         amounts = np.array([getattr(one, what) for one in self.sampled])
         if not len(amounts):
             return 0.0
@@ -126,21 +127,21 @@ class TileWork:
         if count <= units:
             return float(each.max())
         even = float(each.sum()) * (count / len(each)) / units
-        # The last programs do not end together: half of one, on average, or the rest of a round where all are alike.
+        # The last instances do not end together: half of one, on average, or the rest of a round where all are alike.
         if float(np.ptp(amounts)) < 1e-9 * max(1.0, float(amounts.max())):
             return -(-count // units) * float(amounts[0])
         return max(float(each.max()), even + 0.5 * float(each[-min(units, len(each)) :].mean()))
 
     def _each(self, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of every program, or of a few thousands that stand for all."""
+        """The amount of every program instance, or of a few thousands that stand for all."""
         count, first = self.programs, self.grid[0] if self.grid else 1
         if first <= SAMPLED < count:
-            # Whole rows of the grid were looked at: the others are like the nearest of them.
+            # Whole rows of the grid were sampled: the others are like the nearest of them.
             rows = amounts.reshape(-1, first)
             many = min(count // first, max(1, _MOST_PROGRAMS // first))
             return rows[np.rint(np.linspace(0, len(rows) - 1, many)).astype(int)].reshape(-1)
         many = min(count, _MOST_PROGRAMS)
-        return np.interp(np.arange(many) * (count / many), self.places, amounts)
+        return np.interp(np.arange(many) * (count / many), self.numbers, amounts)
 
     @cached_property
     def far_arguments(self) -> frozenset[int]:
@@ -153,17 +154,17 @@ class TileWork:
 def tile_work(instance: Instance, arguments: Described, *, clipped: bool = False) -> TileWork:
     """The work of an instance of a kernel on arguments, given by metas of tensors and numbers.
 
-    `clipped`: rows that nobody stores and columns that a mask leaves out are not computed, as on CPUs.
+    `clipped`: rows that are not stored and columns that a mask leaves out are not computed, as on CPUs.
     """
     function, grid, geometry = laid_out(instance, arguments)
-    places = _places(grid)
-    reader = Reader(function, geometry, arguments, clipped=clipped)
-    sampled = tuple(reader.program(unravelled(place, grid)) for place in places)
+    numbers = _sampled_programs(grid)
+    reader = TileWorkCounter(function, geometry, arguments, clipped=clipped)
+    sampled = tuple(reader.program(unravelled(number, grid)) for number in numbers)
     results = [found[0] for found in geometry[len(arguments) :] if found is not None]
     itemsize = [one.dtype.storage.itemsize for one in arguments if isinstance(one, Meta)]
     footprint = sum(one.nbytes for one in arguments if isinstance(one, Meta))
     footprint += sum(prod(shape) * (itemsize[0] if itemsize else 4) for shape in results)
-    return TileWork(grid, sampled, tuple(places), footprint, *_widths(function))
+    return TileWork(grid, sampled, tuple(numbers), footprint, *_widths(function))
 
 
 def laid_out(instance: Instance, arguments: Described) -> tuple[tile.FuncOp, tuple[int, ...], list[Geometry | None]]:
@@ -182,35 +183,35 @@ def laid_out(instance: Instance, arguments: Described) -> tuple[tile.FuncOp, tup
     return function, tuple(max(0, one) for one in extents), geometry
 
 
-def _places(grid: Sequence[int]) -> list[int]:
-    """The programs that are looked at: all, or some whole rows along the first axis, or some of a long row.
+def _sampled_programs(grid: Sequence[int]) -> list[int]:
+    """The program instances that are sampled: all, or some whole rows along the first axis, or some of a long row.
 
-    What a program does mostly depends on where it is along the first axis; of whole rows nothing is left out by chance.
+    The work of an instance mostly depends on its coordinate along the first axis; whole rows have all of these.
     """
     count = prod(grid)
     if grid and grid[0] <= SAMPLED < count:
         rows = count // grid[0]
         looked = np.linspace(0, rows - 1, min(rows, SAMPLED // grid[0])).astype(int)
-        return [int(row) * grid[0] + place for row in looked for place in range(grid[0])]
+        return [int(row) * grid[0] + column for row in looked for column in range(grid[0])]
     return spread(count, SAMPLED)
 
 
 def spread(count: int, most: int) -> list[int]:
     """At most so many of the numbers below a count, evenly spread, with the first and the last."""
-    return sorted({round(place) for place in np.linspace(0, count - 1, min(most, count))}) if count else []
+    return sorted({round(one) for one in np.linspace(0, count - 1, min(most, count))}) if count else []
 
 
-def unravelled(place: int, grid: Sequence[int]) -> tuple[int, ...]:
-    """Where in the grid a program is; the first axis turns fastest."""
+def unravelled(number: int, grid: Sequence[int]) -> tuple[int, ...]:
+    """The coordinates of a program instance in the grid; the first axis changes fastest."""
     found: list[int] = []
     for extent in grid:
-        place, here = divmod(place, extent)
+        number, here = divmod(number, extent)
         found.append(here)
     return tuple(found)
 
 
 def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
-    """The bits of what is multiplied, or loaded; columns of sums, and of left factors that were computed; tiles."""
+    """The bits of operands, or loads; columns of accumulators, and of computed left operands; largest tile."""
     bits = columns = made = 0
     for op in function.body.walk():
         if isinstance(op, tile_values.DotOp):
@@ -224,8 +225,8 @@ def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
     return bits, columns, made, max(sizes, default=0)
 
 
-class Reader:
-    """Goes through a function for one program after the other."""
+class TileWorkCounter:
+    """Counts the work of a function for one program instance after the other."""
 
     def __init__(
         self, function: tile.FuncOp, geometry: Sequence[Any], arguments: Described, *, clipped: bool = False
@@ -261,7 +262,7 @@ class Reader:
         outer = self._live
         for op in block.ops:
             if is_loop and isinstance(op, tile_values.DotOp) and self._live is outer:
-                # Scalars that masks compare lie before the first product.
+                # Scalars that masks compare are before the first dot.
                 self._live = outer | self._left_by_masks(block)
             self._op(op, found)
         self._live = outer
@@ -333,8 +334,8 @@ class Reader:
             axis = op.axis.value.data
             self._known[op.results[0]] = self._program[axis] if axis < len(self._program) else 0
         elif isinstance(op, tile.DimOp | tile.StrideOp):
-            place = 0 if isinstance(op, tile.DimOp) else 1
-            self._known[op.results[0]] = self._views[op.view][place][op.axis.value.data]
+            which = 0 if isinstance(op, tile.DimOp) else 1
+            self._known[op.results[0]] = self._views[op.view][which][op.axis.value.data]
         elif isinstance(op, tile.ViewOp):
             self._views[op.result] = [self._number(one) for one in op.sizes], [self._number(one) for one in op.strides]
         elif isinstance(op, scf.ForOp):
@@ -352,23 +353,23 @@ class Reader:
             found.add(self._block(op.body.block), 1)
             return
         count = max(0, -(-(high - low) // step))
-        found.turns += count
+        found.iterations += count
         if self._clipped and any(True for _ in masks_in(op.body.block)):
-            # Masks leave out parts of the last turns; the first stands for those before them.
-            ends = list(range(max(0, count - _MOST_TURNS), count))
+            # Masks leave out parts of the last iterations; the first stands for those before them.
+            ends = list(range(max(0, count - _MOST_ITERATIONS), count))
             looked = {**({0: ends[0]} if ends and ends[0] else {}), **dict.fromkeys(ends, 1)}
         else:
             nested = any(isinstance(one, scf.ForOp) for one in op.body.block.ops)
-            several = {round(one) for one in np.linspace(0, count - 1, min(count, _MOST_TURNS if nested else 1))}
+            several = {round(one) for one in np.linspace(0, count - 1, min(count, _MOST_ITERATIONS if nested else 1))}
             looked = dict.fromkeys(sorted(several), count / max(1, len(several)))
-        for turn, times in looked.items():
-            self._known[op.body.block.args[0]] = low + turn * step
+        for iteration, times in looked.items():
+            self._known[op.body.block.args[0]] = low + iteration * step
             found.add(self._block(op.body.block), times)
 
     def _cost(self, op: Operation, found: Amounts) -> None:
         if isinstance(op, tile_values.DotOp):
             (rows, depth), columns = tile_type(op.a).get_shape(), tile_type(op.b).get_shape()[1]
-            # A mask leaves out columns of the result, or of the left factor.
+            # A mask leaves out columns of the result, or of the left operand.
             part = min(self._part((rows, columns)), self._part((rows, depth)))
             found.products += 2.0 * rows * depth * columns * part
             found.dots += 1

@@ -1,4 +1,4 @@
-"""Tracers: a launch as events of memory and of the machine's units, and accesses that somebody recorded one by one."""
+"""Tracers: a launch as events of memory and of the machine's units, and accesses that are recorded one by one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tessera.errors import TesseraError
-from tessera.metatracing.events.counting import sectors, turns
+from tessera.metatracing.events.counting import sectors, wavefronts
 from tessera.metatracing.events.execution import ARGUMENT_BITS, KernelExecution
 from tessera.metatracing.events.kinds import SECTOR, WARP, AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
-from tessera.metatracing.events.walk import Site
+from tessera.metatracing.events.walk import InstructionSite
 from tessera.targets.cuda.ptx.reading import Instruction
 from tessera.tiers.records import AttentionTrace
 
@@ -37,7 +37,7 @@ class RegisterPressurePoint:
 
 @dataclass(frozen=True)
 class MemoryAccessTrace:
-    """What a launch does to memory. The last two are those of the accesses that are worth a look."""
+    """The memory accesses of a launch; bank conflicts and coalescing issues list those that are slow."""
 
     global_accesses: tuple[MemoryAccessEvent, ...]
     shared_accesses: tuple[MemoryAccessEvent, ...]
@@ -64,7 +64,7 @@ class MemoryAccessTrace:
 
 
 class GPUMemoryPatternTracer:
-    """Finds out what a launch does to memory, from the addresses of its threads."""
+    """Traces the memory accesses of a launch, from the addresses of its threads."""
 
     def trace_memory_patterns(self, execution: KernelExecution) -> MemoryAccessTrace:
         now = time.perf_counter_ns()
@@ -92,7 +92,7 @@ class GPUMemoryPatternTracer:
         )
 
 
-def _event(execution: KernelExecution, site: Site, now: int) -> MemoryAccessEvent:
+def _event(execution: KernelExecution, site: InstructionSite, now: int) -> MemoryAccessEvent:
     """An access of threads, for the whole call."""
     total = execution.total
     kinds = {
@@ -118,15 +118,15 @@ def _event(execution: KernelExecution, site: Site, now: int) -> MemoryAccessEven
             distinct_bytes=total(asked),
             instruction=site.text,
         )
-    place = (first >> ARGUMENT_BITS) - 1
-    known = 0 <= place < len(execution.plan.arguments)
+    argument = (first >> ARGUMENT_BITS) - 1
+    known = 0 <= argument < len(execution.plan.arguments)
     moved = SECTOR * site.sectors
     whole = total(SECTOR * site.distinct)
-    distinct = min(whole, execution.nbytes(place)) if known else whole
+    distinct = min(whole, execution.nbytes(argument)) if known else whole
     efficiency = min(1.0, asked / moved) if moved else 1.0
     return MemoryAccessEvent(
         kinds[site.space, site.stores],
-        first - ((place + 1) << ARGUMENT_BITS) if known else first,
+        first - ((argument + 1) << ARGUMENT_BITS) if known else first,
         total(asked),
         not site.unknown and efficiency >= COALESCED,
         cache_hit_ratio=max(0.0, 1 - distinct / total(moved)) if moved else 0.0,
@@ -134,21 +134,21 @@ def _event(execution: KernelExecution, site: Site, now: int) -> MemoryAccessEven
         requests=total(site.requests),
         sectors=None if site.unknown else total(site.sectors),
         distinct_bytes=max(1, distinct),
-        argument=place if known else None,
+        argument=argument if known else None,
         instruction=site.text,
     )
 
 
-def _bulk(execution: KernelExecution, site: Site, now: int) -> MemoryAccessEvent:
+def _bulk(execution: KernelExecution, site: InstructionSite, now: int) -> MemoryAccessEvent:
     """A copy by a tensor map: whole boxes, which another unit than the threads moves."""
     recipe = next((one for one in execution.device.maps if one.offset == site.map_offset), None)
-    size, place = 0, None
+    size, argument = 0, None
     if recipe is not None:
-        place = recipe.argument
-        how: Any = execution.plan.arguments[place]
+        argument = recipe.argument
+        how: Any = execution.plan.arguments[argument]
         size = int(np.prod(recipe.box)) * how.dtype.storage.itemsize * execution.total(site.requests)
     kind = AccessType.GLOBAL_STORE if site.stores else AccessType.GLOBAL_LOAD
-    distinct = min(size, execution.nbytes(place)) if place is not None else size
+    distinct = min(size, execution.nbytes(argument)) if argument is not None else size
     return MemoryAccessEvent(
         kind,
         0,
@@ -159,7 +159,7 @@ def _bulk(execution: KernelExecution, site: Site, now: int) -> MemoryAccessEvent
         requests=execution.total(site.requests),
         sectors=size // SECTOR,
         distinct_bytes=max(1, distinct),
-        argument=place,
+        argument=argument,
         instruction=site.text,
     )
 
@@ -172,7 +172,7 @@ _MATH = frozenset({"add", "sub", "mul", "fma", "mad", "min", "max", "neg", "abs"
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 CLOCK_HZ = 1.755e9
 _FLOPS = {8: 8192, 16: 4096, 19: 2048, 32: 2048, 64: 128}
-"""Of products in a clock of one multiprocessor, by the bits of their factors."""
+"""Of dots in a clock of one multiprocessor, by the bits of their operands."""
 _CLOCKS: Mapping[ComputeType, float] = {
     ComputeType.CUDA_CORE_MATH: 0.25,
     ComputeType.SPECIAL_FUNCTION: 2.0,
@@ -206,13 +206,13 @@ def _clocks(one: Instruction, kind: ComputeType) -> float:
     assert shape is not None
     m, n, k = map(int, shape.groups())
     bits = next((_BITS[part] for part in reversed(one.parts[:-1]) if part in _BITS), 16)
-    # A product of a warpgroup is an instruction of four warps.
+    # A dot of a warp group is an instruction of four warps.
     warps = 4 if kind is ComputeType.TENSOR_CORE_WGMMA else 1
     return 2.0 * m * n * k / _FLOPS[bits] / warps
 
 
 class TensorCoreUsage(NamedTuple):
-    """Products of one shape: instructions of warps, and the multiplications and additions in them."""
+    """Dots of one shape: instructions of warps, and the multiplications and additions in them."""
 
     shape: str
     instructions: int
@@ -228,7 +228,7 @@ class WarpDivergenceEvent(NamedTuple):
 
 
 class OccupancyMeasurement(NamedTuple):
-    """The part of a multiprocessor's threads that are there at once, and what they take."""
+    """The part of a multiprocessor's threads that are resident, and their resources."""
 
     occupancy: float
     registers: int | None
@@ -245,7 +245,7 @@ class PipelineStall(NamedTuple):
 
 @dataclass(frozen=True)
 class ComputeTrace:
-    """What a launch computes."""
+    """The computation of a launch."""
 
     tensor_core_ops: tuple[TensorCoreUsage, ...]
     divergence_events: tuple[WarpDivergenceEvent, ...]
@@ -253,7 +253,7 @@ class ComputeTrace:
     pipeline_stalls: tuple[PipelineStall, ...]
     events: tuple[ComputeEvent, ...]
     clocks: Mapping[ComputeType, float]
-    """That each unit is busy for, on the multiprocessor that has most to do if all have the same."""
+    """For which each unit is busy, on a multiprocessor if all have the same work."""
     is_complete: bool = True
 
     def count(self, kind: ComputeType) -> int:
@@ -261,7 +261,7 @@ class ComputeTrace:
 
 
 class GPUComputePatternTracer:
-    """Finds out what a launch computes, from how often threads come through each part of its code."""
+    """Traces the computation of a launch, from how often threads execute each part of its code."""
 
     def trace_compute_patterns(self, execution: KernelExecution) -> ComputeTrace:
         now = time.perf_counter_ns()
@@ -347,10 +347,10 @@ class AccessRecord(NamedTuple):
 
 
 class MemoryTracer:
-    """Collects accesses while it is told of them, and says what they come to.
+    """Collects accesses that are recorded one by one, and makes events of them.
 
-    Whoever runs a kernel thread by thread, an interpreter say, tells it: the addresses of a warp's lanes and the bytes
-    of each; one address is a warp with one lane.
+    A program that runs a kernel thread by thread, an interpreter say, records the addresses of a warp's lanes and the
+    bytes of each; one address is a warp with one lane.
     """
 
     def __init__(self) -> None:
@@ -359,7 +359,7 @@ class MemoryTracer:
         self._trace: AttentionTrace | None = None
 
     def begin_tracing(self, trace: AttentionTrace | None = None) -> None:
-        """Forgets what was recorded before. What comes belongs to this trace, if one is given."""
+        """Drops earlier records. New ones belong to this trace, if one is given."""
         self._records, self._tracing, self._trace = [], True, trace
 
     def end_tracing(self) -> None:
@@ -378,7 +378,7 @@ class MemoryTracer:
 
     @property
     def records(self) -> tuple[AccessRecord, ...]:
-        """What was recorded, as it came."""
+        """The records in their order."""
         return tuple(self._records)
 
     def events(self) -> tuple[MemoryAccessEvent, ...]:
@@ -387,7 +387,7 @@ class MemoryTracer:
         return tuple(self._one(record, seen) for record in self._records)
 
     def analyze_access_patterns(self, trace: AttentionTrace | None = None) -> AttentionTrace:
-        """The trace, this one or the one that tracing began with, with what was recorded in it."""
+        """The trace, this one or the one that tracing began with, with the recorded accesses in it."""
         trace = self._trace if trace is None else trace
         if trace is None:
             raise TesseraError("there is no trace to add accesses to", hint="give one, here or to begin_tracing")
@@ -402,7 +402,7 @@ class MemoryTracer:
         size = record.size * len(record.addresses)
         low = min(record.addresses)
         if record.is_shared:
-            taken, least = turns(addresses, active, record.size)
+            taken, least = wavefronts(addresses, active, record.size)
             kind = AccessType.SHARED_STORE if record.is_write else AccessType.SHARED_LOAD
             conflicts, wave = int((taken - least).sum()), int(taken.sum())
             return MemoryAccessEvent(

@@ -1,11 +1,11 @@
-"""Walks through a kernel's code as its threads do, and counts: which blocks of it how often, and what memory is asked.
+"""Walks through a kernel's code as its threads do, and counts executions of its blocks and memory accesses.
 
-Only what addresses and branches are made of is computed; data are not there. So a walk takes milliseconds and needs no
-GPU, and what it counts is what the machine does: addresses of all lanes, with their predicates, in every turn of every
+Only the values behind addresses and branches are computed; there are no data. So a walk takes milliseconds and needs no
+GPU, and counts as the machine executes: addresses of all lanes, with their predicates, in every iteration of every
 loop. Where a branch depends on data, the code behind it is walked through; where a loop does, once. Both are counted.
 
-Words of whole numbers that threads hand to each other through shared memory, which program comes next, say, are taken
-in the order in which they were written there, so no barrier is needed. A counter in global memory only grows.
+Integer words that threads exchange through shared memory, the next program instance, say, are taken in the order in
+which they were written there, so no barrier is needed. A counter in global memory only grows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tessera.errors import CompileError
 from tessera.metatracing.events.arithmetic import RULES, bits_of, converted, numbers, type_of, width_of
-from tessera.metatracing.events.counting import matrix_turns, sectors_touched, turns
+from tessera.metatracing.events.counting import matrix_wavefronts, sectors_touched, wavefronts
 from tessera.metatracing.events.kinds import WARP
 from tessera.targets.cuda.ptx.reading import Code, Instruction, names_in
 
@@ -35,8 +35,8 @@ _INTEGERS = frozenset(RULES) | {"ld", "atom", "shfl", "elect", "cvt"}
 
 
 @dataclass
-class Site:
-    """An instruction that accesses memory, and what its executions came to."""
+class InstructionSite:
+    """An instruction that accesses memory, and the counts of its executions."""
 
     at: int
     space: str
@@ -53,7 +53,7 @@ class Site:
     first: int | None = None
     touched: list[Array] = field(default_factory=list[Array])
     map_offset: int | None = None
-    """Of copies by a tensor map: where that lies in the params block."""
+    """Of copies by a tensor map: its offset in the params block."""
 
     @property
     def distinct(self) -> int:
@@ -65,17 +65,17 @@ class Site:
 
 @dataclass
 class Walked:
-    """What a walk counted. `executed` are warps that came through each block of the code."""
+    """The counts of a walk. `executed` are the warps that executed each block of the code."""
 
     code: Code
     executed: Counter[int]
-    sites: list[Site]
+    sites: list[InstructionSite]
     branches: int
     divergent: int
     by_data: int
     """Branches that data decide."""
     is_complete: bool
-    """Whether nothing that counts was unknown."""
+    """Whether all addresses and branches were known."""
 
 
 class Walk:
@@ -97,14 +97,14 @@ class Walk:
         self._code, self._params, self._step = code, params, counter_step
         count = threads * len(blocks)
         self._count, self._threads = count, threads
-        place = np.tile(np.arange(threads, dtype=np.uint64), len(blocks))
+        thread = np.tile(np.arange(threads, dtype=np.uint64), len(blocks))
         own = np.repeat(np.asarray(blocks, np.uint64), threads)
 
         def everywhere(value: int) -> Array:
             return np.full(count, value, np.uint64)
 
         self._special = {
-            "%tid.x": place,
+            "%tid.x": thread,
             "%tid.y": everywhere(0),
             "%tid.z": everywhere(0),
             "%ctaid.x": own,
@@ -112,8 +112,8 @@ class Walk:
             "%ctaid.z": everywhere(0),
             "%ntid.x": everywhere(threads),
             "%nctaid.x": everywhere(launched),
-            "%laneid": place % np.uint64(WARP),
-            "%warpid": place // np.uint64(WARP),
+            "%laneid": thread % np.uint64(WARP),
+            "%warpid": thread // np.uint64(WARP),
             "%cluster_ctarank": own % np.uint64(cluster),
             "%cluster_ctaid.x": own % np.uint64(cluster),
             "%cluster_nctarank": everywhere(cluster),
@@ -126,15 +126,15 @@ class Walk:
         self._counters: dict[int, int] = defaultdict(int)
         self._streams: dict[tuple[int, int], list[int]] = defaultdict(list)
         self._taken: dict[tuple[int, int], int] = defaultdict(int)
-        self._sites: dict[int, Site] = {}
+        self._sites: dict[int, InstructionSite] = {}
         self._branches = self._divergent = self._by_data = 0
         self._unknown = False
         self._plan()
 
-    # What has to be computed
+    # Instructions that have to be computed
 
     def _plan(self) -> None:
-        """Which instructions addresses and branches come from, and where the code is cut."""
+        """Finds the instructions behind addresses and branches, and cuts the code into blocks."""
         code = self._code
         wanted: list[str] = []
         for one in code.instructions:
@@ -157,7 +157,7 @@ class Walk:
         self._words = waits if any(_is_word(code.instructions[at], "st") for at in needed) else set[int]()
         cuts = sorted({at for block in code.blocks for at in (block.start, block.stop)} | self._words)
         self._blocks = [range(low, high) for low, high in itertools.pairwise(cuts)]
-        self._block_at = {block.start: place for place, block in enumerate(self._blocks)}
+        self._block_at = {block.start: index for index, block in enumerate(self._blocks)}
         self._block_at[len(code.instructions)] = len(self._blocks)
         ends = ("bra", "ret", "exit")
         self._steps = [
@@ -178,13 +178,13 @@ class Walk:
             if not free.any():
                 if not stuck.any():
                     break
-                # Nobody is left to write what these wait for: it is unknown to them.
+                # No thread is left to write the words that these wait for: they are unknown.
                 self._unknown, stuck[:] = True, False
                 self._words.clear()
                 continue
-            place = int(at[free].min())
-            here = free & (at == place)
-            block = self._blocks[place]
+            index = int(at[free].min())
+            here = free & (at == index)
+            block = self._blocks[index]
             if block.start in self._words:
                 ready = self._ready(self._code.instructions[block.start], here)
                 if not ready.any():
@@ -192,27 +192,27 @@ class Walk:
                     continue
                 stuck |= here & ~ready
                 here = ready
-            executed[place] += int(here.reshape(-1, WARP).any(axis=1).sum())
+            executed[index] += int(here.reshape(-1, WARP).any(axis=1).sum())
             written = len(self._streams)
             total = sum(map(len, self._streams.values()))
-            at[here] = self._through(place, here)[here]
+            at[here] = self._through(index, here)[here]
             if len(self._streams) != written or sum(map(len, self._streams.values())) != total:
                 stuck[:] = False
         else:
             self._unknown = True
         whole: Counter[int] = Counter()
-        for place, warps in executed.items():
-            for instruction in self._blocks[place]:
+        for index, warps in executed.items():
+            for instruction in self._blocks[index]:
                 whole[instruction] += warps
         known = not self._unknown and not any(site.unknown for site in self._sites.values())
         sites = [self._sites[at] for at in sorted(self._sites)]
         return Walked(self._code, whole, sites, self._branches, self._divergent, self._by_data, known)
 
-    def _through(self, place: int, here: Array) -> Array:
-        """Runs one block of the code for some threads; where each goes then."""
-        goes = np.full(self._count, place + 1)
+    def _through(self, index: int, here: Array) -> Array:
+        """Executes one block of the code for some threads; returns the next block of each."""
+        goes = np.full(self._count, index + 1)
         instructions = self._code.instructions
-        for at in self._steps[place]:
+        for at in self._steps[index]:
             one = instructions[at]
             mask, known = here, True
             if one.guard is not None:
@@ -242,7 +242,7 @@ class Walk:
         warps = here.reshape(-1, WARP)
         self._branches += int(warps.any(axis=1).sum())
         if not known:
-            # An inner wait for a barrier is no branch of the program.
+            # An inner wait for a barrier is no branch of the kernel.
             self._by_data += int(warps.any(axis=1).sum()) if one.operands[0].startswith("$") else 0
             return
         taken = mask.reshape(-1, WARP)
@@ -303,7 +303,7 @@ class Walk:
                 self._put(name, values, mask)
 
     def _value(self, one: Instruction) -> Array | None:
-        """What arithmetic makes of known numbers."""
+        """The result of arithmetic on known numbers."""
         kind, parts, sources = one.kind, one.parts, one.operands[1:]
         if kind == "cvt":
             bits = self._get(sources[0], "b64")
@@ -312,11 +312,11 @@ class Walk:
         if apply is None or "f" in type_:
             return None
         positions, given = _POSITIONS.get(kind, ()), list[Array]()
-        for place, operand in enumerate(sources):
-            wanted = "u32" if place in positions else type_
-            if kind == "selp" and place == 2:
+        for index, operand in enumerate(sources):
+            wanted = "u32" if index in positions else type_
+            if kind == "selp" and index == 2:
                 wanted = "pred"
-            elif kind == "mad" and place == 2 and "wide" in parts:
+            elif kind == "mad" and index == 2 and "wide" in parts:
                 wanted = f"{type_[0]}{2 * width_of(type_)}"
             values = self._get(operand, wanted)
             if values is None:
@@ -331,8 +331,8 @@ class Walk:
         type_ = type_of(one.parts)
         size = width_of(type_) // 8
         start = None if offset is None else int(offset[0])
-        for place, name in enumerate(one.results):
-            raw = b"" if start is None else self._params[start + place * size : start + (place + 1) * size]
+        for index, name in enumerate(one.results):
+            raw = b"" if start is None else self._params[start + index * size : start + (index + 1) * size]
             known = len(raw) == size
             value = int.from_bytes(raw, "little") if known else 0
             self._put(name, numbers(np.full(self._count, value, np.uint64), type_) if known else None, mask)
@@ -342,17 +342,17 @@ class Walk:
         wide = width_of(type_of(one.parts)) // len(names)
         parts = [self._get(name, f"u{wide}") for name in names]
         found: Array | None = np.zeros(self._count, np.uint64)
-        for place, part in enumerate(parts):
-            found = None if part is None or found is None else found | part << np.uint64(wide * place)
+        for index, part in enumerate(parts):
+            found = None if part is None or found is None else found | part << np.uint64(wide * index)
         self._put(one.operands[0], found, mask)
 
     def _split(self, one: Instruction, mask: Array) -> None:
         names = [part.strip() for part in one.operands[0].strip("{}").split(",")]
         wide = width_of(type_of(one.parts)) // len(names)
         bits = self._get(one.operands[1], "b64")
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             if name != "_":
-                low = None if bits is None else numbers(bits >> np.uint64(wide * place), f"u{wide}")
+                low = None if bits is None else numbers(bits >> np.uint64(wide * index), f"u{wide}")
                 self._put(name, low, mask)
 
     def _shuffle(self, one: Instruction, mask: Array) -> None:
@@ -364,10 +364,10 @@ class Walk:
             found = value[rows + (lane % np.uint64(WARP)).astype(np.int64)]
         self._put(one.results[0], found, mask)
 
-    # What threads hand to each other
+    # Words between threads
 
     def _ready(self, one: Instruction, here: Array) -> Array:
-        """Whose word has been written."""
+        """The threads whose word has been written."""
         _, addresses = self._address(one.operands[1])
         if addresses is None:
             return here
@@ -400,7 +400,7 @@ class Walk:
             self._streams[int(self._home[lane]), int(addresses[lane])].append(int(values[lane]))
 
     def _count_up(self, one: Instruction, mask: Array) -> None:
-        """A counter that all threads share; of what it counts, only every so many are walked through."""
+        """Adds to a counter that all threads share; it steps over program instances that are not walked."""
         _, addresses = self._address(one.operands[1])
         added = self._get(one.operands[2], "u32")
         if addresses is None or added is None or one.parts[-1][0] == "f":
@@ -451,13 +451,13 @@ class Walk:
     def _bulk(self, at: int, one: Instruction, mask: Array) -> None:
         """A copy of a box that a thread asks for: its bytes are those of the tensor map's box."""
         stores = one.operands[0].find("{") >= 0
-        site = self._sites.setdefault(2 * at, Site(at, "bulk", stores, 0, one.text))
+        site = self._sites.setdefault(2 * at, InstructionSite(at, "bulk", stores, 0, one.text))
         site.requests += int(mask.sum())
         box = one.operands[0 if stores else 1]
         _, found = self._address(box.strip("[] ").split(",")[0])
         site.map_offset = None if found is None or not mask.any() else int(found[mask][0])
 
-    def _measure(self, site: Site, one: Instruction, rows: Array, active: Array) -> None:
+    def _measure(self, site: InstructionSite, one: Instruction, rows: Array, active: Array) -> None:
         if site.space == "global":
             touched = sectors_touched(rows, active, site.size)
             fresh = touched >= 0
@@ -469,18 +469,18 @@ class Walk:
             return
         if one.kind in ("ldmatrix", "stmatrix"):
             count = int(next(part for part in one.parts if part in ("x1", "x2", "x4"))[1:])
-            taken, least = matrix_turns(rows, active, count)
+            taken, least = matrix_wavefronts(rows, active, count)
         else:
-            taken, least = turns(rows, active, site.size)
+            taken, least = wavefronts(rows, active, site.size)
         site.wavefronts += int(taken.sum())
         site.least += int(least.sum())
 
-    def _site(self, at: int, part: tuple[str, bool], one: Instruction) -> Site:
+    def _site(self, at: int, part: tuple[str, bool], one: Instruction) -> InstructionSite:
         space, stores = part
         # Copies have two: one half for each memory.
         key = 2 * at + (1 if one.kind == "cp" and stores else 0)
         if key not in self._sites:
-            self._sites[key] = Site(at, space, stores, _size(one), one.text)
+            self._sites[key] = InstructionSite(at, space, stores, _size(one), one.text)
         return self._sites[key]
 
 

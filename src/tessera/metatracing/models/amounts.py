@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tessera.targets.cuda.lower.multiprocessor_model import OWN_REGISTERS, REGISTERS
-from tessera.targets.cuda.lower.multiprocessor_model import ROWS as AGENT_ROWS
+from tessera.targets.cuda.lower.multiprocessor_model import ROWS as WARP_GROUP_ROWS
 
 if TYPE_CHECKING:
     from tessera.metatracing.events.tile_work import TileWork
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machine:
-    """What programs run on: `cuda` or `cpu`, and how many of them at once."""
+    """The machine that programs run on: `cuda` or `cpu`, and its number of multiprocessors or threads."""
 
     kind: str
     units: int
@@ -38,39 +38,39 @@ class ModelledProgram:
     warps: int | None = None
     assumed: bool = False
 
-    def by_agents(self, machine: Machine) -> bool:
-        """Whether warpgroups multiply, and tensor maps copy: on sm_90a, for 16 bits, rows that lie well, whole agents.
+    def is_warp_specialized(self, machine: Machine) -> bool:
+        """Whether it is warp-specialized: on sm_90a, for 16 bits, with aligned rows and whole warp groups of them.
 
-        What a thread holds has to fit the registers that are left to it by so many agents.
+        The accumulators of a thread have to fit the registers that are left to it by so many warp groups.
         """
-        agents, work = self.rows // AGENT_ROWS, self.work
-        if machine.kind != "cuda" or self.rows % AGENT_ROWS or agents not in REGISTERS or not work.columns:
+        groups, work = self.rows // WARP_GROUP_ROWS, self.work
+        if machine.kind != "cuda" or self.rows % WARP_GROUP_ROWS or groups not in REGISTERS or not work.columns:
             return False
         held = OWN_REGISTERS + (work.columns + work.made * work.bits / 32) / 2
         lies = work.bits <= 16 and not work.far_arguments
-        return lies and self.warps in (None, 4 * agents) and held <= REGISTERS[agents]
+        return lies and self.warps in (None, 4 * groups) and held <= REGISTERS[groups]
 
     def family(self, machine: Machine) -> str:
         """Programs of one family have the same coefficients."""
         if not self.work.columns:
             return f"{machine.kind} rows"
-        # What is computed between products, softmax say, shows beside them.
+        # Work between dots, softmax say, takes time beside them.
         between = FUNCTIONS if self.work.total("functions") > 0 else ""
         if machine.kind != "cuda":
             return f"cpu products of {self.work.bits} bits{between}"
-        if self.by_agents(machine):
-            return f"cuda agents{between}"
+        if self.is_warp_specialized(machine):
+            return f"cuda warp groups{between}"
         return f"cuda products{between}" if self.work.bits <= 16 else f"cuda products of 32 bits{between}"
 
     @property
     def threads(self) -> int:
-        """Of a block of a GPU, where agents do not have their own."""
+        """The threads of a block of a GPU, for programs that are not warp-specialized."""
         if self.warps is not None:
             return 32 * self.warps
         return 256 if self.rows * self.work.columns > 128 * MOST_SUMS else 128
 
     def amounts(self, machine: Machine) -> dict[str, float]:
-        """By name; `always` is the launch. What there is nothing of is next to nothing, so that logarithms exist."""
+        """By name; `always` is the launch. Zero amounts are tiny instead, so that logarithms exist."""
         work, units = self.work, machine.units
         if machine.kind == "cuda" and not work.columns:
             # Rows are spread over as many blocks as there is room for.
@@ -86,7 +86,7 @@ class ModelledProgram:
             "programs": -(-work.programs // units),
             "footprint": work.footprint,
             "moved": work.total("near") + work.total("far"),
-            # Warps that lie above each other read the same right factors, those beside each other the same left ones.
+            # Warps above each other read the same right operands, those beside each other the same left ones.
             "shared": busiest["left"] * (warps // down) + busiest["right"] * down,
             "crowded": busiest["products"] * max(0.0, held / CROWDED - 1),
             "lanes": busiest["elements"] / self.threads,
@@ -96,18 +96,18 @@ class ModelledProgram:
 
 
 FUNCTIONS = " with functions"
-COUNTED = ("turns", "products", "functions", "elements", "near", "far", "dots", "left", "right", "ragged")
+COUNTED = ("iterations", "products", "functions", "elements", "near", "far", "dots", "left", "right", "ragged")
 TINY = 1e-12
 CACHE = 256 * 1024
 """Bytes near a thread of a CPU. Tiles that reach beyond their arrays go to memory between ops, others do not."""
 MOST_SUMS, CROWDED = 160, 128
-"""Sums of a thread: from how many on a block has more threads, and from how many on they do not fit well."""
+"""Accumulators of a thread: from how many on a block has more threads, and from how many on they do not fit well."""
 
 
-_PRODUCTS = {"always": 4e-6, "programs": 1e-6, "turns": 1e-7, "functions": 5e-11, "footprint": 3e-13}
+_PRODUCTS = {"always": 4e-6, "programs": 1e-6, "iterations": 1e-7, "functions": 5e-11, "footprint": 3e-13}
 _HOST = {"always": 3e-6, "programs": 1e-7, "functions": 1e-9, "elements": 2e-10, "near": 1e-11, "far": 1e-10}
 START: Mapping[str, Mapping[str, float]] = {
-    "cuda agents": {**_PRODUCTS, "products": 1.5e-13, "moved": 1e-13},
+    "cuda warp groups": {**_PRODUCTS, "products": 1.5e-13, "moved": 1e-13},
     "cuda products": {**_PRODUCTS, "products": 3e-13, "far": 1e-10, "shared": 5e-12, "crowded": 1e-13},
     "cuda products of 32 bits": {**_PRODUCTS, "products": 2e-12, "far": 1e-10, "shared": 5e-12, "crowded": 1e-12},
     "cuda rows": {"always": 5e-6, "programs": 1e-8, "lanes": 1e-9, "far": 1e-11, "footprint": 3e-13},

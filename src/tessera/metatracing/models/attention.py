@@ -20,7 +20,7 @@ from tessera.tiers.records import AttentionTrace, ExecutionTier, InputProfile
 from tessera.tiers.stand_ins import stand_in
 from tessera.tile.language.schedule import Schedule
 
-_COMPUTE = ("products", "functions", "elements", "lanes", "dots", "turns")
+_COMPUTE = ("products", "functions", "elements", "lanes", "dots", "iterations")
 _MEMORY = ("near", "far", "footprint")
 
 
@@ -28,9 +28,9 @@ _MEMORY = ("near", "far", "footprint")
 class ModelParameters:
     """A problem, and how it is cut up. Hardware and kernel characteristics are those of the specification.
 
-    What a machine takes is fitted; peaks say how much of them is reached. `block` None is the kernel's own choice;
-    `specialized`, that all sizes are known to the program. The utilisations are outcomes, None until somebody measured
-    them: nothing is predicted to be faster than a part of the peaks that was measured.
+    Times of a machine are fitted; the reached part of its peaks is derived. `block` None is the kernel's own choice;
+    `specialized`, that all sizes are known to the program. The utilisations are outcomes, None until they are
+    measured: nothing is predicted to be faster than a part of the peaks that was measured.
     """
 
     batch_size: int = 1
@@ -68,7 +68,7 @@ class ModelParameters:
 
     @property
     def least_seconds(self) -> float:
-        """At the parts of the peaks that were measured; 0 where nobody did."""
+        """At the parts of the peaks that were measured; 0 where none were."""
         rate = self.peak_compute_tflops * 1e12 * (self.tensor_core_utilization or 0.0)
         bandwidth = self.memory_bandwidth_gbps * 1e9 * (self.memory_efficiency or 0.0)
         return max(self.flops / rate if rate else 0.0, self.memory_bytes / bandwidth if bandwidth else 0.0)
@@ -76,9 +76,9 @@ class ModelParameters:
 
 @dataclass(frozen=True)
 class PerformancePrediction:
-    """What is predicted. Intervals have 95 % of such times in them. The three ratios add up to 1.
+    """A prediction. Intervals have 95 % of such times in them. The three ratios add up to 1.
 
-    Occupancy is what was measured, or the most that so many programs can fill. The last two are parts of the peaks.
+    Occupancy is measured, or the most that so many program instances can fill. The last two are parts of the peaks.
     """
 
     predicted_time_ms: float
@@ -145,7 +145,7 @@ class FlashAttentionPerformanceModel:
 
 
 def _occupancy(params: ModelParameters, program: ModelledProgram) -> float:
-    """What was measured, or what the launched programs fill if each multiprocessor has its share of them at once."""
+    """The measured occupancy, or that of the program instances if each multiprocessor has its share at once."""
     if params.occupancy_achieved is not None:
         return params.occupancy_achieved
     each = -(-program.work.programs // params.num_sms)

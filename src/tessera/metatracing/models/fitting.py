@@ -1,6 +1,6 @@
 """Fits of running times: positive coefficients for amounts of work, by least squares of logarithms, with intervals.
 
-A time is a part that is always there and a norm of what work takes: seconds = c₀·x₀ + (Σ (cⱼ·xⱼ)^p)^(1/p). With p = 1
+A time is a part that is always there and a norm of the times of work: seconds = c₀·x₀ + (Σ (cⱼ·xⱼ)^p)^(1/p). With p = 1
 everything adds up, with a large p only the busiest counts, as on a roofline. Errors are relative, so logarithms are
 compared. Intervals are as wide as the errors on rows that a fit had not seen: nothing is assumed of their spread.
 """
@@ -44,7 +44,7 @@ class Fitted:
         return float(_predicted(row, np.array(self.logs), self.power)[0])
 
     def parts(self, amounts: Mapping[str, float]) -> dict[str, float]:
-        """What each amount would take alone."""
+        """The time of each amount alone."""
         return {name: float(np.exp(log)) * amounts[name] for name, log in zip(self.names, self.logs, strict=True)}
 
     def spread(self, share: float = 0.95) -> float:
@@ -52,8 +52,8 @@ class Fitted:
         if not self.errors:
             return float("inf")
         sorted_ = np.sort(np.abs(self.errors))
-        place = min(len(sorted_), int(np.ceil(share * (len(sorted_) + 1))))
-        return float(np.exp(sorted_[place - 1]))
+        rank = min(len(sorted_), int(np.ceil(share * (len(sorted_) + 1))))
+        return float(np.exp(sorted_[rank - 1]))
 
     def interval(self, seconds: float, share: float = 0.95) -> tuple[float, float]:
         factor = self.spread(share)
@@ -84,7 +84,7 @@ def fit(
     start: Mapping[str, float],
     groups: Sequence[Hashable] | None = None,
 ) -> Fitted:
-    """The coefficients with the least squares of errors; `start` names the amounts and about what each takes.
+    """The coefficients with the least squares of errors; `start` names the amounts and about how long each takes.
 
     Rows of one group are left out together, when it is found out how far off predictions are: configurations that were
     never seen, not further runs of those that were.
@@ -101,7 +101,7 @@ def fit(
     labels = list(range(len(rows))) if groups is None else list(groups)
     chosen = list(dict.fromkeys(labels))
     np.random.default_rng(0).shuffle(chosen)  # pyright: ignore[reportArgumentType]
-    fold_of = {label: place % FOLDS for place, label in enumerate(chosen)}
+    fold_of = {label: index % FOLDS for index, label in enumerate(chosen)}
     folds = np.array([fold_of[label] for label in labels])
     best: tuple[float, float, Array] | None = None
     for power in POWERS:
@@ -173,7 +173,7 @@ def _error(amounts: Array, logs: Array, found: Array, begin: Array, power: float
 
 
 def dumped(fits: Mapping[str, Fitted], **about: Any) -> str:
-    """Fits as text, and what they were fitted to."""
+    """Fits as text, and a description of their data."""
     return json.dumps({"about": about, "fits": {name: one.written() for name, one in fits.items()}})
 
 

@@ -1,17 +1,17 @@
 """Blocks for kernels on CPUs, where a kernel leaves its block open: ranked by a model of registers, caches and threads.
 
-What is modelled is a program that goes through columns, a block of them at a time: scores by a product over the width,
-work on each element, another product into as many sums as the width, and some work on each row for each block. Its
-clocks are those of
+The model is of a program instance that goes through columns, a block of them at a time: scores by a dot over the
+width, work on each element, another dot into accumulators of that width, and some work on each row for each block.
+Its clocks are those of
 
-- products, at the rate of fused steps in register tiles or of the matrix unit; a group of few rows waits for its sums;
-- elements, vector by vector, with what it takes to fetch them where the scores of a group do not stay in the first
+- dots, at the rate of fused steps in register tiles or of the matrix unit; a group of few rows waits for accumulators;
+- elements, vector by vector, with the time to fetch them where the scores of a group do not stay in the first
   cache;
-- rows: reductions, and sums that are fetched, scaled and put back, once for each block of columns;
-- right sides, for each program anew where those of all columns do not stay in the second cache.
+- rows: reductions, and accumulators that are fetched, scaled and put back, once for each block of columns;
+- right operands, for each program instance anew where those of all columns do not stay in the second cache.
 
-Threads share programs; at the end some have nothing left to do. Who can measure tries the first few: the model is off
-by a few parts in a hundred, and kernels differ. docs/cpu.md has what it was compared with.
+Threads share program instances; at the end some are idle. Tuners measure the first few: the model is off by a few parts
+in a hundred, and kernels differ. docs/cpu.md has the measurements that it was compared with.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROWS = (24, 32, 48, 64, 96, 128, 192, 256)
 COLUMNS = (64, 128, 192, 256, 384, 512, 768, 1024)
 LEAST_ROWS, LEAST_COLUMNS = 8, 16
 REFERENCE = (128, 128)
-"""The block that others are compared with: it is tried whatever the model says."""
+"""The reference block, which is always tried."""
 _LARGEST = 1 << 16
 """Elements of a block: more would not stay in any near cache."""
 
@@ -45,24 +45,24 @@ ROW = 2.0
 GROUP = 126.0
 """Beginning and ending the phases of a group of rows."""
 SUMS = 2.75
-"""A vector of sums that is fetched, scaled and put back."""
+"""A vector of accumulators that is fetched, scaled and put back."""
 MATRIX = 266.0
 """Operations of the matrix unit in a clock, with its operands fetched."""
 STRIP = 0.57
-"""What a strip of half the rows takes of a whole one: the right side is fetched for it as well."""
+"""The time of a strip of half the rows over that of a whole one: the right operand is fetched for it as well."""
 MASKED = 0.25
 """Columns for each row that are computed although a mask leaves them out: half of a block's, in half of all kernels."""
 PROGRAM = 300.0
-"""Beginning and ending a program."""
+"""Beginning and ending a program instance."""
 AWAY = 0.5
-"""What a vector of elements takes longer where the scores are not in the first cache."""
+"""Additional clocks of a vector of elements where the scores are not in the first cache."""
 NEAR, FAR = 128.0, 4.5
 """Bytes in a clock from the second cache, and from beyond it."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a kernel is called with: so many rows and columns of this width, so many times."""
+    """The arguments of a kernel: so many rows and columns of this width, so many times."""
 
     rows: int
     columns: int
@@ -73,7 +73,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Processor:
-    """What the model knows of a processor: sizes of the first two caches in bytes, and threads."""
+    """A processor as the model sees it: sizes of the first two caches in bytes, and threads."""
 
     level: str
     first: int
@@ -91,7 +91,7 @@ class Processor:
 
     @property
     def vectors(self) -> int:
-        """Of sums in a row of a register tile; `blocking.py` has tiles of as many."""
+        """Of accumulators in a row of a register tile; `blocking.py` has tiles of as many."""
         return 4 if self.lanes >= 16 or is_arm(self.level) else 2
 
     @property
@@ -113,27 +113,27 @@ def blocks_for(work: Work, processor: Processor, most: int = 3) -> list[tuple[in
 
 
 def clocks(work: Work, block: tuple[int, int], processor: Processor) -> float:
-    """Until all programs are done, on average over the threads."""
+    """Clocks until all program instances are done, on average over the threads."""
     rows, columns = block
     whole, rest = divmod(work.rows, rows)
     one = sum(count * _program(work, height, columns, processor) for count, height in ((whole, rows), (1, rest)))
     programs = max(1, work.batch * (whole + (rest > 0)))
-    # Programs that are alike leave threads idle in the last round. Else who ends last is half a program behind.
+    # Equal program instances leave threads idle in the last round. Else the last thread is half an instance behind.
     rounds = -(-programs // processor.threads)
     idle = (processor.threads - 1) / (2 * programs) if rest else rounds * processor.threads / programs - 1
     return work.batch * one / processor.threads * (1 + idle)
 
 
 def _program(work: Work, rows: int, columns: int, processor: Processor) -> float:
-    """One program with so many rows."""
+    """Clocks of one program instance with so many rows."""
     if rows == 0:
         return 0.0
     lanes, item = processor.lanes, work.dtype.storage.itemsize
-    turns = -(-work.columns // columns)
+    iterations = -(-work.columns // columns)
     if processor.has_matrix_unit(work.dtype):
         # The scores of all rows lie in memory, and the weights in few bits.
         strips = rows // (2 * TILE_ROWS) + (rows % (2 * TILE_ROWS) > 0) * (1.0 if rows % 32 > TILE_ROWS else STRIP)
-        # Masks leave out what they do for all rows of the block.
+        # Masks leave out columns for all rows of the block.
         seen = work.columns + MASKED * rows
         products = 4.0 * 2 * TILE_ROWS * strips * seen * work.width / MATRIX
         scores, groups = rows * columns * (4 + item), -(-rows // 4)
@@ -149,7 +149,7 @@ def _program(work: Work, rows: int, columns: int, processor: Processor) -> float
     elements = rows * seen * (ELEMENT / lanes)
     if scores > processor.first * 3 / 4:
         elements += rows * seen * AWAY / lanes
-    ends = turns * (rows * (ROW + work.width / lanes * SUMS) + groups * GROUP)
+    ends = iterations * (rows * (ROW + work.width / lanes * SUMS) + groups * GROUP)
     right = 2.0 * work.columns * work.width * operand
     return PROGRAM + products + elements + ends + right / (NEAR if right <= processor.second / 2 else FAR)
 

@@ -20,8 +20,10 @@ HELPS = 1.02
 """From this ratio on something counts as faster."""
 _MOST_ERRORS = 400
 SHORT = 12e-6
+_OLDER = {'"turns"': '"iterations"', "cuda agents": "cuda warp groups"}
+"""Names of amounts and families in files of earlier versions."""
 FEW = 8
-"""Gains that have to be known before anybody is sure of one."""
+"""Gains that have to be known before there is an interval."""
 
 
 class Measured(NamedTuple):
@@ -56,7 +58,7 @@ class Gain:
 class KernelTimes:
     """Fits of one machine.
 
-    `facts` has what knowing all sizes gives, by family: logarithms of open over assumed, sorted. `pairs` has, for two
+    `facts` has the gains of knowing all sizes, by family: logarithms of open over assumed, sorted. `pairs` has, for two
     families, how far predicted gains were off: logarithms, sorted. `copies` are seconds that a copy takes always, and
     for each byte: of elements that lie together, and of those that lie apart.
     """
@@ -86,14 +88,14 @@ class KernelTimes:
         return Prediction(seconds, *found.interval(seconds), found.parts(amounts), family)
 
     def beforehand(self, passes: int, nbytes: int, *, far: bool = False) -> float:
-        """About what it takes to copy or cast arrays first: so many of them, of so many bytes in all."""
+        """About how long it takes to copy or cast arrays first: so many of them, of so many bytes in all."""
         if self.copies is None:
             return 0.0
         always, near, apart = self.copies
         return passes * always + nbytes * (apart if far else near)
 
     def gain(self, now: ModelledProgram, then: ModelledProgram, extra: float = 0.0) -> Gain:
-        """What another program of the same problem would gain, with so many seconds beside it."""
+        """The gain of another program of the same problem, with so many seconds beside it."""
         before, after = self.predict(now), self.predict(then)
         expected = log(before.seconds / (after.seconds + extra))
         if now.assumed != then.assumed and now.work is then.work:
@@ -104,7 +106,7 @@ class KernelTimes:
         if len(errors) < FEW:
             return Gain(exp(expected), 0.0, float("inf"), 0.5)
         low, high = errors[int(0.025 * (len(errors) - 1))], errors[int(0.975 * (len(errors) - 1))]
-        # What the gain would be if the prediction is off as others were.
+        # The part of cases that gain if the prediction is off as others were.
         helping = bisect_left(errors, expected - log(HELPS)) / len(errors)
         return Gain(exp(expected), exp(expected - high), exp(expected - low), helping)
 
@@ -116,19 +118,19 @@ class KernelTimes:
         fits: dict[str, Fitted] = {}
         errors: dict[int, float] = {}
         families: dict[str, list[int]] = {}
-        for place, one in enumerate(measured):
+        for index, one in enumerate(measured):
             if not one.program.assumed:
-                families.setdefault(one.program.family(machine), []).append(place)
-        for family, places in families.items():
-            if len(places) < LEAST_ROWS:
+                families.setdefault(one.program.family(machine), []).append(index)
+        for family, indices in families.items():
+            if len(indices) < LEAST_ROWS:
                 continue
-            rows = [measured[place].program.amounts(machine) for place in places]
-            groups = [measured[place].group for place in places]
+            rows = [measured[index].program.amounts(machine) for index in indices]
+            groups = [measured[index].group for index in indices]
             found = fit(
-                rows, [measured[place].seconds for place in places], START[family.removesuffix(FUNCTIONS)], groups
+                rows, [measured[index].seconds for index in indices], START[family.removesuffix(FUNCTIONS)], groups
             )
             fits[family] = found
-            errors.update(zip(places, found.errors, strict=True))
+            errors.update(zip(indices, found.errors, strict=True))
         return KernelTimes(machine, fits, _pairs(machine, measured, errors), _facts(machine, measured))
 
     # Keeping
@@ -148,6 +150,8 @@ class KernelTimes:
     def read(text: str) -> KernelTimes:
         """As `written` wrote it; ValueError where it did not."""
         try:
+            for old, new in _OLDER.items():
+                text = text.replace(old, new)
             found: Any = json.loads(text)
             kind, units, name = found["machine"]
             return KernelTimes(
@@ -164,18 +168,18 @@ class KernelTimes:
 def _pairs(machine: Machine, measured: Sequence[Measured], errors: Mapping[int, float]) -> dict[str, tuple[float, ...]]:
     """How far off the gains between programs of one problem are, by fits that had not seen it."""
     groups: dict[Hashable, list[int]] = {}
-    for place in errors:
-        groups.setdefault(measured[place].group, []).append(place)
+    for index in errors:
+        groups.setdefault(measured[index].group, []).append(index)
     found: dict[str, list[float]] = {}
-    for places in groups.values():
-        for one, other in permutations(places, 2):
+    for indices in groups.values():
+        for one, other in permutations(indices, 2):
             name = f"{measured[one].program.family(machine)} > {measured[other].program.family(machine)}"
             found.setdefault(name, []).append(errors[one] - errors[other])
     return {name: _thinned(several) for name, several in found.items()}
 
 
 def _facts(machine: Machine, measured: Sequence[Measured]) -> dict[str, tuple[float, ...]]:
-    """What knowing all sizes gave: pairs of programs that differ in nothing else."""
+    """The gains of knowing all sizes: pairs of programs that differ in nothing else."""
     found: dict[str, list[float]] = {}
     for one in measured:
         if one.program.assumed:
@@ -193,7 +197,7 @@ def _three(found: Sequence[Any]) -> tuple[float, float, float]:
 
 
 def _facts_key(family: str, seconds: float) -> str:
-    """Where starting takes most of the time, knowing sizes brings something else than where computing does."""
+    """The key of `facts`: short programs, in which launching takes most of the time, have their own."""
     return f"{family}, short" if seconds < SHORT else family
 
 

@@ -1,4 +1,4 @@
-"""A kernel in the form that it runs in, and what it runs on: what models predict, and recommendations are made for."""
+"""A kernel in its current form with its arguments and machine: the subject of predictions and recommendations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Under = Callable[[Schedule], Kernel]
 
 @dataclass(frozen=True)
 class Situation:
-    """Tensors among the arguments may be stand-ins without numbers.
+    """A kernel, its arguments and its machine. Tensors among the arguments may be stand-ins without numbers.
 
     `assumed`: all sizes and strides are known to the program. `tolerance` is the relative error that results may have,
-    where whoever calls has said so. `under` is the kernel under another schedule, where it runs on a grid of its own;
+    where the caller has said so. `under` is the kernel under another schedule, where it runs on a grid of its own;
     without it there are no other blocks for such a kernel.
     """
 
@@ -45,7 +45,7 @@ class Situation:
         return self.kernel.assume("sizes", "strides") if self.assumed else self.kernel
 
     def program(self) -> ModelledProgram:
-        """What the model knows it by."""
+        """The program as models see it."""
         from tessera.metatracing.events.tile_work import tile_work
 
         form = self.kernel

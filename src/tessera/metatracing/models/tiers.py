@@ -1,4 +1,4 @@
-"""What tiers and optimisations of attention are worth, by the fitted model; and which schedule it ranks first."""
+"""Predicted gains of tiers and optimisations of attention, and the ranking of schedules, by the fitted model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tessera.tiers.records import AttentionTrace, ExecutionTier
 
 GPU_BLOCKS = ((64, 64), (64, 128), (128, 64), (128, 128), (192, 96), (256, 64))
 CPU_BLOCKS = ((16, 16), (32, 32), (64, 64), (32, 128), (64, 256), (128, 128))
-_COMPUTE = ("products", "functions", "elements", "lanes", "dots", "shared", "crowded", "turns")
+_COMPUTE = ("products", "functions", "elements", "lanes", "dots", "shared", "crowded", "iterations")
 _MEMORY = ("near", "far", "footprint", "moved")
 _OVERHEAD = ("always", "programs")
 
@@ -72,7 +72,7 @@ class TileConfigurationOptimizer:
             ranked = dict(self.ranked(params))
             worst = max(ranked.values(), default=0.0)
             for block in GPU_BLOCKS if self.model.times.machine.kind == "cuda" else CPU_BLOCKS:
-                # What cannot be built for one of the problems is no choice for all of them.
+                # A block that cannot be built for one of the problems is no choice for all of them.
                 totals[block] += count * ranked.get(block, 100 * worst)
         (rows, columns), _ = min(totals.items(), key=lambda one: one[1])
         warps = max(1, rows // 16)
@@ -96,7 +96,7 @@ class TierPrediction:
 
 
 class TierPerformancePrediction:
-    """Predicts what climbing brings: Tier 2 has the best schedule, Tier 3 also knows all sizes."""
+    """Predicts the times of tiers: Tier 2 has the best schedule, Tier 3 also knows all sizes."""
 
     def __init__(self, model: FlashAttentionPerformanceModel | None = None) -> None:
         self.model = FlashAttentionPerformanceModel() if model is None else model
@@ -105,7 +105,7 @@ class TierPerformancePrediction:
     def predict_tier_performance(
         self, base_params: ModelParameters, historical_traces: Sequence[AttentionTrace] = ()
     ) -> TierPrediction:
-        """`base_params` are those of Tier 1. What traces measured there takes the place of what the model says."""
+        """`base_params` are those of Tier 1. Times that traces measured there replace those of the model."""
         times = self.model.times
         first = self.model.program(base_params)
         before = times.predict(first).seconds
@@ -129,7 +129,7 @@ class TierPerformancePrediction:
         )
 
     def _measured(self, params: ModelParameters, traces: Sequence[AttentionTrace], predicted: float) -> float:
-        """How much longer Tier 1 really took than the model says; 1 where nobody measured."""
+        """How much longer Tier 1 really took than the model says; 1 where there are no measurements."""
         mine = [
             one.execution_pattern.execution_time_ms / 1e3
             for one in traces
@@ -155,7 +155,7 @@ class DetailedBreakdown:
 
 @dataclass(frozen=True)
 class OptimizationImpact:
-    """What an optimisation is worth: the expected speed-up, how likely it helps, what it takes, and what it risks."""
+    """The impact of an optimisation: the expected speed-up, how likely it helps, what it takes, and what it risks."""
 
     expected_speedup: float
     confidence_score: float
@@ -166,7 +166,7 @@ class OptimizationImpact:
 
 
 class OptimizationImpactPredictor:
-    """Predicts what optimisations of attention bring, for the problems of traces, weighted by their time."""
+    """Predicts the gains of optimisations of attention, for the problems of traces, weighted by their time."""
 
     def __init__(self, model: FlashAttentionPerformanceModel | None = None) -> None:
         self.model = FlashAttentionPerformanceModel() if model is None else model

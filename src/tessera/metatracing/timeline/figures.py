@@ -1,4 +1,4 @@
-"""The timeline of a runtime as plain figures: calls by region and shape, what happened beside them, and memory.
+"""The timeline of a runtime as plain figures: calls by site and shape, events and memory.
 
 Pages and exported traces are drawn from it.
 """
@@ -14,10 +14,10 @@ from tessera.metatracing.ranks import CollectiveEvent, DistributedExecutionTrace
 from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.records import Record
 from tessera.tiers.reports import ReportingRuntime
-from tessera.tiers.sites.event_log import Happening
+from tessera.tiers.sites.event_log import LoggedEvent
 
 LINE = 160
-"""Stretches of calls that the tiers of a case are told for."""
+"""Stretches of calls in the line of tiers of a case."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class TimelineSlice:
 
 @dataclass(frozen=True)
 class Lane:
-    """The recorded calls of a region with arguments of certain shapes, oldest first."""
+    """The recorded calls of a site with arguments of certain shapes, oldest first."""
 
-    region: str
+    site: str
     arguments: str
     slices: tuple[TimelineSlice, ...]
     calls: int
@@ -59,7 +59,7 @@ class Timeline:
     """All that a runtime remembers. Times are nanoseconds by the runtime's clock."""
 
     lanes: tuple[Lane, ...]
-    happenings: tuple[Happening, ...]
+    logged: tuple[LoggedEvent, ...]
     collectives: tuple[CollectiveEvent, ...]
     memory: tuple[tuple[int, int], ...]
     """When there were how many bytes of programs above Tier 1."""
@@ -74,10 +74,10 @@ class Timeline:
     def span(self) -> tuple[int, int]:
         """The first and the last moment of all."""
         begins = [one.slices[0].began for one in self.lanes]
-        begins += [one.timestamp - one.duration for one in self.happenings]
+        begins += [one.timestamp - one.duration for one in self.logged]
         begins += [one.timestamp - one.took for one in self.collectives]
         ends = [one.slices[-1].ended for one in self.lanes]
-        ends += [one.timestamp for one in (*self.happenings, *self.collectives)]
+        ends += [one.timestamp for one in (*self.logged, *self.collectives)]
         return (min(begins), max(ends)) if begins else (0, 0)
 
 
@@ -90,17 +90,17 @@ class TimelineRuntime(ReportingRuntime, Protocol):
 def timeline_of(runtime: TimelineRuntime) -> Timeline:
     """The timeline up to this moment."""
     lanes: list[Lane] = []
-    for region in runtime.regions():
-        with region.lock:
-            records = list(region.ring)
+    for site in runtime.sites():
+        with site.lock:
+            records = list(site.ring)
         groups: dict[object, list[Record]] = {}
         for record in records:
             groups.setdefault(tuple([one.shape for one in record.arguments if isinstance(one, Meta)]), []).append(
                 record
             )
-        lanes += [lane_of(region.name, group) for group in groups.values()]
+        lanes += [lane_of(site.name, group) for group in groups.values()]
     stats = runtime.get_runtime_stats()
-    happened = list(runtime.counts.journal)
+    happened = list(runtime.counts.event_log)
     return Timeline(
         tuple(sorted(lanes, key=lambda one: one.slices[0].began)),
         tuple(one for one in happened if one.kind != "memory"),
@@ -115,10 +115,10 @@ def timeline_of(runtime: TimelineRuntime) -> Timeline:
     )
 
 
-def lane_of(region: str, records: Sequence[Record]) -> Lane:
-    """The lane of records of one region and shape."""
+def lane_of(site: str, records: Sequence[Record]) -> Lane:
+    """The lane of records of one site and shape."""
     return Lane(
-        region,
+        site,
         words_of(records[-1].arguments),
         tuple(end_to_end(records)),
         sum(one.stands_for for one in records),
@@ -138,9 +138,9 @@ def end_to_end(records: Sequence[Record]) -> list[TimelineSlice]:
 
 
 def end_to_end_spans(known: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """When things ran of which is known how long they took and when that was known: none while another did.
+    """Begin and end of runs, from the time at which each duration was known and the duration; runs do not overlap.
 
-    Of a GPU that may be some calls later. So what seems to have run at the same time as the next is put before it.
+    A GPU's durations may be known some calls later. So a run that would overlap the next is put before it.
     """
     found: list[tuple[int, int]] = []
     limit: int | None = None

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from tessera.metatracing.live import Timed
 from tessera.metatracing.timeline.figures import Lane, Timeline
-from tessera.tiers.sites.event_log import Happening
+from tessera.tiers.sites.event_log import LoggedEvent
 
 _MOST_LANES = 24
 _MOST_DOTS = 600
@@ -80,7 +80,7 @@ def page(timeline: Timeline, title: str = "Calls in tiers") -> str:
         _beside(timeline, first, last),
         _lanes(timeline),
         _guards(timeline.refused),
-        _journal(timeline.happenings, first),
+        _event_table(timeline.logged, first),
     ]
     body = "\n".join(part for part in parts if part)
     return (
@@ -107,11 +107,11 @@ def _legend() -> str:
     return f'<div class="legend" id="legend">{marks}</div>'
 
 
-# What happened beside calls, over time.
+# Events beside calls, over time.
 
 
 def _beside(timeline: Timeline, first: int, last: int) -> str:
-    if not timeline.happenings and not timeline.collectives:
+    if not timeline.logged and not timeline.collectives:
         return ""
     rows: list[str] = []
     width = max(1, last - first)
@@ -120,12 +120,12 @@ def _beside(timeline: Timeline, first: int, last: int) -> str:
         begins = 1000 * (ended - took - first) / width
         return _box(begins, 1000 * took / width, "compile", f"{what}, {_time(took)}{more}")
 
-    compiles = [one for one in timeline.happenings if one.kind == "compile"]
+    compiles = [one for one in timeline.logged if one.kind == "compile"]
     if compiles:
-        bars = "".join(bar(one.timestamp, one.duration, f"{one.region}: {one.what}") for one in compiles)
+        bars = "".join(bar(one.timestamp, one.duration, f"{one.site}: {one.what}") for one in compiles)
         rows.append(_row("compiling", _drawing(bars, "compiles")))
     for kind, words in _MOMENTS.items():
-        some = [one for one in timeline.happenings if one.kind == kind]
+        some = [one for one in timeline.logged if one.kind == kind]
         if some:
             marks = "".join(_mark(one, first, width) for one in some[-_MOST_DOTS:])
             rows.append(_row(kind.replace("_", " "), _drawing(marks, kind), words))
@@ -140,7 +140,7 @@ def _beside(timeline: Timeline, first: int, last: int) -> str:
     if timeline.memory:
         rows.append(_row("memory", _memory(timeline.memory, first, width), "bytes of programs above tier 1"))
     axis = f'<div class="axis"><span>0</span><span>{_time(width // 2)}</span><span>{_time(width)}</span></div>'
-    return f'<h2>What happened beside calls</h2><section id="beside">{"".join(rows)}{_row("", axis)}</section>'
+    return f'<h2>Events beside calls</h2><section id="beside">{"".join(rows)}{_row("", axis)}</section>'
 
 
 def _row(name: str, drawn: str, words: str = "") -> str:
@@ -158,9 +158,9 @@ def _box(left: float, width: float, kind: str, title: str) -> str:
     )
 
 
-def _mark(one: Happening, first: int, width: int) -> str:
+def _mark(one: LoggedEvent, first: int, width: int) -> str:
     kind = one.kind if one.kind in ("guard", "aborts") else "moment"
-    return _box(996 * (one.timestamp - first) / width, 4, kind, f"{one.region} {one.what}".strip())
+    return _box(996 * (one.timestamp - first) / width, 4, kind, f"{one.site} {one.what}".strip())
 
 
 def _memory(memory: Sequence[tuple[int, int]], first: int, width: int) -> str:
@@ -177,7 +177,7 @@ def _memory(memory: Sequence[tuple[int, int]], first: int, width: int) -> str:
     return f'{drawing}<div class="axis"><span>at most {_bytes(most)}</span></div>'
 
 
-# Regions.
+# Sites.
 
 
 def _lanes(timeline: Timeline) -> str:
@@ -187,16 +187,16 @@ def _lanes(timeline: Timeline) -> str:
     more = f'<p class="quiet">and {_count(left, "case")} that took less time</p>' if left > 0 else ""
     if not cards:
         return '<p id="lanes">Nothing was recorded.</p>'
-    return f'<h2>Regions and shapes</h2><section id="lanes">{"".join(cards)}{more}</section>'
+    return f'<h2>Sites and shapes</h2><section id="lanes">{"".join(cards)}{more}</section>'
 
 
 def _lane(lane: Lane) -> str:
     faster = "" if lane.speedup is None else f"<b>×{lane.speedup:.2f}</b> against the first tier seen"
     figures = [_count(lane.calls, "call"), *(_figure(one) for one in lane.timed), faster]
-    told = "".join(f"<span>{figure}</span>" for figure in figures if figure)
+    spans = "".join(f"<span>{figure}</span>" for figure in figures if figure)
     return (
-        f'<article class="card"><h3>{escape(lane.region)} <span class="quiet">{escape(lane.arguments)}</span></h3>'
-        f'<div class="figures">{told}</div>{_strip(lane)}{_dots(lane)}</article>'
+        f'<article class="card"><h3>{escape(lane.site)} <span class="quiet">{escape(lane.arguments)}</span></h3>'
+        f'<div class="figures">{spans}</div>{_strip(lane)}{_dots(lane)}</article>'
     )
 
 
@@ -206,15 +206,15 @@ def _figure(one: Timed) -> str:
 
 def _strip(lane: Lane) -> str:
     """Tiers over calls, from the first to the last; the higher the tier, the higher the bar."""
-    each, place, bars = 1000 / len(lane.line), 0, ""
+    each, begin, bars = 1000 / len(lane.line), 0, ""
     for tier, group in groupby(lane.line):
         count = len(list(group))
         height = 12 * tier
         bars += (
-            f'<rect class="t{tier}" x="{place * each:.2f}" y="{36 - height}" width="{count * each:.2f}" '
+            f'<rect class="t{tier}" x="{begin * each:.2f}" y="{36 - height}" width="{count * each:.2f}" '
             f'height="{height}"><title>{_NAMES[tier]}</title></rect>'
         )
-        place += count
+        begin += count
     drawn = f'<svg class="strip" viewBox="0 0 1000 36" preserveAspectRatio="none" role="img">{bars}</svg>'
     last = f"call {lane.calls:,}"
     return f'{drawn}<div class="axis"><span>call 1</span><span>tiers over calls</span><span>{last}</span></div>'
@@ -228,8 +228,8 @@ def _dots(lane: Lane) -> str:
     low, high = math.log(min(times)), math.log(max(times))
     reach = max(high - low, 1e-9)
     marks = ""
-    for place, one in enumerate(chosen):
-        x = 1000 * place / len(chosen)
+    for index, one in enumerate(chosen):
+        x = 1000 * index / len(chosen)
         y = 88 * (1 - (math.log(max(1, one.nanoseconds)) - low) / reach) if high > low else 44.0
         marks += (
             f'<rect class="t{one.tier}" x="{x:.2f}" y="{y:.2f}" width="{max(2.5, 1000 / len(chosen) - 0.5):.2f}" '
@@ -259,18 +259,18 @@ def _guards(refused: dict[str, int]) -> str:
     return f'<h2>Guards that refused calls</h2><div class="wide"><table id="guards">{head}{rows}</table></div>'
 
 
-def _journal(happenings: Iterable[Happening], first: int) -> str:
-    listed = list(happenings)[-_MOST_LINES:]
+def _event_table(logged: Iterable[LoggedEvent], first: int) -> str:
+    listed = list(logged)[-_MOST_LINES:]
     if not listed:
         return ""
     rows = "".join(
         f'<tr><td class="number">{_time(one.timestamp - first)}</td><td>{escape(one.kind.replace("_", " "))}</td>'
-        f"<td>{escape(one.region)}</td><td>{escape(one.what)}</td></tr>"
+        f"<td>{escape(one.site)}</td><td>{escape(one.what)}</td></tr>"
         for one in listed
     )
-    head = '<tr><th class="number">at</th><th>what</th><th>region</th><th></th></tr>'
+    head = '<tr><th class="number">at</th><th>what</th><th>site</th><th></th></tr>'
     return (
-        f'<details id="journal"><summary><b>Everything that happened</b> ({len(listed)})</summary>'
+        f'<details id="events"><summary><b>Everything that happened</b> ({len(listed)})</summary>'
         f'<div class="wide"><table>{head}{rows}</table></div></details>'
     )
 

@@ -1,7 +1,7 @@
 """The timeline as trace events, which Perfetto and chrome://tracing read.
 
-A track for each region and shape with its recorded calls, one for what was compiled, one for what happened at a moment,
-one for collectives, and counters for memory and for the tier of each region.
+A track for each site and shape with its recorded calls, one for compiles, one for events at a moment, one
+for collectives, and counters for memory and for the tier of each site.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ def _events(timeline: Timeline, start: int) -> Iterator[Event]:
     yield _named("process_name", 0, "tessera")
     lanes = [(_COMPILES, "compiling"), (_MOMENTS, "what happened"), (_COLLECTIVES, "collectives")]
     used = {
-        _COMPILES: any(one.kind == "compile" for one in timeline.happenings),
-        _MOMENTS: any(one.kind != "compile" for one in timeline.happenings),
+        _COMPILES: any(one.kind == "compile" for one in timeline.logged),
+        _MOMENTS: any(one.kind != "compile" for one in timeline.logged),
         _COLLECTIVES: bool(timeline.collectives),
     }
     for track, name in lanes:
         if used[track]:
             yield _named("thread_name", track, name)
-    compiles = [one for one in timeline.happenings if one.kind == "compile"]
+    compiles = [one for one in timeline.logged if one.kind == "compile"]
     for one, (began, ended) in zip(
         compiles, end_to_end_spans([(one.timestamp, one.duration) for one in compiles]), strict=True
     ):
-        yield _slice(f"{one.region}: {one.what}", "compile", _COMPILES, began - start, ended - began, {})
-    for one in timeline.happenings:
+        yield _slice(f"{one.site}: {one.what}", "compile", _COMPILES, began - start, ended - began, {})
+    for one in timeline.logged:
         if one.kind != "compile":
-            told = {"region": one.region, "what": one.what, "count": one.amount}
+            arguments = {"region": one.site, "what": one.what, "count": one.amount}
             yield {
                 "name": one.kind,
                 "cat": "event",
@@ -52,23 +52,23 @@ def _events(timeline: Timeline, start: int) -> Iterator[Event]:
                 "pid": _PROCESS,
                 "tid": _MOMENTS,
                 "ts": (one.timestamp - start) / 1e3,
-                "args": told,
+                "args": arguments,
             }
     spans = end_to_end_spans([(one.timestamp, one.took) for one in timeline.collectives])
     for one, (began, ended) in zip(timeline.collectives, spans, strict=True):
-        told = {"rank": one.rank, "shape": list(one.shape), "dtype": one.dtype, "waited_us": one.waited / 1e3}
-        yield _slice(one.kind, "collective", _COLLECTIVES, began - start, ended - began, told)
+        arguments = {"rank": one.rank, "shape": list(one.shape), "dtype": one.dtype, "waited_us": one.waited / 1e3}
+        yield _slice(one.kind, "collective", _COLLECTIVES, began - start, ended - began, arguments)
     for time, nbytes in timeline.memory:
         yield _counter("programs above tier 1", "bytes", time - start, nbytes)
-    for place, lane in enumerate(timeline.lanes):
-        track = _FIRST_LANE + place
-        yield _named("thread_name", track, f"{lane.region} {lane.arguments}")
+    for index, lane in enumerate(timeline.lanes):
+        track = _FIRST_LANE + index
+        yield _named("thread_name", track, f"{lane.site} {lane.arguments}")
         before = 0
         for one in lane.slices:
-            told = {"stands for calls": one.calls, "tier": one.tier}
-            yield _slice(f"tier {one.tier}", "call", track, one.began - start, one.nanoseconds, told)
+            arguments = {"stands for calls": one.calls, "tier": one.tier}
+            yield _slice(f"tier {one.tier}", "call", track, one.began - start, one.nanoseconds, arguments)
             if one.tier != before:
-                yield _counter(f"tier of {lane.region} {lane.arguments}", "tier", one.began - start, one.tier)
+                yield _counter(f"tier of {lane.site} {lane.arguments}", "tier", one.began - start, one.tier)
                 before = one.tier
 
 
@@ -76,7 +76,7 @@ def _named(what: str, track: int, name: str) -> Event:
     return {"name": what, "ph": "M", "pid": _PROCESS, "tid": track, "args": {"name": name}}
 
 
-def _slice(name: str, category: str, track: int, began: int, took: int, told: dict[str, Any]) -> Event:
+def _slice(name: str, category: str, track: int, began: int, took: int, arguments: dict[str, Any]) -> Event:
     return {
         "name": name,
         "cat": category,
@@ -85,7 +85,7 @@ def _slice(name: str, category: str, track: int, began: int, took: int, told: di
         "tid": track,
         "ts": began / 1e3,
         "dur": took / 1e3,
-        "args": told,
+        "args": arguments,
     }
 
 

@@ -1,1 +1,1 @@
-"""Compiling: what the upper tiers would have compiled, who hands out what is asked for, and processes that do it."""
+"""Background compilation: the queue of requests, and the processes that compile them."""

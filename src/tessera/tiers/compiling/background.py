@@ -1,6 +1,6 @@
-"""Compiling beside the caller: in processes of their own, because a compiling thread would hold Python's lock.
+"""Background compilation in processes of their own, because a compiling thread would hold Python's lock.
 
-Whatever happens to them, callers learn of it by a line in the log and go on with what they have.
+Whatever happens to them is a line in the log, and calls go on with the programs that there are.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import NamedTuple, TypeVar
 from tessera import knobs
 from tessera.forking import tell_in_child
 from tessera.runtime.device.threads import before_work
-from tessera.tiers.client import Compiled, Level
+from tessera.tiers.client import Compiled, TierLevel
 from tessera.tiers.compiling.loader import Loader
 from tessera.tiers.compiling.process import CompilingProcess
-from tessera.tiers.logs import complain, log
+from tessera.tiers.logs import log, warn
 from tessera.tiers.sites.request import Request
 
 _T = TypeVar("_T")
@@ -30,13 +30,13 @@ MOST_PROCESSES = 4
 TO_SPARE = 4
 """Processors for each process that is started before anything has to be compiled."""
 _PATIENCE = 0.2
-"""Seconds that other programs of a request wait for requests: what is hot is so for the next tier and for other
-arguments soon, and their first programs come before it."""
-_BREATH = 0.001
-"""Seconds between the steps of taking a program in: each of them holds Python's lock, and callers come in between."""
+"""Seconds that other programs of a request wait for new requests: a hot site is soon hot for the next tier and other
+arguments, whose first programs come before."""
+_PAUSE = 0.001
+"""Seconds between the steps of taking a program in: each of them holds Python's lock, and callers run in between."""
 
 
-class Blocking:
+class BlockingCompiler:
     """Compiles while the caller waits."""
 
     def can_compile(self, packed: bytes | None) -> bool:
@@ -62,7 +62,7 @@ class Blocking:
 
     def submit(self, *requests: Request) -> None:
         for request in requests:
-            request.region.compiled(request, request.compiled())
+            request.site.compiled(request, request.compiled())
 
     def wait(self, timeout: float) -> bool:
         return True
@@ -72,14 +72,14 @@ class Blocking:
 
 
 class _Job:
-    """A request that is being compiled: which of its programs nobody has begun with, and what has come."""
+    """A request that is being compiled: its programs that are not started, and those that are done."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.left: deque[Level | None] = deque([None] if request.is_open else request.levels)
+        self.left: deque[TierLevel | None] = deque([None] if request.is_open else request.levels)
         """None stands for finding out which levels there are."""
         self.under_way = 0
-        self.done: list[tuple[Level, Compiled]] = []
+        self.done: list[tuple[TierLevel, Compiled]] = []
         self.since = time.monotonic()
 
     @property
@@ -93,22 +93,22 @@ class _Job:
 
 
 class _Step(NamedTuple):
-    """A program of a request that somebody has begun with; no level stands for finding out which there are."""
+    """A program of a request that is started; no level stands for finding out which there are."""
 
     job: _Job
-    level: Level | None
+    level: TierLevel | None
     is_another: bool
     """Whether it is not the first program of its request."""
 
 
-class Worker:
+class BackgroundCompiler:
     """Compiles in other processes, programs beside each other: the first of each request, then the second.
 
     Half of the processes at most make programs that are not the first of their requests: so the first ones, which calls
     wait for, soon find one. Where there is room, other programs wait a little, too.
 
     There is a process for every two processors that there are, up to a few; one loads a compiler, and they fork from
-    it. Where processors are to spare they are started ahead, else when somebody will want them, at the latest by a
+    it. Where processors are to spare they are started ahead, else when they will be wanted, at the latest by a
     request, and again when they have died. Each has a thread that asks it, and loads what was compiled; threads end
     when nothing is left to do, and others begin with the next request. Programs are handed over one by one.
     """
@@ -130,7 +130,7 @@ class Worker:
         self._owner = os.getpid()
         tell_in_child(self)
         if self._loader.loads and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
-            # Starting them takes a few milliseconds, which nobody has to wait for.
+            # Starting them takes a few milliseconds, which no caller waits for.
             with suppress(RuntimeError):  # there are too many threads: they are started later
                 threading.Thread(target=self._start, args=(ahead,), name="tessera compiling", daemon=True).start()
 
@@ -217,9 +217,9 @@ class Worker:
         except Exception as error:  # the caller goes on without it
             status = process.give_up()
             if not self._closed:
-                complain(f"the process that compiles has ended, status {status}: {error}; it is compiled here")
+                warn(f"the process that compiles has ended, status {status}: {error}; it is compiled here")
             return False
-        return good and json.loads(data) == [None]  # what is wrong with it, compiling it here says better
+        return good and json.loads(data) == [None]  # compiling it here gives the error
 
     def submit(self, *requests: Request) -> None:
         jobs: list[_Job] = []
@@ -227,7 +227,7 @@ class Worker:
             if not self.is_usable and not request.recalls:
                 _fail(request, "there is no process that compiles")
             elif not self.is_usable or not (request.levels or request.is_open):
-                request.region.compiled(request, [])
+                request.site.compiled(request, [])
             else:
                 jobs.append(_Job(request))
         with self._lock:
@@ -236,7 +236,7 @@ class Worker:
                 self._begin()
 
     def _begin(self) -> None:
-        """Starts threads for programs that nobody has begun with. Whoever calls has the lock."""
+        """Starts threads for programs that are not started. The caller holds the lock."""
         self._remind()
         for _ in range(sum(len(job.left) for job in self._jobs if not self._wait(job))):
             if not self._idle or self._closed:
@@ -245,12 +245,12 @@ class Worker:
             self._idle.remove(process)
             try:
                 threading.Thread(target=self._work, args=(process,), name="tessera compiling", daemon=True).start()
-            except RuntimeError:  # there are too many threads: whoever comes next tries again
+            except RuntimeError:  # there are too many threads: the next request tries again
                 self._idle.append(process)
                 return
 
     def _remind(self) -> None:
-        """Sees to it that programs which wait are begun with afterwards. Whoever calls has the lock."""
+        """Sets a timer for programs that wait. The caller holds the lock."""
         later = [wait for job in self._jobs if job.left and (wait := self._wait(job)) > 0]
         if later and self._timer is None:
             timer = threading.Timer(min(later), self._wake)
@@ -268,10 +268,7 @@ class Worker:
             self._begin()
 
     def _next(self) -> _Step | None:
-        """Begins with a program: the first of each request comes before the second of any.
-
-        Whoever calls has the lock.
-        """
+        """Starts with a program: the first of each request comes before the second of any. The caller holds the lock."""
         ready = [one for one in self._jobs if one.left and not self._wait(one)]
         if self._others >= max(1, len(self._processes) // 2):
             ready = [one for one in ready if not one.has_begun]
@@ -302,45 +299,45 @@ class Worker:
             self._end(step)
 
     def _run(self, step: _Step, work: Callable[..., _T], *given: object) -> _T | None:
-        """Does something for a step; whatever goes wrong, a call must not learn of it."""
+        """Does something for a step; a call must not fail because of it."""
         try:
             # Settings that hold around the request hold here; a context is for one thread at a time.
             return step.job.request.context.copy().run(work, step, *given)
         except Exception as error:
             if not self._closed:
                 request = step.job.request
-                request.region.aborted(step.level or Level(request.tier), f"{type(error).__name__}: {error}")
+                request.site.aborted(step.level or TierLevel(request.tier), f"{type(error).__name__}: {error}")
             return None
 
     def _prepared(self, step: _Step) -> bytes | None:
-        """What a process is to be asked for; None where nothing is left to do."""
+        """The packed request for a process; None where nothing is left to do."""
         request, level = step.job.request, step.level
-        region = request.region
+        site = request.site
         if level is not None and (found := request.known(level)) is not None:
             self._take_in(step.job, level, found)
             return None
         if request.recalls:
             return None
-        packed = region.client.request(request.call, [] if level is None else [level])
+        packed = site.client.request(request.call, [] if level is None else [level])
         if packed is None and level is None:
             request.settle()
-        elif packed is None and region.climbs:
-            region.climbs = False  # nothing of it can ever be sent
+        elif packed is None and site.can_tier_up:
+            site.can_tier_up = False  # nothing of it can ever be sent
             why = "it cannot be sent to another process; background_compilation=False compiles it here"
-            region.aborted(level or Level(request.tier), why)
+            site.aborted(level or TierLevel(request.tier), why)
         return packed
 
     def _exchanged(self, step: _Step, packed: bytes, process: CompilingProcess) -> tuple[_Step, bytes]:
-        """What a process makes once it has loaded a compiler: whichever is ready takes what is wanted most."""
+        """The step for a process that has loaded a compiler: the first that is ready takes the most urgent."""
         own = step, packed
         with self._lock:
             self._waiting.append(own)
         is_ready = False
-        with suppress(Exception):  # whatever it is, asking says so
+        with suppress(Exception):  # then the request fails with the reason
             is_ready = self.is_usable and process.load()
         with self._lock:
             wanted = min(self._waiting, key=lambda one: one[0].is_another)
-            if not is_ready:  # it fails, whatever it is
+            if not is_ready:  # its request fails in any case
                 wanted = own if own in self._waiting else self._waiting[-1]
             self._waiting.remove(wanted)
         return wanted
@@ -348,7 +345,7 @@ class Worker:
     def _make(self, step: _Step, packed: bytes, process: CompilingProcess) -> None:
         job, level, _ = step
         if level is None:
-            # To find levels takes a compiler, too: who has one leaves on the disk what it found.
+            # To find levels takes a compiler, too: the process that has one stores them on the disk.
             if self.is_usable:
                 self._made_by(process, packed)
             job.request.settle()
@@ -367,38 +364,40 @@ class Worker:
         if over:
             job.request.context.copy().run(self._hand_over, job)
 
-    def _take_in(self, job: _Job, level: Level, found: Compiled) -> None:
+    def _take_in(self, job: _Job, level: TierLevel, found: Compiled) -> None:
         request = job.request
         if not self._closed:
-            time.sleep(_BREATH)
+            time.sleep(_PAUSE)
             program = request.installed(level, found)
-            time.sleep(_BREATH)
+            time.sleep(_PAUSE)
             for _ in request.bound_ahead(program):
-                time.sleep(_BREATH)
-            request.region.arrived(request, level, found)
+                time.sleep(_PAUSE)
+            request.site.arrived(request, level, found)
         job.done.append((level, found))
 
     def _hand_over(self, job: _Job) -> None:
-        region = job.request.region
+        site = job.request.site
         try:
             if not self._closed:
-                log("recompiles", f"{region.name}: {len(job.done)} programs were compiled by another process")
+                log("recompiles", f"{site.name}: {len(job.done)} programs were compiled by another process")
                 job.done.sort(key=lambda one: job.request.levels.index(one[0]))
-                region.compiled(job.request, job.done)
+                site.compiled(job.request, job.done)
         except Exception as error:  # as above
-            complain(f"{region.name}: what was compiled cannot be used: {type(error).__name__}: {error}")
+            warn(f"{site.name}: what was compiled cannot be used: {type(error).__name__}: {error}")
         finally:
             with self._lock:
                 if job in self._jobs:
                     self._jobs.remove(job)
                 self._lock.notify_all()
 
-    def _compiled(self, request: Request, level: Level, packed: bytes, process: CompilingProcess) -> Compiled | None:
+    def _compiled(
+        self, request: Request, level: TierLevel, packed: bytes, process: CompilingProcess
+    ) -> Compiled | None:
         """One program of a request, made there and loaded here; None where it is given up."""
-        region = request.region
+        site = request.site
         if not self.is_usable:
             if not self._closed:
-                region.aborted(level, "there is no process that compiles")
+                site.aborted(level, "there is no process that compiles")
             return None
         try:
             good, data = process.asked(packed)
@@ -406,11 +405,11 @@ class Worker:
             status = process.give_up()
             if not self._closed:
                 said = str(error) or type(error).__name__
-                region.aborted(level, f"the process that compiles has ended, status {status}: {said}")
+                site.aborted(level, f"the process that compiles has ended, status {status}: {said}")
             return None
         (wrong,) = json.loads(data) if good else (data.decode(errors="replace"),)
         if wrong is not None:
-            region.aborted(level, wrong)
+            site.aborted(level, wrong)
             return None
         return request.found(level)
 
@@ -438,6 +437,6 @@ class Worker:
 
 
 def _fail(request: Request, why: str) -> None:
-    for level in request.levels or [Level(request.tier)]:
-        request.region.aborted(level, why)
-    request.region.compiled(request, [])
+    for level in request.levels or [TierLevel(request.tier)]:
+        request.site.aborted(level, why)
+    request.site.compiled(request, [])

@@ -1,4 +1,4 @@
-"""Where processes that compile come from: one process loads a compiler, and they fork from it."""
+"""The loader of compiling processes: one process loads a compiler, and they fork from it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from weakref import WeakSet
 
 from tessera import compile_worker, knobs, starting
 from tessera.forking import fork_waits_for
-from tessera.tiers.logs import complain
+from tessera.tiers.logs import warn
 
 _LONGEST_END = 5.0
 """Seconds in which a process that is to end has ended, and its status is known."""
 _LAST_MOMENT = 0.2
 _LONGEST_POLL = 1e3  # seconds; there are numbers that are too large for it
 _NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
-"""Whoever wants to be killed when nobody reads what he prints does not mean this."""
+"""No SIGPIPE when the other end of a socket is closed: users set that signal for pipes of their own."""
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
-"""Libraries would start threads that nobody needs, and that turn round for a while."""
-# While it is held there are descriptors that a child of a fork would not know of, and keep.
+"""Libraries would start threads that are not needed, and that spin for a while."""
+# While it is held there are descriptors that a child of a fork would not know of, and keep open.
 _making = threading.RLock()
 fork_waits_for(_making, rank=3)
 
@@ -42,7 +42,7 @@ def _waited(one: socket.socket, event: int, until: float) -> bool:
 
 
 class Child:
-    """A process, by two sockets. It comes to be once the loader has loaded: until then it has no number.
+    """A process, by two sockets. It is forked once the loader has loaded: until then it has no number.
 
     One thread asks it, and any may end it.
     """
@@ -54,7 +54,7 @@ class Child:
         talk.setblocking(False)
         news.setblocking(False)
         self._heard: dict[int, int] = {}
-        self._is_alone = False  # nobody is left to say anything about it
+        self._is_alone = False  # no process is left to send news about it
         self._lock = threading.Lock()
 
     @property
@@ -64,22 +64,22 @@ class Child:
 
     @property
     def is_missing(self) -> bool:
-        """Whether nobody has said anything about it."""
+        """Whether no news about it has come."""
         self._hear()
         return not self._heard
 
     def _hear(self) -> None:
-        """What there is to hear; several threads may do that."""
+        """Receives the news that have come; several threads may do that."""
         with self._lock:
             while not self._is_alone:
                 try:
-                    told = self._news.recv(compile_worker.NEWS.size)
+                    received = self._news.recv(compile_worker.NEWS.size)
                 except BlockingIOError:
                     return
-                except OSError:  # nobody is there
-                    told = b""
-                if told:
-                    kind, value = compile_worker.NEWS.unpack(told)
+                except OSError:  # the other end is closed
+                    received = b""
+                if received:
+                    kind, value = compile_worker.NEWS.unpack(received)
                     self._heard[kind] = value
                 else:
                     self._is_alone = True
@@ -98,13 +98,13 @@ class Child:
         return compile_worker.read(_Answers(self._talk, time.monotonic() + timeout))
 
     def stop(self) -> None:
-        """Has it end, and whoever waits for its answer go on."""
+        """Has it end, and the thread that waits for its answer go on."""
         for one, how in ((self._news, socket.SHUT_WR), (self._talk, socket.SHUT_RDWR)):
-            with suppress(OSError):  # nobody is there
+            with suppress(OSError):  # the other end is closed
                 one.shutdown(how)
 
     def end(self) -> int | None:
-        """Ends it; its status, where that is known. One that has not come to be will end at once."""
+        """Ends it; its status, where that is known. One that is not forked yet will end at once."""
         self.stop()
         until = time.monotonic() + _LONGEST_END
         while self.pid is not None and compile_worker.STATUS not in self._heard and not self._is_alone:
@@ -113,7 +113,7 @@ class Child:
         return self._heard.get(compile_worker.STATUS)
 
     def close(self) -> None:
-        """Lets go of the sockets: in the child of a fork, or when nobody uses them any more."""
+        """Closes the sockets: in the child of a fork, or when they are not used any more."""
         self._talk.close()
         self._news.close()
 
@@ -123,7 +123,7 @@ class Child:
 
 
 class _Answers:
-    """What can be read until some time."""
+    """A reader of a socket, until some time."""
 
     def __init__(self, talk: socket.socket, until: float) -> None:
         self._talk, self._until = talk, until
@@ -143,7 +143,7 @@ class Loader:
     def __init__(self, ready: Sequence[str]) -> None:
         self._ready = ready
         self._process: subprocess.Popen[bytes] | None = None
-        self._wishes: socket.socket | None = None
+        self._fork_requests: socket.socket | None = None
         self._children: WeakSet[Child] = WeakSet()
 
     @property
@@ -157,59 +157,59 @@ class Loader:
         try:
             with _making:
                 with ExitStack() as theirs, ExitStack() as ours:
-                    (talk, talks), (news, told) = (self._pair(ours, theirs) for _ in range(2))
-                    child = Child(self._wish([talks.fileno(), told.fileno()], ended), talk, news)
+                    (talk, talks), (news, tells) = (self._pair(ours, theirs) for _ in range(2))
+                    child = Child(self._request_fork([talks.fileno(), tells.fileno()], ended), talk, news)
                     ours.pop_all()
                 self._children.add(child)
                 return child
         finally:
-            for one in ended:  # behind the lock: whoever logs has locks, too
-                complain(one)
+            for one in ended:  # after the lock is released: handlers of logs have locks, too
+                warn(one)
 
     @staticmethod
     def _pair(ours: ExitStack, theirs: ExitStack) -> tuple[socket.socket, socket.socket]:
         one, other = socket.socketpair()
         return ours.enter_context(one), theirs.enter_context(other)
 
-    def _wish(self, ends: Sequence[int], ended: list[str]) -> int:
+    def _request_fork(self, ends: Sequence[int], ended: list[str]) -> int:
         """Asks for a process; the number of the one that it will fork from. Says if another one has ended."""
         with_ends = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", ends))]
-        if self._process is not None and self._wishes is not None:
+        if self._process is not None and self._fork_requests is not None:
             if self._process.poll() is None:
                 with suppress(ConnectionError):
-                    self._wishes.sendmsg([b"1"], with_ends, _NO_SIGNAL)
+                    self._fork_requests.sendmsg([b"1"], with_ends, _NO_SIGNAL)
                     return self._process.pid
             status = self._end()
             ended.append(f"the process that loads a compiler had ended, status {status}; another one is started")
-        process, wishes = self._started()
-        wishes.sendmsg([b"1"], with_ends, _NO_SIGNAL)
+        process, requests = self._started()
+        requests.sendmsg([b"1"], with_ends, _NO_SIGNAL)
         return process.pid
 
     def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         if not sys.executable:
             raise OSError("there is no Python to compile with: sys.executable is empty")
-        # It stands elsewhere: what is told by relative names would be looked for there.
-        told = (knobs.cache_dir.variable, knobs.dump_dir.variable, knobs.override_dir.variable)
-        places = {name: os.path.abspath(os.environ[name]) for name in told if os.environ.get(name)}
+        # It runs in another folder: relative paths would be looked for there.
+        folders = (knobs.cache_dir.variable, knobs.dump_dir.variable, knobs.override_dir.variable)
+        paths = {name: os.path.abspath(os.environ[name]) for name in folders if os.environ.get(name)}
         known = f"starting.find_also({starting.users_modules()!a})"
         with ExitStack() as theirs, ExitStack() as ours:
-            wishes, asked = self._pair(ours, theirs)
+            requests, asked = self._pair(ours, theirs)
             process = subprocess.Popen(
                 starting.python(
                     f"from tessera import compile_worker, starting; {known}; compile_worker.main()", *self._ready
                 ),
                 stdin=asked.fileno(),
                 stdout=subprocess.DEVNULL,  # what kernels print while they are traced, they have printed here
-                env=starting.environment(**_ONE_THREAD, **places),
+                env=starting.environment(**_ONE_THREAD, **paths),
                 cwd=starting.SAFE_FOLDER,
-                process_group=0,  # who interrupts this process from a terminal does not mean the other one
+                process_group=0,  # an interrupt from a terminal is for this process, not for the other
             )
             ours.pop_all()
-        self._process, self._wishes = process, wishes
-        return process, wishes
+        self._process, self._fork_requests = process, requests
+        return process, requests
 
     def give_up(self, child: Child) -> int | None:
-        """For a process that never came to be: the one that it should have forked from is ended; its status."""
+        """Ends the loader of a process that was never forked; returns its status."""
         with _making:
             process = self._process
             if process is None or process.pid != child.loader:
@@ -220,12 +220,12 @@ class Loader:
 
     def _end(self) -> int | None:
         process, self._process = self._process, None
-        wishes, self._wishes = self._wishes, None
-        if process is None or wishes is None:
+        requests, self._fork_requests = self._fork_requests, None
+        if process is None or requests is None:
             return None
-        with wishes, suppress(OSError):
-            is_serving = _waited(wishes, POLLIN, 0)
-            wishes.shutdown(socket.SHUT_RDWR)
+        with requests, suppress(OSError):
+            is_serving = _waited(requests, POLLIN, 0)
+            requests.shutdown(socket.SHUT_RDWR)
             if is_serving:  # it ends the others, and then itself
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(_LONGEST_END)
@@ -242,7 +242,7 @@ class Loader:
         for child in list(self._children):
             child.close()
         if self._process is not None:
-            self._process.returncode = 0  # nobody is to wait for it here
-        if self._wishes is not None:
-            self._wishes.close()
-        self._process = self._wishes = None
+            self._process.returncode = 0  # this process must not wait for it
+        if self._fork_requests is not None:
+            self._fork_requests.close()
+        self._process = self._fork_requests = None

@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from tessera import compile_worker
 from tessera.tiers.compiling.loader import Child, Loader
-from tessera.tiers.logs import complain
+from tessera.tiers.logs import warn
 
 
 class CompilingProcess:
-    """One thread at a time asks it. `died` is told which process has died, and says whether another one may follow."""
+    """One thread at a time asks it. `died` is called with a process that died, and says whether another may follow."""
 
     def __init__(self, build: str, loader: Loader, timeout: float, died: Callable[[int], bool]) -> None:
         self._build, self._loader, self._timeout, self._died = build, loader, timeout, died
@@ -31,14 +31,14 @@ class CompilingProcess:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has loaded all that compiling takes, and would begin at once. Whoever uses it may ask."""
+        """Whether it has loaded all that compiling takes, and would begin at once. The thread that uses it may ask."""
         process = self._process
         with suppress(OSError):  # TimeoutError is one
             return process is not None and self._loader.loads and self._heard_ready(process, 0)
         return False
 
     def load(self) -> bool:
-        """Starts it, and waits until it is ready; False if it never is: whoever asks it learns why."""
+        """Starts it, and waits until it is ready; False if it never is: the next request fails with the reason."""
         if not self._loader.loads:
             return True
         with suppress(OSError, EOFError):
@@ -54,7 +54,7 @@ class CompilingProcess:
         return self._said_ready
 
     def asked(self, packed: bytes) -> tuple[bool, bytes]:
-        """What the process answers; one that has died since the last request is replaced once."""
+        """The answer of the process; one that has died since the last request is replaced once."""
         fresh = self._process is None
         while True:
             process = self.started()
@@ -66,7 +66,7 @@ class CompilingProcess:
                 status = self.give_up()
                 if self._is_last:
                     raise
-                complain(f"the process that compiles had ended, status {status}; another one is started")
+                warn(f"the process that compiles had ended, status {status}; another one is started")
                 fresh = True
             except BaseException as error:
                 if not isinstance(error, Exception):  # an interrupt: half of an answer is of no use to the next request
@@ -96,7 +96,7 @@ class CompilingProcess:
             return self._process
 
     def give_up(self) -> int | None:
-        """Ends the process, says that it has died, and has another one started next time; its status."""
+        """Ends the process, reports its death, and has another one started next time; returns its status."""
         with self._lock:
             process, self._process, self._said_ready = self._process, None, False
         if process is None:

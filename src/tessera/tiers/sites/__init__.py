@@ -1,1 +1,1 @@
-"""Regions: the programs of a client for arguments of the same kinds. How they come, compete, serve calls and go."""
+"""Specialization sites: the programs of a client for arguments of the same kinds, and how these are chosen."""

@@ -1,26 +1,26 @@
-"""Lessons: which kinds of programs have paid in a region, and which have not; what was learned fades."""
+"""Backoff: kinds of programs that lost A/B tests at a site are tried again only for hotter cases, for a while."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tessera.tiers.client import Level
+from tessera.tiers.client import TierLevel
 from tessera.tiers.records import ExecutionTier
 from tessera.tiers.sites.ab_test import Contender
 
 Kind = tuple[ExecutionTier, tuple[str, ...]]
-"""A tier, and the words of what is assumed, whatever the values: programs for other sizes are of the same kind."""
-HARDER = 4.0
+"""A tier and the words that are assumed, not their values: programs for other sizes are of the same kind."""
+BACKOFF_FACTOR = 4.0
 """Times as hot a case has to be for each loss of programs of a kind, one after the other."""
 _MOST_LOSSES = 8.0
 
 
-def kind_of(level: Level) -> Kind:
+def kind_of(level: TierLevel) -> Kind:
     return level.tier, level.assumed
 
 
-class Lessons:
-    """What contests have taught. A loss counts half when a half-life has passed: other calls may be worth more."""
+class Backoff:
+    """Losses and wins of kinds of programs. A loss counts half after a half-life: other calls may gain more."""
 
     def __init__(self, half_life: float) -> None:
         self._half_life = half_life
@@ -28,7 +28,7 @@ class Lessons:
         self._paid: dict[Kind, bool] = {}
 
     def learn(self, best: Contender, times: Mapping[Contender, float | None], now: int) -> None:
-        """A contest is over. Whoever never ran has shown nothing."""
+        """Takes in the result of an A/B test. Programs that never ran do not count."""
         for kind in dict.fromkeys(kind_of(one.program.level) for one, took in times.items() if took is not None):
             self.note(kind, kind == kind_of(best.program.level), now)
 
@@ -43,9 +43,9 @@ class Lessons:
         """Whether the last program of such a kind that competed was the fastest."""
         return self._paid.get(kind, False)
 
-    def harder(self, kind: Kind, now: int) -> float:
+    def factor(self, kind: Kind, now: int) -> float:
         """How many times as hot as usual a case has to be for another program of such a kind."""
-        return HARDER ** self._at(kind, now)
+        return BACKOFF_FACTOR ** self._at(kind, now)
 
     def _at(self, kind: Kind, now: int) -> float:
         losses, since = self._losses.get(kind, (0.0, now))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tessera.tiers.client import Call, Choice, Client, Level
+from tessera.tiers.client import Call, Choice, Client, TierLevel
 from tessera.tiers.records import ExecutionTier
 from tessera.tiers.sites.ab_test import FAR_BEHIND, Contender
-from tessera.tiers.sites.schedule_history import Experience
+from tessera.tiers.sites.schedule_history import ScheduleHistory
 from tessera.tile.language.schedule import Schedule
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
@@ -18,24 +18,30 @@ Times = Mapping[Schedule | None, float]
 """How long programs took, by their schedules, when they were last compared."""
 
 
-def tier2_levels(client: Client, call: Call, most: int, experience: Experience | None = None) -> list[Level]:
-    """Sizes left open, under schedules that experience recommends, or that the client thinks best; its own always."""
-    chosen = recommended(client, call, experience)
+def tier2_levels(
+    client: Client, call: Call, most: int, schedule_history: ScheduleHistory | None = None
+) -> list[TierLevel]:
+    """Sizes left open, under schedules that history or the client holds best; always with its own."""
+    chosen = recommended(client, call, schedule_history)
     first = chosen[:most]
     if chosen and None in chosen and None not in first:
         first[-1] = None
-    return _soonest([Level(TIER2, (), one) for one in first])
+    return _choices_last([TierLevel(TIER2, (), one) for one in first])
 
 
-def _soonest(levels: Sequence[Level]) -> list[Level]:
-    """What has yet to be chosen comes last: models take longer to choose than others to be compiled."""
+def _choices_last(levels: Sequence[TierLevel]) -> list[TierLevel]:
+    """Puts models' choices last: models take longer to choose than other programs to be compiled."""
     return sorted(levels, key=lambda level: isinstance(level.schedule, Choice))
 
 
-def recommended(client: Client, call: Call, experience: Experience | None) -> list[Schedule | None]:
+def recommended(client: Client, call: Call, schedule_history: ScheduleHistory | None) -> list[Schedule | None]:
     """The client's schedules, those first that did well for such arguments before."""
     schedules = list(client.schedules(call))
-    return schedules if experience is None else experience.ranked((client.name, call.fixed), call.described, schedules)
+    return (
+        schedules
+        if schedule_history is None
+        else schedule_history.ranked((client.name, call.fixed), call.described, schedules)
+    )
 
 
 def tier3_levels(
@@ -45,28 +51,28 @@ def tier3_levels(
     current: Schedule | None,
     times: Times,
     most: int,
-    experience: Experience | None = None,
-) -> list[Level]:
+    schedule_history: ScheduleHistory | None = None,
+) -> list[TierLevel]:
     """All that is assumed under the schedule in use and others, numbers alone, and the kernel as it is without traces.
 
     With numbers alone a program also serves calls that the others refuse; and constants do not always pay. Schedules
-    that did well come first, and those that were far behind not at all. What would run without traces competes again
-    where it was near: what is taken is not slower than that, as far as anyone can measure.
+    that did well come first, and those that were far behind not at all. The program without traces competes again
+    where it was near: the program that is taken is not measurably slower.
     """
-    levels, numbers = [Level(TIER3, words, current)], numbers_in(client, words)
+    levels, numbers = [TierLevel(TIER3, words, current)], numbers_in(client, words)
     if numbers and numbers != words:
-        levels.append(Level(TIER3, numbers, current))
+        levels.append(TierLevel(TIER3, numbers, current))
     best = min(times.values(), default=0.0)
-    schedules = recommended(client, call, experience)
+    schedules = recommended(client, call, schedule_history)
     others = [one for one in schedules if one != current and times.get(one, best) <= FAR_BEHIND * best]
-    levels += [Level(TIER3, words, one) for one in sorted(others, key=lambda one: times.get(one, float("inf")))]
+    levels += [TierLevel(TIER3, words, one) for one in sorted(others, key=lambda one: times.get(one, float("inf")))]
     near = current is not None and None in schedules and times.get(None, float("inf")) <= NEAR * best
-    return _soonest(levels[: most + 1] + [Level(TIER2, (), None)] * near)
+    return _choices_last(levels[: most + 1] + [TierLevel(TIER2, (), None)] * near)
 
 
-def bridge_levels(tier: ExecutionTier, words: tuple[str, ...], schedules: Sequence[Schedule | None]) -> list[Level]:
+def bridge_levels(tier: ExecutionTier, words: tuple[str, ...], schedules: Sequence[Schedule | None]) -> list[TierLevel]:
     """For arguments that others refused: under the first two of these schedules, such as the one that others took."""
-    return [Level(tier, words, one) for one in dict.fromkeys(schedules)][:_BRIDGES]
+    return [TierLevel(tier, words, one) for one in dict.fromkeys(schedules)][:_BRIDGES]
 
 
 def numbers_in(client: Client, words: Sequence[str]) -> tuple[str, ...]:
@@ -74,12 +80,12 @@ def numbers_in(client: Client, words: Sequence[str]) -> tuple[str, ...]:
     return tuple(word for word in words if word in client.paths)
 
 
-def general_beside(
+def general_fallback(
     client: Client, best: Contender, times: Mapping[Contender, float | None], otherwise: float | None
 ) -> Contender | None:
-    """Who stays beside a winner that assumes sizes: a program that assumes numbers alone serves what that refuses.
+    """The program to keep beside a winner that assumes sizes: one that assumes numbers alone serves refused calls.
 
-    It has to be faster than what would serve such calls otherwise.
+    It has to be faster than the program that would serve such calls otherwise.
     """
     program = best.program
     numbers = numbers_in(client, program.level.assumed)

@@ -7,12 +7,12 @@ from collections import Counter
 
 from tessera.tiers.client import RuntimeGuard
 from tessera.tiers.records import ExecutionTier
-from tessera.tiers.sites.event_log import Journal
+from tessera.tiers.sites.event_log import EventLog
 from tessera.tiers.sites.hotness import Clock, system_clock
 
 
 class Counts:
-    """What happened, by kind, as PyPy's counters have it; tests assert these."""
+    """Numbers of events by kind, as PyPy's counters are; tests assert these."""
 
     NAMES = (
         "traces",
@@ -29,8 +29,8 @@ class Counts:
     )
 
     def __init__(self, clock: Clock = system_clock) -> None:
-        self._lock = threading.Lock()  # regions have a lock each, and all count here
-        self.journal = Journal(clock)
+        self._lock = threading.Lock()  # sites have a lock each, and all count here
+        self.event_log = EventLog(clock)
         self.happened: Counter[str] = Counter()
         self.guard_failures: Counter[str] = Counter()
         """By the word of the guard that failed: `q.size[2]`."""
@@ -40,15 +40,15 @@ class Counts:
         self.spent: Counter[ExecutionTier] = Counter()
 
     def forked(self) -> None:
-        """In the child of a fork: whoever held the lock is not there."""
+        """In the child of a fork: the thread that held the lock is not there."""
         self._lock = threading.Lock()
 
-    def add(self, name: str, count: int = 1, *, region: str = "", what: str = "") -> None:
+    def add(self, name: str, count: int = 1, *, site: str = "", what: str = "") -> None:
         assert name in self.NAMES, name
         with self._lock:
             self.happened[name] += count
-        if name != "traces":  # those are in the rings of regions
-            self.journal.add(name, region, what, amount=count)
+        if name != "traces":  # those are in the rings of sites
+            self.event_log.add(name, site, what, amount=count)
 
     def ran(self, tier: ExecutionTier, failed: RuntimeGuard | None, count: int) -> None:
         """Counts calls, and those that ran at a lower tier because a guard failed."""

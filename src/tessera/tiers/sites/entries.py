@@ -1,4 +1,4 @@
-"""Entries: what calls with certain metas lead to, a bound program and a countdown to the next recorded call."""
+"""Entries of sites: for calls with certain metas, a bound program and a countdown to the next recorded call."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from tessera.tiers.client import Call, Runner, RuntimeGuard
 from tessera.tiers.records import Described, ExecutionTier, LaunchFacts
-from tessera.tiers.sites.ab_test import Contender, Contest
-from tessera.tiers.sites.hotness import Heat
-from tessera.tiers.sites.programs import Installed, ProgramSite
+from tessera.tiers.sites.ab_test import ABTest, Contender
+from tessera.tiers.sites.hotness import Hotness
+from tessera.tiers.sites.programs import InstalledProgram, ProgramSite
 
 _RECENT = 5
 Values = tuple[Any, ...]
@@ -30,7 +30,7 @@ class EntrySite(ProgramSite, Protocol):
         ...
 
     def sampled(self, entry: SiteEntry, values: Values, given: Values) -> Outcome:
-        """A call that is timed and recorded; its result, and the tier that it ran at."""
+        """Makes a call that is timed and recorded; returns its result and tier."""
         ...
 
     def given(self, values: Values) -> Values:
@@ -38,16 +38,16 @@ class EntrySite(ProgramSite, Protocol):
         ...
 
     def recover(self, entry: SiteEntry, contender: Contender | None, error: Exception, values: Values) -> Outcome:
-        """A call whose program could not begin: the next tier down serves it."""
+        """Serves a call whose program could not begin by the next tier down."""
         ...
 
 
 class _EveryCall:
-    """What every call by an entry looks at. It lies together, in front: caches are full of arrays then."""
+    """The attributes that every call reads, together in front: caches are full of arrays then."""
 
     __slots__ = ("holds", "left", "run", "tier", "unchanged")
 
-    def __init__(self, program: Installed, run: Runner, unchanged: Callable[[], bool]) -> None:
+    def __init__(self, program: InstalledProgram, run: Runner, unchanged: Callable[[], bool]) -> None:
         self.run = run
         self.holds = program.holds
         self.unchanged = unchanged
@@ -56,21 +56,21 @@ class _EveryCall:
 
 
 class SiteEntry(_EveryCall):
-    """What a call with certain metas leads to: a program bound to them, whether it serves the numbers, and what if not.
+    """The target of calls with certain metas: a program bound to them, its guard on numbers, and the entry behind it.
 
-    `left` counts down the calls to the next recorded one, of `period` that are not; `pace` is what that should be by
-    how long calls take. `failed` is the guard because of which this is not a program of the highest tier. `awaited`:
-    new programs wait for calls of this entry to compete on.
+    `left` counts down the calls to the next recorded one, of `period` that are not; `pace` is the period for calls of
+    such a duration. `failed` is the guard because of which this is not a program of the highest tier. `awaited`: new
+    programs wait for calls of this entry to be tested on.
     """
 
     __slots__ = (
+        "ab_test",
         "awaited",
         "call",
         "calls",
-        "contest",
         "facts",
         "failed",
-        "heat",
+        "hotness",
         "is_native",
         "is_stale",
         "other",
@@ -78,25 +78,25 @@ class SiteEntry(_EveryCall):
         "period",
         "program",
         "recent",
-        "region",
         "rival",
         "seen",
+        "site",
     )
 
-    def __init__(self, region: EntrySite, program: Installed, run: Runner, call: Call, half_life: float) -> None:
-        super().__init__(program, run, region.unchanged)
-        self.region = region
+    def __init__(self, site: EntrySite, program: InstalledProgram, run: Runner, call: Call, half_life: float) -> None:
+        super().__init__(program, run, site.unchanged)
+        self.site = site
         self.program = program
         self.is_native = program.compiled.is_native
         self.call = call
         self.other: SiteEntry | None = None
         self.failed: RuntimeGuard | None = None
-        self.contest: Contest | None = None
-        self.rival: tuple[Installed, float] | None = None
+        self.ab_test: ABTest | None = None
+        self.rival: tuple[InstalledProgram, float] | None = None
         self.facts: LaunchFacts | None = None
         self.awaited = False
-        self.is_stale = False  # nobody finds it any more; who has it may still run it
-        self.heat = Heat(half_life)
+        self.is_stale = False  # it is not found any more; a call that has it may still run it
+        self.hotness = Hotness(half_life)
         self.recent: deque[int] = deque(maxlen=_RECENT)
         self.period = 0
         self.pace = 0
@@ -108,11 +108,8 @@ class SiteEntry(_EveryCall):
         return self.call.described
 
     def follow(self, before: SiteEntry) -> None:
-        """Takes the place of an entry for the same metas: how often and for how long they were called goes on.
-
-        So does how often they are recorded: callers wait for that.
-        """
-        self.heat, self.calls, self.seen, self.pace = before.heat, before.calls, before.seen, before.pace
+        """Takes over the counts of an entry for the same metas, and how often its calls are recorded."""
+        self.hotness, self.calls, self.seen, self.pace = before.hotness, before.calls, before.seen, before.pace
 
     def for_numbers(self, numbers: Sequence[Any]) -> SiteEntry:
         """This entry, or the one behind it that serves these numbers; the last of them serves all."""
@@ -121,7 +118,7 @@ class SiteEntry(_EveryCall):
             entry = entry.other
         return entry
 
-    def has(self, program: Installed) -> bool:
+    def has(self, program: InstalledProgram) -> bool:
         """Whether calls by this entry may run a program."""
         entry: SiteEntry | None = self
         while entry is not None:
@@ -137,7 +134,7 @@ class SiteEntry(_EveryCall):
 
     @property
     def uncounted(self) -> float:
-        """Nanoseconds of these, if they took as long as those that were recorded: not in the heat yet."""
+        """Nanoseconds of these, if they took as long as those that were recorded: not in the hotness yet."""
         return self.unrecorded * self.typical
 
     @property
@@ -155,7 +152,7 @@ class SiteEntry(_EveryCall):
         self.period, self.left = self.unrecorded + 1, 0
 
     def settle(self) -> int:
-        """How many calls there were since the last recorded one; whoever asks counts them."""
+        """How many calls there were since the last recorded one; the caller counts them."""
         count = self.unrecorded
         self.period = self.left = 0
         self.calls += count

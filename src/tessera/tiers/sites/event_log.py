@@ -1,4 +1,4 @@
-"""The journal of a runtime: what happened when, beside the calls: compiles, contests, guards that failed, memory."""
+"""The event log of a runtime: compiles, A/B tests, guards that failed and memory, with their times."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from tessera.tiers.sites.hotness import Clock
 _MOST_KEPT = 4096
 
 
-class Happening(NamedTuple):
-    """Something that happened. Times are nanoseconds; `timestamp` is when it was over."""
+class LoggedEvent(NamedTuple):
+    """An event of a runtime. Times are nanoseconds; `timestamp` is its end."""
 
     timestamp: int
     kind: str
-    region: str
+    site: str
     what: str
     duration: int
     amount: int
 
 
-class Journal:
-    """The last few thousand happenings. Any thread may add."""
+class EventLog:
+    """The last few thousand events. Any thread may add."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kept: deque[Happening] = deque(maxlen=_MOST_KEPT)
+        self._kept: deque[LoggedEvent] = deque(maxlen=_MOST_KEPT)
 
-    def add(self, kind: str, region: str, what: str = "", *, duration: int = 0, amount: int = 1) -> None:
-        self._kept.append(Happening(self._clock(), kind, region, what, duration, amount))
+    def add(self, kind: str, site: str, what: str = "", *, duration: int = 0, amount: int = 1) -> None:
+        self._kept.append(LoggedEvent(self._clock(), kind, site, what, duration, amount))
 
-    def __iter__(self) -> Iterator[Happening]:
+    def __iter__(self) -> Iterator[LoggedEvent]:
         """Oldest first, as they are at this moment."""
         return iter(list(self._kept))
 

@@ -1,32 +1,32 @@
-"""The first program of a region: from the disk, or compiled so that there is a result soon."""
+"""The first program of a site: from the disk, or compiled fast."""
 
 from __future__ import annotations
 
 import sys
 
 from tessera.errors import TesseraError
-from tessera.tiers.client import Call, Compiled, Level
-from tessera.tiers.logs import complain
+from tessera.tiers.client import Call, Compiled, TierLevel
+from tessera.tiers.logs import warn
 from tessera.tiers.records import ExecutionTier
 from tessera.tiers.sites.site import TieredSite
 
-_FULL = Level(ExecutionTier.TIER1_INTERPRETER)
+_FULL = TierLevel(ExecutionTier.TIER1_INTERPRETER)
 _COMPILER = "xdsl.ir"
-"""What a process has loaded that has compiled before. That takes a second."""
+"""A module that a process has loaded if it has compiled before. Loading takes a second."""
 
 
-def first_program(region: TieredSite, call: Call) -> tuple[Compiled, Level]:
-    """Tier 1 for a call. Without another process that makes it faster later, it is made fast at once."""
-    client, config, compiling = region.client, region.config, region.runtime.compiling
-    if (found := _found(region, call, _FULL)) is not None:
+def first_program(site: TieredSite, call: Call) -> tuple[Compiled, TierLevel]:
+    """Tier 1 for a call. Without another process that makes it faster later, it is optimized at once."""
+    client, config, compiling = site.client, site.config, site.runtime.compiling
+    if (found := _found(site, call, _FULL)) is not None:
         return found, _FULL
-    follows = region.climbs and config.enable_tier2_compilation and region.runtime.can_compile(call, client)
+    follows = site.can_tier_up and config.enable_tier2_compilation and site.runtime.can_compile(call, client)
     if follows:
         compiling.prepare()
-    level = Level(_FULL.tier, quick=follows and config.enable_tier1_fallback and client.starts_quickly(call))
-    # Who has loaded a compiler has a program sooner than who has to load one first.
+    level = TierLevel(_FULL.tier, quick=follows and config.enable_tier1_fallback and client.starts_quickly(call))
+    # A process that has loaded a compiler has a program sooner than this one, which would have to load it.
     if follows and _COMPILER not in sys.modules and compiling.made_at_once(client.request(call, [level])):
-        made = _found(region, call, level)
+        made = _found(site, call, level)
         if made is not None:
             return made, level
     try:
@@ -37,9 +37,9 @@ def first_program(region: TieredSite, call: Call) -> tuple[Compiled, Level]:
         return client.compile(call, _FULL), _FULL
 
 
-def _found(region: TieredSite, call: Call, level: Level) -> Compiled | None:
+def _found(site: TieredSite, call: Call, level: TierLevel) -> Compiled | None:
     try:
-        return region.client.find(call, level)
+        return site.client.find(call, level)
     except TesseraError as error:
-        complain(f"{region.name}: looking for a compiled program failed: {error.message}")
+        warn(f"{site.name}: looking for a compiled program failed: {error.message}")
         return None

@@ -1,4 +1,4 @@
-"""Heat: time that decays. A region that ran for long, and lately, is hot; one that ran long ago is not."""
+"""Hotness: time that decays. A site that ran for long, and lately, is hot; one that ran long ago is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ system_clock: Clock = time.perf_counter_ns
 
 
 class ManualClock:
-    """A clock that stands still until it is told how much time has passed: for tests that count."""
+    """A clock that stands still until `advance` moves it, for tests."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -24,7 +24,7 @@ class ManualClock:
         self.now += nanoseconds
 
 
-class Heat:
+class Hotness:
     """Nanoseconds spent, halved for every half-life that has passed since."""
 
     __slots__ = ("_at", "_half_life", "_value", "total")

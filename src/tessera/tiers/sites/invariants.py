@@ -1,4 +1,4 @@
-"""What traces show to be invariant: the facts worth assuming."""
+"""Invariants of traces: the facts worth assuming."""
 
 from __future__ import annotations
 

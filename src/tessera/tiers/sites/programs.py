@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tiers.client import Call, Client, Compiled, GuardType, Level, Runner, RuntimeGuard
+from tessera.tiers.client import Call, Client, Compiled, GuardType, Runner, RuntimeGuard, TierLevel
 from tessera.tiers.records import ExecutionTier
 
-_MOST_TOLD = 8  # guards of one program
+_MOST_SHOWN = 8  # guards of one program
 _MOST_BOUND = 8  # bindings that a program remembers
 _MOST_ANSWERED = 64  # metas for which it remembers whether it serves them
 _USUAL = (GuardType.SHAPE_GUARD, GuardType.STRIDE_GUARD)
@@ -29,21 +29,21 @@ class ProgramSite(Protocol):
     numbers: tuple[int, ...]
     lock: threading.RLock
 
-    def drop(self, program: Installed) -> None:
+    def drop(self, program: InstalledProgram) -> None:
         """Takes a program out of use; calls that had it find another."""
         ...
 
-    def let_go(self, program: Installed) -> None:
-        """Drops a program on purpose: it is not looked for again until one like it is in use."""
+    def let_go(self, program: InstalledProgram) -> None:
+        """Drops a program on purpose: it is not loaded again until one like it is in use."""
         ...
 
 
-class Installed:
+class InstalledProgram:
     """A program that calls may run. `gain` is how many nanoseconds a call saves against what it replaced.
 
-    `holds` says of a call's numbers whether they are what it assumes; it is None for a program that assumes none.
+    `holds` says whether a call's numbers are those that it assumes; it is None for a program that assumes none.
 
-    What is found out about metas, whether it serves them and what it is when it is bound to them, is remembered.
+    Answers about metas, whether it serves them and its form bound to them, are cached.
     """
 
     __slots__ = (
@@ -56,13 +56,13 @@ class Installed:
         "last_used",
         "level",
         "nbytes",
-        "region",
+        "site",
         "spent",
         "uses",
     )
 
-    def __init__(self, region: ProgramSite, level: Level, compiled: Compiled, *, is_bridge: bool = False) -> None:
-        self.region = region
+    def __init__(self, site: ProgramSite, level: TierLevel, compiled: Compiled, *, is_bridge: bool = False) -> None:
+        self.site = site
         self.level = level
         self.compiled = compiled
         self.nbytes = compiled.nbytes
@@ -71,7 +71,7 @@ class Installed:
         self.uses = 0
         self.spent = 0
         self.last_used = 0
-        self.holds = numbers_hold(compiled.guards, region.numbers)
+        self.holds = numbers_hold(compiled.guards, site.numbers)
         self._answers: dict[Metas, RuntimeGuard | None] = {}
         self._bound: dict[Metas, Runner] = {}
 
@@ -115,19 +115,19 @@ class Installed:
         asked = (guard for guard in self.compiled.guards if guard.is_about_a_number)
         return self.broken_guard(values) is None and all(guard.check_function(values) for guard in asked)
 
-    def replaces(self, old: Installed) -> bool:
-        """Whether nobody needs a program any more that this one was faster than: one that knows less serves others."""
+    def replaces(self, old: InstalledProgram) -> bool:
+        """Whether a slower program is not needed any more: a less specialized one still serves other calls."""
         known, before = ((one.tier, len(one.compiled.guards)) for one in (self, old))
         return known <= before
 
     def guards_shown(self) -> str:
-        """Guards in words: what a program knows beyond its kinds; of many sizes, the first."""
-        told = sorted(self.compiled.guards, key=lambda guard: guard.guard_type in _USUAL)
-        more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-        return ", ".join(map(str, told[:_MOST_TOLD])) + more if told else "nothing"
+        """The guards in words; of many, the first few."""
+        guards = sorted(self.compiled.guards, key=lambda guard: guard.guard_type in _USUAL)
+        more = f" and {len(guards) - _MOST_SHOWN} more" if len(guards) > _MOST_SHOWN else ""
+        return ", ".join(map(str, guards[:_MOST_SHOWN])) + more if guards else "nothing"
 
     def __repr__(self) -> str:
-        return f"<program {self.region.name}, {self.level}>"
+        return f"<program {self.site.name}, {self.level}>"
 
 
 def _metas(values: Sequence[Any]) -> Metas:
@@ -140,18 +140,18 @@ def _remember(known: dict[Metas, Any], metas: Metas, found: Any, most: int) -> N
     known[metas] = found
 
 
-def numbers_hold(guards: Sequence[RuntimeGuard], places: Sequence[int]) -> Callable[..., bool] | None:
-    """A quick function of a call's numbers, which lie at these places of its arguments; None where nothing is asked.
+def numbers_hold(guards: Sequence[RuntimeGuard], indices: Sequence[int]) -> Callable[..., bool] | None:
+    """A fast guard on a call's numbers, by their indices among the arguments; None where nothing is guarded.
 
     Classes are compared before; so only zeros need a look at their signs, and NaN is equal to nothing.
     """
     asked = [guard for guard in guards if guard.is_about_a_number]
     if not asked:
         return None
-    names = [f"number{place}" for place in places]
+    names = [f"number{index}" for index in indices]
     tests: list[str] = []
     for guard in asked:
-        name = f"number{guard.place}"
+        name = f"number{guard.argument}"
         as_text = isinstance(guard.params, float) and (guard.params == 0.0 or not isfinite(guard.params))
         tests.append(f"repr({name}) == {repr(guard.params)!r}" if as_text else f"{name} == {guard.params!r}")
     return eval(f"lambda {', '.join(names)}: {' and '.join(tests)}")

@@ -1,4 +1,4 @@
-"""What a region has seen: times of calls in a ring, how hot it is, how many calls there were, and how often to look."""
+"""The records of a site: times of calls in a ring, its hotness, how many calls there were, and how often to record."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from tessera.errors import TesseraError
 from tessera.tiers.records import Described, ExecutionTier, LaunchFacts, RecentRecords, Record
-from tessera.tiers.sites.ab_test import Turn
+from tessera.tiers.sites.ab_test import Round
 from tessera.tiers.sites.entries import SiteEntry
-from tessera.tiers.sites.hotness import Heat
-from tessera.tiers.sites.programs import Installed
+from tessera.tiers.sites.hotness import Hotness
+from tessera.tiers.sites.programs import InstalledProgram
 from tessera.tiers.sites.site import TieredSite
 from tessera.tiers.sites.timing import Reading
 
@@ -21,42 +21,42 @@ _WARM = 8  # calls of an entry that are all recorded
 _MOST_PENDING = 64
 
 
-class Sampled(NamedTuple):
-    """A call that is timed and stands for so many, with what ran it: whose turn it was where programs compete."""
+class SampledCall(NamedTuple):
+    """A timed call that stands for `calls`, with the program that ran it and the round of an A/B test, if any."""
 
     entry: SiteEntry
-    program: Installed
-    turn: Turn | None
+    program: InstalledProgram
+    test_round: Round | None
     calls: int
     described: Described
 
 
 class Recording:
-    """The records of a region. Whoever changes them holds the region's lock."""
+    """The records of a site. Changes need the site's lock."""
 
-    def __init__(self, region: TieredSite, noted: Callable[[SiteEntry, Turn | None, int], None]) -> None:
-        """`noted` is told of each recorded call: whose turn it was, and its nanoseconds."""
-        self.region = region
+    def __init__(self, site: TieredSite, noted: Callable[[SiteEntry, Round | None, int], None]) -> None:
+        """`noted` is called for each recorded call, with its round of an A/B test and its nanoseconds."""
+        self.site = site
         self._noted = noted
-        self.ring = RecentRecords(region.config.max_trace_history)
-        self.heat = Heat(region.config.half_life)
+        self.ring = RecentRecords(site.config.max_trace_history)
+        self.hotness = Hotness(site.config.half_life)
         self.recorded = 0
         self.calls = 0
         self.overheads: tuple[int, int] = (0, 0)  # of the last recorded call: recording, and deciding what to do
-        self.pending: deque[tuple[Sampled, Reading]] = deque()
+        self.pending: deque[tuple[SampledCall, Reading]] = deque()
 
     def settle(self, entry: SiteEntry) -> None:
         """Counts the calls of an entry since its last recorded one."""
         self.count(entry.program, entry, entry.settle())
 
-    def count(self, program: Installed, entry: SiteEntry, count: int) -> None:
+    def count(self, program: InstalledProgram, entry: SiteEntry, count: int) -> None:
         """Counts calls of an entry."""
         if count:
             self.calls += count
-            self.region.counts.ran(program.tier, entry.failed, count)
+            self.site.counts.ran(program.tier, entry.failed, count)
 
-    def ran(self, call: Sampled, took: int | Reading) -> None:
-        """A call was made that is to be recorded; its time may only be known later."""
+    def ran(self, call: SampledCall, took: int | Reading) -> None:
+        """Records a call that was made; its time may only be known later."""
         entry = call.entry
         self.count(entry.program, entry, call.calls - 1)
         self.count(call.program, entry, 1)
@@ -70,7 +70,7 @@ class Recording:
         entry.pace = self._pace(entry)
 
     def collect(self) -> None:
-        """Takes in what a GPU has done by now."""
+        """Records the calls that a GPU has finished by now."""
         while self.pending:
             call, reading = self.pending[0]
             took = reading()
@@ -79,24 +79,24 @@ class Recording:
             self.pending.popleft()
             self._record(call, took)
 
-    def _record(self, call: Sampled, took: int) -> None:
-        region, now = self.region, self.region.clock()
-        entry, program, turn, count, described = call
+    def _record(self, call: SampledCall, took: int) -> None:
+        site, now = self.site, self.site.clock()
+        entry, program, test_round, count, described = call
         program.note(now, took, count)
-        region.counts.took(program.tier, took, count)
-        self.heat.add(now, took * count)
-        entry.heat.add(now, took * count)
+        site.counts.took(program.tier, took, count)
+        self.hotness.add(now, took * count)
+        entry.hotness.add(now, took * count)
         entry.recent.append(took)
-        if region.config.enable_tracing:
-            region.counts.add("traces")
+        if site.config.enable_tracing:
+            site.counts.add("traces")
             facts = self._facts(entry, program)
             self.ring.add(Record(now, program.tier, described, took, count, facts, *self.overheads))
         self.recorded += 1
-        self._noted(entry, turn, took)
+        self._noted(entry, test_round, took)
 
     @staticmethod
-    def _facts(entry: SiteEntry, program: Installed) -> LaunchFacts:
-        """How a program is launched; of those that compete, nobody need remember that."""
+    def _facts(entry: SiteEntry, program: InstalledProgram) -> LaunchFacts:
+        """How a program is launched; kept for the entry's own program, not for contenders."""
         if program is entry.program and entry.facts is not None:
             return entry.facts
         try:
@@ -109,10 +109,10 @@ class Recording:
 
     def period(self, entry: SiteEntry) -> int:
         """How many calls to let pass unrecorded: so many that recording takes a small part of the time."""
-        if entry.contest is not None or entry.awaited or not entry.is_native:
+        if entry.ab_test is not None or entry.awaited or not entry.is_native:
             return 0
-        if self.region.config.sample_period is not None:
-            return self.region.config.sample_period
+        if self.site.config.sample_period is not None:
+            return self.site.config.sample_period
         if entry.seen < _WARM:
             entry.seen += 1
             return 0
@@ -123,19 +123,19 @@ class Recording:
         typical = entry.typical
         return next((period for below, period in _PERIODS if typical < below), 1)
 
-    def heat_now(self) -> float:
-        """How hot the region is, calls that are not in its heat yet among them."""
-        return self.heat.at(self.region.clock()) + self.uncounted
+    def hotness_now(self) -> float:
+        """How hot the site is, calls that are not in its hotness yet among them."""
+        return self.hotness.at(self.site.clock()) + self.uncounted
 
     @property
     def uncounted(self) -> float:
-        """Nanoseconds of calls since the last recorded ones, if they took as long as those: not in the heat yet.
+        """Nanoseconds of calls since the last recorded ones, if they took as long as those: not in the hotness yet.
 
-        Nor is what a GPU has not told of.
+        Nor are calls that a GPU has not finished.
         """
-        untold = sum(call.calls * call.entry.typical for call, _ in self.pending)
-        return untold + sum(entry.uncounted for entry in self.region.entries)
+        pending = sum(call.calls * call.entry.typical for call, _ in self.pending)
+        return pending + sum(entry.uncounted for entry in self.site.entries)
 
     def unrecorded(self, tier: ExecutionTier) -> int:
-        """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
-        return sum(entry.unrecorded for entry in self.region.entries if entry.tier is tier)
+        """Calls at a tier since the last recorded ones: those that are not counted yet."""
+        return sum(entry.unrecorded for entry in self.site.entries if entry.tier is tier)

@@ -8,11 +8,11 @@ from contextvars import copy_context
 from typing import Protocol
 
 from tessera.errors import TesseraError
-from tessera.tiers.client import Call, Compiled, Level
-from tessera.tiers.logs import log, told
+from tessera.tiers.client import Call, Compiled, TierLevel
+from tessera.tiers.logs import log, summary_of
 from tessera.tiers.records import ExecutionTier
 from tessera.tiers.sites.entries import EntrySite, SiteEntry
-from tessera.tiers.sites.programs import Installed
+from tessera.tiers.sites.programs import InstalledProgram
 
 _MOST_AHEAD = 4  # entries that a new program is bound to ahead
 
@@ -20,64 +20,64 @@ _MOST_AHEAD = 4  # entries that a new program is bound to ahead
 class RequestSite(EntrySite, Protocol):
     """A specialization site as its compiler sees it."""
 
-    programs: list[Installed]
+    programs: list[InstalledProgram]
     entries: list[SiteEntry]
-    climbs: bool
+    can_tier_up: bool
 
-    def compiled(self, request: Request, found: Sequence[tuple[Level, Compiled]]) -> None:
-        """All that comes of a request is there."""
+    def compiled(self, request: Request, found: Sequence[tuple[TierLevel, Compiled]]) -> None:
+        """Takes in all programs of a request."""
         ...
 
-    def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
-        """One of the programs of a request is there."""
+    def arrived(self, request: Request, level: TierLevel, compiled: Compiled) -> None:
+        """Takes in the first programs of a request as they come."""
         ...
 
-    def aborted(self, level: Level, why: str) -> None:
-        """Something could not be compiled: calls go on as they are."""
+    def aborted(self, level: TierLevel, why: str) -> None:
+        """Logs that a program could not be compiled: calls go on as they are."""
         ...
 
 
 class Request:
-    """Something to compile for a region: levels of a tier, for such a call; and why.
+    """Levels of a tier to compile for a site and a call.
 
-    Levels that take a while to be found are a function: the compiler has them found, and no call waits for it. With
-    `recalls` nothing is compiled: it asks for what was compiled for such a call before.
+    Levels that take a while to be found are a function, which the compiler calls, so that no call waits for it. With
+    `recalls` nothing is compiled: it asks for programs that were compiled for such a call before.
     """
 
     def __init__(
         self,
-        region: RequestSite,
+        site: RequestSite,
         call: Call,
         tier: ExecutionTier,
-        levels: Sequence[Level] | Callable[[], Sequence[Level]],
+        levels: Sequence[TierLevel] | Callable[[], Sequence[TierLevel]],
         *,
         is_bridge: bool,
         recalls: bool = False,
     ) -> None:
-        self.region = region
+        self.site = site
         self.call = call
         self.tier = tier
         self.recalls = recalls
-        self.levels: list[Level] = []
-        self._later: Callable[[], Sequence[Level]] | None = None
+        self.levels: list[TierLevel] = []
+        self._later: Callable[[], Sequence[TierLevel]] | None = None
         if callable(levels):
             self._later = levels
         else:
             self._set(levels)
         self.is_bridge = is_bridge
-        self.taken: Installed | None = None
-        """The one that came first: it is in use, or competes, before the others have come."""
-        self._installed: dict[int, Installed] = {}
+        self.taken: InstalledProgram | None = None
+        """The program that was ready first: it is in use, or tested, before the others are ready."""
+        self._installed: dict[int, InstalledProgram] = {}
         self._known: list[Compiled] = []
         self.done: Callable[[], object] = lambda: None
-        # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
+        # Settings that hold around the call, such as the folder of the cache, hold for its compilation, too.
         self.context = copy_context()
 
-    def _set(self, levels: Sequence[Level]) -> None:
+    def _set(self, levels: Sequence[TierLevel]) -> None:
         self.levels = list(levels)
         if not self.recalls:
             for level in levels:
-                log("tiers", f"{self.region.name}: hot, compiling {level}")
+                log("tiers", f"{self.site.name}: hot, compiling {level}")
 
     @property
     def is_open(self) -> bool:
@@ -90,48 +90,48 @@ class Request:
             later, self._later = self._later, None
             self._set(later())
 
-    def installed(self, level: Level, compiled: Compiled) -> Installed:
-        """A program that has come, bound to the arguments that it was asked for: so no call has to do that."""
+    def installed(self, level: TierLevel, compiled: Compiled) -> InstalledProgram:
+        """A compiled program, bound to the arguments of its request: so no call has to do that."""
         program = self._installed.get(id(compiled))
         if program is None:
-            program = Installed(self.region, level, compiled, is_bridge=self.is_bridge)
+            program = InstalledProgram(self.site, level, compiled, is_bridge=self.is_bridge)
             self._installed[id(compiled)] = program
-            with suppress(TesseraError, MemoryError):  # then the call that wants to run it learns of it
+            with suppress(TesseraError, MemoryError):  # then the call that runs it fails in the same way, and recovers
                 program.bind(self.call)
         return program
 
-    def bound_ahead(self, program: Installed) -> Iterator[SiteEntry]:
-        """Binds a program to what is called most, too, step by step: a call that tries it there need not do that."""
-        entries = sorted(self.region.entries, key=lambda one: -one.heat.total)[:_MOST_AHEAD]
+    def bound_ahead(self, program: InstalledProgram) -> Iterator[SiteEntry]:
+        """Binds a program to the hottest entries, one by one: calls that test it there need not do that."""
+        entries = sorted(self.site.entries, key=lambda one: -one.hotness.total)[:_MOST_AHEAD]
         for entry in entries:
             if not program.is_bound(entry.call) and program.broken_guard(entry.call.values) is None:
                 with suppress(TesseraError, MemoryError):  # as above
                     program.bind(entry.call)
                 yield entry
 
-    def compiled(self) -> list[tuple[Level, Compiled]]:
-        """Compiles here and now; what fails is left out, and said."""
+    def compiled(self) -> list[tuple[TierLevel, Compiled]]:
+        """Compiles in this thread; levels that fail are left out, and logged."""
         self.settle()
-        found: list[tuple[Level, Compiled]] = []
+        found: list[tuple[TierLevel, Compiled]] = []
         for level in self.levels:
             try:
                 if self.recalls:
-                    found += [(level, one) for one in [self.region.client.find(self.call, level)] if one is not None]
+                    found += [(level, one) for one in [self.site.client.find(self.call, level)] if one is not None]
                 else:
-                    found.append((level, self.region.client.compile(self.call, level)))
+                    found.append((level, self.site.client.compile(self.call, level)))
             except Exception as error:
-                self.region.aborted(level, told(error))
+                self.site.aborted(level, summary_of(error))
         return found
 
-    def known(self, level: Level) -> Compiled | None:
-        """What need not be compiled: Tier 1, where it was compiled fully, is the first program of Tier 2."""
+    def known(self, level: TierLevel) -> Compiled | None:
+        """A program that need not be compiled: Tier 1, where it was optimized, is the first program of Tier 2."""
         if self.recalls:
-            return self.region.client.find(self.call, level)
-        made = [one.level for one in self.region.programs if one.tier is ExecutionTier.TIER1_INTERPRETER]
+            return self.site.client.find(self.call, level)
+        made = [one.level for one in self.site.programs if one.tier is ExecutionTier.TIER1_INTERPRETER]
         if level.assumed or not any(not one.quick and one.schedule == level.schedule for one in made):
             return None
         try:
-            found = self.region.client.find(self.call, level)
+            found = self.site.client.find(self.call, level)
         except TesseraError:  # then it is compiled
             return None
         if found is not None:
@@ -139,26 +139,26 @@ class Request:
         return found
 
     def is_known(self, compiled: Compiled) -> bool:
-        """Whether a program is the one of Tier 1 by another name: there is nothing to compare."""
+        """Whether a program is that of Tier 1: there is nothing to compare."""
         return any(one is compiled for one in self._known)
 
-    def found(self, level: Level) -> Compiled | None:
-        """What another process has compiled; None for what is not there after all, which is said."""
+    def found(self, level: TierLevel) -> Compiled | None:
+        """The program that another process has compiled; None, and a log line, where it is not there."""
         try:
-            program = self.region.client.find(self.call, level)
+            program = self.site.client.find(self.call, level)
         except Exception as error:
-            self.region.aborted(level, told(error))
+            self.site.aborted(level, summary_of(error))
             return None
         if program is None:
-            self.region.aborted(level, "it was compiled, and is not in the compile cache")
+            self.site.aborted(level, "it was compiled, and is not in the compile cache")
         return program
 
 
-class Compiling(Protocol):
+class RequestCompiler(Protocol):
     """A compiler of requests: in other processes, or while the caller waits."""
 
     def can_compile(self, packed: bytes | None) -> bool:
-        """Whether a request of this form can be compiled; None for what cannot be sent."""
+        """Whether a packed request can be compiled; None stands for one that cannot be sent."""
         ...
 
     @property
@@ -168,16 +168,16 @@ class Compiling(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether programs that are not wanted yet may be compiled, too: several are compiled beside each other."""
+        """Whether programs may be compiled before they are wanted: several are compiled in parallel."""
         ...
 
     @property
     def is_free(self) -> bool:
-        """Whether every request has been begun with."""
+        """Whether every request has been started."""
         ...
 
     def prepare(self) -> None:
-        """Gets ready: a request is going to come soon."""
+        """Gets ready for a request that will come soon."""
         ...
 
     def made_at_once(self, packed: bytes | None) -> bool:
@@ -185,7 +185,7 @@ class Compiling(Protocol):
         ...
 
     def submit(self, *requests: Request) -> None:
-        """Compiles requests, now or later, and tells their regions."""
+        """Compiles requests, now or later, and notifies their sites."""
         ...
 
     def wait(self, timeout: float) -> bool:

@@ -1,7 +1,7 @@
-"""Experience: which schedules did well for a kernel, and the candidates that this recommends for its next sizes.
+"""Schedule history: the schedules that did well for a kernel rank candidates for its next sizes.
 
-Contests leave behind how long each schedule took for some arguments. For others, what is nearest in size counts most.
-Looking it up takes microseconds: it is asked while somebody waits for a call.
+A/B tests leave the times of schedules for some arguments. For others, those nearest in size count most. A look-up
+takes microseconds: a call may wait for it.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from tessera.tile.language.schedule import Schedule
 _MOST = 32
 _MOST_KERNELS = 256
 NEAR = 1.0
-"""Logarithms of sizes apart: how fast what was seen counts less."""
+"""Logarithms of sizes apart: how fast a comparison counts less."""
 CLEAR = 0.03
-"""A schedule has to have been so much faster to come before what its client thinks best."""
+"""A schedule has to have been so much faster to come before the one that its client holds best."""
 
 
-class SeenSchedule(NamedTuple):
-    """A contest: the logarithms of the sizes, and of the times of schedules over the best of them."""
+class ScheduleComparison(NamedTuple):
+    """An A/B test: the logarithms of the sizes, and of the times of schedules over the best of them."""
 
     sizes: tuple[float, ...]
     behind: Mapping[Schedule | None, float]
 
 
-class Experience:
-    """What contests showed, by kernel. Any thread may ask."""
+class ScheduleHistory:
+    """Comparisons of schedules in A/B tests, by kernel. Any thread may ask."""
 
     def __init__(self) -> None:
-        self._seen: dict[Hashable, deque[SeenSchedule]] = {}
+        self._seen: dict[Hashable, deque[ScheduleComparison]] = {}
         self._lock = threading.Lock()
         tell_in_child(self)
 
     def forked(self) -> None:
-        """In the child of a fork: whoever held the lock is not there."""
+        """In the child of a fork: the thread that held the lock is not there."""
         self._lock = threading.Lock()
 
     def note(self, kernel: Hashable, arguments: Described, times: Mapping[Schedule | None, float]) -> None:
-        """Schedules were compared for such arguments."""
+        """Adds the times of schedules that were compared for such arguments."""
         took = {schedule: time for schedule, time in times.items() if time > 0}  # a clock may be too coarse
         if len(took) < 2:
             return
         best = min(took.values())
-        found = SeenSchedule(logs_of(arguments), {schedule: log(time / best) for schedule, time in took.items()})
+        found = ScheduleComparison(logs_of(arguments), {schedule: log(time / best) for schedule, time in took.items()})
         with self._lock:
             while len(self._seen) >= _MOST_KERNELS and kernel not in self._seen:
                 del self._seen[next(iter(self._seen))]
@@ -76,15 +76,15 @@ class Experience:
     def ranked(
         self, kernel: Hashable, arguments: Described, schedules: Sequence[Schedule | None]
     ) -> list[Schedule | None]:
-        """The schedules, those first that experience recommends; the others stay in their order.
+        """The schedules, those first that did well; the others stay in their order.
 
-        The first, a kernel's own, stays among the candidates wherever it ends up: whoever cuts the list asks for it.
+        The first, a kernel's own, may end up anywhere: callers that cut the list keep it.
         """
         expected = self.behind(kernel, arguments)
         if not expected:
             return list(schedules)
-        usual = CLEAR  # of what nobody has tried: in front of those that are known to be worse
-        order = {schedule: place for place, schedule in enumerate(schedules)}
+        usual = CLEAR  # of schedules that were never tried: in front of those that are known to be worse
+        order = {schedule: index for index, schedule in enumerate(schedules)}
         return sorted(schedules, key=lambda one: (round(expected.get(one, usual) / CLEAR), order[one]))
 
 

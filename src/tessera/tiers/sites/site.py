@@ -5,50 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from tessera.tiers.client import Call, Client, Level, Runner
+from tessera.tiers.client import Call, Client, Runner, TierLevel
 from tessera.tiers.config import RuntimeConfig
 from tessera.tiers.records import ExecutionTier, RecentRecords
 from tessera.tiers.sites.ab_test import Contender
 from tessera.tiers.sites.candidates import Times
 from tessera.tiers.sites.counts import Counts
 from tessera.tiers.sites.entries import SiteEntry
-from tessera.tiers.sites.hotness import Clock, Heat
-from tessera.tiers.sites.programs import Installed
-from tessera.tiers.sites.request import Compiling, Request, RequestSite
-from tessera.tiers.sites.stats_recorder import Clerk
+from tessera.tiers.sites.hotness import Clock, Hotness
+from tessera.tiers.sites.programs import InstalledProgram
+from tessera.tiers.sites.request import Request, RequestCompiler, RequestSite
+from tessera.tiers.sites.stats_recorder import StatsRecorder
 from tessera.tile.language.schedule import Schedule
 
 
 class ProgramManager(Protocol):
-    """Keeps the programs of all sites within bounds, and what the next process starts with."""
+    """Keeps the programs of all sites within bounds, and the levels that the next process starts with."""
 
-    def admit(self, program: Installed) -> None: ...
+    def admit(self, program: InstalledProgram) -> None: ...
 
-    def released(self, program: Installed) -> None: ...
+    def released(self, program: InstalledProgram) -> None: ...
 
     def sweep(self) -> None: ...
 
-    def remember(self, identity: str, levels: Sequence[Level]) -> None: ...
+    def remember(self, identity: str, levels: Sequence[TierLevel]) -> None: ...
 
-    def remembered(self, identity: str) -> list[Level]: ...
+    def remembered(self, identity: str) -> list[TierLevel]: ...
 
 
 class StandardLevels(Protocol):
     """Names the programs of Tier 2 that are worth compiling for a call."""
 
-    def levels(self, client: Client, call: Call, most: int) -> list[Level]: ...
+    def levels(self, client: Client, call: Call, most: int) -> list[TierLevel]: ...
 
 
 class SpecializedLevels(Protocol):
-    """Names the programs of Tier 3 that are worth compiling for a call of which so much is assumed."""
+    """Names the programs of Tier 3 that are worth compiling for a call of which these words are assumed."""
 
     def levels(
         self, client: Client, call: Call, words: tuple[str, ...], current: Schedule | None, times: Times, most: int
-    ) -> list[Level]: ...
+    ) -> list[TierLevel]: ...
 
 
 class CallWatch(Protocol):
-    """Is told of every recorded call."""
+    """Is notified of every recorded call."""
 
     def recorded(self) -> None: ...
 
@@ -59,8 +59,8 @@ class SiteRuntime(Protocol):
     config: RuntimeConfig
     clock: Clock
     counts: Counts
-    clerk: Clerk
-    compiling: Compiling
+    stats_recorder: StatsRecorder
+    compiling: RequestCompiler
 
     @property
     def manager(self) -> ProgramManager: ...
@@ -78,20 +78,20 @@ class SiteRuntime(Protocol):
         """Whether a faster program for a call can follow: then the first one need not be fast."""
         ...
 
-    def climb_pays(self, region: TieredSite, entry: SiteEntry, tier: ExecutionTier, levels: int) -> bool:
+    def tier_up_pays(self, site: TieredSite, entry: SiteEntry, tier: ExecutionTier, levels: int) -> bool:
         """Whether programs of a tier are worth trying, by the gains of earlier ones."""
         ...
 
     def learn(
         self,
-        region: TieredSite,
+        site: TieredSite,
         entry: SiteEntry,
         tier: ExecutionTier,
         times: Mapping[Contender, float | None],
         before: float | None,
         won: float | None,
     ) -> None:
-        """Takes in how a contest ended: the time of each schedule, and the gain."""
+        """Takes in the result of an A/B test: the time of each schedule, and the gain."""
         ...
 
     def compile(self, *requests: Request) -> None:
@@ -107,25 +107,25 @@ class TieredSite(RequestSite, Protocol):
     counts: Counts
     clock: Clock
     ring: RecentRecords
-    heat: Heat
+    hotness: Hotness
     device_kind: str
 
     def is_coming(self, entry: SiteEntry) -> bool:
         """Whether programs of Tier 3 are being compiled for such arguments."""
         ...
 
-    def runner(self, program: Installed, call: Call) -> Runner | None:
-        """A program bound to a call's metas; None for one that fails at that, which is not tried again."""
+    def runner(self, program: InstalledProgram, call: Call) -> Runner | None:
+        """A program bound to a call's metas; None for one that fails to bind, which is not tried again."""
         ...
 
-    def install(self, program: Installed) -> Installed:
-        """Takes a program among those that new entries choose from."""
+    def install(self, program: InstalledProgram) -> InstalledProgram:
+        """Adds a program to those that new entries choose from."""
         ...
 
-    def take(self, program: Installed, replaced: Sequence[Installed] = ()) -> None:
-        """Puts a program to use, also where others were that have been removed."""
+    def take(self, program: InstalledProgram, replaced: Sequence[InstalledProgram] = ()) -> None:
+        """Puts a program to use, also for entries that had one of the replaced programs."""
         ...
 
-    def remove(self, program: Installed) -> None:
-        """Takes a program from those that new entries choose from."""
+    def remove(self, program: InstalledProgram) -> None:
+        """Removes a program from those that new entries choose from."""
         ...

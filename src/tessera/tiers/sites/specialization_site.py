@@ -1,8 +1,8 @@
-"""A region: one client with arguments of the same kinds, and its programs at all tiers.
+"""A specialization site: one client with arguments of the same kinds, and its programs at all tiers.
 
-All tiers are one pipeline with more facts. A call takes the program that knows most and whose guards hold; guards are
-asked before anything runs, so what a refused call runs instead finds its outputs untouched. What a region has seen is
-in `recording.py`, when it climbs in `tier_policy.py`, and how programs compete in `trials.py`.
+All tiers are one pipeline with more facts. A call takes the most specialized program whose guards hold; guards are
+checked before anything runs, so the program of a refused call finds its outputs untouched. The records of a site are
+in `recording.py`, the decision to compile more in `tier_policy.py`, and how programs are compared in `trials.py`.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Any, Protocol
 from tessera.errors import DeviceError, ResourceError
 from tessera.runtime.program.overlap import OverlapError
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tiers.client import Call, Client, Compiled, Level, Runner, RuntimeGuard
-from tessera.tiers.logs import complain, log, told
+from tessera.tiers.client import Call, Client, Compiled, Runner, RuntimeGuard, TierLevel
+from tessera.tiers.logs import log, summary_of, warn
 from tessera.tiers.records import ExecutionTier
-from tessera.tiers.sites.ab_test import Contender, Contest, Turn
-from tessera.tiers.sites.backoff import Lessons, kind_of
+from tessera.tiers.sites.ab_test import ABTest, Contender, Round
+from tessera.tiers.sites.backoff import Backoff, kind_of
 from tessera.tiers.sites.entries import Outcome, SiteEntry, Values
 from tessera.tiers.sites.first_program import first_program
-from tessera.tiers.sites.programs import Installed
-from tessera.tiers.sites.recording import Recording, Sampled
+from tessera.tiers.sites.programs import InstalledProgram
+from tessera.tiers.sites.recording import Recording, SampledCall
 from tessera.tiers.sites.request import Request
 from tessera.tiers.sites.site import SiteRuntime
-from tessera.tiers.sites.tier_policy import Climbing
+from tessera.tiers.sites.tier_policy import TierPolicy
 from tessera.tiers.sites.timing import Reading, timer_for
-from tessera.tiers.sites.trials import Newcomers
-from tessera.tiers.stand_ins import standing_in
+from tessera.tiers.sites.trials import Candidates
+from tessera.tiers.stand_ins import stand_in_call
 
 TIER1, TIER2, TIER3 = ExecutionTier
 FAULTS = (ResourceError, DeviceError, MemoryError, OverlapError)
-"""What a program may fail with before it has begun: another one, that needs less, may do."""
-_MOST_BASES = 64  # programs without assumptions that a region keeps: one for each width, say
+"""Errors by which a program may fail before it has begun: another one, that needs less, may do."""
+_MOST_BASES = 64  # programs without assumptions that a site keeps: one for each width, say
 _MOST_RENEWED = 4  # entries that find their new program at once; others when they are called
 
 
@@ -45,17 +45,17 @@ class Callers(Protocol):
     @property
     def client(self) -> Client: ...
 
-    def again(self, values: Values, call: Call) -> Outcome:
-        """A call that could not be made by the entry that it had."""
+    def retry(self, values: Values, call: Call) -> Outcome:
+        """Makes a call again that its entry could not make."""
         ...
 
     def forget_stale(self, gone: Sequence[SiteEntry], renewed: int = 0) -> None:
-        """Drops entries that a site has given up, or puts others in their places."""
+        """Drops entries that a site has given up, or replaces them with new ones."""
         ...
 
 
-class Region:
-    """The programs for calls that agree in all that facts do not speak of."""
+class SpecializationSite:
+    """The programs for calls with the same kinds of arguments, static values and settings."""
 
     def __init__(self, runtime: SiteRuntime, tiered: Callers, call: Call) -> None:
         self.runtime = runtime
@@ -66,46 +66,46 @@ class Region:
         self.counts = runtime.counts
         self.clock = runtime.clock
         self.lock = threading.RLock()
-        self.programs: list[Installed] = []  # those that know most first
+        self.programs: list[InstalledProgram] = []  # the most specialized first
         self.entries: list[SiteEntry] = []
         self.recording = Recording(self, self._noted)
-        self.ring, self.heat = self.recording.ring, self.recording.heat
-        lessons = Lessons(self.config.half_life)
-        self.newcomers = Newcomers(self, self.recording, lessons)
-        self.climbing = Climbing(self, self.recording, self.newcomers, lessons)
-        self.looking = 0  # nanoseconds that the call which is coming took to find its entry
-        place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
-        self.device_kind = "cpu" if place is None else place.kind
-        self.timer = timer_for(place, self.clock)
-        self.numbers = tuple(place for place, value in enumerate(call.values) if not isinstance(value, Tensor))
-        self.first = standing_in(call, call.values)
+        self.ring, self.hotness = self.recording.ring, self.recording.hotness
+        backoff = Backoff(self.config.half_life)
+        self.candidates = Candidates(self, self.recording, backoff)
+        self.tier_policy = TierPolicy(self, self.recording, self.candidates, backoff)
+        self.looking = 0  # nanoseconds that the next call took to find its entry
+        device = next((value.device for value in call.values if isinstance(value, Tensor)), None)
+        self.device_kind = "cpu" if device is None else device.kind
+        self.timer = timer_for(device, self.clock)
+        self.numbers = tuple(index for index, value in enumerate(call.values) if not isinstance(value, Tensor))
+        self.first = stand_in_call(call, call.values)
         self.unchanged = self.client.unchanged(call)
-        self.climbs = self.client.compiles(call)
-        self.identity = self.client.identity(call) if self.config.persist and self.climbs else None
+        self.can_tier_up = self.client.compiles(call)
+        self.identity = self.client.identity(call) if self.config.persist and self.can_tier_up else None
         self._load(call)
 
     @property
     def is_working(self) -> bool:
         """Whether something is being compiled, waits for its calls, or is being compared."""
         awaited = any(entry.awaited for entry in self.entries)
-        return bool(self.climbing.requests or self.newcomers.contests or awaited)
+        return bool(self.tier_policy.requests or self.candidates.ab_tests or awaited)
 
     def is_coming(self, entry: SiteEntry) -> bool:
         """Whether programs of Tier 3 are being compiled for such arguments."""
-        return self.climbing.is_coming(entry)
+        return self.tier_policy.is_coming(entry)
 
-    def _noted(self, entry: SiteEntry, turn: Turn | None, took: int) -> None:
-        self.newcomers.note(entry, turn, took)
+    def _noted(self, entry: SiteEntry, test_round: Round | None, took: int) -> None:
+        self.candidates.note(entry, test_round, took)
 
     # Finding programs
 
     def entry_for(self, call: Call, kept: Call | None = None) -> SiteEntry:
-        """The entry for calls with such metas: a program whose guards hold, and behind it what serves other numbers.
+        """The entry for calls with such metas: a program whose guards hold, and behind it entries for other numbers.
 
-        `kept` is the call without the memory of its user, where that is there already.
+        `kept` is the call without the user's arrays, where that is there already.
         """
         with self.lock:
-            kept = standing_in(call, call.values) if kept is None else kept
+            kept = stand_in_call(call, call.values) if kept is None else kept
             chain: list[SiteEntry] = []
             failed: RuntimeGuard | None = None
             for program in list(self.programs):
@@ -128,20 +128,20 @@ class Region:
                 chain.append(base)
             for entry, other in pairwise(chain):
                 entry.other = other
-            chain[0].rival = self.newcomers.rival(kept.described)
-            self.newcomers.resume(chain[0])
+            chain[0].rival = self.candidates.rival(kept.described)
+            self.candidates.resume(chain[0])
             for entry in chain:
-                self.newcomers.expect(entry)
+                self.candidates.expect(entry)
             self.entries += chain
-            self.climbing.recall(chain[0])
+            self.tier_policy.recall(chain[0])
             if (first := chain[0]).failed is not None:
                 found = first.failed.found(call.values)
-                self.counts.journal.add("guard", self.name, f"{first.failed}, it is {found}")
+                self.counts.event_log.add("guard", self.name, f"{first.failed}, it is {found}")
                 log("guards", f"{self.name}: {first.failed} does not hold, it is {found}; {first.program.level} runs")
             return first
 
-    def runner(self, program: Installed, call: Call) -> Runner | None:
-        """A program bound to a call's metas; None for one that fails at that, which is not tried again."""
+    def runner(self, program: InstalledProgram, call: Call) -> Runner | None:
+        """A program bound to a call's metas; None for one that fails to bind, which is not tried again."""
         try:
             return program.bind(call)
         except FAULTS as error:
@@ -150,12 +150,12 @@ class Region:
             self.fail(program, error)
             return None
 
-    def _bound(self, program: Installed, call: Call, kept: Call) -> SiteEntry | None:
+    def _bound(self, program: InstalledProgram, call: Call, kept: Call) -> SiteEntry | None:
         run = self.runner(program, call)
         return None if run is None else SiteEntry(self, program, run, kept, self.config.half_life)
 
-    def _base(self, call: Call) -> Installed:
-        """Tier 1 for a call: from the disk, or compiled so that there is a result soon."""
+    def _base(self, call: Call) -> InstalledProgram:
+        """Tier 1 for a call: from the disk, or compiled fast."""
         for program in self.programs:
             if program.tier is TIER1 and program.serves(call.values):
                 return program
@@ -163,26 +163,26 @@ class Region:
         bases = [program for program in self.programs if program.tier is TIER1]
         if len(bases) >= _MOST_BASES:
             self.drop(min(bases, key=lambda program: program.last_used))
-        return self.install(Installed(self, level, compiled))
+        return self.install(InstalledProgram(self, level, compiled))
 
     def _load(self, call: Call) -> None:
-        """Starts where another process has ended."""
+        """Loads the programs that another process has left."""
         for level in [] if self.identity is None else self.runtime.manager.remembered(self.identity):
             try:
                 found = self.client.find(call, level)
             except Exception as error:
-                complain(f"{self.name}: a program of another process cannot be used: {told(error)}")
+                warn(f"{self.name}: a program of another process cannot be used: {summary_of(error)}")
                 continue
             if found is not None:
-                self.counts.add("loads", region=self.name, what=str(level))
+                self.counts.add("loads", site=self.name, what=str(level))
                 if level.tier is TIER3:
-                    self.climbing.took(level)
-                    self.climbing.lessons.note(kind_of(level), True, self.clock())
-                self.install(Installed(self, level, found))
+                    self.tier_policy.took(level)
+                    self.tier_policy.backoff.note(kind_of(level), True, self.clock())
+                self.install(InstalledProgram(self, level, found))
                 log("tiers", f"{self.name}: starts at {level}, as another process left it")
 
-    def install(self, program: Installed) -> Installed:
-        """Takes a program among those that new entries choose from."""
+    def install(self, program: InstalledProgram) -> InstalledProgram:
+        """Adds a program to those that new entries choose from."""
         program.last_used = self.clock()
         self.programs.append(program)
         self.programs.sort(key=lambda one: (-one.tier, -len(one.compiled.guards)))
@@ -190,12 +190,12 @@ class Region:
             self.runtime.manager.admit(program)
         return program
 
-    def take(self, program: Installed, replaced: Sequence[Installed] = ()) -> None:
-        """Puts a program to use, also where others were that have been removed."""
+    def take(self, program: InstalledProgram, replaced: Sequence[InstalledProgram] = ()) -> None:
+        """Puts a program to use, also for entries that had one of the replaced programs."""
         if program not in self.programs:
             self.install(program)
         if program.tier is TIER3:
-            self.climbing.took(program.level)
+            self.tier_policy.took(program.level)
         self._remember()
         served: list[SiteEntry] = []
         for entry in self.entries:
@@ -205,32 +205,32 @@ class Region:
             elif entry.failed is None and program.tier > entry.tier:
                 self.recording.settle(entry)
                 entry.failed = broken
-        self._leave(served, renewed=_MOST_RENEWED)  # others have what they had: looking for it takes a while
+        self._leave(served, renewed=_MOST_RENEWED)  # the other entries stay: to make them again takes a while
 
     # Running
 
     def sampled(self, entry: SiteEntry, values: Values, given: Values) -> Outcome:
-        """A call that is timed and recorded; its result, and the tier that it ran at. `given` is what programs take.
+        """Makes a call that is timed and recorded; returns its result and tier. `given` are a program's arguments.
 
-        A GPU waits for what is done before the launch, and works during what is done behind it.
+        A GPU waits for the work before the launch, and runs during the work after it.
         """
-        clerk = self.runtime.clerk
+        stats_recorder = self.runtime.stats_recorder
         came, self.looking = self.clock() - self.looking, 0
-        turn, stale = None, False
-        if entry.contest is not None or entry.is_stale:
-            # Who keeps the books may be at work for long: then this call is like others.
-            if not self._locked(clerk.is_at_once):
+        test_round, stale = None, False
+        if entry.ab_test is not None or entry.is_stale:
+            # The stats recorder may hold the lock for long: then this call is like others.
+            if not self._locked(stats_recorder.is_at_once):
                 return self._unrecorded(entry, values, given)
             try:
                 stale = entry.is_stale
-                if entry.contest is not None and not stale:
-                    turn = self._next(entry.contest, values)
+                if entry.ab_test is not None and not stale:
+                    test_round = self._next(entry.ab_test, values)
             finally:
                 self.lock.release()
         if stale:
             self._left(entry)
-            return self.tiered.again(values, entry.call)
-        contender = None if turn is None else turn.contender
+            return self.tiered.retry(values, entry.call)
+        contender = None if test_round is None else test_round.contender
         program = entry.program if contender is None else contender.program
         run = entry.run if contender is None else contender.run
         began = self.clock()
@@ -239,44 +239,44 @@ class Region:
         except FAULTS as error:
             self._left(entry)
             return self.recover(entry, contender, error, values)
-        # A GPU may be done before this is: whoever keeps the books does all that can be done there.
+        # A GPU may be done before this is: the stats recorder does as much as possible.
         before = self._counted(entry)
         if before is None:
             return result, program.tier
         if took is None:
-            clerk.do(self._count, entry, before + 1)
+            stats_recorder.do(self._count, entry, before + 1)
             return result, program.tier
-        numbers = [values[place] for place in self.numbers]
-        clerk.do(self._note, entry, program, turn, before + 1, numbers, took, began - came)
+        numbers = [values[index] for index in self.numbers]
+        stats_recorder.do(self._note, entry, program, test_round, before + 1, numbers, took, began - came)
         return result, program.tier
 
-    def _next(self, contest: Contest, values: Values) -> Turn | None:
-        """Whose turn it is; None where these are numbers that it was not made for. Metas are those of the entry."""
-        turn = contest.next()
-        holds = None if turn is None else turn.contender.program.holds
-        return turn if holds is None or holds(*[values[place] for place in self.numbers]) else None
+    def _next(self, ab_test: ABTest, values: Values) -> Round | None:
+        """The next round; None where its contender was not compiled for these numbers. Metas are those of the entry."""
+        test_round = ab_test.next()
+        holds = None if test_round is None else test_round.contender.program.holds
+        return test_round if holds is None or holds(*[values[index] for index in self.numbers]) else None
 
     def _left(self, entry: SiteEntry) -> None:
         """Counts the calls before one that another entry makes."""
         before = self._counted(entry)
         if before is not None:
-            self.runtime.clerk.do(self._count, entry, before)
+            self.runtime.stats_recorder.do(self._count, entry, before)
 
     def _locked(self, blocking: bool) -> bool:
         """Takes the lock, where it is free or worth waiting for."""
         try:
             return self.lock.acquire(blocking)  # by name it takes longer
-        except BaseException:  # a signal that came with the lock: nobody else would let go of it
+        except BaseException:  # a signal that came with the lock: nothing else would release it
             with suppress(RuntimeError):
                 self.lock.release()
             raise
 
     def _counted(self, entry: SiteEntry) -> int | None:
-        """Begins to count down to the next recorded call; how many there were since the last one.
+        """Begins to count down to the next recorded call; returns how many there were since the last one.
 
-        None where somebody else keeps the books: this call is not recorded after all, but perhaps the next.
+        None where another thread has the lock: this call is not recorded after all, but perhaps the next.
         """
-        if not self._locked(self.runtime.clerk.is_at_once):
+        if not self._locked(self.runtime.stats_recorder.is_at_once):
             entry.skip()
             return None
         try:
@@ -285,7 +285,7 @@ class Region:
             self.lock.release()
 
     def given(self, values: Values) -> Values:
-        """Arguments as programs take them that were compiled."""
+        """Arguments as compiled programs take them."""
         if self.client.takes_tensors:
             return values
         return tuple([value.geometry if isinstance(value, Tensor) else value for value in values])
@@ -305,104 +305,104 @@ class Region:
     def _note(
         self,
         entry: SiteEntry,
-        program: Installed,
-        turn: Turn | None,
+        program: InstalledProgram,
+        test_round: Round | None,
         calls: int,
         numbers: Sequence[Any],
         took: int | Reading,
         waited: int,
     ) -> None:
-        """What a recorded call leads to: a record, perhaps the end of a contest, perhaps a request."""
+        """Processes a recorded call: a record, perhaps the end of an A/B test, perhaps a request."""
         began = self.clock()
         described = list(entry.described)
-        for place, number in zip(self.numbers, numbers, strict=True):
-            described[place] = number
-        call = Sampled(entry, program, turn, calls, tuple(described))
+        for index, number in zip(self.numbers, numbers, strict=True):
+            described[index] = number
+        call = SampledCall(entry, program, test_round, calls, tuple(described))
         with self.lock:
             self.recording.ran(call, took)
             recorded = self.clock()
-            self.climbing.consider(entry, call.described)
-            self.newcomers.begin(entry, call.described)
+            self.tier_policy.consider(entry, call.described)
+            self.candidates.begin(entry, call.described)
         self.runtime.manager.sweep()
         self.recording.overheads = recorded - began, waited + self.clock() - recorded
         if self.runtime.watch is not None:
             self.runtime.watch.recorded()
 
     def recover(self, entry: SiteEntry, contender: Contender | None, error: Exception, values: Values) -> Outcome:
-        """A call whose program could not begin: the next tier down serves it."""
+        """Serves a call whose program could not begin by the next tier down."""
         program = entry.program if contender is None else contender.program
         if isinstance(error, OverlapError):
-            # Its arrays overlap, as those of other calls may not: the kernel without tiers has a program for that.
+            # Its arrays overlap, other calls' may not: the kernel without tiers has a program for that.
             log("tiers", f"{self.name}: {error.message}: the program without tiers serves the call")
-            return self.client.plainly(values, entry.call.context.static), TIER1
+            return self.client.call_untiered(values, entry.call.context.static), TIER1
         if program.tier is TIER1 or not program.compiled.is_repeatable:
             raise error
         with self.lock:
             self.fail(program, error)
             if contender is not None:
-                self.newcomers.withdraw(entry, contender)
-        return self.tiered.again(values, entry.call)
+                self.candidates.withdraw(entry, contender)
+        return self.tiered.retry(values, entry.call)
 
-    # What was compiled
+    # Compiled programs
 
-    def compiled(self, request: Request, found: Sequence[tuple[Level, Compiled]]) -> None:
-        """All that comes of a request is there."""
-        self.climbing.compiled(request, found)
+    def compiled(self, request: Request, found: Sequence[tuple[TierLevel, Compiled]]) -> None:
+        """Takes in all programs of a request."""
+        self.tier_policy.compiled(request, found)
 
-    def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
-        """One of the programs of a request is there."""
-        self.climbing.arrived(request, level, compiled)
+    def arrived(self, request: Request, level: TierLevel, compiled: Compiled) -> None:
+        """Takes in the first programs of a request as they come."""
+        self.tier_policy.arrived(request, level, compiled)
 
-    def aborted(self, level: Level, why: str) -> None:
-        """Something could not be compiled: calls go on as they are."""
-        self.counts.add("aborts", region=self.name, what=f"{level}: {why}")
-        complain(f"{self.name}: {level} is given up: {why}")
+    def aborted(self, level: TierLevel, why: str) -> None:
+        """Logs that a program could not be compiled: calls go on as they are."""
+        self.counts.add("aborts", site=self.name, what=f"{level}: {why}")
+        warn(f"{self.name}: {level} is given up: {why}")
 
-    # Falling
+    # Dropping programs
 
-    def drop(self, program: Installed) -> None:
+    def drop(self, program: InstalledProgram) -> None:
         """Takes a program out of use; calls that had it find another."""
         with self.lock:
-            self.newcomers.remove(program)
+            self.candidates.remove(program)
             if program in self.programs:
                 self.remove(program)
                 self.forget(program)
 
-    def remove(self, program: Installed) -> None:
-        """Takes a program from those that new entries choose from; who has it runs it until somebody says otherwise."""
+    def remove(self, program: InstalledProgram) -> None:
+        """Removes a program from those that new entries choose from; entries that have it keep it."""
         self.programs.remove(program)
         self.runtime.manager.released(program)
         if program.tier is TIER3:
-            self.climbing.dropped()
+            self.tier_policy.dropped()
 
-    def let_go(self, program: Installed) -> None:
-        """Drops a program on purpose: it is not looked for again until one like it is in use."""
+    def let_go(self, program: InstalledProgram) -> None:
+        """Drops a program on purpose: it is not loaded again until one like it is in use."""
         with self.lock:
-            self.climbing.unlearn()
+            self.tier_policy.unlearn()
             self.drop(program)
 
-    def fail(self, program: Installed, error: Exception) -> None:
+    def fail(self, program: InstalledProgram, error: Exception) -> None:
         """Takes a program out of use that could not begin."""
         with self.lock:
-            self.aborted(program.level, told(error))
+            self.aborted(program.level, summary_of(error))
             self.drop(program)
 
     def forked(self) -> None:
-        """In the child of a fork: whoever held the lock is not there, and nobody answers what was asked."""
+        """In the child of a fork: the thread that held the lock is not there, and requests get no answer."""
         self.lock = threading.RLock()
-        self.climbing.requests = []
+        self.tier_policy.requests = []
 
     def close(self) -> None:
-        """Lets go of all programs: nobody calls this region any more."""
+        """Lets go of all programs when the site is not called any more."""
         with self.lock:
-            self.climbs, self.climbing.requests = False, []
-            self.newcomers.clear()
+            self.can_tier_up, self.tier_policy.requests = False, []
+            self.candidates.clear()
             for program in self.programs:
                 self.runtime.manager.released(program)
             self.programs = []
             self.forget()
 
-    def forget(self, program: Installed | None = None) -> None:
+    def forget(self, program: InstalledProgram | None = None) -> None:
         """Lets calls look for their programs anew: those that had a certain one, or all."""
         with self.lock:
             if program is None:
@@ -418,18 +418,18 @@ class Region:
         self.tiered.forget_stale(gone, renewed)
 
     def collect(self) -> None:
-        """Takes in what a GPU has done by now."""
+        """Records the calls that a GPU has finished by now."""
         with self.lock:
             self.recording.collect()
 
     def unrecorded(self, tier: ExecutionTier) -> int:
-        """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
+        """Calls at a tier since the last recorded ones: those that are not counted yet."""
         with self.lock:
             return self.recording.unrecorded(tier)
 
-    def told(self) -> Iterator[str]:
-        """The region in words."""
-        hot = self.heat.at(self.clock()) / 1e6
+    def explain(self) -> Iterator[str]:
+        """Lines about the site and its programs."""
+        hot = self.hotness.at(self.clock()) / 1e6
         calls = self.recording.calls + sum(map(self.unrecorded, ExecutionTier))
         yield f"{self.name}: {calls} calls, {hot:.1f} ms lately"
         for program in self.programs:
@@ -439,6 +439,6 @@ class Region:
             yield f"  {program.level}{bridge}: {program.uses} calls{average}; guarded by {guards}"
 
     def _remember(self) -> None:
-        """Tells the next process what this one found."""
+        """Stores the levels in use for the next process."""
         if self.identity is not None:
             self.runtime.manager.remember(self.identity, [one.level for one in self.programs if one.tier > TIER1])

@@ -1,7 +1,7 @@
-"""Who keeps the books of recorded calls: the caller at once, or a thread a moment later, while nobody waits.
+"""Stats recorders process recorded calls: at once, in the caller, or a moment later in a thread.
 
-What a recorded call leads to, records, contests, decisions, entries and files, takes longer than many calls do. Where
-programs are compiled beside the caller, all of it is done beside the caller, too.
+Records, A/B tests, decisions, entries and files take longer than many calls do. Where programs are compiled in the
+background, all of this is done in the background, too.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from contextvars import Context, copy_context
 from typing import Any, Protocol, TypeAlias
 
 from tessera.runtime.device.threads import before_work
-from tessera.tiers.logs import complain
+from tessera.tiers.logs import warn
 
 Job: TypeAlias = "tuple[Context, Callable[..., object], tuple[Any, ...]]"
-"""Something to do with what it is given, and the settings that hold for it."""
+"""A function with its arguments, and the settings that hold for it."""
 _LATER = 0.002
 """Seconds after which the thread looks again for something to do: waking it would take the caller too long."""
 _IDLE = 2.0
 """Seconds after which a thread that has nothing to do ends; the next job begins another one."""
 _MOST = 64
-"""Jobs that may wait; who brings more does them."""
+"""Jobs that may wait; the caller does those beyond."""
 _PATIENCE = 10.0
 
 
-class Clerk(Protocol):
-    """Does what need not be done during a call."""
+class StatsRecorder(Protocol):
+    """Does the work that need not be done during a call."""
 
     @property
     def is_at_once(self) -> bool:
@@ -46,8 +46,8 @@ class Clerk(Protocol):
         ...
 
 
-class AtOnce:
-    """The caller: for clocks that stand still, and for callers who wait for the compiler anyhow."""
+class ImmediateRecorder:
+    """Does jobs in the caller: for clocks that stand still, and for callers who wait for the compiler anyhow."""
 
     is_at_once = True
 
@@ -61,8 +61,8 @@ class AtOnce:
         return
 
 
-class Behind:
-    """A thread, in the order in which jobs came. Whatever fails is a line in the log."""
+class BackgroundRecorder:
+    """Does jobs in a thread, in their order. Failures are lines in the log."""
 
     is_at_once = False
 
@@ -75,9 +75,9 @@ class Behind:
         self._thread: threading.Thread | None = None
 
     def do(self, job: Callable[..., object], *given: Any) -> None:
-        context = copy_context()  # settings that hold around the call hold for what it leads to
+        context = copy_context()  # settings that hold around the call hold for its jobs
         if len(self._jobs) >= _MOST:
-            _done((context, job, given))
+            _do((context, job, given))
             return
         self._add((context, job, given))
 
@@ -86,7 +86,7 @@ class Behind:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._work, name="tessera clerk", daemon=True)
+                    self._thread = threading.Thread(target=self._work, name="tessera stats recorder", daemon=True)
                     self._thread.start()
 
     def _work(self) -> None:
@@ -96,12 +96,12 @@ class Behind:
             idle = 0.0 if self._jobs else idle + _LATER
             while self._jobs:
                 before_work()
-                _done(self._jobs.popleft())
+                _do(self._jobs.popleft())
             if idle > _IDLE and self._is_over():
                 return
 
     def _is_over(self) -> bool:
-        """Whether this thread may end. Who brings a job looks for a thread behind that, this one for jobs once more."""
+        """Whether this thread may end. Callers add a job, then look for a thread; so this one looks for jobs again."""
         with self._lock:
             thread, self._thread = self._thread, None
             if self._jobs:
@@ -118,9 +118,9 @@ class Behind:
         over.wait(_PATIENCE)
 
 
-def _done(waiting: Job) -> None:
+def _do(waiting: Job) -> None:
     context, job, given = waiting
     try:
         context.run(job, *given)
-    except Exception as error:  # whatever it is, a call must not learn of it
-        complain(f"what a recorded call led to failed: {type(error).__name__}: {error}")
+    except Exception as error:  # a call must not fail because of it
+        warn(f"processing a recorded call failed: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""How long runs take: by the host's clock, or by events of a GPU that are collected when it has got there."""
+"""How long runs take: by the host's clock, or by events of a GPU that are read when it is done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tessera.tiers.client import Runner
 from tessera.tiers.sites.hotness import Clock
 
 Reading = Callable[[], "int | None"]
-"""The nanoseconds of a run; None while nobody knows."""
+"""The nanoseconds of a run; None while they are not known."""
 
 
 class Timer(Protocol):
@@ -21,7 +21,7 @@ class Timer(Protocol):
 
 
 class HostTimer:
-    """For what is done when it returns."""
+    """The host's clock, for runs that are done when they return."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -33,24 +33,24 @@ class HostTimer:
 
 
 class CudaTimer:
-    """For what is only queued when it returns: two events around it, looked at later, without waiting.
+    """Two events around a run that is only queued when it returns; they are read later, without waiting.
 
-    Callers wait for all that is done here: so events are used again, and the driver is asked as little as possible.
+    Callers wait for this: so events are reused, and the driver is called as little as possible.
     """
 
-    def __init__(self, place: Device) -> None:
+    def __init__(self, device: Device) -> None:
         from tessera.runtime.cuda import driver, streams
         from tessera.runtime.cuda.context import Context
 
-        self._place, self._streams, self._driver = place, streams, driver
+        self._device, self._streams, self._driver = device, streams, driver
         self._current = streams.current_streams
-        self._context = Context.of(place.index)
+        self._context = Context.of(device.index)
         self._record = self._context.calls.record_event
-        self._default = streams.default_stream(place)
+        self._default = streams.default_stream(device)
         self._spare: list[tuple[Any, Any, int, int]] = []  # pairs of events, and the driver's handles of them
 
     def timed(self, run: Runner, values: Sequence[Any]) -> tuple[Any, Reading | None]:
-        stream = self._current().get(self._place.index) or self._default
+        stream = self._current().get(self._device.index) or self._default
         if stream.graph is not None:
             return run(*values), None
         try:
@@ -58,7 +58,7 @@ class CudaTimer:
         except IndexError:
             events = self._pair()
         _, _, began, ended = events
-        # The context is current on threads that have launched something before: nobody asks for it first.
+        # The context is current on threads that have launched something before; only after a failure it is made so.
         if self._record(began, stream.handle):
             self._record_within(began, stream.handle)
         result = run(*values)
@@ -67,17 +67,17 @@ class CudaTimer:
         return result, lambda: self._read(events)
 
     def _pair(self) -> tuple[Any, Any, int, int]:
-        began, ended = (self._streams.Event(self._place, timing=True) for _ in range(2))
+        began, ended = (self._streams.Event(self._device, timing=True) for _ in range(2))
         return began, ended, began.handle, ended.handle
 
     def _record_within(self, event: int, stream: int) -> None:
         """The same where another context was current, or none."""
         with self._context:
             status = self._record(event, stream)
-        self._driver.check_status(status, f"recording events on {self._place}")
+        self._driver.check_status(status, f"recording events on {self._device}")
 
     def _read(self, events: tuple[Any, Any, int, int]) -> int | None:
-        """The nanoseconds between two events; whoever has read them does not look again."""
+        """The nanoseconds between two events, which are free to be reused then."""
         found = ctypes.c_float()
         with self._context as context:
             status = context.calls.elapsed_time(ctypes.addressof(found), *events[2:])
@@ -88,6 +88,6 @@ class CudaTimer:
         return round(1e6 * found.value)
 
 
-def timer_for(place: Device | None, clock: Clock) -> Timer:
+def timer_for(device: Device | None, clock: Clock) -> Timer:
     """The timer of what runs on a device."""
-    return HostTimer(clock) if place is None or place.kind != "cuda" else CudaTimer(place)
+    return HostTimer(clock) if device is None or device.kind != "cuda" else CudaTimer(device)
