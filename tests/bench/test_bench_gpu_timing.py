@@ -12,7 +12,7 @@ from tessera.bench.engine import timer_for
 from tessera.bench.instruments import gpu_timing as timing
 from tessera.bench.instruments.ncu import METRICS
 from tessera.bench.measuring import frameworks
-from tessera.bench.measuring.figures import Seen, row
+from tessera.bench.measuring.figures import CaseOutcome, row
 from tessera.bench.measuring.frameworks import FRAMEWORKS
 from tessera.bench.measuring.precision import precision
 from tessera.bench.measuring.sampling import Side
@@ -96,13 +96,15 @@ def test_ours_on_a_gpu_needs_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not FRAMEWORKS["torch_cuda"].ours
 
 
-def seen(**found: Any) -> Seen:
+def seen(**found: Any) -> CaseOutcome:
     """A row of a GPU, as it is known when its case is over."""
     benchmark: Any = registry.get("softmax")
     side = Side("tessera_cuda", FRAMEWORKS["tessera_cuda"], lambda: None, [1e-4] * 9, starting=[5e-6] * 9)
     config = BenchmarkConfig(measurements=list(MeasurementType))
     size = {"rows": 64, "cols": 64}
-    return Seen(benchmark, size, precision("bf16"), config, 1, side, [1.0] * 9, {}, {}, {"bound": 1.0, **found}, None)
+    return CaseOutcome(
+        benchmark, size, precision("bf16"), config, 1, side, [1.0] * 9, {}, {}, {"bound": 1.0, **found}, None
+    )
 
 
 def test_a_row_of_a_gpu_has_its_own_figures() -> None:

@@ -164,7 +164,7 @@ def test_errors_come_through(which: str) -> None:
 
     def made(**parts: Any) -> Any:
         asked = earlier_calls.Asked(ContextVar("unused", default=None), None, parts["settings"], parts["holds"])
-        entry = earlier_calls.Entry(None, ["this", "this"], parts["run"], parts["finish"], lambda: True)
+        entry = earlier_calls.EarlierCall(None, ["this", "this"], parts["run"], parts["finish"], lambda: True)
         return earlier_calls.front(parts["otherwise"], 2, Thing, slot or 0, asked, [entry])
 
     call = made(**parts)

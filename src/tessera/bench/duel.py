@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tessera.bench.instruments import clock
-from tessera.bench.measuring.cases import Case, Nobody
+from tessera.bench.measuring.cases import Case, NoObserver
 from tessera.bench.measuring.definition import Built, Implementation
 from tessera.bench.measuring.precision import Precision
 from tessera.bench.measuring.sampling import Side
@@ -47,7 +47,7 @@ def duel(
     second = dataclasses.replace(current, name="current")
     sequential = Sequential(threshold=threshold)
     benchmark.check(size)
-    case = Case(benchmark, size, precision, config, {}, Nobody())
+    case = Case(benchmark, size, precision, config, {}, NoObserver())
 
     def decided(sides: Sequence[Side]) -> bool:
         if len(sides) < 2:

@@ -61,7 +61,7 @@ _LEVELS = {f"O{level}": level for level in knobs.OPTIMIZATIONS}
 _ONLY_OURS = (BenchmarkMode.SINGLE_GPU, BenchmarkMode.REGRESSION, BenchmarkMode.PROFILING)
 
 
-class Watch(Protocol):
+class CaseObserver(Protocol):
     """Who looks on while a case runs: told who is at work, asked whether to stop."""
 
     def entering(self, implementation: str) -> None: ...
@@ -69,7 +69,7 @@ class Watch(Protocol):
     def stopping(self) -> bool: ...
 
 
-class Nobody:
+class NoObserver:
     """Nobody looks on."""
 
     def entering(self, implementation: str) -> None:
@@ -88,7 +88,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 @dataclass
-class Entry:
+class CaseEntry:
     """An implementation in a case, from its building to its row."""
 
     side: Side
@@ -128,13 +128,13 @@ def run_case(
     *,
     only: Sequence[str] | None = None,
     ceilings: Mapping[str, Any] | None = None,
-    watch: Watch | None = None,
+    watch: CaseObserver | None = None,
 ) -> list[Row]:
     """Every implementation of a benchmark at one size and precision. What fails is a row too."""
     benchmark.check(size)
     rows: list[Row] = []
     for place, level in enumerate(config.ir_optimization_levels):
-        case = Case(benchmark, size, precision, config, ceilings or {}, watch or Nobody())
+        case = Case(benchmark, size, precision, config, ceilings or {}, watch or NoObserver())
         wanted = implementations_of(benchmark, config, only)
         if place:  # the levels are of our compiler: peers run once
             wanted = [one for one in wanted if one.framework.ours]
@@ -168,7 +168,7 @@ class Case:
         precision: Precision,
         config: BenchmarkConfig,
         ceilings: Mapping[str, Any],
-        watch: Watch,
+        watch: CaseObserver,
     ) -> None:
         self.benchmark, self.size, self.precision, self.config = benchmark, size, precision, config
         self.ceilings, self.watch = ceilings, watch
@@ -178,7 +178,7 @@ class Case:
         # Drawn from another stream than the inputs, so that nothing about a check follows from them.
         self.auditor = Auditor(benchmark, size, precision, np.random.default_rng())
         self.inputs = Inputs(benchmark, size, precision, np.random.default_rng(seeds[1]))
-        self.entries: list[Entry] = []
+        self.entries: list[CaseEntry] = []
         self.failures: list[Row] = []
         self.yardstick: list[float] = []
         self.interrupted = False
@@ -191,7 +191,7 @@ class Case:
         self._evictors: dict[str, Callable[[], None]] = {}
 
     @property
-    def running(self) -> list[Entry]:
+    def running(self) -> list[CaseEntry]:
         return [entry for entry in self.entries if entry.side.error is None]
 
     def run(self, implementations: Sequence[Implementation]) -> list[Row]:
@@ -254,7 +254,7 @@ class Case:
             self.failures.append(self._failed(implementation.name, SKIPPED, missing))
             return
         side = Side(implementation.name, implementation.framework, _not_built)
-        entry = Entry(side, Built(_not_built), implementation)
+        entry = CaseEntry(side, Built(_not_built), implementation)
         self.entries.append(entry)
 
         def build() -> None:
@@ -264,7 +264,7 @@ class Case:
 
         self._guarded(entry, build)
 
-    def _guarded(self, entry: Entry, action: Callable[[], None]) -> None:
+    def _guarded(self, entry: CaseEntry, action: Callable[[], None]) -> None:
         """Does something with an implementation; whatever it raises takes it out of the race, and only it."""
         self.watch.entering(entry.side.name)
         side = entry.side
@@ -289,7 +289,7 @@ class Case:
         if side.error_type == "out_of_memory":  # what it holds is wanted by those that go on
             side.call, entry.built = _not_built, Built(_not_built)
 
-    def _call_once(self, entry: Entry, inputs: Sequence[Array]) -> tuple[float, Any]:
+    def _call_once(self, entry: CaseEntry, inputs: Sequence[Array]) -> tuple[float, Any]:
         """A call that does not count; its seconds and its result."""
         side = entry.side
         side.framework.set_threads(self.threads)
@@ -301,7 +301,7 @@ class Case:
         (place,) = self.inputs.draw(1)
         errors: dict[str, Any] = {}
 
-        def first(entry: Entry) -> None:
+        def first(entry: CaseEntry) -> None:
             given = self.inputs.make(place)
             entry.first_seconds, result = self._call_once(entry, given)
             snapshot = self.auditor.snapshot(entry.side, result)
@@ -318,12 +318,12 @@ class Case:
             entry.found["bound"] = self.auditor.widened([errors[side.name].relative for side in others])
             self._guarded(entry, partial(self._judge, entry, errors[entry.side.name]))
 
-    def _judge(self, entry: Entry, error: Any) -> None:
+    def _judge(self, entry: CaseEntry, error: Any) -> None:
         self.auditor.bound = entry.found["bound"]
         self.auditor.judge(entry.side, error)
 
     def _warm_up(self) -> None:
-        def warm(entry: Entry) -> None:
+        def warm(entry: CaseEntry) -> None:
             quickest, spent = float("inf"), 0.0
             for _ in range(max(1, self.config.warmup_iterations)):
                 seconds = self._call_once(entry, self.inputs.make(self.inputs.draw(1)[0]))[0]
@@ -361,7 +361,7 @@ class Case:
         for entry in self.running:
             self._guarded(entry, partial(self._one_sample, entry, places, evict, last=True))
 
-    def _has_time(self, entry: Entry) -> bool:
+    def _has_time(self, entry: CaseEntry) -> bool:
         """Whether an implementation still takes part: a slow one must not use up the time of the others.
 
         Who is out stays out, so that equal places in two lists of samples are from the same round.
@@ -378,7 +378,7 @@ class Case:
         self._evictors[kind]()
 
     def _one_sample(
-        self, entry: Entry, places: Any, evict: Callable[[Framework], None] | None, last: bool = False
+        self, entry: CaseEntry, places: Any, evict: Callable[[Framework], None] | None, last: bool = False
     ) -> None:
         side, began = entry.side, clock.now()
         # Threads that wait by turning round would take the processors from this one's.
@@ -411,7 +411,7 @@ class Case:
         side.wall, side.busy = side.wall + found.wall / 1e9, side.busy + found.busy / 1e9
         entry.seconds += (clock.now() - began) / 1e9
 
-    def _is_checked(self, entry: Entry) -> bool:
+    def _is_checked(self, entry: CaseEntry) -> bool:
         """The first sample always; later ones as often as the time for it allows, drawn when they are over."""
         if not entry.side.samples:
             return True
@@ -419,7 +419,7 @@ class Case:
         share = _AUDIT_TIME * sampling / max(1e-9, entry.audit_seconds / max(1, entry.audits))
         return self.auditor.draws(max(_AUDITS, share))
 
-    def _audit(self, entry: Entry, results: Sequence[Any], given: Sequence[Sequence[Array]], places: Any) -> None:
+    def _audit(self, entry: CaseEntry, results: Sequence[Any], given: Sequence[Sequence[Array]], places: Any) -> None:
         # The last call is where work could be left undone, the others where it could be left out.
         began = clock.now()
         ends = not entry.side.samples or self.auditor.draws(0.5)
@@ -451,7 +451,7 @@ class Case:
         middle = float(np.median(samples))
         return max(found.high - middle, middle - found.low) <= self.config.max_variance_percent / 100 * middle
 
-    def _measure(self, entry: Entry) -> None:
+    def _measure(self, entry: CaseEntry) -> None:
         """All that is asked for besides the latency."""
         framework = entry.side.framework
         arguments = [adapted(framework, self.inputs.make(place)) for place in self.inputs.draw(self.calls)]
@@ -469,12 +469,12 @@ class Case:
         entry.found.update(extras.measure())
         calm()
 
-    def _row(self, entry: Entry, state: Mapping[str, Any]) -> Row:
+    def _row(self, entry: CaseEntry, state: Mapping[str, Any]) -> Row:
         side = entry.side
         if side.error is not None:
             return self._failed(side.name, side.error_type, side.error, entry.found.get("trace"))
         return figures.row(
-            figures.Seen(
+            figures.CaseOutcome(
                 self.benchmark,
                 self.size,
                 self.precision,

@@ -27,7 +27,7 @@ _PASSES = ("apply-facts", "instrument-checks", "tile-to-cpu", "verify")
 
 
 @dataclass(frozen=True)
-class Seen:
+class CaseOutcome:
     """All that is known of an implementation in a case when it is over."""
 
     benchmark: OperatorDefinition
@@ -47,7 +47,7 @@ class Seen:
     """How often threads of the process still worked when a sample of the case was due."""
 
 
-def row(seen: Seen) -> BenchmarkResult:
+def row(seen: CaseOutcome) -> BenchmarkResult:
     """Everything together."""
     side, config, found = seen.side, seen.config, seen.found
     asked = set(config.measurements)
@@ -103,7 +103,7 @@ def row(seen: Seen) -> BenchmarkResult:
     return made
 
 
-def _of_gpu(made: BenchmarkResult, seen: Seen, asked: set[MeasurementType]) -> None:
+def _of_gpu(made: BenchmarkResult, seen: CaseOutcome, asked: set[MeasurementType]) -> None:
     """The GPU's own figures: what starting takes, what is left without it, and what ncu saw."""
     if seen.side.starting:
         made.launch_us = 1e6 * float(np.median(seen.side.starting))
@@ -144,7 +144,7 @@ def _summarise(made: BenchmarkResult, samples: list[float], config: BenchmarkCon
         )
 
 
-def _rates(made: BenchmarkResult, seen: Seen, asked: set[MeasurementType]) -> None:
+def _rates(made: BenchmarkResult, seen: CaseOutcome, asked: set[MeasurementType]) -> None:
     """What follows from the samples: of the median call, and of all calls together."""
     assert made.latency_ms is not None
     seconds = made.latency_ms / 1e3
@@ -180,7 +180,7 @@ def doubts(made: BenchmarkResult, busy: float) -> None:
         )
 
 
-def _compile(made: BenchmarkResult, seen: Seen) -> None:
+def _compile(made: BenchmarkResult, seen: CaseOutcome) -> None:
     stages = seen.found.get("stages_ms")
     if stages is not None:
         made.stages_ms = dict(stages)

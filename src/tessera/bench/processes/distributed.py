@@ -29,7 +29,7 @@ from tessera.bench.measuring.precision import precision
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.processes.device_process import Outcome, Task, figures_of, reference
 from tessera.bench.processes.mpi import mpi_rank
-from tessera.bench.processes.teams import Run, Team, Together
+from tessera.bench.processes.teams import Team, TeamRun, Together
 from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.bench.results.results import BenchmarkError, BenchmarkProtocol, BenchmarkResult, BenchmarkSuiteResult, Row
 from tessera.errors import TesseraError
@@ -98,7 +98,7 @@ class DistributedCoordinator:
         mesh = self.mesh_configs[mesh_id]
         ids: list[int] = mesh["device_ids"]
         task = Task.of(figures_of, (reference(benchmark_func), tuple(args)), self.limit_seconds)
-        with Run(len(ids), self.engine, None, self.patience_seconds) as run:
+        with TeamRun(len(ids), self.engine, None, self.patience_seconds) as run:
             if not run.leads:
                 return run.follow()
             # Shares of this machine are counted from 0; ranks have their own numbers.
@@ -211,7 +211,7 @@ def run_spread(
     engine, count = _engine(config)
     if config.seed is None:
         config = dataclasses.replace(config, seed=secrets.randbits(63))
-    with Run(count, engine, config.threads, patience_seconds) as run:
+    with TeamRun(count, engine, config.threads, patience_seconds) as run:
         if not run.leads:
             return run.follow()
         return run.end(_Spread(run, config).suite(benchmarks, on_rows or (lambda _: None)))
@@ -239,7 +239,7 @@ def _engine(config: BenchmarkConfig) -> tuple[str, int | None]:
 class _Spread:
     """A suite over the devices of a run, in the process that leads it."""
 
-    def __init__(self, run: Run, config: BenchmarkConfig) -> None:
+    def __init__(self, run: TeamRun, config: BenchmarkConfig) -> None:
         self.run, self.config = run, config
         self.team: Team = run.team(range(run.size))
 

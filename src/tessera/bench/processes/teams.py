@@ -58,7 +58,7 @@ class Team:
 
 
 @dataclass
-class Run:
+class TeamRun:
     """One run of a team: here, or as one of the ranks of an MPI job. All ranks come through here."""
 
     count: int | None

@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """A run of the history; `time` is when it began."""
 
     id: int
@@ -99,12 +99,14 @@ class History:
 
         return self._do(insert)
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RecordedRun]:
         if self._is_absent():
             return []
         query = "SELECT id, time, commit_name, measured, failed FROM runs ORDER BY id"
         kinds = (int, (int, float), (str, type(None)), int, int)
-        return self._do(lambda connection: [Run(*self._checked(row, kinds)) for row in connection.execute(query)])
+        return self._do(
+            lambda connection: [RecordedRun(*self._checked(row, kinds)) for row in connection.execute(query)]
+        )
 
     def suite(self, run: int) -> BenchmarkSuiteResult:
         """Everything that was measured in a run."""

@@ -15,7 +15,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)
-class View:
+class ArrayView:
     """Elements of an argument: `first` counts from the argument's first element, strides count elements too."""
 
     argument: Array
@@ -24,8 +24,8 @@ class View:
     strides: tuple[int, ...]
 
     @staticmethod
-    def of(argument: Array) -> View:
-        return View(argument, 0, argument.shape, tuple(stride // argument.itemsize for stride in argument.strides))
+    def of(argument: Array) -> ArrayView:
+        return ArrayView(argument, 0, argument.shape, tuple(stride // argument.itemsize for stride in argument.strides))
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -46,7 +46,9 @@ class View:
         return strided.view(self.argument.dtype)
 
 
-def window(view: View, offsets: Sequence[int], shape: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+def window(
+    view: ArrayView, offsets: Sequence[int], shape: Sequence[int]
+) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
     """The part of a tile that lies inside a view: slices of the view, and of the tile."""
     inside: list[slice] = []
     within: list[slice] = []

@@ -23,7 +23,7 @@ from tessera.dtypes.types import f64
 from tessera.errors import RaceError
 from tessera.interpreters.core.concurrency import Agents
 from tessera.interpreters.core.engine import Frame, Values, meaning
-from tessera.interpreters.core.views import Array, View, window
+from tessera.interpreters.core.views import Array, ArrayView, window
 from tessera.interpreters.levels.pipe import Ring
 from tessera.interpreters.levels.tile import Runner, multiply
 from tessera.ir.common.elements import dtype_of
@@ -293,7 +293,7 @@ def _check_shared(runner: Runner, stage: Stage) -> None:
             )
 
 
-def _copied(op: pipe_agents.FillOp, view: View, offsets: Sequence[int]) -> Array:
+def _copied(op: pipe_agents.FillOp, view: ArrayView, offsets: Sequence[int]) -> Array:
     type_ = pipe.slot_type(op.ring)
     dtype = dtype_of(type_.element_type)
     found = np.full(type_.get_shape(), cast(np.zeros(()), f64, dtype), dtype.storage)

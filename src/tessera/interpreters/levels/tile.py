@@ -19,10 +19,10 @@ from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, So
 from tessera.interpreters.core import scalars
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
-from tessera.interpreters.core.views import Array, View, window
+from tessera.interpreters.core.views import Array, ArrayView, window
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, asked
-from tessera.interpreters.sanitizers.watching import Watch
+from tessera.interpreters.sanitizers.watching import SanitizedRun
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.common.elements import dtype_of
@@ -90,7 +90,7 @@ def _runners(kernel: tile.FuncOp, grid: tuple[int, ...], machine: Machine) -> It
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundArguments:
     """The arguments of a call as a program holds them, the sizes behind its symbols, and the extents of its grid."""
 
     values: list[Any]
@@ -100,7 +100,7 @@ class Bound:
 
 def bind(
     name: str, type_: FunctionType, shapes: Iterable[SizesAttr], grid: SizesAttr, arguments: Sequence[Any]
-) -> Bound:
+) -> BoundArguments:
     """Holds what a caller gives against a signature; targets have functions with the same one."""
     types = list(type_.inputs)
     if len(arguments) != len(types):
@@ -115,21 +115,23 @@ def bind(
         array = _memory(what, argument, expected)
         for axis, (size, actual) in enumerate(zip(shape.data, array.shape, strict=True)):
             environment.unify(size, actual, Origin(f"{what}, axis {axis}", None))
-        values.append(View.of(array))
+        values.append(ArrayView.of(array))
     symbols = environment.sizes
-    return Bound(values, symbols, tuple(dim(size).evaluate(symbols) for size in grid.data))
+    return BoundArguments(values, symbols, tuple(dim(size).evaluate(symbols) for size in grid.data))
 
 
-def _watch(kernel: tile.FuncOp, values: Sequence[Any], checks: Checks | None, trace: Trace | None) -> Watch | None:
+def _watch(
+    kernel: tile.FuncOp, values: Sequence[Any], checks: Checks | None, trace: Trace | None
+) -> SanitizedRun | None:
     """The watch over the programs of a run; None where neither checks nor a trace are asked for."""
     around = asked()
     checks, trace = checks if checks is not None else around.checks, trace if trace is not None else around.trace
     if trace is None and not checks:
         return None
-    return Watch(kernel, values, checks, trace)
+    return SanitizedRun(kernel, values, checks, trace)
 
 
-def _frame(watch: Watch | None, machine: Machine, symbols: dict[str, int], program: tuple[int, ...]) -> Frame:
+def _frame(watch: SanitizedRun | None, machine: Machine, symbols: dict[str, int], program: tuple[int, ...]) -> Frame:
     """The frame of a program: a plain one, or one that watches."""
     return Frame(machine, symbols, program) if watch is None else watch.frame(machine, symbols, program)
 
@@ -177,13 +179,13 @@ def _stride(frame: Frame, op: tile.StrideOp, operands: Values) -> Values:
 
 @meaning(tile.ViewOp)
 def _view(frame: Frame, op: tile.ViewOp, operands: Values) -> Values:
-    base: View = operands[0]
+    base: ArrayView = operands[0]
     offset, rank = operands[1], len(op.sizes)
     sizes, strides = operands[2 : 2 + rank], operands[2 + rank :]
     if any(size < 0 for size in sizes):
         raise ShapeError(f"a view of sizes {list(sizes)}: sizes are not negative")
-    view = View(base.argument, base.first + offset, tuple(sizes), tuple(strides))
-    (low, high), (first, last) = view.reach, View.of(base.argument).reach
+    view = ArrayView(base.argument, base.first + offset, tuple(sizes), tuple(strides))
+    (low, high), (first, last) = view.reach, ArrayView.of(base.argument).reach
     if low <= high and (low < first or high > last):
         raise ShapeError(
             f"a view at offset {offset} with sizes {list(sizes)} and strides {list(strides)} leaves its memory",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tessera.errors import EffectError, RaceError
-from tessera.interpreters.core.views import Array, View
+from tessera.interpreters.core.views import Array, ArrayView
 from tessera.interpreters.sanitizers.access_trace import Access, AccessKind
 
 # Atomics may meet each other, and reads may; nothing else may.
@@ -34,7 +34,7 @@ class Argument:
     """A view argument: its name, its memory, and where its first element lies in the shadow."""
 
     name: str
-    view: View
+    view: ArrayView
     region: _Region
     first_cell: int
     cells: int
@@ -74,7 +74,7 @@ class Shadow:
         self._program_starts = 0
         self.arguments: dict[int, Argument] = {}
         self._blank = blank
-        views = {place: value for place, value in enumerate(values) if isinstance(value, View)}
+        views = {place: value for place, value in enumerate(values) if isinstance(value, ArrayView)}
         for group in _sharing(views):
             self._add(group, names)
         # Inputs last: what one shares with an output does hold something.
@@ -82,7 +82,7 @@ class Shadow:
             argument = self.arguments[place]
             argument.region.blank[argument.cells_of(argument.offsets().ravel())] = place in blank
 
-    def _add(self, group: Mapping[int, View], names: Sequence[str]) -> None:
+    def _add(self, group: Mapping[int, ArrayView], names: Sequence[str]) -> None:
         spans = {place: _bytes(view) for place, view in group.items()}
         start, stop = min(low for low, _ in spans.values()), max(high for _, high in spans.values())
         # The finest unit in which every element of the group starts and ends.
@@ -165,16 +165,16 @@ class Shadow:
         )
 
 
-def _bytes(view: View) -> tuple[int, int]:
+def _bytes(view: ArrayView) -> tuple[int, int]:
     """The addresses from the first byte of an argument to the end of its last."""
     (low, high), item = view.reach, view.argument.itemsize
     start = view.argument.ctypes.data
     return start + low * item, start + (high + 1) * item
 
 
-def _sharing(views: Mapping[int, View]) -> list[dict[int, View]]:
+def _sharing(views: Mapping[int, ArrayView]) -> list[dict[int, ArrayView]]:
     """The arguments, grouped by overlapping memory."""
-    groups: list[dict[int, View]] = []
+    groups: list[dict[int, ArrayView]] = []
     end = 0
     for place, view in sorted(views.items(), key=lambda item: _bytes(item[1])):
         low, high = _bytes(view)

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
 from tessera.errors import GuardError
-from tessera.interpreters.core.views import Array, View, window
+from tessera.interpreters.core.views import Array, ArrayView, window
 from tessera.interpreters.sanitizers.sentinels import title
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
@@ -63,10 +63,10 @@ def check_stored(
     )
 
 
-def element_at(view: View, position: Sequence[int]) -> str:
+def element_at(view: ArrayView, position: Sequence[int]) -> str:
     """An element of a view by its index in the whole argument, where it has one there."""
     reached = view.first + sum(at * stride for at, stride in zip(position, view.strides, strict=True))
-    whole = View.of(view.argument)
+    whole = ArrayView.of(view.argument)
     offsets = np.zeros((), np.int64)
     for size, stride in zip(whole.sizes, whole.strides, strict=True):
         offsets = offsets[..., np.newaxis] + stride * np.arange(size)

@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.errors import ShapeError
 from tessera.interpreters.core.engine import Frame, Values
 from tessera.interpreters.core.machine import Machine
-from tessera.interpreters.core.views import Array, View
+from tessera.interpreters.core.views import Array, ArrayView
 from tessera.interpreters.sanitizers.access_trace import Access, AccessKind, Trace
 from tessera.interpreters.sanitizers.checks import Checks, NumericChecks
 from tessera.interpreters.sanitizers.padding import Mark, Padding
@@ -31,8 +31,8 @@ _KINDS: Mapping[type[Operation], AccessKind] = MappingProxyType(
 )
 
 
-class Watch:
-    """What the programs of one run share: the checks, the shadow of the memory, the trace."""
+class SanitizedRun:
+    """State that the program instances of one run share: checks, the shadow of the memory, the trace."""
 
     def __init__(self, kernel: tile.FuncOp, values: Sequence[Any], checks: Checks, trace: Trace | None) -> None:
         self.checks = checks
@@ -49,7 +49,7 @@ class Watch:
         watched = checks.races or checks.uninitialised or checks.unwritten
         self._shadow = Shadow(_names(kernel), values, kernel.blank) if watched else None
 
-    def access(self, frame: WatchedFrame, op: MemoryOp, view: View, reached: Array, inside: Array) -> None:
+    def access(self, frame: WatchedFrame, op: MemoryOp, view: ArrayView, reached: Array, inside: Array) -> None:
         """Records and checks the elements that an op touches."""
         if self._shadow is None and self.trace is None:
             return
@@ -69,12 +69,12 @@ class Watch:
         if self._shadow is not None and self.checks.unwritten:
             self._shadow.check_filled(kernel, grid)
 
-    def _position(self, op: MemoryOp, view: View) -> int:
+    def _position(self, op: MemoryOp, view: ArrayView) -> int:
         base = tile.base_of(op.view)
         if base in self._positions:
             return self._positions[base]
         # A view that a loop carries: any argument of that memory will do.
-        holders = (place for place, value in enumerate(self._values) if isinstance(value, View))
+        holders = (place for place, value in enumerate(self._values) if isinstance(value, ArrayView))
         return next(place for place in holders if self._values[place].argument is view.argument)
 
 
@@ -85,7 +85,9 @@ def _names(kernel: tile.FuncOp) -> list[str]:
 class WatchedFrame(Frame):
     """A frame that looks at every op before and after it runs."""
 
-    def __init__(self, watch: Watch, machine: Machine, symbols: dict[str, int], program: tuple[int, ...]) -> None:
+    def __init__(
+        self, watch: SanitizedRun, machine: Machine, symbols: dict[str, int], program: tuple[int, ...]
+    ) -> None:
         super().__init__(machine, symbols, program)
         self.watch = watch
         self.step = 0
@@ -158,7 +160,7 @@ class WatchedFrame(Frame):
         return mark
 
 
-def _elements(view: View, offsets: Sequence[int], shape: Sequence[int]) -> tuple[Array, Array]:
+def _elements(view: ArrayView, offsets: Sequence[int], shape: Sequence[int]) -> tuple[Array, Array]:
     """For each place of a tile: the element of the argument under it, and whether it is inside the view."""
     reached, inside = np.full((), view.first, np.int64), np.ones((), np.bool_)
     for size, stride, offset, extent in zip(view.sizes, view.strides, offsets, shape, strict=True):
@@ -170,7 +172,7 @@ def _elements(view: View, offsets: Sequence[int], shape: Sequence[int]) -> tuple
 
 
 def _check_bounds(
-    op: MemoryOp, view: View, offsets: Sequence[int], shape: Sequence[int], program: tuple[int, ...]
+    op: MemoryOp, view: ArrayView, offsets: Sequence[int], shape: Sequence[int], program: tuple[int, ...]
 ) -> None:
     """Refuses blocks without any element, and offsets before the first; a ragged edge is legal."""
     if 0 in view.sizes or 0 in shape:

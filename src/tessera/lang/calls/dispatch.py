@@ -164,7 +164,7 @@ class Quick:
             return made
         slot = _slot_of_meta()
         entries = [
-            earlier_calls.Entry(
+            earlier_calls.EarlierCall(
                 key[0], key[1:], entry.run, "item" if _takes_only(entry.finish) else entry.finish, entry.unchanged
             )
             for key, entry in inline

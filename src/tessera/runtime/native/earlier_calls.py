@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tessera.runtime.native import code, objects
 
 
-class Entry(NamedTuple):
+class EarlierCall(NamedTuple):
     """What calls are compared with, and what takes them: `run`, then `finish`, or "item" for its first result."""
 
     settings: object
@@ -39,7 +39,7 @@ def is_possible() -> bool:
 
 
 def front(
-    otherwise: Callable[..., Any], count: int, kind: type, slot: int, asked: Asked, entries: Sequence[Entry]
+    otherwise: Callable[..., Any], count: int, kind: type, slot: int, asked: Asked, entries: Sequence[EarlierCall]
 ) -> Callable[..., Any]:
     """A function for calls like these entries, of arguments of a class that are compared by a slot of theirs."""
     head = (id(otherwise), count, id(kind), slot, *map(id, asked), id(True), len(entries))

@@ -19,7 +19,7 @@ from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
-from tessera.interpreters.core.views import Array, View, window
+from tessera.interpreters.core.views import Array, ArrayView, window
 from tessera.interpreters.levels.machine_frame import MachineFrame
 from tessera.interpreters.levels.tile import bind, check_writable, multiply
 from tessera.ir.common import reductions
@@ -61,7 +61,7 @@ class CpuFrame(MachineFrame):
         return super().perform(op, operands)
 
 
-def _check_inside(view: View, offsets: Sequence[int], shape: Sequence[int]) -> None:
+def _check_inside(view: ArrayView, offsets: Sequence[int], shape: Sequence[int]) -> None:
     """An access that is marked so is done without any test: it must lie in the view, its lanes side by side."""
     inside, within = window(view, offsets, shape)
     if any(part.stop - part.start != size for part, size in zip(within, shape, strict=True)):

@@ -16,7 +16,7 @@ from tessera.errors import CompileError, RaceError, ShapeError
 from tessera.interpreters.core.concurrency import Agents
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
-from tessera.interpreters.core.views import Array, View
+from tessera.interpreters.core.views import Array, ArrayView
 from tessera.interpreters.levels.tile import bind, multiply
 from tessera.ir.common.reductions import TABLE
 from tessera.ir.tile.types import tile_dtype, tile_type
@@ -232,7 +232,7 @@ def _elsewhere(frame: Frame, op: hopper.ElsewhereOp, operands: Values) -> Values
 class _Map:
     """How a copy sees an array: axes of the box, innermost first, and how they move along the array's."""
 
-    view: View
+    view: ArrayView
     axes: tuple[tuple[int, str, int], ...]
     box: tuple[int, ...]
 
