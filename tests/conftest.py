@@ -12,14 +12,14 @@ from typing import Any, cast
 import pytest
 from hypothesis import settings
 
-from gpu_turns import turn
+from gpu_lock import gpu_lock
 from quick_tests import leave_to_acceptance
 
 PEERS = ("torch", "jax")
 
 gc.disable()  # what is collected stays: while thousands of tests are, to look for garbage takes a quarter of the time
 os.environ["TESSERA_VERIFY"] = "1"  # a pass that breaks a module is named at once
-# Products of tests are small: threads of NumPy's would turn round after each, on a processor that another test needs.
+# Products of tests are small: threads of NumPy's would spin after each, on a processor that another test needs.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if "TESSERA_CACHE_DIR" not in os.environ:  # what tests compile is kept for one run; worker processes inherit the folder
     _cache = TemporaryDirectory(prefix="tessera-tests-", ignore_cleanup_errors=True)
@@ -80,7 +80,7 @@ def _what_is_there_stays() -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     if "gpu" not in item.keywords:
         return (yield)
-    with turn(alone="alone" in item.keywords):
+    with gpu_lock(alone="alone" in item.keywords):
         return (yield)
 
 

@@ -160,12 +160,12 @@ def test_the_ignore_check_sees_planted_faults() -> None:
     assert not any(blanket_ignores(f"x = 1  {comment}\n") for comment in named)
 
 
-# What an address is asked of has a name, or it is gone before anybody looks there. These give a view of what has one.
+# What an address is asked of has a name, or it is gone before it is read. These give a view of what has one.
 VIEWS = ("from_buffer", "in_dll")
 
 
 def lost_addresses(text: str) -> list[str]:
-    """Addresses of objects that nobody holds."""
+    """Addresses of objects that no name holds."""
     if "addressof" not in text and "data_address" not in text:
         return []
     asked = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and node.args)
@@ -174,7 +174,7 @@ def lost_addresses(text: str) -> list[str]:
     return [ast.unparse(node) for node in made if ast.unparse(node.func).split(".")[-1] not in VIEWS]
 
 
-def test_nobody_asks_for_the_address_of_what_is_gone() -> None:
+def test_addresses_are_taken_of_named_objects() -> None:
     assert [(path, said) for path in SOURCES for said in lost_addresses(text_of(path))] == []
 
 
@@ -183,14 +183,14 @@ def test_the_check_of_addresses_sees_planted_faults() -> None:
     assert lost_addresses("x = addressof(c_char.from_buffer(memory)) + addressof(x)") == []
 
 
-def test_nobody_takes_hold_of_all_objects() -> None:
+def test_no_module_lists_all_objects() -> None:
     """Some are tuples that other threads are still filling: Python ends those threads' work with a SystemError."""
     takes = re.compile(r"gc\.get_(objects|referrers)\b")
     assert takes.search("count = len(gc.get_objects())")
     assert [path for path in SOURCES if takes.search(text_of(path))] == []
 
 
-def test_nobody_caches_under_a_lock_of_pythons() -> None:
+def test_no_cached_property_has_a_lock() -> None:
     """A child that is forked while a thread computes such a property waits for ever. `tessera.cached` has no lock."""
     locks = re.compile(r"functools\.cached_property|from functools import .*\bcached_property")
     assert locks.search("from functools import cache, cached_property")

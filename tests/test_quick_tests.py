@@ -26,8 +26,8 @@ def test_each(level, m, n): ...
 
 @pytest.mark.quick(level=["c", "a"])
 @pytest.mark.parametrize("level", ["a", "b", "c"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_named(level, turned): ...
+@pytest.mark.parametrize("transposed", [False, True])
+def test_named(level, transposed): ...
 
 @pytest.mark.quick(m=[1])
 @pytest.mark.parametrize(("m", "n"), [(1, 2), pytest.param(1, 3, marks=pytest.mark.acceptance), (2, 2)])

@@ -22,7 +22,7 @@ class cached_property(Generic[T]):  # noqa: N801  (it is used as Python's own is
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    if TYPE_CHECKING:  # whoever knows the value may set it: with this at hand, it would be asked each time
+    if TYPE_CHECKING:  # code that knows the value may set it; a real `__set__` would make every access slow
 
         def __set__(self, instance: object, value: T) -> None: ...
 

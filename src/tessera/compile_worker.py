@@ -2,8 +2,7 @@
 
 It takes wishes for processes at a socket, its standard input, and says there when it begins to. With each come two
 more, one for requests and answers and one for news: at that the number of the process is told, and in the end its
-status. Whoever closes the other end of it wants the process to end; so all of them end with the one that wished for
-them.
+status. Closing the other end of it ends the process; so all of them end with the one that asked for them.
 
 A request is a number, the name of a function (`module:name`) and bytes that it takes; the answer is the number, whether
 it went well, and bytes: what the function returned, or what went wrong. The function does its work by side effects on
@@ -11,7 +10,7 @@ the compile cache. A process ends when its requests do, and others run a little 
 
 Functions that are named on the command line load what requests will need: the first one is called once for all
 processes, the others by each of them, as long as no request has come. Before that each says that it is ready, with an
-answer that nobody has asked for, number 0.
+answer without a request, number 0.
 """
 
 from __future__ import annotations
@@ -116,11 +115,11 @@ def load(name: str) -> None:
 
 
 def _is_heard(number: int, frame: object) -> None:
-    """For signals that wake somebody, and do nothing else."""
+    """A handler for signals that only wake the selector."""
 
 
 class Parent:
-    """Forks processes for whoever asks for them at a socket."""
+    """Forks processes on requests at a socket."""
 
     def __init__(self, wishes: socket.socket, names: Sequence[str]) -> None:
         self._wishes, self._names = wishes, names
@@ -129,7 +128,7 @@ class Parent:
         self._told.setblocking(False)
 
     def serve(self) -> None:
-        """Forks until nobody can ask any more; then all of them end."""
+        """Forks until the socket is closed; then all of them end."""
         before = signal.signal(signal.SIGCHLD, _is_heard)
         try:
             with DefaultSelector() as selector, self._wishes, self._hears, self._told:
@@ -161,7 +160,7 @@ class Parent:
                 else:
                     for end in ends:
                         os.close(end)
-            elif key.data in self._news:  # nobody says anything there: it is at its end
+            elif key.data in self._news:  # nothing is ever sent there: the other end was closed
                 selector.unregister(key.fileobj)
                 os.kill(key.data, signal.SIGKILL)
         self._tell(selector)
@@ -202,7 +201,7 @@ class Parent:
                     get_ready(self._names[1:], asked, given)
                 serve(asked, given)
             status = 0
-        except ConnectionError:  # nobody waits for the answer
+        except ConnectionError:  # no process waits for the answer
             status = 0
         except BaseException as error:
             sys.excepthook(type(error), error, error.__traceback__)
@@ -219,7 +218,7 @@ class Parent:
             if news is not None:  # a library may have started others
                 with suppress(KeyError):
                     selector.unregister(news)
-                with news, suppress(OSError):  # nobody may want to know
+                with news, suppress(OSError):  # the other end may be closed
                     news.send(NEWS.pack(STATUS, os.waitstatus_to_exitcode(status)))
 
 

@@ -19,10 +19,10 @@ _waited: list[tuple[int, AbstractContextManager[Any]]] = []
 
 
 class Forked(Protocol):
-    """Whoever has locks, threads or pipes of its own."""
+    """An object with locks, threads or pipes of its own."""
 
     def forked(self) -> None:
-        """In the child of a fork: whoever held a lock is not there."""
+        """Called in the child of a fork, where the threads that held locks do not exist."""
         ...
 
 

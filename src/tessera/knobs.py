@@ -322,7 +322,7 @@ cpu_level: Knob[str | None] = Knob(
 
 
 def looks_at_stages() -> bool:
-    """Whether somebody wants to see, or to replace, what is compiled: then it is not taken from the disk."""
+    """Whether a knob dumps, replaces or logs stages of a compile: then nothing is taken from the disk."""
     return dump_dir.value is not None or override_dir.value is not None or "ir" in logs.value
 
 

@@ -1,7 +1,7 @@
 """How processes of ours are started: nothing is taken from the folder that the user happens to stand in.
 
 `python -m` and `python -c` look for modules in the current folder first, and programs are looked for wherever PATH
-says, which may be there, too. A file `selectors.py` or `git` that lies there would be run by whoever stands there.
+says, which may be there, too. A file `selectors.py` or `git` that lies there would be run in their stead.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def search_path() -> list[str]:
     Those are looked at last where Tessera or something that it needs was imported from there.
     """
     unchosen = _unchosen()
-    # Others than text may be on the path; nobody looks there.
+    # The path may have others than text, which Python ignores.
     listed = [path for path in sys.path if type(path) is str and path]
     found = [path for path in listed if os.path.isabs(path) and os.path.realpath(path) not in unchosen]
     home = _root_of("tessera")
@@ -61,7 +61,7 @@ def search_path() -> list[str]:
 
 
 def own_folders() -> list[str]:
-    """The folders on the path that nobody chose: where this process stands, or its script."""
+    """The folders on the path that were not chosen: the current folder, and that of the script."""
     unchosen, here = _unchosen(), _here()
     found: list[str] = []
     for path in sys.path:
@@ -77,7 +77,7 @@ def own_folders() -> list[str]:
 def _here() -> str | None:
     try:
         return os.getcwd()
-    except OSError:  # somebody removed it
+    except OSError:  # it was removed
         return None
 
 
@@ -100,7 +100,7 @@ def _root_of(name: str) -> str | None:
 
 
 def users_modules() -> dict[str, str]:
-    """The modules that this process has loaded from the folders that nobody chose, with these folders.
+    """The modules that this process has loaded from the folders that were not chosen, with these folders.
 
     What was run here may be run by a process of ours; what lies beside it was not asked for.
     """

@@ -20,7 +20,7 @@ def product(a: Any, b: Any) -> Any:
 
 
 class Later:
-    """A result that is computed when somebody looks at it."""
+    """A result that is computed when it is looked at."""
 
     def __init__(self, a: Any, b: Any) -> None:
         self.a, self.b, self.dtype = a, b, a.dtype

@@ -66,7 +66,7 @@ def _seconds(a: Any) -> float:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("precision", ["f32", "f64", "f16", "bf16", "i8"])
 def test_the_loop_has_the_arithmetic_that_is_counted(level: str, precision: str) -> None:
-    """From the instructions: operations per turn by their names and registers, and nothing spilled to the stack."""
+    """From the instructions: operations per iteration by their names and registers, and no spills to the stack."""
     unit = ceilings.unit_of(precision, level)
     if isinstance(unit, str):
         assert precision == "i8"

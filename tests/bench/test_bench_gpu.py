@@ -100,9 +100,9 @@ def test_the_cache_is_written_over_without_waiting(torch: Any, gpu: TorchGpu) ->
         last.synchronize()
         return first.milliseconds_until(last), asked / 1e6
 
-    # Taken in turns, so that the GPU's clocks are the same; the first turns load kernels.
-    turns = [(behind(read, flush, read), behind(read, read, flush), behind(flush, read)) for _ in range(50)][10:]
-    warm, cold, flushing = (np.array([turn[place] for turn in turns]) for place in range(3))
+    # In rounds, so that the GPU's clocks are the same; the first rounds load kernels.
+    rounds = [(behind(read, flush, read), behind(read, read, flush), behind(flush, read)) for _ in range(50)][10:]
+    warm, cold, flushing = (np.array([one[index] for one in rounds]) for index in range(3))
     assert all(np.median(each[:, 1]) < 1.0 for each in (warm, cold, flushing))
     # The flush itself is not in the figures; what it does to the cache is.
     assert np.median(cold[:, 0]) < np.median(warm[:, 0]) + np.median(flushing[:, 0])

@@ -28,7 +28,7 @@ def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(declarations, name, {})
 
 
-def nobody(_: Inputs) -> Contest:
+def no_contest(_: Inputs) -> Contest:
     raise AssertionError("rows are made ready on a GPU only")
 
 
@@ -52,7 +52,7 @@ def raced(
         yardsticks={name: Yardstick(Work(gpu, np.cbrt, each), flops) for name, (each, flops) in others.items()},
         ptx=settings.pop("ptx", {}),
     )
-    made = Row("squares", "f32", nobody, bound=2e-6, **settings)
+    made = Row("squares", "f32", no_contest, bound=2e-6, **settings)
     return Race(made, contest, gpu, gpu, np.random.default_rng(1)).measure(rounds), gpu
 
 
@@ -96,7 +96,7 @@ def test_a_yardstick_is_compared_by_its_rate() -> None:
 
 def test_means_of_rows_have_bars() -> None:
     for name in ("a", "b", "c"):
-        row(name, "f32")(nobody)
+        row(name, "f32")(no_contest)
     mean("both", ["a", "b"], "cudnn", 1.5)
     mean("all", ["a", "b", "c"], "cudnn", 1.5)
     measured = [{"name": name, "ratios": {"cudnn": {"ratio": ratio}}} for name, ratio in (("a", 1.0), ("b", 4.0))]
@@ -111,7 +111,7 @@ def test_means_of_rows_have_bars() -> None:
     assert "| mean of all | cudnn | 1.5 | nothing | missed |" in said
     with pytest.raises(BenchError, match="'both' is declared already"):
         mean("both", ["a"], "cudnn", 1.0)
-    with pytest.raises(BenchError, match="nobody declares the row d"):
+    with pytest.raises(BenchError, match="no @row declares the row d"):
         mean("others", ["a", "d"], "cudnn", 1.0)
 
 
@@ -123,7 +123,7 @@ def test_the_cache_is_written_over_before_every_sample_and_that_time_is_not_coun
     assert all(calls == ["call", "call"] for calls in followed)
 
 
-def test_entrants_take_turns_in_an_order_that_changes() -> None:
+def test_entrants_run_in_rounds_whose_order_changes() -> None:
     order: list[str] = []
 
     class Noted(PretendedGpu):
@@ -141,9 +141,9 @@ def test_entrants_take_turns_in_an_order_that_changes() -> None:
     gpu = Noted()
     x = gpu.normal(4, 4)
     contest = Contest(truth=lambda: x**2, ours=Work(gpu, np.square, 1.0), peers={"torch": Work(gpu, np.square, 1.0)})
-    Race(Row("squares", "f32", nobody, bound=2e-6), contest, gpu, gpu, np.random.default_rng(1)).measure(20)
-    turns = order[4:-3]  # after two launches to prepare and two to check; before two to check and one to repeat
-    rounds = [tuple(turns[place : place + 2]) for place in range(0, 40, 2)]
+    Race(Row("squares", "f32", no_contest, bound=2e-6), contest, gpu, gpu, np.random.default_rng(1)).measure(20)
+    timed = order[4:-3]  # after two launches to prepare and two to check; before two to check and one to repeat
+    rounds = [tuple(timed[first : first + 2]) for first in range(0, 40, 2)]
     assert set(rounds) == {("tessera", "torch"), ("torch", "tessera")}
 
 
@@ -224,14 +224,14 @@ def test_declarations_are_checked_when_they_are_read() -> None:
     with pytest.raises(BenchError, match="'square' is declared already"):
         kernel_text("square")
     declare = row("squares", "bf16", moves=1.0, bars={"copy": 0.9}, kernels=["square"])
-    assert declare(nobody) is nobody
+    assert declare(no_contest) is no_contest
     made = declarations.ROWS["squares"]
     assert (made.kernels, made.bound, made.moves) == (("square",), 4e-3, 1.0)
     with pytest.raises(BenchError, match="'squares' is declared already"):
         row("squares", "f32")
     with pytest.raises(BenchError, match="unknown type 'f31'"):
         row("others", "f31")
-    with pytest.raises(BenchError, match="nobody declares the kernel cube"):
+    with pytest.raises(BenchError, match="no @kernel_text declares the kernel cube"):
         row("others", "f32", kernels=["cube"])
     with pytest.raises(BenchError, match="not how many bytes"):
         row("others", "f32", bars={"copy": 0.9})
@@ -278,7 +278,7 @@ def test_kernels_that_are_gone_or_do_not_compile_are_stale_too(results: Path) ->
     found, _ = records.stale(results, {"changed": refused})
     assert [str(one) for one in found] == [
         "h200-a.json: changed: it no longer compiles: no layout",
-        "h200-a.json: same: nobody declares it any more",
+        "h200-a.json: same: it is not declared any more",
     ]
     found, _ = records.stale(results, {"same": lambda: "A", "changed": lambda: "B"})
     assert found == []

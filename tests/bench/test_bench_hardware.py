@@ -167,7 +167,7 @@ def domain(root: Path, folder: str, name: str, microjoules: int, most: int = 100
     put(root, f"{folder}/max_energy_range_uj", str(most))
 
 
-def test_energy_is_of_packages_and_memory_and_survives_a_turn_of_the_counter(tmp_path: Path) -> None:
+def test_energy_is_of_packages_and_memory_and_survives_a_wrap_of_the_counter(tmp_path: Path) -> None:
     domain(tmp_path, "intel-rapl:0", "package-0", 5_000_000)
     domain(tmp_path, "intel-rapl:0:0", "core", 1_000_000)
     domain(tmp_path, "intel-rapl:0:1", "dram", 999_000_000)

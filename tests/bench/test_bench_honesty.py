@@ -98,7 +98,7 @@ def test_contents_do_not_come_again() -> None:
     assert cheats.CHEATED["hits"] <= 2
 
 
-def test_a_peer_that_is_far_off_excuses_nobody() -> None:
+def test_a_peer_that_is_far_off_excuses_no_other() -> None:
     auditor = Auditor(cheats.HonestBenchmark(), cheats.ROWS, precision("f32"), np.random.default_rng(1))
     assert auditor.widened([]) == 2e-6
     assert auditor.widened([1e-7]) == 2e-6

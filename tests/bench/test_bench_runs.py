@@ -111,7 +111,7 @@ def test_cold_caches_are_slower_to_read() -> None:
         QUICK, timing_iterations=10, seconds_per_case=20.0, max_variance_percent=0.0, sample_seconds=1e-6
     )
     quickest = {False: float("inf"), True: float("inf")}
-    for cold in (False, True) * 3:  # in turns, for the machine may be busy with other things now and then
+    for cold in (False, True) * 3:  # alternating, for the machine may be busy with other things now and then
         row = only(run_case(Reading(), {}, precision("f32"), dataclasses.replace(config, cold=cold)))
         quickest[cold] = min(quickest[cold], *row.samples_ms)
         if cold and quickest[True] > quickest[False]:
@@ -351,7 +351,7 @@ def test_who_hangs_is_ended() -> None:
     assert [row.implementation for row in suite.get_successful_results().values()] == ["honest"]
 
 
-def test_nobody_is_blamed_for_a_mistake_of_the_benchmark() -> None:
+def test_no_implementation_is_blamed_for_a_mistake_of_the_benchmark() -> None:
     config = dataclasses.replace(QUICK, implementations=["honest"], sizes=[cheats.ROWS], ir_optimization_levels=["O9"])
     with Isolated([CHEATS]) as runner:
         suite = TesseraBench(runner=runner).run_benchmark("product_honest", config)

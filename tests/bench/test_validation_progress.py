@@ -159,7 +159,7 @@ def test_a_validation_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: 
     assert ", in 2 runs." in report.markdown()
     again = made_up(monkeypatch, None)
     assert validated(resume=False).overall_success == report.overall_success
-    assert len(again) == 8  # nobody asked for what was there
+    assert len(again) == 8  # what was there is not measured again
     monkeypatch.setattr(suite_module, "digest_of", other_code)
     assert validated(resume=True).runs == 1
     assert len(again) == 16
@@ -199,7 +199,7 @@ def test_heads_come_again_where_no_stride_of_heads_does() -> None:
     assert [one.meta for one in alike] == [one.meta for one in Problem.of(CONFIGS[0], "cpu").arrays]
 
 
-def test_ranks_are_started_for_whoever_is_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_are_started_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, str]] = []
 
     def ran(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:

@@ -87,8 +87,8 @@ def movements() -> None:
     expected = [value for one in range(size) for value in (2 * rank + 100 * one, 2 * rank + 1 + 100 * one)]
     assert distributed.all_to_all(parts).tolist() == expected
     assert distributed.all_gather(ts.zeros((0, 3))).shape == (0, 3)
-    turned = ts.asarray(np.arange(6.0).reshape(2, 3)).T
-    assert distributed.all_gather(turned).shape == (3 * size, 2)
+    transposed = ts.asarray(np.arange(6.0).reshape(2, 3)).T
+    assert distributed.all_gather(transposed).shape == (3 * size, 2)
 
 
 def refused(kind: type[TesseraError], words: str, call: Callable[[], object]) -> None:

@@ -108,8 +108,8 @@ def test_large_arrays_in_pieces_of_any_size() -> None:
 def test_c_order_counts_for_any_layout() -> None:
     values = normal(2, 0, 600).reshape(20, 30)
     target = f8e5m2 @ stochastic_round
-    turned = cast(values.T, f32, target, seed=4)
-    assert (turned == cast(np.ascontiguousarray(values.T), f32, target, seed=4)).all()
+    transposed = cast(values.T, f32, target, seed=4)
+    assert (transposed == cast(np.ascontiguousarray(values.T), f32, target, seed=4)).all()
 
 
 def test_seeds_and_offsets_matter() -> None:

@@ -112,7 +112,7 @@ def _cond(draw: Draw) -> Written:
 
 
 def _while(draw: Draw) -> Written:
-    x, turns = _whole(draw, 3), draw(st.integers(-1, 4))
+    x, iterations = _whole(draw, 3), draw(st.integers(-1, 4))
     type_, count = "!graph.tensor<[S], f32>", "!graph.tensor<[], i64>"
     return Written(
         f"""graph.func @f(%n: {count}, %x: {type_}) -> ({type_}) {{
@@ -130,8 +130,8 @@ def _while(draw: Draw) -> Written:
   }} : ({count}, {type_}) -> ({count}, {type_})
   graph.return %y : {type_}
 }}""",
-        [np.asarray(turns, np.int64), x],
-        [x * 2.0 ** max(turns, 0)],
+        [np.asarray(iterations, np.int64), x],
+        [x * 2.0 ** max(iterations, 0)],
     )
 
 

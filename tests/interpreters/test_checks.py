@@ -203,7 +203,7 @@ def test_a_masked_softmax_is_clean(m: int, n: int) -> None:
 
 
 def test_a_softmax_padded_with_minus_infinity_needs_no_mask() -> None:
-    # In rows beyond the array −∞ − −∞ is NaN, and nobody sees it.
+    # In rows beyond the array −∞ − −∞ is NaN, and it is not stored.
     x, y = floats(3, 5), zeros(3, 5)
     with checking(Checks.all()):
         softmax[1](x, y, width=8, pad=-INF, masked=False)

@@ -43,7 +43,7 @@ def test_a_nan_is_reported_where_it_is_made() -> None:
         divide[2](x, y, z)
     assert found.value.message == "div makes nan at [1] in program [1], of 0 and 0"
     assert found.value.hint == (
-        "mask or clamp the operands with tile.where before this op, or turn the nonfinite check off"
+        "mask or clamp the operands with tile.where before this op, or switch the nonfinite check off"
     )
     excerpt = str(found.value).splitlines()[2:4]
     assert excerpt[0].endswith("tile.load(x, at=[p], shape=[2]) / tile.load(y, at=[p], shape=[2]), at=[p])")

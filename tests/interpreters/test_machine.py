@@ -212,7 +212,7 @@ def test_different_shapes_are_an_error_that_names_both() -> None:
 
 
 @pytest.mark.parametrize("fails", [0, 1, 2])
-def test_a_rank_that_fails_gives_the_cause_and_nobody_hangs(fails: int) -> None:
+def test_a_rank_that_fails_gives_the_cause_and_no_rank_hangs(fails: int) -> None:
     def body(rank: int, machine: Machine) -> Any:
         if rank == fails:
             raise RuntimeError(f"rank {rank} broke")
@@ -223,7 +223,7 @@ def test_a_rank_that_fails_gives_the_cause_and_nobody_hangs(fails: int) -> None:
 
 
 @pytest.mark.parametrize("leaves", [0, 1, 2])
-def test_a_rank_that_is_done_early_is_an_error_and_nobody_hangs(leaves: int) -> None:
+def test_a_rank_that_is_done_early_is_an_error_and_no_rank_hangs(leaves: int) -> None:
     modules = [reducing("sum") if rank == leaves else reducing("sum", "sum") for rank in range(3)]
     with pytest.raises(
         EffectError, match=rf"waits in all_reduce<sum> of \(2,\) f32 for rank {leaves}, which has stopped"

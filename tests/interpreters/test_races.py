@@ -76,9 +76,9 @@ def saxpy(x: Any, y: Any, a: float) -> None:
 def rope(x: Any, angle: Any, y: Any) -> None:
     p = tile.program_id(0) * B
     low, high = tile.load(x, at=[p, 0], shape=[B, 2]), tile.load(x, at=[p, 2], shape=[B, 2])
-    turn = tile.load(angle, at=[p, 0], shape=[B, 2])
-    tile.store(y, low * tile.cos(turn) - high * tile.sin(turn), at=[p, 0])
-    tile.store(y, low * tile.sin(turn) + high * tile.cos(turn), at=[p, 2])
+    angles = tile.load(angle, at=[p, 0], shape=[B, 2])
+    tile.store(y, low * tile.cos(angles) - high * tile.sin(angles), at=[p, 0])
+    tile.store(y, low * tile.sin(angles) + high * tile.cos(angles), at=[p, 2])
 
 
 @kernel
@@ -321,17 +321,17 @@ def saxpy_reading_behind(x: Any, y: Any, a: float) -> None:
 @kernel
 def rope_short_step(x: Any, angle: Any, y: Any) -> None:
     p = tile.program_id(0) * 2
-    low, turn = tile.load(x, at=[p, 0], shape=[B, 2]), tile.load(angle, at=[p, 0], shape=[B, 2])
-    tile.store(y, low * tile.cos(turn), at=[p, 0])  # both
+    low, angles = tile.load(x, at=[p, 0], shape=[B, 2]), tile.load(angle, at=[p, 0], shape=[B, 2])
+    tile.store(y, low * tile.cos(angles), at=[p, 0])  # both
 
 
 @kernel
 def rope_in_place(x: Any, angle: Any) -> None:
     p = tile.program_id(0) * B
-    low, turn = tile.load(x, at=[p, 0], shape=[B, 2]), tile.load(angle, at=[p, 0], shape=[B, 2])
+    low, angles = tile.load(x, at=[p, 0], shape=[B, 2]), tile.load(angle, at=[p, 0], shape=[B, 2])
     high = tile.load(x, at=[p + 1, 2], shape=[B, 2])  # first
-    tile.store(x, low * tile.cos(turn) - high * tile.sin(turn), at=[p, 0])
-    tile.store(x, low * tile.sin(turn) + high * tile.cos(turn), at=[p, 2])  # second
+    tile.store(x, low * tile.cos(angles) - high * tile.sin(angles), at=[p, 0])
+    tile.store(x, low * tile.sin(angles) + high * tile.cos(angles), at=[p, 2])  # second
 
 
 @kernel

@@ -14,7 +14,7 @@ KEYS = 30
 
 
 def payload_of(key: str, largest: int) -> bytes:
-    """The only right payload of a key: whoever reads anything else has been lied to."""
+    """The only right payload of a key: a process that reads another has found a fault of the cache."""
     block = blake2b(key.encode(), digest_size=64).digest()
     size = int.from_bytes(block[:4], "little") % largest
     return (block * (size // 64 + 1))[:size]
@@ -24,20 +24,20 @@ def write_for_ever(root: Path, seed: int) -> None:
     """Says `ready` after the first entry, then goes on until it is killed."""
     store = Store(root, 50_000_000)
     numbers = random.Random(seed)
-    for turn in count():
+    for number in count():
         key = key_of(numbers.randrange(KEYS))
         store.put(key, payload_of(key, 1_500_000))
-        if turn == 0:
+        if number == 0:
             sys.stdout.write("ready\n")
             sys.stdout.flush()
 
 
-def mix(root: Path, seed: int, turns: int) -> None:
+def mix(root: Path, seed: int, rounds: int) -> None:
     """Reads and writes at random, with a cap that makes every few entries evict others; prints what it saw."""
     store = Store(root, 1_000_000)
     numbers = random.Random(seed)
     hits = misses = 0
-    for turn in range(turns):
+    for number in range(rounds):
         key = key_of(numbers.randrange(KEYS))
         found = store.get(key)
         if found is None:
@@ -46,7 +46,7 @@ def mix(root: Path, seed: int, turns: int) -> None:
         else:
             hits += 1
             assert found == payload_of(key, 100_000)
-        if turn % 97 == 96:
+        if number % 97 == 96:
             assert store.verify() == []
     sys.stdout.write(f"{hits} {misses}\n")
 

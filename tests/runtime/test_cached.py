@@ -1,4 +1,4 @@
-"""Attributes that are computed once, whoever forks or asks at the same moment."""
+"""Attributes that are computed once, also across forks and threads that ask at the same moment."""
 
 from __future__ import annotations
 

@@ -228,9 +228,9 @@ def test_what_is_larger_than_the_cap_is_not_kept(tmp_path: Path) -> None:
 
 def test_entries_of_other_processes_count(tmp_path: Path) -> None:
     one, other = Store(tmp_path / "cache", 1_000_000), Store(tmp_path / "cache", 1_000_000)
-    for turn in range(100):
-        one.put(key_of("one", turn), bytes(20_000))
-        other.put(key_of("other", turn), bytes(20_000))
+    for number in range(100):
+        one.put(key_of("one", number), bytes(20_000))
+        other.put(key_of("other", number), bytes(20_000))
         # Each may be behind by a sixteenth of the cap.
         assert sum(entry.size for entry in one.entries()) <= 1_000_000 * 17 // 16 + 25_000
 
@@ -300,15 +300,15 @@ DAMAGES = [bit_flip, bit_flip, bit_flip, truncation, garbage, zeroed_block, swap
 
 def test_two_hundred_damages_are_all_found(store: Store) -> None:
     numbers = random.Random(2024)
-    for turn in range(200):
-        key, other = key_of("entry", turn), key_of("other", turn)
+    for number in range(200):
+        key, other = key_of("entry", number), key_of("other", number)
         payload, its = numbers.randbytes(numbers.randrange(200, 5000)), numbers.randbytes(numbers.randrange(200, 5000))
         store.put(key, payload)
         store.put(other, its)
-        damage = DAMAGES[turn % len(DAMAGES)]
+        damage = DAMAGES[number % len(DAMAGES)]
         damage(store.root / key, numbers, store.root / other)
         expected = None if damage is swapped else its
-        if turn % 2:
+        if number % 2:
             assert set(store.verify()) == ({key, other} if damage is swapped else {key})
         assert store.get(key) is None, damage.__name__
         assert store.get(other) == expected
@@ -415,8 +415,8 @@ def test_a_full_disk_ends_the_writing(
 
     with monkeypatch.context() as patch:
         patch.setattr(cache.os, "write", full)
-        for turn in range(3):
-            store.put(key_of(turn), b"payload")
+        for number in range(3):
+            store.put(key_of(number), b"payload")
     assert told(caplog) == [f"nothing more is written to the compile cache in {store.root}: {os.strerror(code)}"]
     assert temporaries(store) == []
     assert store.get(key_of(0)) is None
@@ -460,8 +460,8 @@ def kill_writers(root: Path, kills: int) -> int:
     """Starts a writer and kills it at a random moment, many times; the cache is right after each. Counts torn files."""
     numbers = random.Random(kills)
     store = Store(root, LARGE)
-    for turn in range(kills):
-        command = [sys.executable, cache_process.__file__, "write", str(root), str(turn)]
+    for kill in range(kills):
+        command = [sys.executable, cache_process.__file__, "write", str(root), str(kill)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
             assert writer.stdout.readline() == "ready\n"
@@ -489,9 +489,9 @@ def test_killing_a_hundred_writers_leaves_no_lies(tmp_path: Path) -> None:
     assert kill_writers(tmp_path / "cache", 100) > 0  # some were killed in the middle of a file
 
 
-def crowd(root: Path, processes: int, turns: int) -> None:
+def crowd(root: Path, processes: int, rounds: int) -> None:
     commands = [
-        [sys.executable, cache_process.__file__, "mix", str(root), str(seed), str(turns)] for seed in range(processes)
+        [sys.executable, cache_process.__file__, "mix", str(root), str(seed), str(rounds)] for seed in range(processes)
     ]
     running = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands
@@ -514,12 +514,12 @@ def crowd(root: Path, processes: int, turns: int) -> None:
 
 
 def test_many_processes_use_the_same_keys_at_once(tmp_path: Path) -> None:
-    crowd(tmp_path / "cache", processes=6, turns=600)
+    crowd(tmp_path / "cache", processes=6, rounds=600)
 
 
 @pytest.mark.acceptance
 def test_very_many_processes_use_the_same_keys_at_once(tmp_path: Path) -> None:
-    crowd(tmp_path / "cache", processes=16, turns=5000)
+    crowd(tmp_path / "cache", processes=16, rounds=5000)
 
 
 def test_many_threads_use_the_same_keys_at_once(tmp_path: Path) -> None:

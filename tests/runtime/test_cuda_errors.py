@@ -55,7 +55,7 @@ class Bindings(SimpleNamespace):
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Generator[pytest.MonkeyPatch]:
-    """A machine with a library called libcuda.so.1, on which nobody has asked for a GPU yet."""
+    """A machine with a library called libcuda.so.1, in a process that has not asked for a GPU yet."""
     for asked in ASKED:
         asked.cache_clear()
     monkeypatch.setattr(driver, "LIBRARY", "libc.so.6")
@@ -213,7 +213,7 @@ def test_a_block_of_another_size_is_a_mistake_of_the_compiler(monkeypatch: pytes
 
 
 class Owner(SimpleNamespace):
-    """A stream's handle that nobody waits on."""
+    """A handle of a stream that is never waited for."""
 
 
 def memory(home: FreeList) -> DeviceMemory:

@@ -256,12 +256,12 @@ def test_graphs_replay_launches_with_other_arrays() -> None:
     np.testing.assert_array_equal(z.cpu().numpy(), near * np.float32(2) * np.float32(3))
     others = [on_gpu(5000, seed) for seed in range(1, 9)]
     now = x
-    for turn in range(1000):
-        array, other = others[turn % len(others)]
+    for number in range(1000):
+        array, other = others[number % len(others)]
         graph.update((now, other))
         now = other
         graph.replay()
-        if turn % 10 == 0 or turn > 980:
+        if number % 10 == 0 or number > 980:
             np.testing.assert_array_equal(z.cpu().numpy(), array * np.float32(2) * np.float32(3))
     graph.set_number(graph.nodes[1], 1, -1.0)
     graph.replay()

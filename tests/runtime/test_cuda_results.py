@@ -134,7 +134,7 @@ def test_memory_may_be_given_away(sandbox: Sandbox) -> None:
     array = taken(found, (2, 2), ts.f32.storage)
     assert array is not None
     assert data_address(array) == sandbox.addresses[3]
-    assert taken(found, (2, 2), ts.f32.storage) is None  # somebody holds it
+    assert taken(found, (2, 2), ts.f32.storage) is None  # it is still held
     del array, found
     assert sandbox.home == sandbox.addresses[:4]
 

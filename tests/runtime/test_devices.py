@@ -29,7 +29,7 @@ class Token:
 
 
 class DistantBackend(ts.DeviceBackend):
-    """Memory at addresses that belong to nobody: the host crashes if it ever touches them."""
+    """Memory at unmapped addresses: the host crashes if it ever touches them."""
 
     dlpack_type = 12
     blocks: ClassVar[dict[int, bytearray]] = {}

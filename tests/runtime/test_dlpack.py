@@ -199,7 +199,7 @@ def test_memory_outlives_either_side() -> None:
 
 
 @pytest.mark.parametrize("version", [None, (1, 0)])
-def test_a_capsule_nobody_takes_frees_its_memory(version: tuple[int, int] | None) -> None:
+def test_a_capsule_that_is_not_consumed_frees_its_memory(version: tuple[int, int] | None) -> None:
     x = ts.asarray([1.0, 2.0])
     storage = weakref.ref(x.numpy().base)
     capsule = x.__dlpack__(max_version=version)

@@ -32,8 +32,8 @@ from tessera.targets.llvm import image, machine
 TEXT = """
 define i64 @fill(ptr %args, i64 %thread, i64 %threads, ptr %workspace) nounwind {
 entry:
-  %turn = atomicrmw add ptr %args, i64 1 monotonic
-  %first = icmp eq i64 %turn, 0
+  %calls = atomicrmw add ptr %args, i64 1 monotonic
+  %first = icmp eq i64 %calls, 0
   br i1 %first, label %look, label %end
 look:
   %count_at = getelementptr i64, ptr %args, i64 9
@@ -174,7 +174,7 @@ def test_binding_refuses_what_the_program_cannot_take() -> None:
     assert fixed.tolist() == [0.0] * 3
 
 
-def test_machine_code_lives_as_long_as_somebody_may_call_it() -> None:
+def test_machine_code_lives_as_long_as_it_may_be_called() -> None:
     x = np.zeros(3, np.float32)
     program = Executable(RETURNING, code())
     run, loaded = program.bind([x, 1.0, 0]), weakref.ref(program.image)

@@ -44,7 +44,7 @@ def test_a_call_that_took_long_collects_once(full: list[int], monkeypatch: pytes
     assert kept
 
 
-def test_who_has_turned_the_collector_off_has_a_reason(full: list[int]) -> None:
+def test_a_collector_that_is_off_stays_off(full: list[int]) -> None:
     gc.disable()
     try:
         garbage.collect_after(1000.0)

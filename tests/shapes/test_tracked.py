@@ -84,7 +84,7 @@ def test_the_same_expression_is_worked_out_once() -> None:
     assert "* 1" not in code.text
 
 
-def test_what_nobody_looks_at_is_left_out() -> None:
+def test_values_that_are_not_used_are_left_out() -> None:
     def work(size: Any) -> tuple[Any, ...]:
         size * 17  # pyright: ignore[reportUnusedExpression]
         return (size + 1,)

@@ -50,8 +50,8 @@ class Here:
         return run_case(benchmark, size, chosen, config, ceilings=ceilings)
 
 
-def _to_nobody(_: Sequence[Row]) -> None:
-    """Nobody wants to know."""
+def _ignore_rows(_: Sequence[Row]) -> None:
+    """Ignores the rows of a case."""
 
 
 class TesseraBench:
@@ -72,7 +72,7 @@ class TesseraBench:
         self.analysis_engine = AnalysisEngine()
         self.registered_benchmarks: dict[str, BenchmarkProtocol] = {}
         self._runner = runner or Here()
-        self._on_rows: Callable[[Sequence[Row]], None] = on_rows or _to_nobody
+        self._on_rows: Callable[[Sequence[Row]], None] = on_rows or _ignore_rows
         self._ceilings: dict[tuple[int | None, str], dict[str, Any]] = {}
         self._gpu_copy: list[float | None] = []
 

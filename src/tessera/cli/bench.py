@@ -106,7 +106,7 @@ def list_command(files: tuple[Path, ...]) -> None:
 @_how
 @_outputs
 def run(names: tuple[str, ...], **options: Any) -> None:
-    """Runs benchmarks: accuracy first, implementations in turns, fresh inputs for every call."""
+    """Runs benchmarks: accuracy first, implementations in rounds, fresh inputs for every call."""
     suite, status = session.run(names, options)
     sys.exit(max(status, session.write(suite, options)))
 
@@ -158,7 +158,7 @@ def check(
 @click.argument("results", type=click.Path(path_type=Path))
 @_outputs
 def report(results: Path, **options: Any) -> None:
-    """Turns a result file (or the journal of a run that was cut off) into tables and pages."""
+    """Makes tables and pages of a result file, or of the journal of a run that was cut off."""
     from rich.console import Console
 
     from tessera.bench.reporting.exchange import Journal, read_json

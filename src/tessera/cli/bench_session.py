@@ -227,7 +227,7 @@ class _Journal:
         if self.path is None:
             return
         try:
-            if self.path.exists():  # of a run that was killed: nobody has read it yet
+            if self.path.exists():  # of a run that was killed: its rows are in no result file
                 self.path.replace(self.path.with_name(self.path.name + ".old"))
             self._open = exchange.Journal(self.path)
             self._open.begin(BenchmarkSuiteResult())

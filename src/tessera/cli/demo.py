@@ -38,7 +38,7 @@ _SETTLED = 40
 _QUIET = 150
 """Calls during which nothing was compiled or compared: nothing will come of waiting."""
 _LONGEST_PAUSE = 0.02
-_TURNS = 50
+_ROUNDS = 50
 """Calls of each when two programs are compared."""
 _DIFFERENT = 1.02
 """Times as fast: less is noise."""
@@ -257,7 +257,7 @@ def _again(shown: Demo, size: Size) -> None:
 
 
 def _baseline(cases: tuple[Case, ...], size: Size, place: str) -> Iterator[str]:
-    """The last tier beside the schedule that tiers are compared with: in turns, so that both find the same machine."""
+    """The last tier beside the schedule that tiers are compared with, alternating: both find the same machine."""
     case = next((case for case in cases if case.name == flash_attention.__name__), None)
     if case is None or place != "cpu" or settings() is None or case.tier == 1:
         return
@@ -266,14 +266,14 @@ def _baseline(cases: tuple[Case, ...], size: Size, place: str) -> Iterator[str]:
     fixed: Any = flash_attention.with_schedule(BASELINE)
     ratios, tier = list[float](), case.tier
     with MetaTracingRuntime() as runtime:
-        for _ in range(_TURNS):
+        for _ in range(_ROUNDS):
             began = time.perf_counter()
             fixed(q, k, v, o, scale, causal=True)
             between = time.perf_counter()
             tier = int(runtime.execute_flash_attention(q, k, v, o, params).tier_used)
             ratios.append((between - began) / (time.perf_counter() - between))
-    ratio = float(np.median(ratios[_TURNS // 5 :]))
-    yield f"tier {tier} against the frozen baseline ({BASELINE}, sizes open), in turns: ×{ratio:.2f}"
+    ratio = float(np.median(ratios[_ROUNDS // 5 :]))
+    yield f"tier {tier} against the frozen baseline ({BASELINE}, sizes open), alternating: ×{ratio:.2f}"
 
 
 def _verdict(console: Console, shown: Demo) -> bool:

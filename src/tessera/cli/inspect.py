@@ -85,7 +85,7 @@ def _example_arguments(kernel: Kernel, sizes: Mapping[str, int]) -> list[Any]:
 
 
 def beside_source(written: str) -> str:
-    """IR text with locations, each turned into the source line it names, once per line."""
+    """IR text with locations, each replaced by the source line it names, once per line."""
     shown: list[str] = []
     last = None
     for line in written.splitlines():

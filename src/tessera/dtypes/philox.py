@@ -35,8 +35,8 @@ class Stream(enum.IntEnum):
 def philox4x32(counter: NDArray[np.uint32], key: tuple[int, int]) -> NDArray[np.uint32]:
     """Philox 4x32-10 (Salmon et al., 2011): a bijection of the four words on the last axis, chosen by `key`."""
     c0, c1, c2, c3 = (counter[..., word].astype(np.uint64) for word in range(4))
-    for turn in range(ROUNDS):
-        k0, k1 = (np.uint64((key[i] + turn * KEY_STEPS[i]) & 0xFFFFFFFF) for i in range(2))
+    for number in range(ROUNDS):
+        k0, k1 = (np.uint64((key[i] + number * KEY_STEPS[i]) & 0xFFFFFFFF) for i in range(2))
         left, right = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
         c0, c1, c2, c3 = (right >> _HALF) ^ c1 ^ k0, right & _LOW, (left >> _HALF) ^ c3 ^ k1, left & _LOW
     return np.stack((c0, c1, c2, c3), axis=-1).astype(np.uint32)

@@ -52,7 +52,7 @@ class Symbols:
         return scope["whole"]
 
     def quick(self, shapes: Sequence[tuple[int, ...] | None]) -> dict[str, int] | None:
-        """What the symbols stand for, if that is plain and all sizes agree; None where somebody has to look closely.
+        """The values of the symbols, if each stands alone and all sizes agree; None where the slow way must decide.
 
         Fewer shapes than the signature has are its first.
         """

@@ -1,8 +1,8 @@
 """Numbers that remember how they came about, so that what was worked out for some sizes can be done again for others.
 
-A `Trail` begins with numbers that are given. Whoever computes with them leaves Python code on it: what was computed,
+A `Trail` begins with numbers that are given. Computing with them leaves Python code on it: what was computed,
 and what was asked about them, with the answer. The code of a trail does the same for other numbers, as long as all
-answers are the same; else it says so by giving None, and somebody has to take the long way. A number that leaves the
+answers are the same; else it returns None, and the caller computes everything again. A number that leaves the
 trail, as an index or a key, counts as a question for its value: then the code serves this one, which is never wrong.
 """
 
@@ -204,7 +204,7 @@ class Trail:
         return name
 
     def function(self, result: str) -> Callable[..., Any]:
-        """The code as a function of the numbers that are given; what nobody looks at is left out."""
+        """The code as a function of the numbers that are given; values that are not used are left out."""
         words = _Words()
         words.add(result)
         kept: list[str] = []
@@ -283,7 +283,7 @@ def is_tracked(value: Any) -> bool:
 
 
 def plain(value: Any) -> int:
-    """What a number is, without a question: for whoever keeps the number itself, too."""
+    """The value of a number, without a question on the trail: for callers that keep the number itself, too."""
     return value.value if value.__class__ is Tracked else value
 
 

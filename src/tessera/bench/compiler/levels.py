@@ -218,7 +218,7 @@ def to_graph_ir(
 
 
 def to_schedule_ir(graph_ir: GraphIR, options: Mapping[str, Any] | None = None) -> ScheduleIR:
-    """Turns calls into launches. `options` are fields of a schedule: tiles follow it from the start, so with some the
+    """Converts calls to launches. `options` are fields of a schedule: tiles follow it from the start, so with some the
     kernel is traced anew."""
     profiler = CompilationProfiler(graph_ir.stages_ms)
     if options:
@@ -293,7 +293,7 @@ def settings_with(options: Mapping[str, Any]) -> Settings:
     if found is None:
         raise BenchError(
             "kernels run in the interpreter here, which compiles nothing",
-            hint="turn off the knobs interpret and backend, and checks around the call",
+            hint="unset the knobs interpret and backend, and checks around the call",
         )
     given = {**options, **({"checks": frozenset(options["checks"])} if "checks" in options else {})}
     return replace(found, **given) if given else found

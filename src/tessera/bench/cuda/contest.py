@@ -1,4 +1,4 @@
-"""One row on the GPU: entrants checked, timed in turns as graphs, checked again on new numbers, and written down.
+"""One row on the GPU: entrants checked, timed in rounds as graphs, checked again on new numbers, and written down.
 
 Each entrant is recorded once, as a graph of as many calls as take about a millisecond, each with a result of its own.
 A sample is one launch of that graph between two events, after the L2 cache was written over. In a round every entrant

@@ -138,7 +138,8 @@ def row(
         raise BenchError(f"row {name!r}: unknown type {dtype!r}", hint=f"one of {', '.join(BOUNDS)}")
     if unknown := [each for each in kernels if each not in KERNELS]:
         raise BenchError(
-            f"row {name!r}: nobody declares the kernel {', '.join(unknown)}", hint="put @kernel_text above the row"
+            f"row {name!r}: no @kernel_text declares the kernel {', '.join(unknown)}",
+            hint="put @kernel_text above the row",
         )
     if COPY in (bars or {}) and moves is None:
         raise BenchError(f"row {name!r} has a bar on {COPY}, but not how many bytes it moves", hint="say moves=…")
@@ -156,7 +157,7 @@ def mean(name: str, rows: Sequence[str], peer: str, bar: float) -> None:
     if name in MEANS:
         raise BenchError(f"mean {name!r} is declared already", hint="give it another name")
     if unknown := [each for each in rows if each not in ROWS]:
-        raise BenchError(f"mean {name!r}: nobody declares the row {', '.join(unknown)}", hint="declare its rows first")
+        raise BenchError(f"mean {name!r}: no @row declares the row {', '.join(unknown)}", hint="declare its rows first")
     MEANS[name] = Mean(name, tuple(rows), peer, bar)
 
 

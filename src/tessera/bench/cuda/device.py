@@ -124,7 +124,7 @@ class TorchGpu:
         return gpu_conditions(self._index)
 
     def release(self) -> None:
-        """Gives memory back that nobody holds."""
+        """Gives unused memory back to the device."""
         self._torch.cuda.empty_cache()
         Pool.of(Context.of(self._index)).trim()
 

@@ -110,7 +110,7 @@ def stale(folder: Path, kernels: Mapping[str, Callable[[], str]]) -> tuple[list[
 def _hash_now(name: str, kernels: Mapping[str, Callable[[], str]]) -> tuple[str | None, str]:
     """The hash of a kernel as it is compiled now; or why there is none."""
     if name not in kernels:
-        return None, "nobody declares it any more"
+        return None, "it is not declared any more"
     try:
         return hash_of(kernels[name]()), ""
     except Exception as error:

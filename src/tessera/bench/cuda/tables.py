@@ -9,7 +9,7 @@ from tessera.bench.cuda.declarations import OURS
 from tessera.bench.instruments.ncu import PROFILER_METRICS
 
 _NOTE = (
-    "µs: the median of a call, of graphs timed by events, entrants in turns, the L2 cache written over before each "
+    "µs: the median of a call, of graphs timed by events, entrants in rounds, the L2 cache written over before each "
     "sample. `ours is`: so many times as fast, by pairs of neighbours, with the 95 % interval."
 )
 

@@ -29,9 +29,9 @@ from tessera.targets.cpu import features
 
 PRECISIONS = ("f32", "bf16", "f64")
 
-_CHUNK_TURNS = 1024  # of the loop, between two looks at the queue
+_CHUNK_ITERATIONS = 1024  # of the loop, between two looks at the queue
 _CHUNK_BYTES = 1 << 20
-_REPEAT_SECONDS = 0.5e-3  # shorter than a turn of another process on the same core, so that some repeats have it alone
+_REPEAT_SECONDS = 0.5e-3  # shorter than a time slice of another process, so that some repeats have the core alone
 _SLICE_BYTES = 12 << 20  # for each thread
 _LEAST_REPEATS = 3
 _CACHE_MULTIPLE = 4  # the buffer, in sizes of the last cache
@@ -46,7 +46,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Unit:
-    """Instructions that do the most arithmetic of a precision: how many operations a turn of the loop has."""
+    """Instructions that do the most arithmetic of a precision: how many operations an iteration of the loop has."""
 
     text: str
     operations: int
@@ -261,8 +261,8 @@ next:
   br i1 %more, label %begin, label %end
 begin:
 {begin}
-  br label %turn
-turn:
+  br label %loop
+loop:
 """
 _TAIL = """
 end:
@@ -284,14 +284,14 @@ def _chains(vector: str, body: str, chains: int, declared: str, operand: str | N
         f"  %s{i}_at = getelementptr i8, ptr %results, i64 {64 * i}\n  %s{i} = load {vector}, ptr %s{i}_at, align 64"
         for i in range(chains)
     )
-    carried = "\n".join(f"  %a{i} = phi {vector} [%s{i}, %begin], [%n{i}, %turn]" for i in range(chains))
+    carried = "\n".join(f"  %a{i} = phi {vector} [%s{i}, %begin], [%n{i}, %loop]" for i in range(chains))
     steps = "\n".join(body.format(i=i) for i in range(chains))
     stores = "\n".join(f"  store {vector} %n{i}, ptr %s{i}_at, align 64" for i in range(chains))
     return (
         declared
         + _HEAD.format(setup="\n".join(setup), begin=starts)
-        + f"  %t = phi i64 [{_CHUNK_TURNS}, %begin], [%t_next, %turn]\n{carried}\n{steps}\n"
-        + "  %t_next = sub i64 %t, 1\n  %again = icmp ne i64 %t_next, 0\n  br i1 %again, label %turn, label %done\n"
+        + f"  %t = phi i64 [{_CHUNK_ITERATIONS}, %begin], [%t_next, %loop]\n{carried}\n{steps}\n"
+        + "  %t_next = sub i64 %t, 1\n  %again = icmp ne i64 %t_next, 0\n  br i1 %again, label %loop, label %done\n"
         + f"done:\n{stores}\n  br label %next\n"
         + _TAIL.format(end="")
     )
@@ -319,8 +319,8 @@ def _tile_unit(name: str, operations: int, element: str) -> Unit:
     text = (
         declared
         + _HEAD.format(setup="\n".join(setup), begin="")
-        + f"  %t = phi i64 [{_CHUNK_TURNS}, %begin], [%t_next, %turn]\n{steps}\n"
-        + "  %t_next = sub i64 %t, 1\n  %again = icmp ne i64 %t_next, 0\n  br i1 %again, label %turn, label %next\n"
+        + f"  %t = phi i64 [{_CHUNK_ITERATIONS}, %begin], [%t_next, %loop]\n{steps}\n"
+        + "  %t_next = sub i64 %t, 1\n  %again = icmp ne i64 %t_next, 0\n  br i1 %again, label %loop, label %next\n"
         + _TAIL.format(end="  call void @llvm.x86.tilerelease()")
     )
     return Unit(text, operations * sums, f"{name} of whole tiles of {element}, {sums} sums")
@@ -351,7 +351,7 @@ def _arithmetic(unit: Unit, level: str, threads: int, seconds: float) -> Ceiling
     while min(_laps(partial(run, chunks), 0.0))[0] < _REPEAT_SECONDS:
         chunks *= 2
     laps = _laps(partial(run, chunks), seconds)
-    return Ceiling.of(laps, float(unit.operations) * _CHUNK_TURNS * chunks, unit.how)
+    return Ceiling.of(laps, float(unit.operations) * _CHUNK_ITERATIONS * chunks, unit.how)
 
 
 def _ordinary(unit: Unit, size: int) -> Array:
@@ -392,7 +392,7 @@ def _memory(level: str, threads: int, seconds: float) -> dict[str, Ceiling]:
         launcher(text(vector), level, ("array", "array", "i64", "i64"), threads)
         for text in (fill_text, read_text, triad_text)
     )
-    # Memory that nobody has written is one page of zeros, which is in the cache. The threads that use it write it.
+    # Memory that was never written is one page of zeros, which is in the cache. The threads that use it write it.
     fill(buffer, results, 3 * part // _CHUNK_BYTES, 0)
     found: dict[str, Ceiling] = {}
     # Writes of the triad go around the caches, so each of its three streams moves its bytes once.
@@ -400,9 +400,9 @@ def _memory(level: str, threads: int, seconds: float) -> dict[str, Ceiling]:
         # A repeat takes the next slice, so that all the others have been through the caches in between.
         count = max(1, min(_SLICE_BYTES * threads // streams, whole) // _CHUNK_BYTES)
         starts = range(0, whole - count * _CHUNK_BYTES + 1, count * _CHUNK_BYTES)
-        turns = itertools.cycle(starts)
+        offsets = itertools.cycle(starts)
         laps = _laps(
-            lambda move=move, turns=turns, count=count: move(buffer[next(turns) :], results, count, part),
+            lambda move=move, offsets=offsets, count=count: move(buffer[next(offsets) :], results, count, part),
             seconds / 2,
             len(starts),
         )
@@ -415,7 +415,7 @@ _CHUNK_START = f"""  %from = mul i64 %chunk, {_CHUNK_BYTES}
   %first = getelementptr i8, ptr %operands, i64 %from"""
 _CHUNK_AGAIN = f"""  %i_next = add i64 %i, {{step}}
   %again = icmp slt i64 %i_next, {_CHUNK_BYTES}
-  br i1 %again, label %turn, label %done
+  br i1 %again, label %loop, label %done
 done:
 """
 
@@ -426,7 +426,7 @@ def fill_text(vector: str) -> str:
     lanes = ", ".join(["double 0.5"] * (width // 8))
     return (
         _HEAD.format(setup="", begin=_CHUNK_START)
-        + "  %i = phi i64 [0, %begin], [%i_next, %turn]\n  %here = getelementptr i8, ptr %first, i64 %i\n"
+        + "  %i = phi i64 [0, %begin], [%i_next, %loop]\n  %here = getelementptr i8, ptr %first, i64 %i\n"
         + f"  store {vector} <{lanes}>, ptr %here, align {width}\n"
         + _CHUNK_AGAIN.format(step=width)
         + "  br label %next\n"
@@ -437,7 +437,7 @@ def fill_text(vector: str) -> str:
 def read_text(vector: str) -> str:
     """Adds up the buffer; eight sums, so that loads are all that takes time."""
     width, sums = _bytes_of(vector), 8
-    carried = "\n".join(f"  %a{i} = phi {vector} [zeroinitializer, %begin], [%n{i}, %turn]" for i in range(sums))
+    carried = "\n".join(f"  %a{i} = phi {vector} [zeroinitializer, %begin], [%n{i}, %loop]" for i in range(sums))
     steps = "\n".join(
         f"  %p{i} = getelementptr i8, ptr %here, i64 {width * i}\n"
         f"  %v{i} = load {vector}, ptr %p{i}, align {width}\n"
@@ -450,7 +450,7 @@ def read_text(vector: str) -> str:
     )
     return (
         _HEAD.format(setup="", begin=_CHUNK_START)
-        + f"  %i = phi i64 [0, %begin], [%i_next, %turn]\n{carried}\n"
+        + f"  %i = phi i64 [0, %begin], [%i_next, %loop]\n{carried}\n"
         + f"  %here = getelementptr i8, ptr %first, i64 %i\n{steps}\n"
         + _CHUNK_AGAIN.format(step=width * sums)
         + f"{stores}\n  br label %next\n"
@@ -460,7 +460,7 @@ def read_text(vector: str) -> str:
 
 def triad_text(vector: str) -> str:
     """third = first + second, past the caches: an ordinary store would read the line that it overwrites."""
-    width, steps_per_turn = _bytes_of(vector), 4
+    width, steps_per_iteration = _bytes_of(vector), 4
     setup = "  %part_at = getelementptr i64, ptr %args, i64 11\n  %part = load i64, ptr %part_at"
     begin = f"""{_CHUNK_START}
   %second = getelementptr i8, ptr %first, i64 %part
@@ -474,12 +474,12 @@ def triad_text(vector: str) -> str:
         f"  %w{i} = load {vector}, ptr %q{i}, align {width}\n"
         f"  %n{i} = fadd {vector} %v{i}, %w{i}\n"
         f"  store {vector} %n{i}, ptr %r{i}, align {width}, !nontemporal !0"
-        for i in range(steps_per_turn)
+        for i in range(steps_per_iteration)
     )
     return (
         _HEAD.format(setup=setup, begin=begin)
-        + f"  %i = phi i64 [0, %begin], [%i_next, %turn]\n{steps}\n"
-        + _CHUNK_AGAIN.format(step=width * steps_per_turn)
+        + f"  %i = phi i64 [0, %begin], [%i_next, %loop]\n{steps}\n"
+        + _CHUNK_AGAIN.format(step=width * steps_per_iteration)
         + "  br label %next\n"
         + _TAIL.format(end="  fence seq_cst")
         + "!0 = !{i32 1}\n"

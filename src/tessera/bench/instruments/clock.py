@@ -1,4 +1,4 @@
-"""The clock that everything is timed with, taken when this file is loaded, and whether somebody has touched it."""
+"""The clock that everything is timed with, taken when this file is loaded, and whether it was replaced since."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 now: Callable[[], int] = time.perf_counter_ns
-"""Nanoseconds; whoever times binds it before any implementation runs."""
+"""Nanoseconds; code that times binds this function before any implementation runs."""
 
 busy: Callable[[], int] = time.process_time_ns
 """Nanoseconds that all threads of this process have worked."""

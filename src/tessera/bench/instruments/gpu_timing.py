@@ -37,7 +37,7 @@ def event_timer() -> EventTimer:
 
 
 class Flush:
-    """Writes over the L2 cache, on the current stream. Nobody waits for it."""
+    """Writes over the L2 cache, on the current stream, without waiting for it."""
 
     def __init__(self, place: str | Device = "cuda:0") -> None:
         self._device = device(place)
@@ -70,7 +70,7 @@ class TorchGraph:
         self._graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
         # What other threads ask of the driver meanwhile is no part of it, and no reason to give up. A capture that
-        # fails would leave torch on the stream that it was captured from, and what is replayed there nobody times.
+        # fails would leave torch on the stream that it was captured from, and replays on it would not be timed.
         with (
             torch.cuda.stream(torch.cuda.current_stream()),
             torch.cuda.graph(self._graph, capture_error_mode="thread_local"),

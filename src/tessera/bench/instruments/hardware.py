@@ -338,8 +338,8 @@ def _git(*words: str) -> str:
 class EnergyMeter:
     """Joules that the processors and their memory used, by the counters of RAPL; `unavailable` says why there are none.
 
-    The counters are of whole packages: what other processes do is in them. They turn over after some minutes at full
-    load; one turn is accounted for, of more nobody could know.
+    The counters are of whole packages: what other processes do is in them. They wrap around after some minutes at full
+    load; one wrap is accounted for, more cannot be detected.
     """
 
     def __init__(self, root: Path = Path("/sys/class/powercap")) -> None:

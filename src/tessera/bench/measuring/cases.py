@@ -1,4 +1,4 @@
-"""One case, a size and a precision: its implementations built, checked, timed in turns, and written down as rows."""
+"""One case, a size and a precision: its implementations built, checked, timed in rounds, and written down as rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _ONLY_OURS = (BenchmarkMode.SINGLE_GPU, BenchmarkMode.REGRESSION, BenchmarkMode.
 
 
 class CaseObserver(Protocol):
-    """Who looks on while a case runs: told who is at work, asked whether to stop."""
+    """Observes a case while it runs: `entering` gets the implementation at work, `stopping` says whether to stop."""
 
     def entering(self, implementation: str) -> None: ...
 
@@ -70,7 +70,7 @@ class CaseObserver(Protocol):
 
 
 class NoObserver:
-    """Nobody looks on."""
+    """Observes nothing, and never asks to stop."""
 
     def entering(self, implementation: str) -> None:
         pass
@@ -381,7 +381,7 @@ class Case:
         self, entry: CaseEntry, places: Any, evict: Callable[[Framework], None] | None, last: bool = False
     ) -> None:
         side, began = entry.side, clock.now()
-        # Threads that wait by turning round would take the processors from this one's.
+        # Threads that spin while they wait would take the processors from this one's.
         if self.threads > 1 and self._ran_before is not side.framework and not settle():
             self.restless += 1
         self._ran_before = side.framework

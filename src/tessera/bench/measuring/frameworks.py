@@ -96,7 +96,7 @@ def _blas() -> Any:
 
 
 def calm() -> None:
-    """One thread for NumPy: what we compute ourselves must leave no threads turning round behind it."""
+    """One thread for NumPy: our own computations must leave no spinning threads behind."""
     if FRAMEWORKS["numpy"].missing() is None:
         _numpy_threads(1)
 

@@ -78,10 +78,10 @@ class Auditor:
         return Error(relative if np.isfinite(relative) else float("inf"), absolute, lost / norm if norm > 0 else 0.0)
 
     def unchanged(self, given: Sequence[Array], inputs: Sequence[Array]) -> None:
-        """Refuses whoever wrote into its inputs."""
-        for place, (array, made) in enumerate(zip(given, inputs, strict=True)):
+        """Refuses an implementation that wrote into its inputs."""
+        for index, (array, made) in enumerate(zip(given, inputs, strict=True)):
             if array.tobytes() != made.tobytes():
-                raise RefusedError(f"it changed its input {place}: what was computed cannot be told")
+                raise RefusedError(f"it changed its input {index}: so its result cannot be checked")
 
     def judge(self, side: Side, error: Error) -> None:
         """Takes a side out of the race whose result is too far off."""

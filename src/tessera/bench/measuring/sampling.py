@@ -1,4 +1,4 @@
-"""Taking samples: implementations in turns, fresh inputs for every call, results kept for a check nobody can foresee.
+"""Taking samples: implementations in rounds, fresh inputs for every call, results kept for unannounced checks.
 
 A sample is a number of calls, each on inputs of its own, and the wait for their results. Before it, untimed: other
 implementations' threads get the time to fall asleep, one call on other inputs warms up what the implementation needs,
@@ -131,7 +131,7 @@ class Timing:
 
 
 def timed(call: Call, finish: Callable[[Any], None], arguments: Sequence[tuple[Any, ...]]) -> Timing:
-    """One call per set of arguments, waited for. All results are held, so that nobody knows which will be looked at."""
+    """One call per set of arguments, waited for. All results are held: which of them will be checked is not known."""
     return _timed(call, finish, arguments)
 
 
@@ -163,7 +163,7 @@ def timed_on_gpu(call: Call, arguments: Sequence[tuple[Any, ...]]) -> Timing:
 def settle(
     most_seconds: float = _SETTLE_SECONDS, now: Callable[[], int] = clock.now, busy: Callable[[], int] = clock.busy
 ) -> bool:
-    """Waits until no thread of this process works any more, such as those that turn round waiting for more work.
+    """Waits until no thread of this process works any more, such as those that spin while they wait for more work.
 
     False: something kept working for as long as this waits.
     """

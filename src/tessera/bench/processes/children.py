@@ -1,4 +1,4 @@
-"""What processes that work for us have in common: they end with whoever started them, and how they ended in words."""
+"""Child processes: they end with their parent, and the way they ended is put into words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 
 def end_with_parent() -> None:
-    """Whoever started this process may be killed without a word: then it ends too."""
+    """Has this process killed when its parent ends, however that ends."""
     ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 

@@ -127,7 +127,7 @@ class Worker:
     def give(self, task: Task) -> None:
         assert self._task is None, "one task at a time"
         if self._process is not None and self._process.poll() is not None:
-            self.close()  # it died after its last task, which nobody waits for
+            self.close()  # it died after its last task, for which no reply is awaited
         connection = self._connection or self._start()
         self._task, self._began = task, time.monotonic()
         try:

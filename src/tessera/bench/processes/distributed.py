@@ -4,7 +4,7 @@ Every measurement has three steps, each begun by all at once and over when the l
 the first one measures alone while the others wait, then all measure together. Scaling efficiency is the throughput of
 all together, in percent of the number of devices times the throughput of the one alone.
 
-A device is a process that nobody else depends on: one that raises, crashes, is killed or hangs is a failure of that
+A device is a process that no other depends on: one that raises, crashes, is killed or hangs is a failure of that
 device, and the others go on. Under MPI this holds without any option of `mpirun`, since the work is done by a worker
 beside the rank's own process. That a rank's own process may die too, its launcher must allow: MPICH's by
 `mpirun -disable-auto-cleanup`, and a death by a signal only if a shell stands in between:

@@ -27,7 +27,7 @@ _IDLE_SECONDS = 0.002
 _BUSY_SECONDS = 0.05
 """Between looks at a worker that measures: seldom, so as not to disturb it."""
 _TICK_SECONDS = 0.5
-"""The most silence that one look can find: whoever was stopped itself must not blame the others."""
+"""The most silence that one look counts: a rank that was stopped itself must not blame the others."""
 _FIRST_TIMES = 10.0
 """The first word of a rank may take so many times longer: it may have had other work."""
 _FIRST_TAG, _TAGS = 1, 30000

@@ -60,7 +60,7 @@ class Job:
 
 
 class _Page:
-    """The shared page: whether to stop, how often somebody was entered, and who."""
+    """The shared page: whether to stop, how many implementations were entered, and the last one's name."""
 
     _SIZE = 4096
 
@@ -164,9 +164,9 @@ class Isolated:
         return [dataclasses.replace(row, config=config) if isinstance(row, BenchmarkResult) else row for row in rows]
 
     def _run(self, job: Job) -> list[Row]:
-        """A case, again without whoever killed the worker, until it is done; once more if it was nobody's turn."""
+        """Runs a case, again without the implementation that killed the worker; once more if none was entered."""
         failed: list[Row] = []
-        left, nobodys = list(job.only), 0
+        left, unexplained = list(job.only), 0
         while left:
             try:
                 rows = [*failed, *self._ask(dataclasses.replace(job, only=left))]
@@ -177,8 +177,8 @@ class Isolated:
                     left.remove(culprit)
                     failed.append(_failure(job, culprit, gone))
                     continue
-                nobodys += 1
-                if nobodys == 2:
+                unexplained += 1
+                if unexplained == 2:
                     return [*failed, *[_failure(job, name, gone) for name in left]]
         return failed
 
@@ -219,7 +219,7 @@ class Isolated:
         self._threads = threads
         page, (ours, theirs) = _Page.make(), _pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the worker)
-        # BLAS libraries make their threads when they are loaded. OpenBLAS's would turn round for an eighth of a second
+        # BLAS libraries make their threads when they are loaded. OpenBLAS's would spin for an eighth of a second
         # after each call; half a millisecond is enough where calls follow each other.
         environment = {"OPENBLAS_THREAD_TIMEOUT": "20"} | starting.environment(
             OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads)
@@ -244,7 +244,7 @@ class Isolated:
         return page, ours
 
     def _reply(self, page: _Page, connection: Connection[Any, Any]) -> Any:
-        """What the worker answers; one that enters nobody for long hangs. What this process slept is not counted."""
+        """The worker's answer; a worker that enters no implementation for long hangs. Time asleep is not counted."""
         entered, since = page.entered, clock.now()
         limit = max(_START_SECONDS, self._hang_seconds) if not self._ready else self._hang_seconds
         answered = False
@@ -352,7 +352,7 @@ def serve(connection: Connection[Any, Any], page: _Page) -> None:
         began = clock.now()
         try:
             reply = "rows", _rows_of(job, page)
-        except Exception as error:  # of a benchmark, not of an implementation: it belongs to whoever asked
+        except Exception as error:  # of a benchmark, not of an implementation: it belongs to the caller
             reply = "error", _carried(error)
         connection.send((*reply, (clock.now() - began) / 1e9))
 

@@ -113,7 +113,7 @@ def _suite(header: Any, place: str = "the suite") -> BenchmarkSuiteResult:
     if not isinstance(header, dict):
         raise _misfit(place, "an object", header)
     known = {name: hint for name, hint in _hints(BenchmarkSuiteResult).items() if name in _SUITE_FIELDS}
-    # A start that nobody wrote down is unknown; the default of a new suite would be now.
+    # A start that was not written down is unknown; the default of a new suite would be now.
     fields: dict[str, Any] = {"suite_start_time": 0.0, **_fields(cast(dict[str, Any], header), known, place)}
     return BenchmarkSuiteResult(**fields)
 
@@ -259,7 +259,7 @@ def _untagged(value: Any, place: str) -> Any:
     if isinstance(value, list):
         return [_untagged(item, place) for item in cast(list[Any], value)]
     if not isinstance(value, dict):
-        # Whoever shows a number makes it a float. JSON has none that are not finite, though Python reads some.
+        # Reports convert numbers to floats. JSON has none that are not finite, though Python reads some.
         if isinstance(value, int | float) and not abs(value) <= _LARGEST:
             raise _misfit(place, f"a number of at most {_LARGEST:.3g}, or `$float`", value)
         return value
@@ -325,7 +325,7 @@ def _parsed(text: str, place: str) -> Any:
 
 
 def _integer(digits: str) -> int | float:
-    """One with more digits than Python reads is like one that no float can hold: whoever knows its place refuses it."""
+    """An integer; infinity if it has more digits than Python reads, which the caller refuses as too large."""
     return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
 
 
@@ -468,7 +468,7 @@ _HINTS = {
 
 
 class _Explained:
-    """Turns what the system refuses into an error that says what and where."""
+    """Converts an error of the operating system to one that says which file it was about."""
 
     # A class: the frames of `contextlib` would be taken for the user's.
     def __init__(self, doing: str, path: str | os.PathLike[str]) -> None:

@@ -57,7 +57,7 @@ class BenchmarkResult:
     confidence_interval_95: tuple[float, float] | None = None
     """Of the median, in ms."""
     samples_ms: list[float] = field(default_factory=list[float])
-    """Per call, in the order of measurement. Implementations of one case took turns: equal places are neighbours."""
+    """Per call, in the order of measurement. Implementations of a case alternate: equal indices are neighbours."""
     yardstick_ms: list[float] = field(default_factory=list[float])
     """What the same short piece of work took beside each sample: the machine's state, for comparing runs."""
 

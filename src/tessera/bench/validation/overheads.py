@@ -14,7 +14,7 @@ from tessera.bench.validation.subjects import Problem, limited, settled, synchro
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig, flash_attention
 
 _NEVER = 1 << 30
-_TURNS = 16
+_ROUNDS = 16
 
 
 def tracing_overhead(problem: Problem, config: RuntimeConfig) -> float:
@@ -29,8 +29,8 @@ def tracing_overhead(problem: Problem, config: RuntimeConfig) -> float:
     once = max(_timed(calls["plain"], 3, problem.device), 1e-7)
     count = max(8, min(64, round(0.02 / once)))
     laps: dict[str, list[float]] = {"traced": [], "plain": []}
-    for turn in range(_TURNS):
-        for name in sorted(calls, reverse=bool(turn % 2)):
+    for number in range(_ROUNDS):
+        for name in sorted(calls, reverse=bool(number % 2)):
             laps[name].append(_timed(calls[name], count, problem.device))
     return float(np.median(np.asarray(laps["traced"]) / np.asarray(laps["plain"]))) - 1
 
@@ -42,13 +42,13 @@ def orchestration_us(config: RuntimeConfig, device: str) -> float:
     runtime = settled(problem, replace(config, sample_period=None), 3)
     tiered, scale = runtime.tiered(flash_attention), problem.params.scale(16)
     q, k, v, o = problem.arrays
-    for _ in range(_TURNS):  # what was forgotten when a contest ended is found again
+    for _ in range(_ROUNDS):  # what was forgotten when a contest ended is found again
         tiered(q, k, v, o, scale, causal=True)
         synchronize(device)
     (entry,) = tiered.entries.values()
     bound, flat = entry.run, [one.geometry for one in problem.arrays]
     laps: dict[str, list[float]] = {"bound": [], "tiered": []}
-    for _ in range(_TURNS):
+    for _ in range(_ROUNDS):
         laps["bound"].append(_timed(lambda: bound(*flat, scale), 200, device))
         laps["tiered"].append(_timed(lambda: tiered(q, k, v, o, scale, causal=True), 200, device))
     return 1e6 * float(np.median(laps["tiered"]) - np.median(laps["bound"]))

@@ -85,7 +85,7 @@ def digest_of(package: Path) -> str:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Whoever reads the file finds all of this or what was there before, whenever the writer is stopped."""
+    """Writes a file atomically: readers find all of the text, or the file as it was before."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:

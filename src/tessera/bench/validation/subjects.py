@@ -97,7 +97,7 @@ class Problem:
         return lambda: runtime.execute_flash_attention(q, k, v, o, params)
 
     def clear(self) -> None:
-        """So that nobody takes the last result for the next one."""
+        """Zeros the output, so that the last result is not taken for the next one."""
         o = self.arrays[3]
         if self.device == "cpu":
             o.numpy()[...] = 0
@@ -202,7 +202,7 @@ def timed_build(packed: bytes) -> tuple[Any, float]:
 def sampled(
     problem: Problem, calls: dict[str, Callable[[], Any]], seconds: float, warmup: int
 ) -> dict[str, list[float]]:
-    """Milliseconds of calls, all entrants in turns, so that they see the same clocks."""
+    """Milliseconds of calls, all entrants in rounds, so that they see the same clocks."""
     for call in calls.values():
         for _ in range(warmup):
             call()

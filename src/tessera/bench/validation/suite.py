@@ -175,7 +175,7 @@ class ValidationSuite:
             before = len(failures)
             name = f"speed of {named(which)}"
             made = [] if name in progress else measured(which)
-            if len(failures) == before:  # what failed is tried again by whoever goes on from here
+            if len(failures) == before:  # a part that failed is tried again by the run that continues this one
                 found += progress.part(name, list[TierBenchmarkResult], lambda made=made: made)
         return found
 
@@ -241,7 +241,7 @@ class ValidationSuite:
         self._told("two ranks")
         try:
             command = [launcher, "-n", "2", *starting.python(f"exec({_RANKS!r})")]
-            # Open MPI refuses whoever is root, as one is in most containers. These two ranks are ours, and do no harm.
+            # Open MPI refuses to run as root, the usual user in containers. These two ranks are ours, and do no harm.
             around = starting.environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
             ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=around)
         except subprocess.TimeoutExpired:

@@ -1,7 +1,7 @@
-"""Agents: parts of one program that run on their own and wait for each other, one at a time.
+"""Cooperative threads: the warp groups of a program instance, which run one at a time and wait for each other.
 
-Which one goes on is drawn by chance, or in turn; a program that is right gives the same results in every order. If all
-that are left wait, the program is stuck, and says who waits for what.
+Which one goes on is drawn by chance, or round robin; a right kernel gives the same results in every order. If all that
+are left wait, it is a deadlock, and the error says what each waits for.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tessera.errors import RaceError
 
 
 class _StoppedError(Exception):
-    """Ends an agent because another one failed."""
+    """Ends a thread because another one failed."""
 
 
 @dataclass
-class Agent:
-    """One part: what it runs, and what it waits for, as a test and in words."""
+class CooperativeThread:
+    """A thread: what it runs, and what it waits for, as a predicate and in words."""
 
     name: str
     work: Callable[[], None]
@@ -32,68 +32,68 @@ class Agent:
     error: BaseException | None = None
 
 
-class Agents:
-    """Runs agents until all are done; `hint` says what to look at when they are stuck."""
+class CooperativeThreads:
+    """Runs threads until all are done; `hint` is that of the error for a deadlock."""
 
     def __init__(self, chance: np.random.Generator | None, *, hint: str) -> None:
         self._chance = chance
         self._hint = hint
-        self._agents: list[Agent] = []
+        self._members: list[CooperativeThread] = []
         self._back = threading.Semaphore(0)
-        self._current: Agent | None = None
+        self._current: CooperativeThread | None = None
         self._stopping = False
-        self._turn = 0
+        self._steps = 0
 
     def add(self, name: str, work: Callable[[], None]) -> None:
-        self._agents.append(Agent(name, work))
+        self._members.append(CooperativeThread(name, work))
 
     def wait(self, ready: Callable[[], bool], waits_for: str) -> None:
-        """Called by the agent that runs: it goes on when `ready` says so, and by chance not even then at once."""
-        agent = self._current
-        assert agent is not None
+        """Called by the thread that runs: it goes on when `ready` says so, and by chance not even then at once."""
+        member = self._current
+        assert member is not None
         if ready() and (self._chance is None or self._chance.integers(2)):
             return
-        agent.ready, agent.waits_for = ready, waits_for
+        member.ready, member.waits_for = ready, waits_for
         self._back.release()
-        agent.go.acquire()
+        member.go.acquire()
         if self._stopping:
             raise _StoppedError
 
     def run(self) -> None:
-        threads = [threading.Thread(target=self._life, args=(agent,), daemon=True) for agent in self._agents]
+        threads = [threading.Thread(target=self._life, args=(member,), daemon=True) for member in self._members]
         for thread in threads:
             thread.start()
         try:
-            while any(not agent.done for agent in self._agents):
+            while any(not member.done for member in self._members):
                 self._step()
         finally:
             self._stopping = True
-            for agent in self._agents:
-                agent.go.release()
+            for member in self._members:
+                member.go.release()
             for thread in threads:
                 thread.join()
 
     def _step(self) -> None:
-        able = [agent for agent in self._agents if not agent.done and agent.ready()]
+        able = [member for member in self._members if not member.done and member.ready()]
         if not able:
-            stuck = [f"{agent.name} waits for {agent.waits_for}" for agent in self._agents if not agent.done]
+            stuck = [f"{member.name} waits for {member.waits_for}" for member in self._members if not member.done]
             raise RaceError(f"nobody can go on: {'; '.join(stuck)}", hint=self._hint)
-        self._turn += 1
-        place = self._turn % len(able) if self._chance is None else int(self._chance.integers(len(able)))
-        agent = self._current = able[place]
-        agent.go.release()
+        self._steps += 1
+        index = self._steps % len(able) if self._chance is None else int(self._chance.integers(len(able)))
+        member = self._current = able[index]
+        member.go.release()
         self._back.acquire()
-        if agent.error is not None:
-            raise agent.error
+        if member.error is not None:
+            raise member.error
 
-    def _life(self, agent: Agent) -> None:
-        agent.go.acquire()
+    def _life(self, member: CooperativeThread) -> None:
+        member.go.acquire()
         try:
             if not self._stopping:
-                agent.work()
+                member.work()
         except _StoppedError:
             pass
         except BaseException as error:
-            agent.error = error
-        agent.done = True
+            member.error = error
+        member.done = True
         self._back.release()

@@ -39,8 +39,8 @@ def _show(text: str) -> object:
 class Machine:
     """Everything effects touch. `seed` and `position` are the random stream; slots outlive calls.
 
-    So many `workers` run a function for workers, if it has as many programs. With `chance`, agents of a program take
-    turns as it is drawn; a right program gives the same results.
+    So many `workers` run a function for persistent CTAs, if it has as many program instances. With `chance`, the order
+    in which warp groups go on is drawn; a right kernel gives the same results in every order.
     """
 
     seed: int = 0
@@ -62,7 +62,7 @@ class Machine:
         return cast(drawn, source, dtype, seed=self.seed, offset=start).reshape(tuple(shape))
 
     def _take(self, count: int) -> int:
-        """Positions of the stream that nobody else has, though several threads may ask."""
+        """Reserves positions of the random stream; several threads may call it."""
         with _STREAM:
             start, self.position = self.position, self.position + count
         return start
@@ -117,7 +117,7 @@ class _Meeting:
         return [requests[each][1] for each in range(self.size)]
 
     def leave(self, rank: int) -> None:
-        """Nobody needs to wait for this rank any more."""
+        """Ends waits for this rank: it has stopped."""
         with self.changed:
             self.stopped.add(rank)
             self.changed.notify_all()

@@ -15,7 +15,7 @@ from tessera.interpreters.levels.tile import Array
 
 @dataclass
 class MachineFrame(Frame):
-    """With a `chance`, memory that nobody has written holds numbers drawn from it."""
+    """A frame with memory: uninitialized, it holds NaN, or with a `chance` numbers drawn from it."""
 
     chance: np.random.Generator | None = None
 

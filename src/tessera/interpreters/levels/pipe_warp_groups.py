@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64
 from tessera.errors import RaceError
-from tessera.interpreters.core.concurrency import Agents
+from tessera.interpreters.core.concurrency import CooperativeThreads
 from tessera.interpreters.core.engine import Frame, Values, meaning
 from tessera.interpreters.core.views import Array, ArrayView, window
 from tessera.interpreters.levels.pipe import Ring
@@ -108,7 +108,7 @@ class Held:
 class Stage:
     """What the agents of one `pipe.roles` share."""
 
-    agents: Agents
+    agents: CooperativeThreads
     count: int
     chance: np.random.Generator | None
     shared: dict[Ring, Turns] = field(default_factory=dict[Ring, Turns])
@@ -191,7 +191,7 @@ def _wait(member: Member, ready: Callable[[], bool], waits_for: str) -> None:
 @meaning(pipe_agents.RolesOp)
 def _roles(frame: Frame, op: pipe_agents.RolesOp, operands: Values) -> Values:
     chance, count = frame.machine.chance, op.agents.value.data
-    stage = Stage(Agents(chance, hint=_HINT), count, chance)
+    stage = Stage(CooperativeThreads(chance, hint=_HINT), count, chance)
     regions = {COPIES: op.copies, TURNS: op.turns} | dict.fromkeys(range(count), op.computes)
     for number, region in regions.items():
         if region is not None:

@@ -79,5 +79,5 @@ def check_nan(op: Operation, operands: Sequence[Any], results: Sequence[Any]) ->
     raise DtypeError(
         f"{_title(op)} made NaN of {there}, at {list(index)}",
         shapes=[str(graph_type(operand)) for operand in op.operands],
-        hint="mask or clamp the operands before this op, or turn the check off",
+        hint="mask or clamp the operands before this op, or switch the check off",
     )

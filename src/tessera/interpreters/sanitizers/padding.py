@@ -1,7 +1,7 @@
 """Marks on values that come from beyond an array, followed through a program until they would reach a result.
 
 A mark is an integer tile of the value's shape: 0 for a value of the program's own, n for one that the n-th padded load
-made up. A position whose every contribution is marked (a row beyond the end, say) is marked itself and harms nobody;
+made up. A position whose every contribution is marked (a row beyond the end, say) is marked itself and does no harm;
 it is an error when made-up and real values meet in one sum, or when a made-up value is stored inside an array.
 """
 

@@ -125,7 +125,7 @@ def check_nonfinite(
             raise DtypeError(
                 f"{title(op)} makes {number(found[index])} {whereabouts(index, program)}, "
                 f"of {describe(op, operands, index)}",
-                hint="mask or clamp the operands with tile.where before this op, or turn the nonfinite check off",
+                hint="mask or clamp the operands with tile.where before this op, or switch the nonfinite check off",
             )
 
 

@@ -6,7 +6,7 @@ subnormal result has lost digits only, and sums and differences lose nothing nea
 - exponentials decay: what `exp`, `exp2` or `sigmoid` makes may be 0, and so may what is made by scaling, casting,
   choosing or moving it (the weights of a softmax above all);
 - a type that rounds at random keeps small numbers on average;
-- made-up values beyond an array are nobody's.
+- values that pad an array are not looked at.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ ask:
 answered:
   %told = load ptr, ptr %told_at, align 8
   %none = call ptr @word(ptr %record, i64 17)
-  call void @Py_DecRef(ptr %told)                ; whoever set it holds it
+  call void @Py_DecRef(ptr %told)                ; the setter holds it
   %untracked = icmp eq ptr %told, %none
   br i1 %untracked, label %look, label %slowly
 look:
@@ -169,7 +169,7 @@ raise:
   ret ptr null
 }
 
-; Nobody needs this memory any longer. What happens here is no business of whoever lets go of it.
+; This memory is no longer needed. Errors here are not reported to the thread that releases it.
 define void @memory_dealloc(ptr %self) nounwind {
 entry:
   %type = alloca ptr, align 8

@@ -26,7 +26,7 @@ class _Slot(NamedTuple):
 
 
 class Staging:
-    """The pinned memory of one GPU's copies: some pieces, used in turn. It is never freed."""
+    """The pinned memory of one GPU's copies: some pieces, used round robin. It is never freed."""
 
     _made: ClassVar[dict[int, Staging]] = {}
 

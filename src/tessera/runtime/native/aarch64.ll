@@ -4,7 +4,7 @@ declare void @llvm.aarch64.isb(i32)
 declare i64 @llvm.aarch64.get.fpcr()
 declare void @llvm.aarch64.set.fpcr(i64)
 
-; One turn of a loop that waits. A hint to yield does nothing on most of these processors; this takes some tens of cycles.
+; One iteration of a loop that waits. A hint to yield does nothing on most of these processors; this takes some tens of cycles.
 define internal void @relax() alwaysinline nounwind {
   call void @llvm.aarch64.isb(i32 15)
   ret void

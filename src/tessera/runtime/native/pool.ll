@@ -49,7 +49,7 @@ define void @resize(i32 %threads, i64 %spin) nounwind {
   store atomic i64 %spin, ptr %patience monotonic, align 8
   store atomic i32 %threads, ptr %wanted seq_cst, align 4
   ; delay
-  ; Whoever is about to sleep must see that the word changed, so a ticket is drawn; a good one is handed in at once.
+  ; A worker that is about to sleep must see that the word changed, so a ticket is drawn; a good one is handed in at once.
   %before = atomicrmw sub ptr @job, i32 1 acquire
   %good = icmp sgt i32 %before, 0
   br i1 %good, label %hand_in, label %wake
@@ -68,7 +68,7 @@ define i32 @wanted() nounwind {
   ret i32 %threads
 }
 
-; After a fork, in the child: the workers stayed with the parent, and so did whoever led them.
+; After a fork, in the child: the workers stayed with the parent, and so did the thread that led them.
 define void @forget() nounwind {
   %sleepers = getelementptr %crew, ptr @crew, i32 0, i32 0
   %alive = getelementptr %crew, ptr @crew, i32 0, i32 1
@@ -165,8 +165,8 @@ publish:
   ; delay
   %unclaimed = call i32 @llvm.smax.i32(i32 %left, i32 0)
   %claimed = sub i32 %helpers, %unclaimed
-  %nobody = icmp eq i32 %claimed, 0
-  br i1 %nobody, label %return, label %settle
+  %none_claimed = icmp eq i32 %claimed, 0
+  br i1 %none_claimed, label %return, label %settle
 settle:
   %finished = atomicrmw sub ptr @join, i32 %claimed acq_rel
   %all = icmp eq i32 %finished, %claimed
@@ -181,13 +181,13 @@ wait:
   %deadline = add i64 %start, %less
   br label %spin
 spin:
-  %turn = phi i32 [ 0, %wait ], [ %next, %again ], [ 0, %clock ]
+  %spins = phi i32 [ 0, %wait ], [ %next, %again ], [ 0, %clock ]
   %seen = load atomic i32, ptr @join acquire, align 4
   %over = icmp eq i32 %seen, 0
   br i1 %over, label %return, label %pause
 pause:
   call void @relax()
-  %next = add i32 %turn, 1
+  %next = add i32 %spins, 1
   %many = icmp eq i32 %next, 32
   br i1 %many, label %clock, label %again
 again:
@@ -275,7 +275,7 @@ rest:
   %deadline = add i64 %start, %patience
   br label %spin
 spin:
-  %turn = phi i32 [ 0, %rest ], [ %next, %again ], [ 0, %clock ]
+  %spins = phi i32 [ 0, %rest ], [ %next, %again ], [ 0, %clock ]
   %seen = load atomic i32, ptr @job monotonic, align 4
   %open = icmp sgt i32 %seen, 0
   br i1 %open, label %draw, label %pause
@@ -283,7 +283,7 @@ pause:
   call void @relax()
   br label %tick
 tick:
-  %next = add i32 %turn, 1
+  %next = add i32 %spins, 1
   %many = icmp sge i32 %next, 32
   br i1 %many, label %clock, label %again
 again:

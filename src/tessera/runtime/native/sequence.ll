@@ -1,6 +1,6 @@
 ; Several kernels one after the other, as one kernel: what a program of launches runs. Words of the args block:
 ;   1 the status of the first that failed   2 its number   3 to 7 what it says of that   8 the table   9 and on: values
-; The table, as sequence.py packs it, is words that nobody changes:
+; The table, as sequence.py packs it, is words that do not change:
 ;   0 number of launches   1 bytes of the largest args block   then, for each launch:
 ;   kernel, threads, bytes of scratch, template, bytes of the template, number of fields, fields
 ; Templates and fields are told by how many bytes after the table's beginning they are.
@@ -11,7 +11,7 @@
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
-; One args block serves all launches in turn: dispatch joins before it returns.
+; One args block serves all launches, one after the other: dispatch joins before it returns.
 define i64 @sequence(ptr %args, i64 %thread, i64 %threads, ptr %workspace) nounwind "probe-stack"="inline-asm" {
 entry:
   %table_at = getelementptr i64, ptr %args, i64 8

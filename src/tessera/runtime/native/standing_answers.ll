@@ -2,7 +2,7 @@
 ; words:
 ;   0 what is asked where something has   1 the answer   2 where a word is   3 what it was   4 a list   5 its first item
 ;   6 number of context variables   7 and on: for each, the variable and its value
-; Objects are compared by identity; whoever writes the words holds those that are in them.
+; Objects are compared by identity; the writer of the words holds those that are in them.
 
 define ptr @unchanged(ptr %self, ptr %nothing) nounwind {
 entry:

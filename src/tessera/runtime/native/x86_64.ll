@@ -4,7 +4,7 @@ declare void @llvm.x86.sse2.pause()
 declare void @llvm.x86.sse.stmxcsr(ptr)
 declare void @llvm.x86.sse.ldmxcsr(ptr)
 
-; One turn of a loop that waits.
+; One iteration of a loop that waits.
 define internal void @relax() alwaysinline nounwind {
   call void @llvm.x86.sse2.pause()
   ret void

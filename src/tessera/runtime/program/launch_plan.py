@@ -66,7 +66,7 @@ _ERRORS: Mapping[str | None, tuple[type[TesseraError], str | None]] = {
         "a block may reach over the end, but starts inside: check the grid, the block size and the offset",
     ),
     "indices": (RangeError, "indices count from 0; clamp or mask them first"),
-    "nan": (DtypeError, "mask or clamp the operands with tile.where before this op, or turn the check off"),
+    "nan": (DtypeError, "mask or clamp the operands with tile.where before this op, or switch the check off"),
 }
 
 

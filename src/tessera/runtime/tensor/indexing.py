@@ -1,4 +1,4 @@
-"""Indices: which ones give views, what the others are turned into, and what is wrong with those that fail."""
+"""Indices: which ones give views, which become gathers, and what is wrong with those that fail."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def randint(
             hint=f"low < high, both within {target.min_value} … {target.max_value} + 1",
         )
     words = philox.random_bits(_key(seed), 2 * offset, 2 * math.prod(sizes)).astype(np.uint64).reshape(-1, 2)
-    # Adding in 64 bits wraps around, which is what turns an unsigned distance from a negative `low` into its sum.
+    # Adding in 64 bits wraps around, which gives the right sum of an unsigned distance and a negative `low`.
     values = _scaled(words, high - low) + np.uint64(low % 2**64)
     return fresh(aligned(casting.cast(values, u64, target.base).reshape(sizes)), target, device)
 

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64
 from tessera.errors import CompileError, RaceError, ShapeError
-from tessera.interpreters.core.concurrency import Agents
+from tessera.interpreters.core.concurrency import CooperativeThreads
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.core.views import Array, ArrayView
@@ -63,7 +63,7 @@ def run_warpgroups(
     attribute: Any = kernel.attributes.get("cluster")
     size = attribute.value.data if attribute is not None else 1
     count = int(np.prod(bound.grid)) if blocks is None else blocks
-    agents = Agents(chance, hint="count arrivals, phases and bytes")
+    agents = CooperativeThreads(chance, hint="count arrivals, phases and bytes")
     launch = Launch(Machine(), chance, agents, count, tuple(bound.grid))
     if count % size:
         raise CompileError(f"{count} blocks are no whole clusters of {size}")

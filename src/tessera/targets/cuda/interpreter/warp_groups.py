@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 
 from tessera.errors import CompileError, RaceError
-from tessera.interpreters.core.concurrency import Agents
+from tessera.interpreters.core.concurrency import CooperativeThreads
 from tessera.interpreters.core.engine import Values
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.tile import Array
@@ -208,7 +208,7 @@ class Launch:
 
     machine: Machine
     chance: np.random.Generator | None
-    agents: Agents
+    agents: CooperativeThreads
     blocks: int
     grid: tuple[int, ...]
     counters: list[int] = field(default_factory=lambda: [0] * hopper.MOST_COUNTERS)

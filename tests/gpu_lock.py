@@ -1,4 +1,4 @@
-"""Whose turn it is on a GPU that several processes test: many at once, or one that fills its memory, or measures it."""
+"""The lock of a GPU that several processes test: many share it, or one has it alone, to fill its memory or measure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tempfile import gettempdir
 
 
 @contextmanager
-def turn(alone: bool) -> Generator[None]:
-    """Waits until it may use the GPU. Whoever waits to have it alone lets nobody else begin."""
+def gpu_lock(alone: bool) -> Generator[None]:
+    """Waits until this process may use the GPU. While a process waits to have it alone, no other begins."""
     begun, used = (Path(gettempdir()) / f"tessera-gpu-{getpass.getuser()}-{name}" for name in ("begun", "used"))
     with used.open("w") as use:
         with begun.open("w") as begin:
