@@ -26,9 +26,9 @@ from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.algebra.masks import (
-    Constant,
     Edge,
     Linear,
+    Splat,
     Window,
     constant_of,
     dead_before,
@@ -378,7 +378,7 @@ def test_what_is_known_where_a_mask_is_false_is_so(seed: int) -> None:
     assert not values[made.mask_].any()
     for value, said in known.items():
         found = np.asarray(values[value], np.float64)
-        wanted = np.asarray(said.number if isinstance(said, Constant) else values[said], np.float64)
+        wanted = np.asarray(said.number if isinstance(said, Splat) else values[said], np.float64)
         assert same(found, np.broadcast_to(wanted, found.shape))
 
 
@@ -468,9 +468,9 @@ def test_constants_are_computed_as_the_program_computes_them() -> None:
     ops = [scalar, hundred, mask, wraps, stops, narrow]
     block.add_ops(ops)
     known = known_where_false(block.ops, mask.result)
-    assert known[wraps.result] == Constant(-56)
+    assert known[wraps.result] == Splat(-56)
     assert known[stops.result] is stops.result
-    assert known[narrow.result] == Constant(100.0)
+    assert known[narrow.result] == Splat(100.0)
 
 
 def test_masks_are_found_where_they_choose_between_a_value_and_a_constant() -> None:

@@ -29,8 +29,7 @@ from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.cpu import features
-from tessera.targets.cpu.compile import EFFORTS, machine_for
-from tessera.targets.cpu.compile import Program as MachineProgram
+from tessera.targets.cpu.compile import EFFORTS, CompiledImage, machine_for
 from tessera.targets.cpu.emit.emitter import Emitted
 from tessera.targets.cpu.emit.rules import emit
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
@@ -272,14 +271,14 @@ def to_executable(target_ir: TargetIR) -> CompiledKernel:
     profiler.lap("llvm")
     flat = image.flatten(code)
     profiler.lap("image")
-    made = MachineProgram(instance.name, flat, emitted.layout, emitted.messages, target_ir.guards)
+    made = CompiledImage(instance.name, flat, emitted.layout, emitted.messages, target_ir.guards)
     program = GuardedKernel.of(instance, Executable(launch_plan(instance, made), flat), target_ir.guards)
     profiler.lap("load")
     signature = target_ir.origin.kernel.signature
     return CompiledKernel(instance.name, program, flat, profiler.stages_ms, chosen, signature)
 
 
-def launch_plan(instance: Instance, made: MachineProgram) -> Plan:
+def launch_plan(instance: Instance, made: CompiledImage) -> Plan:
     layout = made.layout
     return plan_of(Source.of(instance), Words(layout.first, layout.grid, layout.words), made.messages)
 

@@ -18,7 +18,7 @@ from tessera.ir import text
 from tessera.targets.common.laps import Laps
 from tessera.targets.common.specializing import specialized
 from tessera.targets.cpu import features
-from tessera.targets.cpu.emit.emitter import Layout, Machine
+from tessera.targets.cpu.emit.emitter import ArgumentBlockLayout, TargetMachine
 from tessera.targets.cpu.emit.rules import emit
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
@@ -48,20 +48,20 @@ SHORT_LANES = 4
 
 
 @dataclass(frozen=True)
-class Program:
-    """Machine code of one kernel, and what a launcher has to know of it. It is right only where its guards hold."""
+class CompiledImage:
+    """Machine code of one kernel with its argument layout and messages; valid only where its guards hold."""
 
     name: str
     image: bytes
-    layout: Layout
+    layout: ArgumentBlockLayout
     messages: tuple[str, ...]
     guards: Facts
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
 
 
-def machine_for(level: str, optimization: int = 3) -> Machine:
+def machine_for(level: str, optimization: int = 3) -> TargetMachine:
     effort, lanes = EFFORTS[optimization], features.lanes(level, 32)
-    return Machine(level, min(lanes, SHORT_LANES) if effort.small else lanes, effort.contract, effort.small)
+    return TargetMachine(level, min(lanes, SHORT_LANES) if effort.small else lanes, effort.contract, effort.small)
 
 
 def compile_kernel(
@@ -72,7 +72,7 @@ def compile_kernel(
     optimization: int = 3,
     checks: Collection[str] = (),
     facts: Facts | None = None,
-) -> Program:
+) -> CompiledImage:
     """Compiles one tile function of a module, which is left as it is.
 
     `checks` are written into the code. `facts` are about the function's arguments; those that a pass asked for are the
@@ -107,7 +107,7 @@ def lower_kernel(
     return lowered, context.recorder.guards, seconds
 
 
-def compile_lowered(module: ModuleOp, name: str, *, level: str | None = None, optimization: int = 3) -> Program:
+def compile_lowered(module: ModuleOp, name: str, *, level: str | None = None, optimization: int = 3) -> CompiledImage:
     """Compiles a function that is at the cpu level already, written by passes or by hand."""
     level = features.level() if level is None else level
     seconds = Laps()
@@ -118,4 +118,4 @@ def compile_lowered(module: ModuleOp, name: str, *, level: str | None = None, op
     seconds.lap("llvm")
     flat = image.flatten(code)
     seconds.lap("image")
-    return Program(name, flat, emitted.layout, emitted.messages, Facts(), dict(seconds))
+    return CompiledImage(name, flat, emitted.layout, emitted.messages, Facts(), dict(seconds))

@@ -28,19 +28,19 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 
 
 @dataclass(frozen=True)
-class Constant:
+class Splat:
     """A value known to be one number everywhere."""
 
     number: float
 
 
-Known = Constant | SSAValue
+Known = Splat | SSAValue
 """A constant, or the value that something is equal to."""
 
 
 def known_where_false(ops: Iterable[Operation], mask: SSAValue) -> dict[SSAValue, Known]:
     """What the values of straight-line ops are where `mask` is false everywhere."""
-    found: dict[SSAValue, Known] = {mask: Constant(False)}
+    found: dict[SSAValue, Known] = {mask: Splat(False)}
 
     def look(value: SSAValue) -> Known:
         if value not in found:
@@ -60,14 +60,14 @@ def _source(value: SSAValue) -> Known:
     if isinstance(op, tile.FullOp):
         scalar = op.value.owner
         if isinstance(scalar, arith.ConstantOp) and isinstance(scalar.value, FloatAttr | IntegerAttr):
-            return Constant(scalar.value.value.data)
+            return Splat(scalar.value.value.data)
     return value
 
 
 def constant_of(value: SSAValue) -> float | None:
     """The number that a tile is made of, if it is one."""
     found = _source(_looked_through(value))
-    return found.number if isinstance(found, Constant) else None
+    return found.number if isinstance(found, Splat) else None
 
 
 _Look = Callable[[SSAValue], Known]
@@ -75,12 +75,12 @@ _Look = Callable[[SSAValue], Known]
 
 def _of_structure(op: Any, look: _Look) -> Known:
     operand = look(op.operand)
-    return operand if isinstance(operand, Constant) else op.result
+    return operand if isinstance(operand, Splat) else op.result
 
 
 def _of_reduce(op: tile.ReduceOp, look: _Look) -> Known:
     operand = look(op.operand)
-    if isinstance(operand, Constant):
+    if isinstance(operand, Splat):
         steady = op.kind.data in ("max", "min", "top", "and", "or")
         if steady or operand.number == reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand)):
             return operand
@@ -88,7 +88,7 @@ def _of_reduce(op: tile.ReduceOp, look: _Look) -> Known:
 
 
 def _of_dot(op: tile.DotOp, look: _Look) -> Known:
-    return look(op.c) if look(op.a) == Constant(0) else op.result
+    return look(op.c) if look(op.a) == Splat(0) else op.result
 
 
 _INFINITE = float("inf")
@@ -109,26 +109,26 @@ _CERTAIN: Mapping[str, tuple[int, float]] = {"le": (0, -_INFINITE), "ge": (1, -_
 
 def _of_elementwise(op: tile.EwOp, look: _Look) -> Known:
     name, operands = op.fn.data, [look(operand) for operand in op.operands_]
-    if name == "select" and isinstance(operands[0], Constant):
+    if name == "select" and isinstance(operands[0], Splat):
         return operands[1] if operands[0].number else operands[2]
     if name == "select" and operands[1] == operands[2]:
         return operands[1]
-    if name == "cast" and not isinstance(operands[0], Constant):
+    if name == "cast" and not isinstance(operands[0], Splat):
         return op.result
-    numbers = [operand.number for operand in operands if isinstance(operand, Constant)]
+    numbers = [operand.number for operand in operands if isinstance(operand, Splat)]
     if name != "cast" and op.result_dtype != tile_dtype(op.result):
         return op.result
     if len(numbers) == len(operands) and op.seed is None:
-        return Constant(_computed(op, numbers))
+        return Splat(_computed(op, numbers))
     for place, neutral in _NEUTRAL.get(name, {}).items():
-        if operands[place] == Constant(neutral):
+        if operands[place] == Splat(neutral):
             return operands[1 - place]
-    if name in _LEAST_STAYS and Constant(-_INFINITE) in operands[: _LEAST_STAYS[name]]:
-        return Constant(-_INFINITE)
+    if name in _LEAST_STAYS and Splat(-_INFINITE) in operands[: _LEAST_STAYS[name]]:
+        return Splat(-_INFINITE)
     if name in _CERTAIN:
         place, least = _CERTAIN[name]
-        if operands[place] == Constant(least):
-            return Constant(True)
+        if operands[place] == Splat(least):
+            return Splat(True)
     return op.result
 
 
@@ -166,7 +166,7 @@ def masks_in(block: Block) -> Iterator[SSAValue]:
     for op in block.ops:
         if isinstance(op, tile.EwOp) and op.fn.data == "select":
             mask, _, otherwise = op.operands_
-            if mask not in seen and isinstance(_source(_looked_through(otherwise)), Constant):
+            if mask not in seen and isinstance(_source(_looked_through(otherwise)), Splat):
                 seen.add(mask)
                 yield mask
 

@@ -20,7 +20,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import Dim
 from tessera.transforms.core.dead_code import sweep
-from tessera.transforms.core.folding import Constant, can_fold, fold, literal, materialize, signature_size
+from tessera.transforms.core.folding import FoldedConstant, can_fold, fold, literal, materialize, signature_size
 from tessera.transforms.core.rewriting import inline_before, replace
 
 _COMMUTATIVE = (arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.MinSIOp, arith.MaxSIOp)
@@ -71,7 +71,7 @@ def _fold(op: Operation) -> bool:
     found = fold(op, [literal(operand) for operand in op.operands])
     if found is None:
         return False
-    if isinstance(found, Constant):
+    if isinstance(found, FoldedConstant):
         replace(op, [materialize(found.value, op.results[0].type)])
     else:
         replace(op, [], [found.value])

@@ -25,7 +25,7 @@ from tessera.ir.tile import dialect as tile
 
 
 @dataclass(frozen=True)
-class Constant:
+class FoldedConstant:
     """The result is this number, given the values of operands `because`."""
 
     value: Any
@@ -33,14 +33,14 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Same:
+class FoldedValue:
     """The result is another value, given the values of operands `because`."""
 
     value: SSAValue
     because: tuple[int, ...] = ()
 
 
-Fold = Constant | Same
+Fold = FoldedConstant | FoldedValue
 OpT = TypeVar("OpT", bound=Operation)
 Rule = Callable[[OpT, Sequence[Any]], Fold | None]
 _RULES: dict[type[Operation], Rule[Any]] = {}
@@ -72,7 +72,7 @@ def fold(op: Operation, known: Sequence[Any]) -> Fold | None:
         value = RULES[type(op)](_NOWHERE, op, known)[0]
     except TesseraError:
         return None  # a division by zero stays where it is, to fail when and if it runs
-    return Constant(value, tuple(range(len(known))))
+    return FoldedConstant(value, tuple(range(len(known))))
 
 
 def literal(value: SSAValue) -> Any | None:
@@ -93,18 +93,18 @@ def materialize(value: Any, type_: Attribute) -> arith.ConstantOp:
     return arith.ConstantOp(IntegerAttr(int(value), cast("IntegerType | IndexType", type_)))
 
 
-def _neutral(op: Operation, known: Sequence[Any], element: int, *, right_only: bool = False) -> Same | None:
+def _neutral(op: Operation, known: Sequence[Any], element: int, *, right_only: bool = False) -> FoldedValue | None:
     """x∘e and, unless the op does not commute, e∘x are x."""
     for position in (1,) if right_only else (1, 0):
         if known[position] == element:
-            return Same(op.operands[1 - position], (position,))
+            return FoldedValue(op.operands[1 - position], (position,))
     return None
 
 
-def _absorbing(known: Sequence[Any], element: int) -> Constant | None:
+def _absorbing(known: Sequence[Any], element: int) -> FoldedConstant | None:
     for position in (0, 1):
         if known[position] == element:
-            return Constant(element, (position,))
+            return FoldedConstant(element, (position,))
     return None
 
 
@@ -119,7 +119,7 @@ def _add(op: arith.AddiOp, known: Sequence[Any]) -> Fold | None:
 
 @_rule(arith.SubiOp)
 def _subtract(op: arith.SubiOp, known: Sequence[Any]) -> Fold | None:
-    return Constant(0) if _twice(op) else _neutral(op, known, 0, right_only=True)
+    return FoldedConstant(0) if _twice(op) else _neutral(op, known, 0, right_only=True)
 
 
 @_rule(arith.MuliOp)
@@ -134,61 +134,61 @@ def _divide(op: Operation, known: Sequence[Any]) -> Fold | None:
 
 @_rule(arith.RemSIOp)
 def _remainder(op: arith.RemSIOp, known: Sequence[Any]) -> Fold | None:
-    return Constant(0, (1,)) if known[1] == 1 else None
+    return FoldedConstant(0, (1,)) if known[1] == 1 else None
 
 
 @_rule(arith.AndIOp)
 def _and(op: arith.AndIOp, known: Sequence[Any]) -> Fold | None:
     if _twice(op):
-        return Same(op.lhs)
+        return FoldedValue(op.lhs)
     return _absorbing(known, 0) or _neutral(op, known, wrap(-1, op.result.type))
 
 
 @_rule(arith.OrIOp)
 def _or(op: arith.OrIOp, known: Sequence[Any]) -> Fold | None:
     if _twice(op):
-        return Same(op.lhs)
+        return FoldedValue(op.lhs)
     return _absorbing(known, wrap(-1, op.result.type)) or _neutral(op, known, 0)
 
 
 @_rule(arith.XOrIOp)
 def _xor(op: arith.XOrIOp, known: Sequence[Any]) -> Fold | None:
-    return Constant(0) if _twice(op) else _neutral(op, known, 0)
+    return FoldedConstant(0) if _twice(op) else _neutral(op, known, 0)
 
 
 @_rule(arith.MinSIOp, arith.MaxSIOp)
 def _extreme(op: Operation, known: Sequence[Any]) -> Fold | None:
-    return Same(op.operands[0]) if _twice(op) else None
+    return FoldedValue(op.operands[0]) if _twice(op) else None
 
 
 @_rule(arith.CmpiOp)
 def _compare(op: arith.CmpiOp, known: Sequence[Any]) -> Fold | None:
-    return Constant(int(COMPARE[op.predicate.value.data](0, 0))) if _twice(op) else None
+    return FoldedConstant(int(COMPARE[op.predicate.value.data](0, 0))) if _twice(op) else None
 
 
 @_rule(arith.SelectOp)
 def _select(op: arith.SelectOp, known: Sequence[Any]) -> Fold | None:
     if op.lhs is op.rhs:
-        return Same(op.lhs)
+        return FoldedValue(op.lhs)
     if isinstance(known[1], int) and known[1] == known[2]:  # not floats: zeros of both signs are equal
-        return Constant(known[1], (1, 2))
-    return None if known[0] is None else Same(op.lhs if known[0] else op.rhs, (0,))
+        return FoldedConstant(known[1], (1, 2))
+    return None if known[0] is None else FoldedValue(op.lhs if known[0] else op.rhs, (0,))
 
 
 @_rule(tile.DimOp)
 def _dim(op: tile.DimOp, known: Sequence[Any]) -> Fold | None:
     axis, owner = op.axis.value.data, op.view.owner
     if isinstance(owner, tile.ViewOp):
-        return Same(owner.sizes[axis])
+        return FoldedValue(owner.sizes[axis])
     # A constant in the signature is checked on every call: it needs no guard of its own.
     size = signature_size(op.view, axis)
-    return Constant(size) if isinstance(size, int) else None
+    return FoldedConstant(size) if isinstance(size, int) else None
 
 
 @_rule(tile.StrideOp)
 def _stride(op: tile.StrideOp, known: Sequence[Any]) -> Fold | None:
     owner = op.view.owner
-    return Same(owner.strides[op.axis.value.data]) if isinstance(owner, tile.ViewOp) else None
+    return FoldedValue(owner.strides[op.axis.value.data]) if isinstance(owner, tile.ViewOp) else None
 
 
 def signature_size(view: SSAValue, axis: int) -> Any:
@@ -201,12 +201,12 @@ def signature_size(view: SSAValue, axis: int) -> Any:
 @_rule(tile.TransOp, graph.TransposeOp)
 def _transpose(op: tile.TransOp | graph.TransposeOp, known: Sequence[Any]) -> Fold | None:
     permutation = list(op.permutation.iter_values())
-    return Same(op.operand) if permutation == list(range(len(permutation))) else None
+    return FoldedValue(op.operand) if permutation == list(range(len(permutation))) else None
 
 
 @_rule(tile.BroadcastOp, graph.BroadcastOp, graph.ReshapeOp)
 def _unchanged(op: Operation, known: Sequence[Any]) -> Fold | None:
-    return Same(op.operands[0]) if op.operands[0].type == op.results[0].type else None
+    return FoldedValue(op.operands[0]) if op.operands[0].type == op.results[0].type else None
 
 
 @_rule(tile.EwOp, graph.EwOp)
@@ -214,9 +214,9 @@ def _elementwise(op: tile.EwOp | graph.EwOp, known: Sequence[Any]) -> Fold | Non
     if op.fn.data == "cast" and op.operands_[0].type == op.result.type and op.properties.get("policy") is None:
         # A cast to the same type changes nothing: every value is already one of the type's. But a tile's policy is
         # not part of its type, and may scale or clamp.
-        return Same(op.operands_[0])
+        return FoldedValue(op.operands_[0])
     if op.fn.data == "select" and op.operands_[1] is op.operands_[2] and _is_plain(op):
-        return Same(op.operands_[1])
+        return FoldedValue(op.operands_[1])
     return None
 
 

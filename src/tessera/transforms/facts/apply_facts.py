@@ -36,7 +36,7 @@ from tessera.transforms.core.common_subexpressions import CommonSubexpressions
 from tessera.transforms.core.context import CompileContext, recorder_of
 from tessera.transforms.core.dead_code import is_dead
 from tessera.transforms.core.facts import Fact, FactKind, Facts, Recorder
-from tessera.transforms.core.folding import Constant, fold, literal, materialize, signature_size
+from tessera.transforms.core.folding import FoldedConstant, fold, literal, materialize, signature_size
 from tessera.transforms.core.rewriting import inline_before, insert_before
 from tessera.transforms.facts.symbols import bind_size, specialize_symbols
 
@@ -337,7 +337,7 @@ class _Knowledge:
             if deciding is None or any(entry[0] in deciding for entry in entries):
                 self.doubted.update(*(entry[1] for entry in entries))
         because = _NONE.union(*(entry[1] for i in found.because if (entry := known[i]) is not None))
-        if isinstance(found, Constant):
+        if isinstance(found, FoldedConstant):
             self.numbers[op.results[0]] = (found.value, because)
         else:
             self.aliases[op.results[0]] = (found.value, because)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Region
 
-from tessera.targets.cpu.emit.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, View, emits
+from tessera.targets.cpu.emit.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, ViewDescriptor, emits
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import BufferType, PanelsType, buffer_type, panels_type
 from tessera.targets.llvm.literals import literal
@@ -185,7 +185,7 @@ def _borrow(emitter: Emitter, op: cpu.BorrowOp) -> None:
     emitter.values[op.result] = Memory(pointer, type_)
 
 
-def _ends(emitter: Emitter, view: View) -> tuple[Value, Value]:
+def _ends(emitter: Emitter, view: ViewDescriptor) -> tuple[Value, Value]:
     """Where the memory of a view begins and ends, whatever the signs of its strides."""
     f, item, zero = emitter.f, view.dtype.storage.itemsize, number(0, "i64")
     low, high = zero, number(1, "i64")

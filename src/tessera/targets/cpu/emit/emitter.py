@@ -1,8 +1,8 @@
 """The frame of the cpu emitter: one table from op to rule. A value is a number, a view, memory, or a register tile.
 
 A kernel becomes three functions: the work of one thread, `NAME.workspace`, which says how many bytes of scratch memory
-a thread needs for given arguments, and nothing else that outsiders call. Arguments come in a block of words; `Layout`
-says which word is what.
+a thread needs for given arguments, and nothing else that outsiders call. Arguments come in a block of words;
+`ArgumentBlockLayout` says which word is what.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def emits(kind: type[OpT], *, plain: bool = False) -> Callable[[Rule[OpT]], Rule
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What code is made for: an instruction-set level and how many 32-bit lanes its vectors have."""
+class TargetMachine:
+    """The machine that code is generated for: its instruction-set level and the 32-bit lanes of its vectors."""
 
     level: str
     lanes: int
@@ -65,8 +65,8 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class View:
-    """Memory of an argument: where it starts, its sizes and strides in elements."""
+class ViewDescriptor:
+    """The pointer, sizes and strides (in elements) of a view, as LLVM values."""
 
     pointer: Value
     sizes: tuple[Value, ...]
@@ -83,8 +83,8 @@ class Memory:
 
 
 @dataclass
-class Layout:
-    """Words of the argument block, from `FIRST_ARGUMENT` on: for a view its pointer, sizes and strides."""
+class ArgumentBlockLayout:
+    """The word of the argument block at which each argument begins; a view has its pointer, sizes and strides there."""
 
     first: list[int] = field(default_factory=list[int])
     grid: int = 0
@@ -97,7 +97,7 @@ class Emitted:
     """The text, and what a launcher has to know."""
 
     text: str
-    layout: Layout
+    layout: ArgumentBlockLayout
     messages: tuple[str, ...]
     """What went wrong when the status is 1, 2, …"""
 
@@ -105,7 +105,7 @@ class Emitted:
 class Emitter:
     """Writes one kernel."""
 
-    def __init__(self, function: cpu.FuncOp, machine: Machine) -> None:
+    def __init__(self, function: cpu.FuncOp, machine: TargetMachine) -> None:
         self.source = function
         self.machine = machine
         self.module = Module(short=machine.small)
@@ -149,7 +149,7 @@ class Emitter:
             if needed is None or argument in needed:
                 self.values[argument] = self._argument(argument.type, first)
 
-    def _argument(self, type_: Attribute, first: int) -> View | Value:
+    def _argument(self, type_: Attribute, first: int) -> ViewDescriptor | Value:
         def word(place: int, kind: str = "i64") -> Value:
             return self.f.load(kind, self.f.at(self.args, FIRST_ARGUMENT + 8 * (first + place)), align=8)
 
@@ -157,7 +157,7 @@ class Emitter:
             rank = type_.rank.data
             sizes = tuple(word(1 + axis) for axis in range(rank))
             strides = tuple(word(1 + rank + axis) for axis in range(rank))
-            return View(word(0, "ptr"), sizes, strides, type_.dtype)
+            return ViewDescriptor(word(0, "ptr"), sizes, strides, type_.dtype)
         dtype = dtype_of(type_)
         memory = elements.memory_type(dtype, 0)
         return elements.to_register(self.f, word(0, memory), dtype)
@@ -194,9 +194,9 @@ class Emitter:
         assert isinstance(found, Value), value
         return found
 
-    def view(self, value: SSAValue) -> View:
+    def view(self, value: SSAValue) -> ViewDescriptor:
         found = self.values[value]
-        assert isinstance(found, View), value
+        assert isinstance(found, ViewDescriptor), value
         return found
 
     def memory(self, value: SSAValue) -> Memory:
@@ -290,8 +290,8 @@ class Emitter:
                 self.values[value] = rest.pop(0)
 
 
-def _layout(function: cpu.FuncOp) -> Layout:
-    layout = Layout()
+def _layout(function: cpu.FuncOp) -> ArgumentBlockLayout:
+    layout = ArgumentBlockLayout()
     for type_ in function.function_type.inputs:
         layout.first.append(layout.words)
         layout.words += 1 + 2 * type_.rank.data if isinstance(type_, ViewType) else 1

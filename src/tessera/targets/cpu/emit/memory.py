@@ -16,7 +16,7 @@ from tessera.dtypes.types import DType, Kind
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cpu.emit.emitter import Emitter, Memory, View, emits
+from tessera.targets.cpu.emit.emitter import Emitter, Memory, ViewDescriptor, emits
 from tessera.targets.cpu.emit.registers import RegisterTile, is_column
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import LINE, BufferType, buffer_type
@@ -49,7 +49,7 @@ def _view(emitter: Emitter, op: tile.ViewOp) -> None:
     pointer = f.at(base.pointer, folded(f, "mul", emitter.number(op.offset), item))
     sizes = tuple(emitter.number(size) for size in op.sizes)
     strides = tuple(emitter.number(stride) for stride in op.strides)
-    emitter.values[op.result] = View(pointer, sizes, strides, base.dtype)
+    emitter.values[op.result] = ViewDescriptor(pointer, sizes, strides, base.dtype)
 
 
 @dataclass
@@ -57,7 +57,7 @@ class _Access:
     """One load or store of a register tile: where each vector lies, and which of its lanes are inside the view."""
 
     emitter: Emitter
-    view: View
+    view: ViewDescriptor
     offsets: Sequence[Value]
     tile: RegisterTile
     inside: bool

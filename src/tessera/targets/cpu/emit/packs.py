@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tessera.targets.cpu.emit.emitter import Emitter, View, emits
+from tessera.targets.cpu.emit.emitter import Emitter, ViewDescriptor, emits
 from tessera.targets.cpu.emit.memory import INSIDE
 from tessera.targets.cpu.emit.tiles import square
 from tessera.targets.cpu.ir import dialect as cpu
@@ -37,7 +37,7 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
 
     def turned() -> Sequence[Value]:
         """A view whose columns lie side by side is one of rows, transposed."""
-        other = View(view.pointer, view.sizes[::-1], view.strides[::-1], view.dtype)
+        other = ViewDescriptor(view.pointer, view.sizes[::-1], view.strides[::-1], view.dtype)
         _fill(_Packer(emitter, other, offsets[::-1], type_, first, not transposed), inside=False)
         return []
 
@@ -87,7 +87,13 @@ class _Packer:
     """Fills the panels of one matrix."""
 
     def __init__(
-        self, emitter: Emitter, view: View, offsets: Sequence[Value], type_: PanelsType, first: Value, transposed: bool
+        self,
+        emitter: Emitter,
+        view: ViewDescriptor,
+        offsets: Sequence[Value],
+        type_: PanelsType,
+        first: Value,
+        transposed: bool,
     ) -> None:
         self.emitter, self.view, self.offsets, self.type, self.first = emitter, view, offsets, type_, first
         self.rows_axis, self.cols_axis = (1, 0) if transposed else (0, 1)

@@ -10,13 +10,13 @@ from tessera.targets.cpu.emit import memory as emit_memory
 from tessera.targets.cpu.emit import packs as emit_packs
 from tessera.targets.cpu.emit import scalars as emit_scalars
 from tessera.targets.cpu.emit import tiles as emit_tiles
-from tessera.targets.cpu.emit.emitter import Emitted, Emitter, Machine
+from tessera.targets.cpu.emit.emitter import Emitted, Emitter, TargetMachine
 from tessera.targets.cpu.ir import dialect as cpu
 
 RULE_FILES = emit_control, emit_matrix, emit_memory, emit_packs, emit_scalars, emit_tiles
 
 
-def emit(module: ModuleOp, name: str, machine: Machine) -> Emitted:
+def emit(module: ModuleOp, name: str, machine: TargetMachine) -> Emitted:
     """The LLVM text of one cpu function."""
     function = next(op for op in module.body.block.ops if isinstance(op, cpu.FuncOp) and op.sym_name.data == name)
     return Emitter(function, machine).emit()

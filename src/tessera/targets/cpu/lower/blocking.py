@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from tessera.dtypes.types import DType, bf16, f32, i8, i32, u8, u32
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cpu.emit.emitter import Machine
+from tessera.targets.cpu.emit.emitter import TargetMachine
 from tessera.targets.cpu.lower.nests import Nest, Phase
 from tessera.targets.llvm.elements import is_arm
 
@@ -22,7 +22,7 @@ FEW_ROWS = 4
 class Blocking:
     """Accumulators, the vectors of one row of the right operand, and one more must fit the registers."""
 
-    machine: Machine
+    machine: TargetMachine
     small: bool = False
     """Whether code is to be short, not fast: a step works on one vector, or on a few rows of one."""
 

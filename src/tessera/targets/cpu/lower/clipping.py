@@ -18,10 +18,10 @@ from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu.emit.memory import UNROLL
 from tessera.targets.cpu.lower.nests import Analysis, Nest, Phase, shape_of
 from tessera.transforms.algebra.masks import (
-    Constant,
     Edge,
     Known,
     Linear,
+    Splat,
     Window,
     dead_before,
     dead_from,
@@ -78,7 +78,7 @@ def _with_mask(analysis: Analysis, nest: Nest, kept: set[SSAValue], mask: SSAVal
             inside |= {result: number for op in nest.phases[number].ops for result in op.results}
         products = {op for phase in nest.phases for op in phase.ops if isinstance(op, tile.DotOp) and op.a in inside}
         # What others need in full is computed in full: columns of other tiles may be as many by chance.
-        whole = {inside[op.a] for op in products if known.get(op.a) != Constant(0)}
+        whole = {inside[op.a] for op in products if known.get(op.a) != Splat(0)}
         for number, phase in enumerate(nest.phases):
             if number not in phases:
                 whole |= {inside[leaf] for op in phase.ops for leaf in _read(analysis, nest, op) if leaf in inside}
@@ -148,9 +148,9 @@ def _block_with_mask(analysis: Analysis, nests: Sequence[Nest], mask: SSAValue) 
                 return False
             if isinstance(user, tile.ReduceOp):
                 nothing = reductions.TABLE[user.kind.data].identity(tile_dtype(value))
-                harmless = user.axis.value.data == 1 and known.get(value) == Constant(nothing)
+                harmless = user.axis.value.data == 1 and known.get(value) == Splat(nothing)
             elif isinstance(user, tile.DotOp):
-                if use.index != 0 or known.get(value) != Constant(0) or user not in analysis.matrix:
+                if use.index != 0 or known.get(value) != Splat(0) or user not in analysis.matrix:
                     return False
                 continue
             else:
@@ -190,5 +190,5 @@ def _changes_nothing(op: Operation, known: Mapping[SSAValue, Known], kept: set[S
     """Whether an op may be left out on columns where everything is as `known`."""
     if isinstance(op, tile.ReduceOp):
         nothing = reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand))
-        return known.get(op.operand) == Constant(nothing)
+        return known.get(op.operand) == Splat(nothing)
     return bool(op.results) and op.results[0] not in kept

@@ -13,7 +13,7 @@ from tessera.dtypes.types import DType
 from tessera.ir.common.elements import element_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
-from tessera.targets.cpu.emit.emitter import Machine
+from tessera.targets.cpu.emit.emitter import TargetMachine
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import LINE, TILE_ROWS, BufferType, rounded_up
 from tessera.targets.cpu.lower.blocking import Blocking
@@ -37,7 +37,7 @@ class Lowering:
     """The cpu function that is being written, and where values of the tile function are in it."""
 
     def __init__(
-        self, function: tile.FuncOp, machine: Machine, fuse: bool, recorder: Recorder, *, small: bool = False
+        self, function: tile.FuncOp, machine: TargetMachine, fuse: bool, recorder: Recorder, *, small: bool = False
     ) -> None:
         self.source = function
         self.extents = Extents(function, recorder)

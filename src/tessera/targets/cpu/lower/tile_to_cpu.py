@@ -22,7 +22,7 @@ from tessera.ir.common.elements import element_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu import features
-from tessera.targets.cpu.emit.emitter import Machine
+from tessera.targets.cpu.emit.emitter import TargetMachine
 from tessera.targets.cpu.emit.memory import mark_inside
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import TILE_ROWS, BufferType, PanelsType
@@ -68,7 +68,7 @@ class TileToCpu(ModulePass):
                 function.detach()
                 function.erase()
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> TargetMachine:
         if self.level not in features.LEVELS:
             raise CompileError(
                 f"tile-to-cpu has no level {self.level}", hint=f"levels are {', '.join(features.LEVELS)}"
@@ -76,7 +76,7 @@ class TileToCpu(ModulePass):
         lanes = features.lanes(self.level, 32) if self.lanes is None else self.lanes
         if lanes < 2 or lanes & (lanes - 1):
             raise CompileError(f"vectors of {lanes} lanes: expected a power of two from 2 on", hint="leave lanes out")
-        return Machine(self.level, lanes, self.contract, self.small)
+        return TargetMachine(self.level, lanes, self.contract, self.small)
 
 
 class FunctionWriter(Lowering):
