@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from graph_programs import Array, Builder, Value, build, check, compiled, error,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera import bf16, f16, f32, f64
+from tessera import bf16, f16, f32, f64, i32
 from tessera.dtypes.types import DType, bool_
 from tessera.interpreters.levels.graph import run_function
 from tessera.transforms.pipeline import compile_module
@@ -272,6 +273,48 @@ def test_what_is_made_of_keys_is_stored_where_there_is_no_query() -> None:
 
     module = build(made_keys, *(([one, WIDTH], f32) for one in (0, 8, 8)))
     check(module, [normal((one, WIDTH), f32, one) for one in (0, 8, 8)], compile_module(module))
+
+
+CONDITIONS: dict[str, Callable[[Value, Value], Value]] = {
+    "of a query": lambda row, total: row.ew("gt", 0.5),
+    "whether a query is positive": lambda row, total: row.ew("gt", 0.0),
+    "whether a query is 0": lambda row, total: row.ew("eq", 0.0),
+    "whether there are weights": lambda row, total: total.ew("gt", 0.0),
+    "whether there are none": lambda row, total: total.ew("gt", 0.0).ew("not"),
+    "whether a multiple is 0": lambda row, total: (total * row).ew("eq", 0.0),
+    "of a sum": lambda row, total: total.ew("gt", 90.0),
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_divisors_of_some_rows_only(condition: str) -> None:
+    """Weights that are divided by their sum in some rows and by 1 in others keep their size in the others."""
+    queries, keys, values = arguments(f32)
+    queries[..., ::3, 0] = 0.0
+
+    def divided(g: Builder, q: Value, k: Value, v: Value, swapped: bool) -> Value:
+        weights = scores(q, k).ew("exp")
+        total = weights.reduce("sum")
+        branches = total, g.full(1, total.shape, total.dtype)
+        chosen = CONDITIONS[condition](q.slice(3, 0, 1), total)
+        return (weights / g.where(chosen, *(branches[::-1] if swapped else branches))) @ v
+
+    for swapped in (False, True):
+        module = build(partial(divided, swapped=swapped), *((shape, f32) for shape in TYPES))
+        made = compile_module(module)
+        assert "online" in kinds(made)
+        check(module, [queries, keys, values], made)
+
+
+def test_divisors_that_are_rounded() -> None:
+    def rounded(g: Builder, q: Value, k: Value, v: Value) -> Value:
+        weights = scores(q, k).ew("exp")
+        return (weights / weights.reduce("sum").cast(i32).cast(f32)) @ v
+
+    module = build(rounded, *((shape, f32) for shape in TYPES))
+    made = compile_module(module)
+    assert kinds(made) == ["online"]
+    check(module, arguments(f32), made)
 
 
 def test_weights_that_somebody_wants_are_not_hidden() -> None:

@@ -393,27 +393,66 @@ def _same_degree(op: graph.EwOp, of: Of) -> int | None:
     return of(op.operands_[0])
 
 
+def _cast_degree(op: graph.EwOp, of: Of) -> int | None:
+    """A float keeps its degree; an integer or a bool made of it is the same only where the float is."""
+    found = of(op.operands_[0])
+    return found if found == 0 or graph_type(op.result).dtype.is_float else None
+
+
 def _inverse_degree(op: graph.EwOp, of: Of) -> int | None:
     found = of(op.operands_[0])
     return None if found is None else -found
 
 
 def _chosen_degree(op: graph.EwOp, of: Of) -> int | None:
-    """A choice that only looks whether a sum is 0 puts something else where all weights are 0, and there it is free."""
-    condition, a, b = op.operands_
-    degrees = of(a), of(b)
+    """The degree of both branches, where the condition does not change; else that of the branch for sums other than 0.
+
+    Where the sum is 0 all weights are 0 and stay 0 whatever they are divided by, so the other branch may be any number.
+    """
+    condition, *branches = op.operands_
+    degrees = [of(branch) for branch in branches]
     if degrees[0] == degrees[1] and of(condition) == 0:
         return degrees[0]
-    if not _asks_for_zero(condition, of):
+    zero_branch = _branch_for_zero(condition, of)
+    return None if zero_branch is None or degrees[zero_branch] != 0 else degrees[1 - zero_branch]
+
+
+def _branch_for_zero(condition: SSAValue, of: Of) -> int | None:
+    """Which branch, 0 or 1, is taken where a sum of weights is 0; None where a condition asks for anything else."""
+    op = _unmapped(condition).owner
+    if isinstance(op, graph.EwOp) and op.fn.data == "not":
+        found = _branch_for_zero(op.operands_[0], of)
+        return None if found is None else 1 - found
+    if not isinstance(op, graph.EwOp) or op.fn.data not in _BRANCHES_FOR_ZERO:
         return None
-    return degrees[1] if degrees[0] == 0 else degrees[0] if degrees[1] == 0 else None
+    a, b = op.operands_
+    compared = (is_zero(b) and _is_sum(a, of)) or (op.fn.data in ("eq", "ne") and is_zero(a) and _is_sum(b, of))
+    return _BRANCHES_FOR_ZERO[op.fn.data] if compared else None
+
+
+_BRANCHES_FOR_ZERO: Mapping[str, int] = MappingProxyType({"eq": 0, "le": 0, "ne": 1, "gt": 1})
+"""By comparison with 0. Sums of weights are not negative."""
+
+
+def _is_sum(value: SSAValue, of: Of) -> bool:
+    """Whether a value is a sum of weights itself, which is 0 only where all weights are."""
+    value = _unmapped(value)
+    op = value.owner
+    if isinstance(op, graph.EwOp) and op.fn.data in ("abs", "cast"):
+        return graph_type(value).dtype.is_float and _is_sum(op.operands_[0], of)
+    return isinstance(op, graph.ReduceOp) and of(value) == 1
+
+
+def _unmapped(value: SSAValue) -> SSAValue:
+    """The value whose elements these are, in another arrangement."""
+    while isinstance(op := value.owner, graph.BroadcastOp | graph.ReshapeOp | graph.TransposeOp):
+        value = op.operand
+    return value
 
 
 def _asks_for_zero(condition: SSAValue, of: Of) -> bool:
     """Whether a condition compares what is a power with 0: the answer is the same for all multiples."""
-    op = condition.owner
-    while isinstance(op, graph.BroadcastOp | graph.ReshapeOp | graph.TransposeOp):
-        op = op.operand.owner
+    op = _unmapped(condition).owner
     if isinstance(op, graph.EwOp) and op.fn.data == "not":
         return _asks_for_zero(op.operands_[0], of)
     if not isinstance(op, graph.EwOp) or op.fn.data not in ("eq", "ne", "gt", "le"):
@@ -426,7 +465,7 @@ _DEGREES: Mapping[str, Callable[[graph.EwOp, Of], int | None]] = MappingProxyTyp
     {
         "mul": _product_degree,
         "div": _quotient_degree,
-        "cast": _same_degree,
+        "cast": _cast_degree,
         "abs": _same_degree,
         "reciprocal": _inverse_degree,
         "select": _chosen_degree,
