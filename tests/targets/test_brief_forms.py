@@ -15,7 +15,7 @@ from tessera.ir.common.elementwise import TABLE
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import compile_kernel
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
-from tessera.targets.llvm.exponentials import BRIEFLY, FLUSHED, Brief
+from tessera.targets.llvm.exponentials import APPROXIMATE_FORMS, FLUSHED, ApproximateForm
 from tessera.targets.llvm.floats import Floats, Sixteen
 from tessera.targets.llvm.marks import BRIEF
 from tessera.targets.llvm.text import Function, Value
@@ -25,7 +25,7 @@ HALF_A_UNIT = 2.0**-24
 sixteens = pytest.mark.skipif("avx512" not in HERE, reason="sixteen lanes are AVX-512's")
 
 
-def run(form: Brief, x: Array, *, flushes: bool = False) -> Array:
+def run(form: ApproximateForm, x: Array, *, flushes: bool = False) -> Array:
     def body(f: Function, operands: list[Value]) -> Value:
         return form.work(Sixteen(f, "avx512", flushes=flushes), operands[0])
 
@@ -40,10 +40,10 @@ def exact(name: str, x: Array) -> Array:
 
 
 @sixteens
-@pytest.mark.parametrize("name", BRIEFLY)
+@pytest.mark.parametrize("name", APPROXIMATE_FORMS)
 def test_errors_are_those_declared(name: str) -> None:
     x = padded(np.concatenate([np.linspace(-20, 20, 400_001), np.linspace(-1, 1, 100_001)]).astype(np.float32))
-    form, got, true = BRIEFLY[name], run(BRIEFLY[name], x).astype(np.float64), exact(name, x)
+    form, got, true = APPROXIMATE_FORMS[name], run(APPROXIMATE_FORMS[name], x).astype(np.float64), exact(name, x)
     error = np.abs(got - true)
     some = true != 0
     assert (error[some] / np.abs(true[some])).max() <= form.relative
@@ -58,11 +58,11 @@ def test_errors_are_those_declared(name: str) -> None:
 
 
 @sixteens
-@pytest.mark.parametrize("name", BRIEFLY)
+@pytest.mark.parametrize("name", APPROXIMATE_FORMS)
 def test_special_values(name: str) -> None:
     x = padded(np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 3.4028235e38, -3.4028235e38], np.float32))
-    got, true = run(BRIEFLY[name], x), exact(name, x)
-    np.testing.assert_allclose(got, true, rtol=BRIEFLY[name].relative, atol=0)
+    got, true = run(APPROXIMATE_FORMS[name], x), exact(name, x)
+    np.testing.assert_allclose(got, true, rtol=APPROXIMATE_FORMS[name].relative, atol=0)
     if name in ("tanh", "erf"):
         np.testing.assert_array_equal(np.signbit(got), np.signbit(true))
         assert set(np.abs(got[np.abs(x) > 10])) == {1.0}
@@ -71,9 +71,9 @@ def test_special_values(name: str) -> None:
 @sixteens
 def test_results_too_small_for_the_format_are_zeros() -> None:
     x = padded(np.linspace(-110, -80, 3000).astype(np.float32))
-    got, true = run(BRIEFLY["exp"], x), exact("exp", x)
+    got, true = run(APPROXIMATE_FORMS["exp"], x), exact("exp", x)
     assert (got[x < -87.1] == 0).all()
-    np.testing.assert_allclose(got[x > -86.9], true[x > -86.9], rtol=BRIEFLY["exp"].relative)
+    np.testing.assert_allclose(got[x > -86.9], true[x > -86.9], rtol=APPROXIMATE_FORMS["exp"].relative)
 
 
 EVERYWHERE = [("neon", 4), ("avx2", 8)]
@@ -91,8 +91,8 @@ def run_plainly(level: str, lanes: int, work: Callable[[Floats, Value], Value], 
 
 # Where results are normal numbers, what lies beyond on either side, and errors of the brief form and of the other.
 POWERS = {
-    "exp": ((-87.33, 88.72283), (-87.4, 88.8), (BRIEFLY["exp"].relative, 2 * HALF_A_UNIT)),
-    "exp2": ((-124.99, 127.99999), (-125.1, 128.1), (BRIEFLY["exp2"].relative, 2 * HALF_A_UNIT)),
+    "exp": ((-87.33, 88.72283), (-87.4, 88.8), (APPROXIMATE_FORMS["exp"].relative, 2 * HALF_A_UNIT)),
+    "exp2": ((-124.99, 127.99999), (-125.1, 128.1), (APPROXIMATE_FORMS["exp2"].relative, 2 * HALF_A_UNIT)),
 }
 
 
@@ -101,7 +101,7 @@ POWERS = {
 @pytest.mark.parametrize("name", POWERS)
 def test_powers_whose_exponents_are_added_to(level: str, lanes: int, form: str, name: str) -> None:
     inside, (below, above), bounds = POWERS[name]
-    work, bound = (BRIEFLY[name].work, bounds[0]) if form == "brief" else (FLUSHED[name], bounds[1])
+    work, bound = (APPROXIMATE_FORMS[name].work, bounds[0]) if form == "brief" else (FLUSHED[name], bounds[1])
     x = padded(np.linspace(*inside, 1_000_001).astype(np.float32))
     got, true = run_plainly(level, lanes, work, x).astype(np.float64), exact(name, x)
     assert (np.abs(got - true) / true).max() <= bound

@@ -310,11 +310,11 @@ def test_a_dot_reads_nothing_that_is_not_there() -> None:
     assert np.array_equal(found, wanted)
     for packed, row, col, depth, message in (
         (True, 3, 0, None, "4 rows from 3 on leave a buffer of 6"),
-        (True, 0, 4, None, "a product of 5 columns from 4 on: they are not those of one panel of 8"),
+        (True, 0, 4, None, "a dot of 5 columns from 4 on: they are not those of one panel of 8"),
         (True, 0, 16, None, "5 columns from 16 on leave a matrix of 20"),
         (False, 0, 16, None, "5 columns from 16 on leave a matrix of 20"),
-        (True, 0, 0, 6, "a product over 6 of 12 columns: expected whole steps of 4"),
-        (True, 0, 0, 16, "a product over 16 of 12 columns: expected whole steps of 4"),
+        (True, 0, 0, 6, "a dot over 6 of 12 columns: expected whole steps of 4"),
+        (True, 0, 0, 16, "a dot over 16 of 12 columns: expected whole steps of 4"),
     ):
         with pytest.raises(ShapeError, match=message):
             dot("f32", packed, row, col, depth)
@@ -384,7 +384,7 @@ def test_the_matrix_unit_works_on_blocks(element: str, added: bool, row: int, co
 def test_the_matrix_unit_takes_columns_from_one_to_another(added: bool, depth: tuple[int, int]) -> None:
     found, wanted = matmul("bf16", 16, 0, (16, 32), added=added, depth=depth)
     assert np.array_equal(found, wanted)
-    with pytest.raises(ShapeError, match="a product over 8 of 32 columns: expected whole steps of 32"):
+    with pytest.raises(ShapeError, match="a dot over 8 of 32 columns: expected whole steps of 32"):
         matmul("bf16", 16, 0, (16, 32), added=added, depth=(8, 32))
 
 

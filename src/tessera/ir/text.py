@@ -66,7 +66,7 @@ def stamp(module: ModuleOp, versions: Mapping[str, int] = VERSIONS) -> ModuleOp:
 def read(
     text: str, name: str = "<text>", *, context: Context | None = None, versions: Mapping[str, int] = VERSIONS
 ) -> ModuleOp:
-    """Parses and verifies IR text. Ops without a location get their place in this text.
+    """Parses and verifies IR text. Ops without a location get their span in this text.
 
     Layers above read their own dialects, too, with a context that knows them and `versions` that name them.
     """
@@ -79,9 +79,9 @@ def read(
         # struct words this differently in every version of Python.
         message = "a number does not fit its type" if isinstance(error, struct.error) else str(error)
         message = message or type(error).__name__
-        raise _unreadable(" ".join(message.splitlines()), progress.place(progress.start)) from error
+        raise _unreadable(" ".join(message.splitlines()), progress.span_at(progress.start)) from error
     if isinstance(module.location, UnknownLoc):
-        module.location = location_of(progress.place(0))
+        module.location = location_of(progress.span_at(0))
     _check_versions(module, name, versions)
     verify(module, trusted=False)
     return module
@@ -180,19 +180,19 @@ class _Progress:
         self.text, self.name, self.start = text, name, 0
         self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
 
-    def place(self, position: int) -> SourceSpan:
+    def span_at(self, position: int) -> SourceSpan:
         line = bisect_right(self._lines, position)
         return SourceSpan(self.name, line, position - self._lines[line - 1])
 
     def blame(self, noticed: int, message: str) -> SourceSpan:
-        """The place of a mistake, which is often noticed only at the token behind it."""
+        """The span of a mistake, which is often noticed only at the token behind it."""
         if undefined := _UNDEFINED.search(message):
             found = re.search(rf"^(?!\s*//).*?({re.escape(undefined[1])})\b", self.text, re.MULTILINE)
-            return self.place(noticed if found is None else found.start(1))
-        span, begin = self.place(noticed), self.place(self.start)
+            return self.span_at(noticed if found is None else found.start(1))
+        span, begin = self.span_at(noticed), self.span_at(self.start)
         first_in_line = not self.text[noticed - span.column : noticed].strip()
         if first_in_line and begin.line < span.line:
-            return self.place(max(self.start, len(_SPACE_BEHIND.sub("", self.text[:noticed])) - 1))
+            return self.span_at(max(self.start, len(_SPACE_BEHIND.sub("", self.text[:noticed])) - 1))
         return span
 
 
@@ -228,7 +228,7 @@ class _PlacingParser(Parser):
         outer, self.progress.start = self.progress.start, self.pos
         op = super().parse_operation()
         if isinstance(op.location, UnknownLoc):
-            op.location = location_of(self.progress.place(self.progress.start))
+            op.location = location_of(self.progress.span_at(self.progress.start))
         self.progress.start = outer
         return op
 

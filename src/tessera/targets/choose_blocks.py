@@ -1,4 +1,4 @@
-"""choose-blocks: gives the regions around products blocks for a target, where nobody gave them any.
+"""choose-blocks: gives the regions around matmuls blocks for a target, where the user gave none.
 
 It stands between `graph-to-schedule` and `schedule-to-tile`; what it chose is in Schedule IR, for people to read.
 """
@@ -49,7 +49,7 @@ class ChooseBlocks(ModulePass):
 
 
 FEW_ROWS: Mapping[str, int] = MappingProxyType({"cuda": 1})
-"""So many rows of a product are few on a target: kernels are joined that would each take less than starting them."""
+"""So many rows of a matmul are few on a target: kernels are joined that would each take less than starting them."""
 
 
 def stages_for(

@@ -21,7 +21,7 @@ _GOOD: set[tuple[object, ...]] = set()
 
 
 class _Rules(NamedTuple):
-    """What ops of a class are checked by."""
+    """The checks of an op class."""
 
     definition: OpDef
     declared: tuple[str, ...]

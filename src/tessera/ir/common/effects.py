@@ -1,4 +1,4 @@
-"""What an op does besides computing its results: effects on random streams, state, collectives and IO.
+"""Effects of ops, besides computing results: on random streams, state, collectives and IO.
 
 Effects are xDSL's own, so that its tools respect them; a resource tells which part of the world is touched.
 Reading and writing memory through a view names that view's base argument as the value touched.

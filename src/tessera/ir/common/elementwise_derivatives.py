@@ -1,7 +1,7 @@
 """The partial derivatives of elementwise functions, written in elementwise functions.
 
 A rule takes a builder, the operands and the result, and gives one partial derivative per operand; None stands for
-zero. It is generic over values: arrays when tested, IR values when a program is differentiated. Where a function
+zero. It is generic over values: arrays when tested, IR values when a function is differentiated. Where a function
 has a kink, the rule takes the middle: 0 for `abs` at 0, a half each for `max` of equal operands.
 """
 

@@ -1,4 +1,4 @@
-"""What each elementwise function means, in NumPy.
+"""The NumPy meaning of each elementwise function.
 
 The functions take arrays of native NumPy types: float32 or float64 (narrower floats arrive as float32), integers
 (4-bit ones arrive in 8 bits) or booleans. Where float32 arithmetic would round on the way, they answer in float64

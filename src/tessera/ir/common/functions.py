@@ -1,4 +1,4 @@
-"""What the functions of all levels have in common: a name, arguments, one block; and how they are written.
+"""The common part of the functions of all levels: a name, arguments, one block; and how they are written.
 
     level.func @name(%x: type, …) facts attributes {…} { … }
 

@@ -63,7 +63,7 @@ def all_values(dtype: DType) -> Interval:
 
 
 def rounded(exact: Interval, dtype: DType) -> Interval:
-    """What `exact` becomes when it is stored as `dtype`."""
+    """The interval of `exact` after rounding to `dtype`."""
     if dtype.policy.loss_scale is not None:
         # Gradients are scaled because their range is unknown; nothing here would be tighter.
         return EVERYTHING
@@ -243,7 +243,7 @@ def reciprocal(dtype: DType, x: Interval) -> Interval:
     return div(dtype, Interval(1, 1), x)
 
 
-# Beyond this, float64 has lost the place of a point within its period.
+# Beyond this, float64 has lost where a point is within its period.
 _PERIODIC_LIMIT = 1e6
 
 
@@ -260,9 +260,9 @@ def sin(_: DType, x: Interval) -> Interval:
     if x.may_be_infinite:
         return Interval(-1, 1, may_nan=True)
     ends = math.sin(x.lo), math.sin(x.hi)
-    turn, quarter = 2 * math.pi, math.pi / 2
-    lo = -1.0 if _meets(x, -quarter, turn) else max(-1.0, _less(min(ends)))
-    hi = 1.0 if _meets(x, quarter, turn) else min(1.0, _more(max(ends)))
+    period, quarter = 2 * math.pi, math.pi / 2
+    lo = -1.0 if _meets(x, -quarter, period) else max(-1.0, _less(min(ends)))
+    hi = 1.0 if _meets(x, quarter, period) else min(1.0, _more(max(ends)))
     return Interval(lo, hi)
 
 
@@ -271,9 +271,9 @@ def cos(_: DType, x: Interval) -> Interval:
     if x.may_be_infinite:
         return Interval(-1, 1, may_nan=True)
     ends = math.cos(x.lo), math.cos(x.hi)
-    turn = 2 * math.pi
-    lo = -1.0 if _meets(x, math.pi, turn) else max(-1.0, _less(min(ends)))
-    hi = 1.0 if _meets(x, 0.0, turn) else min(1.0, _more(max(ends)))
+    period = 2 * math.pi
+    lo = -1.0 if _meets(x, math.pi, period) else max(-1.0, _less(min(ends)))
+    hi = 1.0 if _meets(x, 0.0, period) else min(1.0, _more(max(ends)))
     return Interval(lo, hi)
 
 

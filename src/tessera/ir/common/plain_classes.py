@@ -1,8 +1,8 @@
-"""Nodes of the IR as plain classes: `isinstance` asks what an object was made of, and nobody who could say otherwise.
+"""Nodes of the IR as plain classes: `isinstance` looks at an object's own class only.
 
-xDSL's operations, values and attributes are abstract base classes, and for those Python asks a function in Python,
-which looks for classes that somebody registered: a microsecond each time. Nobody registers any, and passes ask a
-hundred thousand times for a kernel. What is defined after `make_plain` is a plain class from the start.
+xDSL's operations, values and attributes are abstract base classes, for which `isinstance` calls a function in Python
+that looks for registered subclasses: a microsecond each time. There are none, and passes call it a hundred thousand
+times for a kernel. A class that is defined after `make_plain` is plain from the start.
 """
 
 from __future__ import annotations

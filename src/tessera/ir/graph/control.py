@@ -182,7 +182,7 @@ def slice_of(type_: GraphTensorType) -> GraphTensorType:
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """What a body gives to the op around it."""
+    """Ends a body and gives values to the op around it."""
 
     name = "graph.yield"
     values = var_operand_def(AnyTensor)

@@ -1,4 +1,4 @@
-"""The graph dialect's functions: whole programs over tensors, calls of each other and of kernels."""
+"""The graph dialect's functions: functions over tensors, calls of each other and of kernels."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FuncOp(Function):
 
     @property
     def worlds(self) -> frozenset[World]:
-        """What the function is declared to touch."""
+        """The effects that the function declares."""
         return frozenset(World.parse(effect.data) for effect in self.effects_)
 
     def verify_(self) -> None:
@@ -189,7 +189,7 @@ def _way_back(callee: FuncOp, call: CallOp) -> list[FuncOp]:
 
 @irdl_op_definition
 class CallKernelOp(IRDLOperation):
-    """Runs a tile program: tensors go in as views, results are fresh tensors. `config` may fix a schedule."""
+    """Runs a tile function: tensors go in as views, results are fresh tensors. `config` may fix a schedule."""
 
     name = "graph.call_kernel"
     callee = prop_def(FlatSymbolRefAttrConstr)

@@ -1,4 +1,4 @@
-"""Graph ops that write at places, read from places that are computed, or go along an axis step by step."""
+"""Graph ops that read or write at computed places, or go along an axis step by step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tessera.shapes import rules
 from tessera.shapes.expr import DimLike, Size, dim, format_shape, shape_of
 
 SCATTERS = ("set", "add", "max", "min")
-"""How an update meets what is there: it takes its place, or is combined with it."""
+"""How an update is combined with the old element: it replaces it, or is added, multiplied and so on."""
 CUMULATES = ("sum", "prod", "max", "min")
 
 
@@ -54,7 +54,7 @@ def _verify_part(part: Sequence[Size], whole: Sequence[Size]) -> None:
 
 @irdl_op_definition
 class DynamicSliceOp(IRDLOperation):
-    """A part of a tensor from starts on that are known when the program runs, moved so that all of it is inside."""
+    """A part of a tensor from starts on that are known at run time, moved so that all of it is inside."""
 
     name = "graph.dynamic_slice"
     operand = operand_def(AnyTensor)
@@ -102,7 +102,7 @@ class DynamicUpdateSliceOp(IRDLOperation):
 
 @irdl_op_definition
 class CumulateOp(IRDLOperation):
-    """At each place of an axis what a reduction makes of all up to it; `exclusive`, of all before it."""
+    """Running reductions along an axis: of all elements up to each one, or with `exclusive`, of all before it."""
 
     name = "graph.cumulate"
     kind = prop_def(Name)

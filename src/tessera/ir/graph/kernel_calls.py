@@ -1,4 +1,4 @@
-"""How a graph calls a tile program: matching sizes, inferring results, inheriting effects."""
+"""Calls of tile functions from graphs: matching sizes, inferring results, inheriting effects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def substitute(shape: Sequence[Size], values: Mapping[str, Size]) -> Shape:
 
 
 def match_symbols(kernel: tile.FuncOp, types: Sequence[Attribute]) -> dict[str, Size]:
-    """What the symbols of a kernel's signature stand for when it is called with `types`.
+    """The values of the symbols of a kernel's signature when it is called with `types`.
 
     Plain symbols are bound where they first occur; every other size must then agree.
     """
@@ -61,7 +61,7 @@ def result_types(kernel: tile.FuncOp, arguments: Sequence[Attribute]) -> list[Gr
 def verify_kernel_call(
     op: Operation, callee: SymbolRefAttr, arguments: Sequence[SSAValue], results: Sequence[SSAValue]
 ) -> tile.FuncOp:
-    """Inputs, then outputs, must be what the tile program takes: tensors as views, scalars as they are."""
+    """Inputs, then outputs, must be what the tile function takes: tensors as views, scalars as they are."""
     kernel = look_up(op, callee, tile.FuncOp)
     given = [value.type for value in (*arguments, *results)]
     taken = list(kernel.function_type.inputs)
@@ -87,7 +87,7 @@ def verify_kernel_call(
 
 
 def kernel_effects(op: Operation, callee: SymbolRefAttr) -> AbstractSet[EffectInstance]:
-    """What a call of a tile program does to the world: its memory is its own, the rest counts."""
+    """The effects of a call of a tile function; its writes to its own memory do not count."""
     kernel = look_up(op, callee, tile.FuncOp)
     return {effect for effect in effects_within(_leaves(kernel)) or () if effect.resource != MEMORY}
 

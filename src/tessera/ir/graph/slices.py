@@ -45,6 +45,6 @@ def known_sizes(op: Operation) -> Mapping[str, Interval]:
 
 
 def least_sizes(known: Mapping[str, Interval]) -> DictionaryAttr | None:
-    """What a function says about its symbols; None where there is nothing to say."""
+    """The constraints of a function on its symbols; None where there are none."""
     found = {name: integer(low) for name, (low, _) in sorted(known.items()) if low}
     return DictionaryAttr(found) if found else None

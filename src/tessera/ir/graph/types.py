@@ -106,8 +106,8 @@ def _steps_back(value: SSAValue) -> Iterator[str]:
         op = value.owner
         assert isinstance(op, Operation)
         span = span_of(op.location)
-        place = f" ({span})" if span is not None else ""
-        yield f"{op.name} gives {value.type}{place}"
+        location = f" ({span})" if span is not None else ""
+        yield f"{op.name} gives {value.type}{location}"
         if not op.operands:
             return
         value = op.operands[0]

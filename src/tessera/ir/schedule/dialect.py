@@ -32,13 +32,13 @@ from tessera.shapes.expr import Size, format_shape
 
 VERSION = 2
 
-# Which writer makes a region's tile program: docs/schedule.md says what may stand in each.
+# Which writer makes a region's tile function: docs/schedule.md says what may stand in each.
 REGION_KINDS = ("pointwise", "rows", "product", "online")
 
 
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
-    """Runs a tile program once per point of `grid`, whose sizes are expressions in the arguments' symbols."""
+    """Runs a tile function once per point of `grid`, whose sizes are expressions in the arguments' symbols."""
 
     name = "schedule.launch"
     callee = prop_def(FlatSymbolRefAttrConstr)

@@ -1,1 +1,1 @@
-"""The tile dialect: sequential programs over tiles."""
+"""The tile dialect: sequential functions over tiles."""

@@ -1,4 +1,4 @@
-"""The tile dialect: sequential programs over tiles, without layouts or threads, one per point of a grid."""
+"""The tile dialect: functions over tiles, without layouts or threads, run sequentially once per point of a grid."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ index = IndexType()
 OPEN = "tile.open"
 """Marks a load or store that may lie outside of its view on purpose: what is there is not used, or left out."""
 CHECK = "tile.check"
-"""Names the safety check that an assert is; without it, an assert is somebody's own."""
+"""Names the safety check that an assert is; without it, an assert is the user's own."""
 OVERLAPPING = "tile.overlapping"
 """Says of a function's arguments, one by one, the first argument whose memory they may overlap: most are their own.
 
@@ -88,18 +88,18 @@ def base_of(view: SSAValue) -> SSAValue:
 def memory_of(view: SSAValue) -> SSAValue:
     """The argument that stands for the memory a view sees: one for all arguments that may overlap each other.
 
-    Whoever asks whether one access can touch what another does compares these. Arguments overlap only where the
-    function says so (`OVERLAPPING`): launches see to it.
+    Two accesses can touch the same memory only where these are equal. Arguments overlap only where the function says so
+    (`OVERLAPPING`), which launches check.
     """
     base = base_of(view)
     if not isinstance(base, BlockArgument) or (function := base.block.parent_op()) is None:
         return base
     if OVERLAPPING not in function.attributes:
         return base
-    return base.block.args[overlapping_places(function, len(base.block.args))[base.index]]
+    return base.block.args[first_overlapping(function, len(base.block.args))[base.index]]
 
 
-def overlapping_places(function: Operation, count: int) -> tuple[int, ...]:
+def first_overlapping(function: Operation, count: int) -> tuple[int, ...]:
     """Of each of a function's `count` arguments, the first that it may overlap."""
     found = function.attributes.get(OVERLAPPING)
     return tuple(map(int, found.iter_values())) if isinstance(found, DenseArrayBase) else tuple(range(count))
@@ -127,11 +127,11 @@ def verify_signature(types: Sequence[Attribute], shapes: ArrayAttr[SizesAttr], g
 
 @irdl_op_definition
 class FuncOp(Function):
-    """A tile program, run once per point of `grid`.
+    """A function over tiles; each point of `grid` is one program instance.
 
     `shapes` names the sizes of each argument (none for scalars); the grid is an expression in those names. The last
-    `outputs` arguments are views that the program writes and that hold nothing before; the others are inputs. Among
-    those, `fills` names the views of the caller's that the program is to fill: they hold nothing before, either.
+    `outputs` arguments are views that the function writes and that hold nothing before; the others are inputs. Among
+    those, `fills` names the caller's views that the function is to fill: they hold nothing before, either.
     """
 
     name = "tile.func"
@@ -161,12 +161,12 @@ class FuncOp(Function):
 
     @property
     def filled(self) -> tuple[int, ...]:
-        """The places of the inputs that hold nothing before."""
+        """The indices of the inputs that hold nothing before."""
         return () if self.fills is None else tuple(self.fills.iter_values())
 
     @property
     def blank(self) -> frozenset[int]:
-        """The places of all arguments that hold nothing before the program writes them."""
+        """The indices of all arguments that hold nothing before the function writes them."""
         return frozenset((*self.filled, *range(self.input_count, len(self.function_type.inputs))))
 
     def verify_(self) -> None:
@@ -187,30 +187,30 @@ class FuncOp(Function):
             raise VerifyException("a tile function ends with tile.return")
 
     def _verify_overlapping(self) -> None:
-        """Of each argument the first of those that it overlaps: a view at an earlier place, or itself."""
+        """Of each argument the first of those that it overlaps: an earlier view, or itself."""
         found, types = self.attributes.get(OVERLAPPING), self.function_type.inputs.data
         if found is None:
             return
-        places = list(found.iter_values()) if isinstance(found, DenseArrayBase) else []
-        if len(places) != len(types) or any(
-            not 0 <= first <= place
-            or places[int(first)] != first
-            or isinstance(types[place], ViewType) is not isinstance(types[int(first)], ViewType)
-            for place, first in enumerate(places)
+        firsts = list(found.iter_values()) if isinstance(found, DenseArrayBase) else []
+        if len(firsts) != len(types) or any(
+            not 0 <= first <= index
+            or firsts[int(first)] != first
+            or isinstance(types[index], ViewType) is not isinstance(types[int(first)], ViewType)
+            for index, first in enumerate(firsts)
         ):
             raise VerifyException(
-                f"{OVERLAPPING} says of each of {len(types)} arguments the first that it overlaps, not {places}"
+                f"{OVERLAPPING} says of each of {len(types)} arguments the first that it overlaps, not {firsts}"
             )
 
     def _verify_fills(self) -> None:
-        """Each place once, in order, and none at all only by leaving the property out: one spelling per meaning."""
+        """Each index once, in order, and none at all only by leaving the property out: one spelling per meaning."""
         if self.fills is not None and (not self.filled or list(self.filled) != sorted(set(self.filled))):
-            raise VerifyException(f"fills {list(self.filled)}: expected places of arguments, ascending, at least one")
-        for place in self.filled:
-            if not 0 <= place < self.input_count:
-                raise VerifyException(f"fills {place}: the function has {self.input_count} inputs")
-            if not isinstance(type_ := self.function_type.inputs.data[place], ViewType):
-                raise VerifyException(f"fills {place}: argument {place} must be a view, got {type_}")
+            raise VerifyException(f"fills {list(self.filled)}: expected indices of arguments, ascending, at least one")
+        for index in self.filled:
+            if not 0 <= index < self.input_count:
+                raise VerifyException(f"fills {index}: the function has {self.input_count} inputs")
+            if not isinstance(type_ := self.function_type.inputs.data[index], ViewType):
+                raise VerifyException(f"fills {index}: argument {index} must be a view, got {type_}")
 
     @classmethod
     def parse_facts(cls, parser: Parser) -> tuple[Facts, Sequence[Attribute]]:
@@ -240,7 +240,7 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class ProgramIdOp(IRDLOperation):
-    """This program's coordinate along one axis of the grid."""
+    """The coordinate of this program instance along one axis of the grid."""
 
     name = "tile.program_id"
     axis = prop_def(IntegerConstraint)
@@ -471,7 +471,7 @@ class AtomicOp(IRDLOperation):
 
     @property
     def shows_order(self) -> bool:
-        """Whether what is left in memory depends on the order, in the last bits: sums and products of floats do."""
+        """Whether what is left in memory depends on the order, in the last bits, as sums and products of floats do."""
         return tile_dtype(self.value).is_float and self.kind.data not in ("max", "min", "top")
 
     def effects(self) -> AbstractSet[EffectInstance]:
@@ -481,7 +481,7 @@ class AtomicOp(IRDLOperation):
 
 @irdl_op_definition
 class AssertOp(IRDLOperation):
-    """Stops the program with a message unless every element is true."""
+    """Ends the launch with a message unless every element is true."""
 
     name = "tile.assert"
     condition = operand_def(AnyAttr())

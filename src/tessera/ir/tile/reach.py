@@ -1,4 +1,4 @@
-"""How far the programs of a tile function reach: bounds on stores and indices, as expressions over sizes.
+"""How far the program instances of a tile function reach: bounds on stores and indices, as expressions over sizes.
 
 An array that is to be filled stays unwritten in part where all stores to it end before it does. That can be told from
 sizes alone, before the function runs. Bounds are never too low; where none is known, nothing is said.
@@ -30,7 +30,7 @@ class _End(NamedTuple):
 class _Bounds(NamedTuple):
     """A number is at most `high`, if that is known, at least 0 if it is `natural`, and `number` if that is one.
 
-    It is `spread` if it is another one in other programs of the grid, and `exact` if it is `high` in one of them.
+    It is `spread` if it is another one in other program instances, and `exact` if it is `high` in one of them.
     """
 
     high: Dim | None
@@ -44,22 +44,23 @@ _ANY = _Bounds(None, natural=False)
 
 
 def covers(function: tile.FuncOp) -> tuple[Cover, ...]:
-    """For each array that the function is to fill, how far programs reach, unless that is far enough for all sizes.
+    """For each array that the function is to fill, how far program instances reach, unless far enough for all sizes.
 
-    Of an array that the caller gives, only axes count along which programs lie: a grid can be too small. And for each
-    array that all programs index, how far they do, unless that is inside of it for all sizes: a grid can be too large.
+    Of an array that the caller gives, only axes count along which program instances lie: a grid can be too small. And
+    for each array that all program instances index, how far they do, unless that is inside of it for all sizes: a grid
+    can be too large.
     """
     work = _Reach(function)
     found = list(work.indexed())
     ends = work.ends()
     if ends is None:
         return tuple(found)
-    for place in sorted(function.blank):
-        argument, shape = function.arguments[place], function.shapes.data[place].data
-        name = argument.name_hint or f"argument {place}"
+    for index in sorted(function.blank):
+        argument, shape = function.arguments[index], function.shapes.data[index].data
+        name = argument.name_hint or f"argument {index}"
         for axis, end in enumerate(ends.get(argument, [_End(dim(0))] * len(shape))):
             # An array of the caller's keeps what a kernel means to leave alone; of a fresh one nothing may be left.
-            counts = place >= function.input_count or end.spread
+            counts = index >= function.input_count or end.spread
             if counts and end.at is not None and not _is_natural(end.at - shape[axis]):
                 found.append(Cover(name, axis, size(end.at), tuple(shape)))
     return tuple(found)
@@ -70,7 +71,9 @@ class _Reach:
 
     def __init__(self, function: tile.FuncOp) -> None:
         self._function = function
-        self._places: dict[SSAValue, int] = {argument: place for place, argument in enumerate(function.arguments)}
+        self._argument_indices: dict[SSAValue, int] = {
+            argument: index for index, argument in enumerate(function.arguments)
+        }
         self._known: dict[SSAValue, _Bounds] = {}
 
     def ends(self) -> dict[SSAValue, list[_End]] | None:
@@ -79,7 +82,7 @@ class _Reach:
         for op in self._function.body.walk():
             if isinstance(op, tile.StoreOp | tile.AtomicOp):
                 base = tile.base_of(op.view)
-                if base not in self._places:
+                if base not in self._argument_indices:
                     return None
                 ends = self._ends_of(op)
                 before = found.setdefault(base, ends)
@@ -87,15 +90,15 @@ class _Reach:
         return found
 
     def indexed(self) -> Iterator[Cover]:
-        """The parts of arguments that every program makes, by leading indices, where some may not be there."""
+        """The parts of arguments that every program instance makes, by leading indices, where some may not be there."""
         for op in self._function.body.block.ops:
-            place = self._places.get(op.base) if isinstance(op, tile.ViewOp) else None
-            if place is None or not isinstance(op, tile.ViewOp):
+            number = self._argument_indices.get(op.base) if isinstance(op, tile.ViewOp) else None
+            if number is None or not isinstance(op, tile.ViewOp):
                 continue
-            shape = self._function.shapes.data[place].data
+            shape = self._function.shapes.data[number].data
             for axis, index in (self._indices(op.offset, op.base) or {}).items():
                 if index.exact and index.high is not None and not _is_natural(dim(shape[axis]) - index.high - 1):
-                    name = op.base.name_hint or f"argument {place}"
+                    name = op.base.name_hint or f"argument {number}"
                     yield Cover(name, axis, size(index.high + 1), tuple(shape), inside=True)
 
     def _ends_of(self, op: tile.StoreOp | tile.AtomicOp) -> list[_End]:
@@ -135,7 +138,7 @@ class _Reach:
         return None
 
     def bounds(self, value: SSAValue) -> _Bounds:
-        """What is known of a number."""
+        """The bounds of a number."""
         if value not in self._known:
             self._known[value] = _ANY  # while it is being found
             self._known[value] = self._find(value)
@@ -163,14 +166,15 @@ class _Reach:
                 if rule is None:
                     return _ANY
                 operands = [self.bounds(operand) for operand in owner.operands]
-                # What grows with all of its operands is greatest where they are: no program has one without the others.
+                # What grows with all of its operands is greatest where they are: no instance has one without the
+                # others.
                 exact = type(owner) in _GROWING and all(one.exact and one.natural for one in operands)
                 return rule(*operands)._replace(spread=any(one.spread for one in operands), exact=exact)
 
     def _size(self, op: tile.DimOp) -> Dim | None:
-        if op.view not in self._places:
+        if op.view not in self._argument_indices:
             return None
-        return dim(self._function.shapes.data[self._places[op.view]].data[op.axis.value.data])
+        return dim(self._function.shapes.data[self._argument_indices[op.view]].data[op.axis.value.data])
 
     def _counter(self, loop: scf.ForOp) -> _Bounds:
         first, last, step = (self.bounds(bound) for bound in (loop.lb, loop.ub, loop.step))
@@ -179,8 +183,8 @@ class _Reach:
             return _Bounds(None, natural)
         if first.number is None or step.number is None or step.number < 1:
             return _Bounds(last.high - 1, natural)
-        turns = (last.high - 1 - first.number) // step.number
-        return _Bounds(turns * step.number + first.number, natural)
+        iterations = (last.high - 1 - first.number) // step.number
+        return _Bounds(iterations * step.number + first.number, natural)
 
 
 def _end(start: _Bounds, extent: int) -> _End:

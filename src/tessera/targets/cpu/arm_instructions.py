@@ -70,14 +70,14 @@ def class_of(name: str, operands: tuple[str, ...]) -> str:
 
 
 def accesses_of(name: str, operands: tuple[str, ...], frames: tuple[str, ...]) -> list[str]:
-    """What an instruction does to memory, such as `vector_loads`."""
-    place = next((found for operand in operands if (found := _ADDRESS.match(operand)) is not None), None)
-    if place is None or name.startswith("prf"):
+    """The memory accesses of an instruction, such as `vector_loads`."""
+    address = next((found for operand in operands if (found := _ADDRESS.match(operand)) is not None), None)
+    if address is None or name.startswith("prf"):
         return []
     vectors = any(map(_VECTOR.match, operands))
     if any(":lo12:" in operand or ":got_lo12:" in operand for operand in operands):
         kind = "constant"
-    elif place[1] in frames:
+    elif address[1] in frames:
         kind = "stack_vector" if vectors else "stack_scalar"
     elif re.match(r"ld\dr$", name):
         kind = "broadcast"

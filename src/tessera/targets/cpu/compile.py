@@ -27,7 +27,7 @@ from tessera.transforms.core.facts import Facts
 
 @dataclass(frozen=True)
 class Effort:
-    """What an optimisation level means."""
+    """The settings of an optimisation level."""
 
     contract: bool
     codegen: int
@@ -44,7 +44,7 @@ EFFORTS: Mapping[int, Effort] = {
 
 
 SHORT_LANES = 4
-"""Of vectors in code that is to be compiled soon: LLVM takes half as long for these as for 16."""
+"""Lanes of vectors in fast compiles: LLVM takes half as long for these as for 16."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ def compile_kernel(
     """Compiles one tile function of a module, which is left as it is.
 
     `checks` are written into the code. `facts` are about the function's arguments; those that a pass asked for are the
-    guards of the program.
+    guards of the compiled kernel.
     """
     level = features.level() if level is None else level
     lowered, guards, seconds = lower_kernel(
         module, name, level=level, optimization=optimization, checks=checks, facts=facts
     )
-    program = compile_lowered(lowered, name, level=level, optimization=optimization)
-    return replace(program, guards=guards, seconds={**seconds, **program.seconds})
+    compiled = compile_lowered(lowered, name, level=level, optimization=optimization)
+    return replace(compiled, guards=guards, seconds={**seconds, **compiled.seconds})
 
 
 def lower_kernel(
@@ -100,7 +100,7 @@ def lower_kernel(
     lowered, context = specialized(module, name, facts, checks, seconds)
     TileToCpu(made_for.level, made_for.lanes, contract=effort.contract, small=effort.small).apply(context, lowered)
     seconds.lap("tile-to-cpu")
-    # The kernel's full program is checked; whoever waits for the first one does not wait for that.
+    # Fast compiles are not verified: a call waits for them. The full compile that follows is.
     if not effort.small or knobs.verify.value:
         verified(partial(text.verify, lowered), f"@{name}", "tile-to-cpu", partial(text.write, module))
     seconds.lap("verify")

@@ -1,4 +1,4 @@
-"""What the host's processor can do, in levels, and how LLVM is told.
+"""The instruction-set level of the host's processor, and the features that LLVM may use.
 
 A level is what the code generator may rely on. `base` is any x86-64; `avx2` is x86-64-v3; `avx512` is x86-64-v4 and
 whatever of bf16, fp16, VNNI and the like this host adds; `amx` is that with tiles. `neon` is any AArch64 and whatever
@@ -80,7 +80,7 @@ def family() -> str:
 
 @cache
 def machine() -> str:
-    """What the system calls its processor's family."""
+    """The system's name for its processor's family."""
     return os.uname().machine
 
 
@@ -126,7 +126,7 @@ def lanes(level: str, bits: int) -> int:
 
 @cache
 def host_flags() -> frozenset[str]:
-    """The features of the first processor, as the kernel lists them: only those it lets programs use."""
+    """The features of the first processor, as the kernel lists them: only those it lets processes use."""
     try:
         with Path("/proc/cpuinfo").open("rb") as file:  # hosts with many processors make it long; the start is enough
             for line in file:

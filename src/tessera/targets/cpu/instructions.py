@@ -138,13 +138,13 @@ def memory_accesses(body: list[Instruction]) -> dict[str, int]:
     for one in body:
         if one.name.startswith("prefetch"):
             counts["prefetches"] += 1
-        places = [place for place, operand in enumerate(one.operands) if _MEMORY.match(operand)]
-        if not places or _ADDRESS_ONLY.match(one.name):
+        in_memory = [index for index, operand in enumerate(one.operands) if _MEMORY.match(operand)]
+        if not in_memory or _ADDRESS_ONLY.match(one.name):
             continue
-        base = _MEMORY.match(one.operands[places[0]])
+        base = _MEMORY.match(one.operands[in_memory[0]])
         assert base is not None
         kind = _kind_of_access(one, base[1], frames)
-        for direction in _directions(one, places[0]):
+        for direction in _directions(one, in_memory[0]):
             counts[f"{kind}_{direction}"] += 1
     return dict(counts.most_common())
 
@@ -154,7 +154,7 @@ def spilled_bytes(body: list[Instruction]) -> int:
 
     On AArch64 the halves of vectors that callers want back are saved as scalars, and are none of these.
     """
-    places: dict[str, int] = {}
+    slots: dict[str, int] = {}
     arm = bool(body) and body[0].arm
     frames = arm_instructions.frames_of(_operands_in(body)) if arm else ("%rsp", "%rbp")
     if not arm and not _has_frame_pointer(body):
@@ -162,7 +162,7 @@ def spilled_bytes(body: list[Instruction]) -> int:
     for one in body:
         if arm:
             stored = "stack_vector_stores" in arm_instructions.accesses_of(one.name, one.operands, frames)
-            place = next((operand for operand in one.operands if operand.startswith("[")), "")
+            slot = next((operand for operand in one.operands if operand.startswith("[")), "")
             wide = 16 * sum(bool(_ARM_VECTOR.match(operand)) for operand in one.operands)
         else:
             found = _MEMORY.match(one.operands[-1]) if one.operands else None
@@ -175,18 +175,18 @@ def spilled_bytes(body: list[Instruction]) -> int:
                 and kept
                 and "stores" in _directions(one, len(one.operands) - 1)
             )
-            place, wide = one.operands[-1] if one.operands else "", _WIDTHS.get(kept[1], 8) // 8 if kept else 0
+            slot, wide = one.operands[-1] if one.operands else "", _WIDTHS.get(kept[1], 8) // 8 if kept else 0
         if stored:
-            places[place] = max(places.get(place, 0), wide)
-    return sum(places.values())
+            slots[slot] = max(slots.get(slot, 0), wide)
+    return sum(slots.values())
 
 
 def _has_frame_pointer(body: list[Instruction]) -> bool:
     return any(one.name == "movq" and one.operands == ("%rsp", "%rbp") for one in body)
 
 
-def _directions(one: Instruction, place: int) -> tuple[str, ...]:
-    if place != len(one.operands) - 1 or _READS_LAST.match(one.name):
+def _directions(one: Instruction, index: int) -> tuple[str, ...]:
+    if index != len(one.operands) - 1 or _READS_LAST.match(one.name):
         return ("loads",)
     if _ONLY_WRITES.match(one.name) and not one.locked:
         return ("stores",)

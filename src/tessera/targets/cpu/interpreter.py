@@ -1,6 +1,6 @@
 """The meaning of the cpu level: what the threads of a kernel do together, on NumPy.
 
-Memory that nobody has written is full of NaN, or with a seed of random numbers, so that a program which reads it gives
+Memory that was never written is full of NaN, or with a seed of random numbers, so that a kernel which reads it gives
 itself away. Packed operands are kept as plain matrices: how they lie in memory is the emitter's business.
 """
 
@@ -36,8 +36,9 @@ def run_cpu_kernel(
 ) -> None:
     """Runs a cpu function. Arrays are written in place; scalars are Python numbers.
 
-    With a seed, programs run in an order drawn from it, each as if on a thread of its own, and fresh memory holds
-    numbers drawn from it. A right program gives the same results with every seed, up to the order of atomic sums.
+    With a seed, program instances run in an order drawn from it, each as if on a thread of its own, and fresh memory
+    holds numbers drawn from it. A correct kernel gives the same results with every seed, up to the order of atomic
+    sums.
     """
     kernel = symbol_in(module, name, cpu.FuncOp)
     bound = bind(name, kernel.function_type, kernel.shapes, kernel.grid, arguments)
@@ -68,17 +69,17 @@ def _check_inside(view: ArrayView, offsets: Sequence[int], shape: Sequence[int])
         raise ShapeError(
             f"a tile of sizes {list(shape)} at {list(offsets)} is marked as inside a view of sizes {list(view.sizes)}",
             shapes=[f"inside are {[part.stop - part.start for part in inside]}"],
-            hint="whoever marks an access as inside has to test that it is",
+            hint="the pass that marks an access as inside has to test that it is",
         )
     lanes = 0 if len(shape) == 1 or is_column(shape) else 1
     if shape and shape[lanes] > 1 and view.strides[lanes] != 1:
         raise ShapeError(
             f"an access marked as inside has lanes {view.strides[lanes]} elements apart along axis {lanes}",
-            hint="whoever marks an access as inside has to test that its lanes are neighbours",
+            hint="the pass that marks an access as inside has to test that its lanes are neighbours",
         )
 
 
-# Programs
+# Program instances
 
 
 @meaning(cpu.GridOp)
@@ -122,7 +123,7 @@ class Buffer:
         return self.lines[:, : self.type.cols.data]
 
     def part(self, row: int, col: int, size: Sequence[int]) -> Array:
-        """So many rows and columns from some place on."""
+        """So many rows and columns from a place on."""
         (height, width), (rows, cols) = size, self.type.shape
         if not (0 <= row <= rows - height and 0 <= col <= cols - width):
             raise ShapeError(
@@ -218,14 +219,14 @@ def view_dtype(op: cpu.PackOp) -> DType:
     return op.view.type.dtype
 
 
-# Products
+# Dots
 
 
 def _check_depth(depth: int, cols: int, step: int) -> None:
-    """A shortened product is done in whole steps."""
+    """A shortened dot is done in whole steps."""
     if not 0 <= depth <= cols or depth % step:
         raise ShapeError(
-            f"a product over {depth} of {cols} columns: expected whole steps of {step}",
+            f"a dot over {depth} of {cols} columns: expected whole steps of {step}",
             hint="round up, and see to it that the columns of the last step hold zeros",
         )
 
@@ -241,7 +242,7 @@ def _dot(frame: Frame, op: cpu.DotOp, operands: Values) -> Values:
         width = b.type.width.data
         if col % width or cols > width:
             raise ShapeError(
-                f"a product of {cols} columns from {col} on: they are not those of one panel of {width}",
+                f"a dot of {cols} columns from {col} on: they are not those of one panel of {width}",
                 hint="start where a panel starts, and take no more than it has",
             )
         right = b.matrix(number)
@@ -268,7 +269,7 @@ def _matmul(frame: Frame, op: cpu.MatmulOp, operands: Values) -> Values:
     if not 0 <= col <= out.lines.shape[1] - width:
         raise ShapeError(f"{width} columns from {col} on leave rows of {out.type.cols.data}, filled up to whole lines")
     # The unit works in whole lines of the left operand. Beyond the last column it finds rows of zeros on the right, and
-    # on the left what lies between the buffer's rows: zeros if somebody has cleared it.
+    # on the left what lies between the buffer's rows: zeros if it was cleared.
     step = LINE // a.type.dtype.storage.itemsize
     deep = rounded_up(a.type.cols.data, step)
     first, last = depth or (0, deep)

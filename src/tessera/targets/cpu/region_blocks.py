@@ -1,8 +1,8 @@
-"""Blocks for regions around products on CPUs, where Schedule IR leaves them open.
+"""Blocks for regions around matmuls on CPUs, where Schedule IR leaves them open.
 
-Along the depth a block is as deep as a panel of the right factor stays in the second cache; so many columns go with it.
-Programs one below the other share packed panels, so that a block needs no more rows than fill register tiles and the
-matrix unit, and rows that are not there cost as much as others: few rows get a block of their own size.
+Along the depth a block is as deep as a panel of the right operand stays in the second cache; so many columns go with
+it. Program instances one below the other share packed panels, so that a block needs no more rows than fill register
+tiles and the matrix unit, and rows that are not there cost as much as others: few rows get a block of their own size.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 def blocks_for(region: schedule.RegionOp, level: str, hints: Mapping[str, int] = _NOTHING) -> list[Config]:
-    """The blocks of a product or of a loop over keys that are worth trying, the best first.
+    """The blocks of a matmul or of a loop over keys that are worth trying, the best first.
 
     `hints` say about how large symbols are.
     """
-    return _of_product(region, level, hints) if region.kind.data == "product" else _of_loop(region, level, hints)
+    return _of_matmul(region, level, hints) if region.kind.data == "product" else _of_loop(region, level, hints)
 
 
-def _of_product(region: schedule.RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:
+def _of_matmul(region: schedule.RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:
     op = product_of(region)
     spaces, dtype = spaces_of(op), graph_type(op.a).dtype
     height, width = (hinted(size, hints) for size in (spaces.rows, spaces.columns))

@@ -1,1 +1,1 @@
-"""What all targets that go through LLVM share: text to object code, and object code to memory."""
+"""The part that all targets with LLVM share: text to object code, and object code to memory."""

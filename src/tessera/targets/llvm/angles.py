@@ -1,4 +1,4 @@
-"""What functions of angles have in common on all targets: angles in quarters of a turn, and points in eighths of one.
+"""The common part of functions of angles on all targets: angles in quarters of a period, points in eighths of one.
 
 An angle is split as x = n · π/2 + r with |r| ≤ π/4. Coefficients are minimax fits, rounded to f32 one after another,
 with the rest fitted again.
@@ -42,12 +42,12 @@ def sine(k: Floats, x: Value, quarter: Value, r: Value) -> Value:
     found = k.select(_odd(k, quarter), _cosine(k, r), _sine(k, r))
     # The sign of sin(−0); r has lost it where n is −0.
     found = k.select(k.compare("oeq", x, 0.0), x, found)
-    return _turned(k, found, quarter)
+    return _signed_by_quarter(k, found, quarter)
 
 
 def cosine(k: Floats, quarter: Value, r: Value) -> Value:
     found = k.select(_odd(k, quarter), _sine(k, r), _cosine(k, r))
-    return _turned(k, found, k.on_bits("add", quarter, 1))
+    return _signed_by_quarter(k, found, k.on_bits("add", quarter, 1))
 
 
 def tangent(k: Floats, x: Value, quarter: Value, r: Value) -> Value:
@@ -61,8 +61,8 @@ def _odd(k: Floats, quarter: Value) -> Value:
     return k.f.compare("ne", k.on_bits("and", quarter, 1), k.word(0))
 
 
-def _turned(k: Floats, found: Value, quarter: Value) -> Value:
-    """The other sign in every other half of a turn."""
+def _signed_by_quarter(k: Floats, found: Value, quarter: Value) -> Value:
+    """The result, negated in the second half of a period."""
     sign = k.on_bits("shl", k.on_bits("and", quarter, 2), 30)
     return k.of_bits(k.on_bits("xor", k.bits(found), sign))
 

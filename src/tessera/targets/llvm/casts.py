@@ -14,7 +14,7 @@ from tessera.targets.llvm.text import Function, Value, bits_of, element_of, lane
 def cast(f: Function, value: Value, source: DType, target: DType, level: str, *, dot_only: bool = False) -> Value:
     """`value` of type `source` as a value of type `target`, both as registers hold them.
 
-    `dot_only` says that the result goes into matrix products of bf16 and nowhere else; see `fast_bf16`.
+    `dot_only` says that the result goes into matmuls of bf16 and nowhere else; see `fast_bf16`.
     """
     if source is target:
         return value
@@ -129,7 +129,7 @@ def _to_float(f: Function, value: Value, source: DType, target: DType, level: st
         wide = f.convert("fptrunc", wide, "float") if target.base is f32 else _rounded_to_odd(f, wide)
     quick = dot_only and target.base is bf16 and not target.policy.saturate and reaches(level, "amx")
     if quick and lanes_of(wide.type) in (16, 32):
-        return _for_products(f, wide, level)
+        return _for_matmuls(f, wide, level)
     return encode(f, wide, target, level, clean=clean)
 
 
@@ -195,13 +195,13 @@ def _from_long(f: Function, value: Value, source: DType, shift: int, *, odd: boo
     return found if negative is None else f.select(negative, f.op(found.type, f"fneg {found}"), found)
 
 
-# For matrix products
+# For matmuls
 
 
 def fast_bf16(f: Function, low: Value, high: Value | None, level: str) -> Value:
     """Sixteen or, with `high`, thirty-two numbers as bf16 by the processor's own instruction.
 
-    It rounds to nearest even but takes subnormal numbers for zeros. So do the products of bf16 matrices on the same
+    It rounds to nearest even but takes subnormal numbers for zeros. So do the matmuls of bf16 on the same
     processors, and this is good for their operands and for nothing else.
     """
     if not reaches(level, "amx") or lanes_of(low.type) != 16:
@@ -214,7 +214,7 @@ def fast_bf16(f: Function, low: Value, high: Value | None, level: str) -> Value:
     return f.convert("bitcast", found, "i16")
 
 
-def _for_products(f: Function, wide: Value, level: str) -> Value:
+def _for_matmuls(f: Function, wide: Value, level: str) -> Value:
     if lanes_of(wide.type) == 16:
         return fast_bf16(f, wide, None, level)
     low, high = (f.shuffle(wide, None, range(start, start + 16)) for start in (0, 16))

@@ -153,7 +153,7 @@ def decode(f: Function, value: Value, dtype: DType, level: str) -> Value:
 
 
 def _as_half(f: Function, value: Value, fmt: FloatFormat) -> Value:
-    """A code's fields, in the places that they have in f16; its bias is still the format's own."""
+    """A code's fields, at the bits that they have in f16; its bias is still the format's own."""
     moved = 10 - fmt.mantissa_bits
     wide = f.convert("sext", value, "i16")
     shifted = f.binary("shl", wide, number(moved, wide.type))
@@ -181,14 +181,14 @@ def _widen_by_integers(f: Function, value: Value, fmt: FloatFormat) -> Value:
     wide = f.convert("zext", value, "i32")
     sign_at, moved = fmt.exponent_bits + fmt.mantissa_bits, 23 - fmt.mantissa_bits
     magnitude = f.binary("and", wide, word((1 << sign_at) - 1, wide))
-    placed = f.binary("shl", magnitude, word(moved, wide))
-    normal = f.binary("add", placed, word((127 - fmt.bias) << 23, wide))
+    moved_magnitude = f.binary("shl", magnitude, word(moved, wide))
+    normal = f.binary("add", moved_magnitude, word((127 - fmt.bias) << 23, wide))
     if fmt.specials is Specials.IEEE:
         top = word(((1 << fmt.exponent_bits) - 1) << fmt.mantissa_bits, wide)
-        special = f.binary("or", placed, word(0xFF << 23, wide))
+        special = f.binary("or", moved_magnitude, word(0xFF << 23, wide))
         normal = f.select(f.compare("uge", magnitude, top), special, normal)
     # A subnormal number is put behind a leading 1, which is then subtracted.
-    lifted = f.convert("bitcast", f.binary("add", placed, word((128 - fmt.bias) << 23, wide)), "float")
+    lifted = f.convert("bitcast", f.binary("add", moved_magnitude, word((128 - fmt.bias) << 23, wide)), "float")
     subnormal = f.binary("fsub", lifted, number(2.0 ** (1 - fmt.bias), lifted.type))
     small = f.compare("ult", magnitude, word(1 << fmt.mantissa_bits, wide))
     found = f.select(small, f.convert("bitcast", subnormal, "i32"), normal)

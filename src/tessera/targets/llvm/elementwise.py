@@ -1,4 +1,4 @@
-"""What each row of the elementwise table is in LLVM: computed in the compute type, rounded once into the result's.
+"""The LLVM code of each row of the elementwise table: computed in the compute type, rounded once into the result's.
 
 Results are those of `tessera.ir.common.elementwise.apply`, bit for bit, except that the functions of `mathematics` have
 errors of their own and that sign and payload of a NaN are left as they come.
@@ -425,7 +425,7 @@ def _opened(f: Function, value: Value, dtype: DType, work: DType, level: str) ->
 
 
 def _closed(f: Function, found: Value, work: DType, result: DType, level: str, *, exact: bool = False) -> Value:
-    """What was computed in the compute type, or in f64 for f32, as a value of the result's type."""
+    """A value of the compute type, or of f64 for f32, rounded to the result's type."""
     if result.kind is Kind.BOOL:
         return found
     if not result.is_float:
@@ -446,7 +446,7 @@ def _closed(f: Function, found: Value, work: DType, result: DType, level: str, *
 
 
 def identity(kind: str, dtype: DType, lanes: int = 0) -> Value:
-    """What a reduction starts from."""
+    """The identity of a reduction."""
     return literal(reductions.check(kind, dtype).identity(dtype), dtype, lanes)
 
 

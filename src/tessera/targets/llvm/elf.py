@@ -53,7 +53,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name with a place in a section of this object, or, without a section, one to be found elsewhere."""
+    """A name with an offset in a section of this object, or, without a section, one to be found elsewhere."""
 
     name: str
     section: int | None
@@ -64,7 +64,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """A place in a section that depends on where a symbol ends up."""
+    """An offset in a section whose bytes depend on the address of a symbol."""
 
     section: int
     offset: int
@@ -133,10 +133,10 @@ def _read(data: bytes) -> Object:
                 raise CompileError(f"the object has thread-local data ({name}), and images have none")
             sections[at] = Section(name, Flags(row.flags & 7), row.size, max(row.alignment, 1), contents[at])
     relocations = [
-        Relocation(row.info, place, kind & 0xFFFFFFFF, kind >> 32, addend)
+        Relocation(row.info, offset, kind & 0xFFFFFFFF, kind >> 32, addend)
         for at, row in enumerate(headers)
         if row.kind == _RELOCATIONS and row.info in sections
-        for place, kind, addend in _RELOCATION.iter_unpack(contents[at])
+        for offset, kind, addend in _RELOCATION.iter_unpack(contents[at])
     ]
     if any(row.kind == _RELOCATIONS_WITHOUT_ADDENDS and row.info in sections for row in headers):
         raise CompileError("the object has relocations without addends, which its machine does not use")
@@ -159,9 +159,9 @@ def _symbols(table: bytes, names: bytes, sections: dict[int, Section], count: in
     for name_at, info, other, section, value, length in _SYMBOL.iter_unpack(table):
         name, binding, kind = _text(names, name_at), info >> 4, info & 15
         exported = binding != _LOCAL and other & 3 not in _HIDDEN
-        home, place = section, value
+        home, offset = section, value
         if section == _COMMON:
-            home, place = count + len(found), 0
+            home, offset = count + len(found), 0
             sections[home] = Section(f"common {name}", Flags.ALLOC | Flags.WRITE, length, max(value, 1), b"")
         elif section in (_UNDEFINED, _ABSOLUTE):
             home = None
@@ -171,5 +171,5 @@ def _symbols(table: bytes, names: bytes, sections: dict[int, Section], count: in
             raise CompileError(f"the symbol {name} has a fixed address, and images have none")
         if section >= _RESERVED and section not in (_ABSOLUTE, _COMMON):
             raise CompileError(f"the symbol {name} is in the unknown section {section:#x}")
-        found.append(Symbol(name, home, place, exported and home is not None, binding == _WEAK))
+        found.append(Symbol(name, home, offset, exported and home is not None, binding == _WEAK))
     return found

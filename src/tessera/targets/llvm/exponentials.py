@@ -36,14 +36,16 @@ _POWERS_OF_TWO = [2.0 ** (j / 16) for j in range(16)]
 # (2^r − 1) / r for |r| ≤ 1/32, and for 0 ≤ r ≤ 1/16: 0.03
 _NEAR_ZERO = (0.693147182, 0.240234315, 0.0555023514)
 # 2^r for 0 ≤ r < 1 with much less: 1255
-_BRIEFLY = (0.999925256, 0.695833504, 0.2260672, 0.0780245364)
+_APPROXIMATE_EXP2 = (0.999925256, 0.695833504, 0.2260672, 0.0780245364)
 _ABOVE_ZERO = (0.6931476, 0.240184903, 0.0566629842)
 # 2^-r for |r| ≤ 1/2 with much less: 1255
-_BRIEFLY_BELOW = (0.999928057, -0.693260968, 0.242611125, -0.0551716685)
+_APPROXIMATE_EXP2_BELOW = (0.999928057, -0.693260968, 0.242611125, -0.0551716685)
 # (2^r − 1) / r for |r| ≤ 1/2: 0.05
 _TWO_TO = (0.693147182, 0.240226477, 0.0555035993, 0.00961850584, 0.00133908121, 0.000153264933)
 _TWICE_TWO_TO = tuple([2 * coefficient for coefficient in _TWO_TO])
-_TWICE_BRIEFLY = tuple([2 * (-1) ** power * coefficient for power, coefficient in enumerate(_BRIEFLY_BELOW)])
+_TWICE_APPROXIMATE_EXP2 = tuple(
+    [2 * (-1) ** power * coefficient for power, coefficient in enumerate(_APPROXIMATE_EXP2_BELOW)]
+)
 # (e^r − 1 − r) / r² for |r| ≤ ln 2 / 2: 0.05 relative to e^r, 0.007 relative to e^r − 1
 _E_TO = (0.49999994, 0.166665211, 0.0416682586, 0.00836866815, 0.00138212577)
 _E_TO_LESS_ONE = (0.5, 0.166666657, 0.0416664928, 0.00833354704, 0.00139323156, 0.000197609945)
@@ -141,7 +143,7 @@ _ERF_WORDS = """
 0.000946832413 -0.0013072486 0.0190621894 -0.00309441984 0.0124581186 -0.00568276085 -0.0144425957 0.00286005437
 """
 # The same with much less, for u^0 to u^3: 115
-_BRIEF_ERF_WORDS = """
+_APPROXIMATE_ERF_WORDS = """
 0 0.276322812 0.520493031 0.711151063 0.842699587 0.922901511 0.966107547 0.986673832 0.995323658 0.998538017
 0.999593377 0.999899507 0.999977946 0.999995708 0.999999285 0.999999881
 1.12855136 1.0605408 0.879575133 0.643462956 0.41525647 0.236382291 0.11868234 0.0525536537 0.0205238555 0.00706813764
@@ -153,7 +155,7 @@ _BRIEF_ERF_WORDS = """
 0.0134075154 0.00475217355 0.00143630849 0.000385421648 8.48680211e-05 -3.7008831e-05 1.45687827e-05
 """
 # tanh(j/2 + u) for 0 ≤ u ≤ 1/2, for u^0 to u^4, with 1 at the end: 119
-_BRIEF_TANH_WORDS = """
+_APPROXIMATE_TANH_WORDS = """
 0 0.462112248 0.761592329 0.905148625 0.964028001 0.986614466 0.995054841 0.998177946 0.999329329 0.999753237
 0.999909222 0.999966621 0.999987721 0.99999547 0.999998331 0.999999404
 0.99968195 0.78691119 0.420141995 0.18067871 0.0706163198 0.026576519 0.00985879451 0.00363722909 0.00133897481
@@ -173,7 +175,9 @@ def _in_rows(words: str) -> list[list[float]]:
     return [found[start : start + 16] for start in range(0, len(found), 16)]
 
 
-_ERF_PIECES, _BRIEF_ERF_PIECES, _BRIEF_TANH_PIECES = map(_in_rows, (_ERF_WORDS, _BRIEF_ERF_WORDS, _BRIEF_TANH_WORDS))
+_ERF_PIECES, _APPROXIMATE_ERF_PIECES, _APPROXIMATE_TANH_PIECES = map(
+    _in_rows, (_ERF_WORDS, _APPROXIMATE_ERF_WORDS, _APPROXIMATE_TANH_WORDS)
+)
 
 
 def _in_pieces(k: Sixteen, x: Value, per_unit: float, pieces: list[list[float]]) -> Value:
@@ -261,41 +265,41 @@ def _quotient(k: Floats, a: Operand, b: Value) -> Value:
     return k.mul(a, k.fma(inverse, error, inverse))
 
 
-def _brief_exp(k: Floats, x: Value) -> Value:
+def _approximate_exp(k: Floats, x: Value) -> Value:
     if not isinstance(k, Sixteen):
         shifted = k.fma(x, _LOG2_E, _WHOLE)
         less = k.fma(k.neg(x), _LOG2_E, k.sub(shifted, _WHOLE))
-        return _raised(k, x, k.polynomial(less, _BRIEFLY_BELOW), shifted)
+        return _raised(k, x, k.polynomial(less, _APPROXIMATE_EXP2_BELOW), shifted)
     y = k.mul(x, _LOG2_E)
     r = k.fraction(y, 0)
     # Subnormal results are nothing beside others.
     some = None if k.flushes else k.compare("uge", x, -87.0)
-    return k.scaled(k.polynomial(r, _BRIEFLY), y, some)
+    return k.scaled(k.polynomial(r, _APPROXIMATE_EXP2), y, some)
 
 
-def _brief_exp2(k: Floats, x: Value) -> Value:
+def _approximate_exp2(k: Floats, x: Value) -> Value:
     if not isinstance(k, Sixteen):
         inside, shifted, r = _split_by_two(k, x)
-        return _lifted(k, inside, k.polynomial(r, _TWICE_BRIEFLY), shifted)
+        return _lifted(k, inside, k.polynomial(r, _TWICE_APPROXIMATE_EXP2), shifted)
     some = None if k.flushes else k.compare("uge", x, -126.0)
-    return k.scaled(k.polynomial(k.fraction(x, 0), _BRIEFLY), x, some)
+    return k.scaled(k.polynomial(k.fraction(x, 0), _APPROXIMATE_EXP2), x, some)
 
 
-def _brief_sigmoid(k: Sixteen, x: Value) -> Value:
-    return k.nearly_inverse(k.add(_brief_exp(k, k.neg(x)), 1.0))
+def _approximate_sigmoid(k: Sixteen, x: Value) -> Value:
+    return k.nearly_inverse(k.add(_approximate_exp(k, k.neg(x)), 1.0))
 
 
-def _brief_tanh(k: Sixteen, x: Value) -> Value:
-    return _in_pieces(k, x, 2.0, _BRIEF_TANH_PIECES)
+def _approximate_tanh(k: Sixteen, x: Value) -> Value:
+    return _in_pieces(k, x, 2.0, _APPROXIMATE_TANH_PIECES)
 
 
-def _brief_erf(k: Sixteen, x: Value) -> Value:
-    return _in_pieces(k, x, 4.0, _BRIEF_ERF_PIECES)
+def _approximate_erf(k: Sixteen, x: Value) -> Value:
+    return _in_pieces(k, x, 4.0, _APPROXIMATE_ERF_PIECES)
 
 
 @dataclass(frozen=True)
-class Brief:
-    """A form of a function for what is rounded to 8 bits later, and its largest errors.
+class ApproximateForm:
+    """A less exact, faster form of a function, for results that are rounded to 8 bits later, and its largest errors.
 
     They are in parts of the result, absolute, and in parts of 1 − |result| (beyond half a unit of f32, which takes
     that difference away from the exact forms as well). `everywhere`: the form needs nothing that AVX-512 alone has.
@@ -308,12 +312,12 @@ class Brief:
     everywhere: bool = False
 
 
-BRIEFLY: Mapping[str, Brief] = {
-    "exp": Brief(_brief_exp, 8e-5, everywhere=True),
-    "exp2": Brief(_brief_exp2, 8e-5, everywhere=True),
-    "sigmoid": Brief(_brief_sigmoid, 2e-4),
-    "tanh": Brief(_brief_tanh, 3.2e-4, 7.2e-6, 1.4e-5),
-    "erf": Brief(_brief_erf, 1.6e-4, 7e-6, 9.7e-4),
+APPROXIMATE_FORMS: Mapping[str, ApproximateForm] = {
+    "exp": ApproximateForm(_approximate_exp, 8e-5, everywhere=True),
+    "exp2": ApproximateForm(_approximate_exp2, 8e-5, everywhere=True),
+    "sigmoid": ApproximateForm(_approximate_sigmoid, 2e-4),
+    "tanh": ApproximateForm(_approximate_tanh, 3.2e-4, 7.2e-6, 1.4e-5),
+    "erf": ApproximateForm(_approximate_erf, 1.6e-4, 7e-6, 9.7e-4),
 }
 
 FLUSHED: Mapping[str, Callable[[Floats, Value], Value]] = {"exp": flushed_exp, "exp2": flushed_exp2}

@@ -7,7 +7,7 @@ loaded is a short list of fixups: 8-byte words that hold an address, of the imag
     sizes           of the parts below, and of the memory to map
     exports         value, length, name
     externals       weak or not, length, name
-    fixups          place, external (or -1: the image), what to add
+    fixups          offset, external (or -1: the image), what to add
     content         the bytes to copy: the sealed segment, then the start of the writable one
 
 The sealed segment (code, stubs, constants, the table of addresses) becomes read-execute once it is filled in; the
@@ -41,7 +41,7 @@ _WORD = struct.Struct("<Q")
 
 _PAGE = 4096
 _STUB = struct.Struct("<2si2s")  # jmp *distance(%rip), then two traps
-_LONG_STUB = struct.Struct("<4I")  # adrp x16, the slot's page; ldr x16, [x16, its place there]; br x16; a trap
+_LONG_STUB = struct.Struct("<4I")  # adrp x16, the slot's page; ldr x16, [x16, its offset there]; br x16; a trap
 _LARGEST_ALIGNMENT = 1 << 21
 _THIS_IMAGE = -1
 
@@ -59,7 +59,7 @@ def flatten(data: bytes) -> bytes:
         return layout.image()
     except (struct.error, IndexError) as error:
         raise CompileError(
-            f"expected a whole ELF object, got relocations of places that it does not have: {error}"
+            f"expected a whole ELF object, got relocations at offsets that it does not have: {error}"
         ) from None
 
 
@@ -85,20 +85,20 @@ class _Layout:
         data = [at for at in sections if at not in code and at not in fixed and not sections[at].is_zeros]
         zeros = [at for at in sections if at not in code and at not in fixed and sections[at].is_zeros]
 
-        self._place(code)
-        self._place_stubs()
-        self._place(fixed)
-        self._place_slots()
+        self._lay_out(code)
+        self._lay_out_stubs()
+        self._lay_out(fixed)
+        self._lay_out_slots()
         stored = self.end
         sealed = self.end = _round(self.end, self.family.page)
-        self._place(data)
+        self._lay_out(data)
         stored = self.end if data else stored
-        self._place(zeros)
+        self._lay_out(zeros)
         self.content.extend(bytes(stored - len(self.content)))
         self._fill()
         return self._written(sealed, _round(self.end, _PAGE))
 
-    def _place(self, sections: Iterable[int]) -> None:
+    def _lay_out(self, sections: Iterable[int]) -> None:
         for at in sections:
             section = self.object.sections[at]
             if section.alignment > _LARGEST_ALIGNMENT:
@@ -112,7 +112,7 @@ class _Layout:
                 self.content.extend(bytes(start - len(self.content)))
                 self.content.extend(section.content)
 
-    def _place_stubs(self) -> None:
+    def _lay_out_stubs(self) -> None:
         family = self.family
         self.end = _round(self.end, family.stub.size)
         for relocation in self.object.relocations:
@@ -125,7 +125,7 @@ class _Layout:
             if needs_slot:
                 self.slots.setdefault(relocation.symbol, 0)
 
-    def _place_slots(self) -> None:
+    def _lay_out_slots(self) -> None:
         self.end = _round(self.end, _WORD.size)
         for symbol in self.slots:
             self.slots[symbol] = self.end
@@ -143,8 +143,8 @@ class _Layout:
                     f"(relocation {relocation.kind} in {self.object.sections[relocation.section].name})",
                     hint="code for images is position independent, in the small code model, without thread-local data",
                 )
-            place = self.starts[relocation.section] + relocation.offset
-            self.family.rules[relocation.kind](self, place, relocation.symbol, relocation.addend)
+            offset = self.starts[relocation.section] + relocation.offset
+            self.family.rules[relocation.kind](self, offset, relocation.symbol, relocation.addend)
 
     def _is_external(self, symbol: int) -> bool:
         return self.object.symbols[symbol].section is None
@@ -163,41 +163,41 @@ class _Layout:
             raise CompileError(f"{self._name(symbol)} is in a section that occupies no memory")
         return self.starts[found.section] + found.value
 
-    def _address(self, place: int, symbol: int, addend: int) -> None:
-        """The word at a place gets the symbol's address when the image is loaded."""
-        _WORD.pack_into(self.content, place, 0)
+    def _address(self, offset: int, symbol: int, addend: int) -> None:
+        """The word at an offset gets the symbol's address when the image is loaded."""
+        _WORD.pack_into(self.content, offset, 0)
         if self._is_external(symbol):
             external = self.externals.setdefault(symbol, len(self.externals))
-            self.fixups.append((place, external, addend))
+            self.fixups.append((offset, external, addend))
         else:
-            self.fixups.append((place, _THIS_IMAGE, self._value(symbol) + addend))
+            self.fixups.append((offset, _THIS_IMAGE, self._value(symbol) + addend))
 
-    def near(self, place: int, symbol: int, addend: int) -> None:
-        self._write_distance(place, self._value(symbol) + addend, symbol)
+    def near(self, offset: int, symbol: int, addend: int) -> None:
+        self._write_distance(offset, self._value(symbol) + addend, symbol)
 
-    def far(self, place: int, symbol: int, addend: int) -> None:
-        struct.pack_into("<q", self.content, place, self._value(symbol) + addend - place)
+    def far(self, offset: int, symbol: int, addend: int) -> None:
+        struct.pack_into("<q", self.content, offset, self._value(symbol) + addend - offset)
 
-    def call(self, place: int, symbol: int, addend: int) -> None:
+    def call(self, offset: int, symbol: int, addend: int) -> None:
         target = self.stubs[symbol] if symbol in self.stubs else self._value(symbol)
-        self._write_distance(place, target + addend, symbol)
+        self._write_distance(offset, target + addend, symbol)
 
-    def through_slot(self, place: int, symbol: int, addend: int) -> None:
-        self._write_distance(place, self.slots[symbol] + addend, symbol)
+    def through_slot(self, offset: int, symbol: int, addend: int) -> None:
+        self._write_distance(offset, self.slots[symbol] + addend, symbol)
 
-    def absolute(self, place: int, symbol: int, addend: int) -> None:
-        self._address(place, symbol, addend)
+    def absolute(self, offset: int, symbol: int, addend: int) -> None:
+        self._address(offset, symbol, addend)
 
-    def nothing(self, place: int, symbol: int, addend: int) -> None:
+    def nothing(self, offset: int, symbol: int, addend: int) -> None:
         """A relocation that only keeps a symbol alive."""
 
-    def _write_distance(self, place: int, target: int, symbol: int) -> None:
-        distance = target - place
+    def _write_distance(self, offset: int, target: int, symbol: int) -> None:
+        distance = target - offset
         if not -(1 << 31) <= distance < 1 << 31:
             raise CompileError(
                 f"{self._name(symbol)} is {distance} bytes away from where it is used, at most 2 GiB goes"
             )
-        struct.pack_into("<i", self.content, place, distance)
+        struct.pack_into("<i", self.content, offset, distance)
 
     def _written(self, sealed: int, memory: int) -> bytes:
         symbols = self.object.symbols
@@ -211,34 +211,34 @@ class _Layout:
         body = b"".join([*parts, self.content])
         return _HEADER.pack(_MAGIC, _VERSION, machine, len(body), _checksum(machine, body)) + body
 
-    # AArch64: places are within instructions of 4 bytes.
+    # AArch64: offsets are within instructions of 4 bytes.
 
-    def branch(self, place: int, symbol: int, addend: int) -> None:
+    def branch(self, offset: int, symbol: int, addend: int) -> None:
         target = self.stubs[symbol] if symbol in self.stubs else self._value(symbol)
-        self._into_instruction(place, self._within(target + addend - place, 28, symbol) >> 2, 26, 0)
+        self._into_instruction(offset, self._within(target + addend - offset, 28, symbol) >> 2, 26, 0)
 
-    def page(self, place: int, symbol: int, addend: int) -> None:
-        self._write_page(place, self._value(symbol) + addend, symbol)
+    def page(self, offset: int, symbol: int, addend: int) -> None:
+        self._write_page(offset, self._value(symbol) + addend, symbol)
 
-    def page_of_slot(self, place: int, symbol: int, addend: int) -> None:
-        self._write_page(place, self.slots[symbol] + addend, symbol)
+    def page_of_slot(self, offset: int, symbol: int, addend: int) -> None:
+        self._write_page(offset, self.slots[symbol] + addend, symbol)
 
-    def in_page(self, place: int, symbol: int, addend: int, size: int) -> None:
+    def in_page(self, offset: int, symbol: int, addend: int, size: int) -> None:
         """The distance from a page's start, in units of `size` bytes."""
         distance = (self._value(symbol) + addend) % _PAGE
         if distance % size:
             raise CompileError(
                 f"{self._name(symbol)} is not aligned to the {size} bytes that are read or written there"
             )
-        self._into_instruction(place, distance // size, 12, 10)
+        self._into_instruction(offset, distance // size, 12, 10)
 
-    def slot_in_page(self, place: int, symbol: int, addend: int) -> None:
-        self._into_instruction(place, (self.slots[symbol] + addend) % _PAGE // _WORD.size, 12, 10)
+    def slot_in_page(self, offset: int, symbol: int, addend: int) -> None:
+        self._into_instruction(offset, (self.slots[symbol] + addend) % _PAGE // _WORD.size, 12, 10)
 
-    def _write_page(self, place: int, target: int, symbol: int) -> None:
-        pages = self._within(target - target % _PAGE - (place - place % _PAGE), 33, symbol) // _PAGE
-        self._into_instruction(place, pages, 2, 29)
-        self._into_instruction(place, pages >> 2, 19, 5)
+    def _write_page(self, offset: int, target: int, symbol: int) -> None:
+        pages = self._within(target - target % _PAGE - (offset - offset % _PAGE), 33, symbol) // _PAGE
+        self._into_instruction(offset, pages, 2, 29)
+        self._into_instruction(offset, pages >> 2, 19, 5)
 
     def _within(self, distance: int, bits: int, symbol: int) -> int:
         if not -(1 << bits - 1) <= distance < 1 << bits - 1:
@@ -248,11 +248,11 @@ class _Layout:
             )
         return distance
 
-    def _into_instruction(self, place: int, value: int, bits: int, shift: int) -> None:
+    def _into_instruction(self, offset: int, value: int, bits: int, shift: int) -> None:
         """Puts the lowest bits of a value where an instruction has them."""
-        (word,) = _INSTRUCTION.unpack_from(self.content, place)
+        (word,) = _INSTRUCTION.unpack_from(self.content, offset)
         mask = (1 << bits) - 1
-        _INSTRUCTION.pack_into(self.content, place, word & ~(mask << shift) | (value & mask) << shift)
+        _INSTRUCTION.pack_into(self.content, offset, word & ~(mask << shift) | (value & mask) << shift)
 
 
 _INSTRUCTION = struct.Struct("<I")
@@ -262,8 +262,8 @@ _Rule = Callable[[_Layout, int, int, int], None]
 def _in_page_by(size: int) -> _Rule:
     """Loads and stores of so many bytes count in those."""
 
-    def rule(layout: _Layout, place: int, symbol: int, addend: int) -> None:
-        layout.in_page(place, symbol, addend, size)
+    def rule(layout: _Layout, offset: int, symbol: int, addend: int) -> None:
+        layout.in_page(offset, symbol, addend, size)
 
     return rule
 
@@ -281,7 +281,7 @@ def _write_long_jump(layout: _Layout, stub: int, symbol: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """What images of a machine have: its relocations of position-independent code in the small model, by number."""
+    """The relocations of a machine's position-independent code in the small model, by number."""
 
     machine: int
     host: str
@@ -404,8 +404,8 @@ def load(data: bytes) -> Image:
     start, size = _map(memory, alignment)
     base = _round(start, alignment)
     found.append(base)  # the image itself, at index -1
-    for place, external, addend in _FIXUP.iter_unpack(table):
-        _WORD.pack_into(content, place, (found[external] + addend) & 0xFFFFFFFFFFFFFFFF)
+    for offset, external, addend in _FIXUP.iter_unpack(table):
+        _WORD.pack_into(content, offset, (found[external] + addend) & 0xFFFFFFFFFFFFFFFF)
     ctypes.memmove(base, bytes(content), len(content))
     image = Image({name: base + value for name, value in values.items()}, start, size)
     _make_visible(base, sealed)
@@ -464,7 +464,7 @@ def _map(memory: int, alignment: int) -> tuple[int, int]:
 
 
 def _make_visible(start: int, size: int) -> None:
-    """What was written as data is seen where instructions are fetched: AArch64's caches for the two are apart."""
+    """Makes what was written as data visible to instruction fetch: AArch64's caches for the two are apart."""
     if os.uname().machine == _ARM.host:
         _clear_cache()(start, start + size)
 

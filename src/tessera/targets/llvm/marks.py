@@ -1,9 +1,9 @@
-"""Attributes of ops that passes set for emitters: what a result may be computed by."""
+"""Attributes of ops that passes set for emitters: which forms of a function may be used."""
 
 from __future__ import annotations
 
 BRIEF = "brief"
-"""Marks a function that is wanted in its brief form: what it gives need not be more exact."""
+"""Marks a function whose approximate form suffices: its users need no more bits."""
 LOOSE = "loose"
 """Marks a sigmoid that may be off by about 1e-8, however small it is."""
 TOGETHER = "together"
@@ -11,4 +11,4 @@ TOGETHER = "together"
 ROUNDED = "rounded"
 """Marks a multiple that is rounded before anything is added to it."""
 SHORT = "short"
-"""Marks a function that is to be compiled soon: its code is short."""
+"""Marks a function for fast compiles: its code is short."""

@@ -20,7 +20,7 @@ from tessera.transforms.checks.host_checks import CHECKED
 
 
 class ScalarEmitter(Protocol):
-    """What these rules need of an emitter."""
+    """The part of an emitter that these rules need."""
 
     f: Function
     values: dict[SSAValue, Any]
@@ -103,7 +103,7 @@ for _kind, _opcode in FLOAT.items():
 
 
 def _division(emitter: ScalarEmitter, op: Operation) -> tuple[Value, Value]:
-    """The operands of a division, the divisor never 0: a program that divides by 0 is reported, and not trapped."""
+    """The operands of a division, the divisor never 0: a kernel that divides by 0 is reported, and not trapped."""
     a, b = (emitter.number(operand) for operand in op.operands)
     if literal(b) not in (None, 0) or CHECKED in op.attributes:
         return a, b

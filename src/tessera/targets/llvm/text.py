@@ -254,12 +254,12 @@ class Function:
         name = function if isinstance(function, str) else function.name
         self.do(f"call void @{name}({', '.join(map(str, arguments))})")
 
-    def shuffle(self, a: Value, b: Value | None, places: Sequence[int]) -> Value:
-        """Lanes of `a` and then of `b`, picked by place; −1 leaves a lane undefined."""
-        mask = ", ".join("i32 poison" if place < 0 else f"i32 {place}" for place in places)
+    def shuffle(self, a: Value, b: Value | None, indices: Sequence[int]) -> Value:
+        """Lanes of `a` and then of `b`, picked by index; −1 leaves a lane undefined."""
+        mask = ", ".join("i32 poison" if index < 0 else f"i32 {index}" for index in indices)
         other = poison(a.type) if b is None else b
-        to = vector(len(places), element_of(a.type))
-        return self.op(to, f"shufflevector {a}, {other}, <{len(places)} x i32> <{mask}>")
+        to = vector(len(indices), element_of(a.type))
+        return self.op(to, f"shufflevector {a}, {other}, <{len(indices)} x i32> <{mask}>")
 
     def splat(self, scalar: Value, lanes: int) -> Value:
         """A scalar in every lane."""
@@ -271,11 +271,11 @@ class Function:
         first = self.op(type_, f"insertelement {type_} poison, {scalar}, i32 0")
         return self.op(type_, f"shufflevector {first}, {type_} poison, <{lanes} x i32> zeroinitializer")
 
-    def lane(self, a: Value, place: int) -> Value:
-        return self.op(element_of(a.type), f"extractelement {a}, i32 {place}")
+    def lane(self, a: Value, index: int) -> Value:
+        return self.op(element_of(a.type), f"extractelement {a}, i32 {index}")
 
-    def insert(self, a: Value, scalar: Value, place: int) -> Value:
-        return self.op(a.type, f"insertelement {a}, {scalar}, i32 {place}")
+    def insert(self, a: Value, scalar: Value, index: int) -> Value:
+        return self.op(a.type, f"insertelement {a}, {scalar}, i32 {index}")
 
     # Memory
 
@@ -347,7 +347,7 @@ class Function:
         *,
         runs: bool = False,
     ) -> list[Value]:
-        """A counted loop that carries values. `runs` promises at least one turn, which saves the test before it."""
+        """A counted loop that carries values. `runs` promises an iteration at least, which saves the test before it."""
         self._count += 1
         number_ = self._count
         type_ = start.type if isinstance(start, Value) else "i64"

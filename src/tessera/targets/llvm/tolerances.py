@@ -1,7 +1,7 @@
 """How exact a value must be: what meets bf16 (on some targets f16) on its way need not be much more exact than that.
 
-A function has a brief form where everything that its result goes into allows the error of that form. Sums may be as
-inexact as what is summed. A maximum is one of the values: it is as exact as these have to be elsewhere.
+A function may use its approximate form where everything that its result goes into allows the error of that form. Sums
+may be as inexact as what is summed. A maximum is one of the values: it is as exact as these have to be elsewhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from tessera.dtypes.types import DType, bf16, f32
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
-from tessera.targets.llvm.exponentials import BRIEFLY
+from tessera.targets.llvm.exponentials import APPROXIMATE_FORMS
 from tessera.transforms.algebra.masks import constant_of
 
 UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10})
@@ -24,7 +24,7 @@ UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10})
 
 
 class Form(Protocol):
-    """The errors of a brief form: relative, absolute, and in parts of what its result lacks to one."""
+    """The errors of an approximate form: relative, absolute, and in parts of what its result lacks to one."""
 
     @property
     def relative(self) -> float: ...
@@ -42,7 +42,7 @@ class Tolerances:
     def __init__(
         self,
         reads: Callable[[SSAValue], Iterable[tuple[Operation, DType]]],
-        forms: Mapping[str, Form] = BRIEFLY,
+        forms: Mapping[str, Form] = APPROXIMATE_FORMS,
         units: Mapping[DType, float] = UNITS,
     ) -> None:
         self.units = units
@@ -50,8 +50,8 @@ class Tolerances:
         self._forms = forms
         self._found: dict[tuple[_Measure, SSAValue], float] = {}
 
-    def is_brief(self, op: tile.EwOp) -> bool:
-        """Whether the brief form of a function does for a result."""
+    def allows_approximation(self, op: tile.EwOp) -> bool:
+        """Whether the approximate form of a function is exact enough for all uses of a result."""
         form = self._forms.get(op.fn.data)
         if form is None or tile_dtype(op.result) is not f32:
             return False
@@ -67,7 +67,7 @@ class Tolerances:
         return self.least(_absolute, value)
 
     def least(self, measure: _Measure, value: SSAValue) -> float:
-        """What all uses of a value allow, by one way of measuring; where they meet again, their errors add up."""
+        """The error that all uses of a value allow, by one measure; where they meet again, their errors add up."""
         key = measure, value
         if key not in self._found:
             allowed = [measure(self, user) for user, _ in self._reads(value)]

@@ -56,7 +56,7 @@ def _split(k: Floats, x: Value) -> tuple[Value, Value]:
 
 
 def _with_large(k: Floats, name: str, x: Value, found: Value) -> Value:
-    """What was found, or what the library says if there is a large angle among the lanes."""
+    """The result, or the library's if there is a large angle among the lanes."""
 
     def slow(g: Function, scalar: Value) -> Value:
         return g.call(name, "float", [scalar])

@@ -348,22 +348,22 @@ _TURNS = (
 
 
 def sin(k: Floats, x: Value) -> Value:
-    quarter, r = _turn(k, x)
+    quarter, r = _range_reduced(k, x)
     sine, cosine = _sine_and_cosine(k, r)
     found = k.select(_odd(k, quarter), k.add(*cosine), k.add(*sine))
     # The sign of sin(−0), which the sum has lost.
-    return k.select(k.compare("oeq", x, 0.0), x, _turned(k, found, quarter))
+    return k.select(k.compare("oeq", x, 0.0), x, _signed_by_quarter(k, found, quarter))
 
 
 def cos(k: Floats, x: Value) -> Value:
-    quarter, r = _turn(k, x)
+    quarter, r = _range_reduced(k, x)
     sine, cosine = _sine_and_cosine(k, r)
     found = k.select(_odd(k, quarter), k.add(*sine), k.add(*cosine))
-    return _turned(k, found, k.on_bits("add", quarter, 1))
+    return _signed_by_quarter(k, found, k.on_bits("add", quarter, 1))
 
 
 def tan(k: Floats, x: Value) -> Value:
-    quarter, r = _turn(k, x)
+    quarter, r = _range_reduced(k, x)
     odd = _odd(k, quarter)
     sine, cosine = (_sum(k, *part) for part in _sine_and_cosine(k, r))
     above = Pair(*(k.select(odd, *parts) for parts in zip(cosine, sine, strict=True)))
@@ -385,13 +385,13 @@ def _odd(k: Floats, quarter: Value) -> Value:
     return k.f.compare("ne", k.on_bits("and", quarter, 1), k.word(0))
 
 
-def _turned(k: Floats, found: Value, quarter: Value) -> Value:
-    """The other sign in every other half of a turn."""
+def _signed_by_quarter(k: Floats, found: Value, quarter: Value) -> Value:
+    """The result, negated in the second half of a period."""
     sign = k.on_bits("shl", k.on_bits("and", quarter, 2), 62)
     return k.of_bits(k.on_bits("xor", k.bits(found), sign))
 
 
-def _turn(k: Floats, x: Value) -> tuple[Value, Pair]:
+def _range_reduced(k: Floats, x: Value) -> tuple[Value, Pair]:
     """The lowest bits of n, and r."""
     shifted = k.fma(x, _TWO_OVER_PI, _WHOLE)
     n = k.sub(shifted, _WHOLE)
@@ -407,32 +407,32 @@ def _turn(k: Floats, x: Value) -> tuple[Value, Pair]:
     large = k.compare("uge", k.absolute(x), _LARGE)
 
     def other() -> Sequence[Value]:
-        found = _large_turn(k, x)
+        found = _large_range_reduced(k, x)
         return [k.f.select(large, *parts) for parts in zip(found, small, strict=True)]
 
     quarter, *parts = k.f.branch(any_lane(k.f, large), other, lambda: small, rare=True)
     return quarter, Pair(*parts)
 
 
-def _large_turn(k: Floats, x: Value) -> Sequence[Value]:
+def _large_range_reduced(k: Floats, x: Value) -> Sequence[Value]:
     """The same for any angle of 2^30 or more: the quarter, and r in two parts.
 
-    x is m · 2^e with 53 bits in m, and of 2/π only the bits count that give parts of a turn: those above give whole
-    turns, and those 192 bits below give nothing that r could show: no angle leaves less than 2^-62 of a quarter.
+    x is m · 2^e with 53 bits in m, and of 2/π only the bits count that give parts of a period: those above give whole
+    periods, and those 192 bits below give nothing that r could show: no angle leaves less than 2^-62 of a quarter.
     """
     f, words = k.f, k.bits(k.absolute(x))
     exponent = k.on_bits("sub", k.on_bits("lshr", words, 52), 1023)
     mantissa = k.on_bits("or", k.on_bits("and", words, (1 << 52) - 1), 1 << 52)
     # The first bit that counts has the weight 2 with the mantissa: bit e − 53 behind the point, or e + 10 of the table.
-    place = k.on_bits("add", exponent, 10)
-    low, middle, high = reversed(_window(k, k.on_bits("lshr", place, 6), k.on_bits("and", place, 63)))
+    first_bit = k.on_bits("add", exponent, 10)
+    low, middle, high = reversed(_window(k, k.on_bits("lshr", first_bit, 6), k.on_bits("and", first_bit, 63)))
     carried, (upper, below) = _product_words(k, mantissa, low)[0], _product_words(k, mantissa, middle)
     below = f.binary("add", below, carried)
     overflow = f.convert("zext", f.compare("ult", below, carried), "i64")
-    turns = f.binary("add", f.binary("mul", mantissa, high), f.binary("add", upper, overflow))
+    periods = f.binary("add", f.binary("mul", mantissa, high), f.binary("add", upper, overflow))
     # The upper two bits are the quarter, those below it a part of one: rounded to the nearest, it has a sign.
-    quarter = k.on_bits("lshr", k.on_bits("add", turns, 1 << 61), 62)
-    part = f.intrinsic("fshl", turns, below, k.word(2))
+    quarter = k.on_bits("lshr", k.on_bits("add", periods, 1 << 61), 62)
+    part = f.intrinsic("fshl", periods, below, k.word(2))
     below = k.on_bits("shl", below, 2)
     units = [
         f.convert("sitofp", piece, "double")
@@ -462,7 +462,7 @@ def _product_words(k: Floats, a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def _window(k: Floats, word: Value, bit: Value) -> list[Value]:
-    """192 bits of the table from a place on, the first in one of the words 0 to 16: each digit of that moves all."""
+    """192 bits of the table from a bit on, the first in one of the words 0 to 16: each digit of that moves all."""
     entries = [k.word(entry) for entry in _TURNS]
     for digit, count in ((16, 4), (8, 11), (4, 7), (2, 5), (1, 4)):
         moves = k.f.compare("ne", k.on_bits("and", word, digit), k.word(0))

@@ -134,7 +134,7 @@ class _Turn:
     def divide(self) -> bool:
         """Finds what rare ops have to hand on; False where a turn cannot be divided so."""
         asked = [value for op in self.ops if op not in self.rare for value in used_by(op)]
-        asked += (value for place, value in enumerate(self.end.operands) if place != self.top.place)
+        asked += (value for index, value in enumerate(self.end.operands) if index != self.top.place)
         if not all(self._ask(value) for value in asked) or not all(self.is_row(op.result) for op in self.factors()):
             return False
         # What has to wait for the branch is not to change places with what others see.
@@ -332,9 +332,9 @@ class _Writer:
         """What is handed on where a row rises; those that do not rise keep what they have."""
         values: _Values = {}
         made = [self._made(value, branch, values) for value in self.asked]
-        for place, value in enumerate(self.asked):
+        for index, value in enumerate(self.asked):
             if value in self.held:
-                made[place] = branch.elementwise("select", self.rises, made[place], self.held[value])
+                made[index] = branch.elementwise("select", self.rises, made[index], self.held[value])
         # Added to what is reduced, and not to its multiple: no row falls, however this is rounded.
         limit = branch.elementwise("add", self.reached, self._full(self.slack / self.top.scale))
         if self.top.chain:

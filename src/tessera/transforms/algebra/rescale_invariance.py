@@ -139,7 +139,7 @@ def _starts_well(top: RunningMaximum, carried: Sequence[State]) -> bool:
     if top.start != -math.inf:
         return True
     pairs = zip(top.loop.iter_args, carried, strict=True)
-    others = [(value, state) for place, (value, state) in enumerate(pairs) if place != top.place and state != FIXED]
+    others = [(value, state) for index, (value, state) in enumerate(pairs) if index != top.place and state != FIXED]
     return all(
         isinstance(state, Degree) and state.shift == _NONE and constant_of(value) == 0 for value, state in others
     )

@@ -91,18 +91,18 @@ def running_maxima(loop: scf.ForOp) -> Iterator[RunningMaximum]:
     """The maxima that a loop carries."""
     end = loop.body.block.last_op
     assert end is not None
-    for place, (value, carried) in enumerate(zip(end.operands, loop.body.block.args[1:], strict=True)):
+    for index, (value, carried) in enumerate(zip(end.operands, loop.body.block.args[1:], strict=True)):
         update = value.owner
         if not isinstance(update, tile.EwOp) or update.fn.data != "max" or update.parent_block() is not loop.body.block:
             continue
-        start = constant_of(loop.iter_args[place])
+        start = constant_of(loop.iter_args[index])
         if tile_dtype(value) is not f32 or start is None or not start < math.inf or carried not in update.operands_:
             continue
         (candidate,) = [other for other in update.operands_ if other is not carried] or [carried]
         found = _reduction(candidate, loop.body.block)
         if found is not None:
             reduced, chain, scale = found
-            top = RunningMaximum(loop, place, update, candidate, reduced, chain, scale, start)
+            top = RunningMaximum(loop, index, update, candidate, reduced, chain, scale, start)
             if top.axes is not None:
                 yield top
 

@@ -36,8 +36,8 @@ def use_scaled_differences(function: tile.FuncOp) -> bool:
         return False
     scale_maxima(function)
     for loop in [op for op in function.body.walk() if isinstance(op, scf.ForOp)]:
-        for place in range(len(loop.iter_args)):
-            _carry_unscaled(loop, place, factors)
+        for index in range(len(loop.iter_args)):
+            _carry_unscaled(loop, index, factors)
     unscaled = _Unscaled()
     for op in exponentials:
         for factor in factors:

@@ -51,7 +51,7 @@ class HostCheck:
 def host_checks(function: tile.FuncOp) -> list[HostCheck]:
     """What such asserts ask for, which stay where they are: a CPU's programs have them, too, but when they fail there,
     others have been running."""
-    places: dict[SSAValue, int] = {argument: place for place, argument in enumerate(function.arguments)}
+    places: dict[SSAValue, int] = {argument: index for index, argument in enumerate(function.arguments)}
     known: dict[SSAValue, Condition | None] = {}
     asserts = [op for op in function.body.block.ops if isinstance(op, tile.AssertOp)]
     found = [(op, _condition(op.condition, places, known)) for op in asserts]
@@ -64,7 +64,7 @@ def _check_of(op: tile.AssertOp, condition: Condition) -> HostCheck:
 
 def take_host_checks(function: tile.FuncOp) -> list[HostCheck]:
     """Takes such asserts out of a function, and marks such divisions, in the order in which they would fail."""
-    places: dict[SSAValue, int] = {argument: place for place, argument in enumerate(function.arguments)}
+    places: dict[SSAValue, int] = {argument: index for index, argument in enumerate(function.arguments)}
     known: dict[SSAValue, Condition | None] = {}
     found: list[HostCheck] = []
     for op in list(function.body.block.ops):

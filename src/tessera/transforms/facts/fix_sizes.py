@@ -35,10 +35,10 @@ def _decided(function: tile.FuncOp, recorder: Recorder) -> list[tuple[str, Fact]
     asked = recorder.guards
     found = [
         (str(size), atom)
-        for place, shape in enumerate(function.shapes)
+        for index, shape in enumerate(function.shapes)
         for axis, size in enumerate(shape.data)
         if isinstance(size, Dim) and size.symbols == frozenset({str(size)})
-        for atom in recorder.facts.about(FactKind.SIZE, f"arg{place}.size[{axis}]")
+        for atom in recorder.facts.about(FactKind.SIZE, f"arg{index}.size[{axis}]")
     ]
     return sorted(found, key=lambda one: one[1] not in asked)
 

@@ -71,10 +71,10 @@ class _Analysis:
             zip(kernel.arguments, (shape.data for shape in kernel.shapes), strict=True)
         )
         changing = written(kernel)
-        for place, argument in enumerate(kernel.arguments):
+        for index, argument in enumerate(kernel.arguments):
             view = argument.type if isinstance(argument.type, ViewType) else None
             dtype = dtype_at(argument) if view is None else view.dtype
-            known = all_values(dtype) if argument in changing else arguments.get(place, all_values(dtype))
+            known = all_values(dtype) if argument in changing else arguments.get(index, all_values(dtype))
             (self.values if view is None else self.memory)[argument] = known
 
     def run(self, block: Block) -> Intervals:

@@ -76,7 +76,7 @@ def new_kernel(name: str, region: schedule.RegionOp, grid: Sequence[tuple[Size, 
 def steps_config(op: Step) -> Config:
     """Blocks of the axes besides the one along which steps go: columns of the last, one of each other."""
     shape, axis = graph_type(op.operand).shape, op.axis.value.data
-    extents = [extent for place, extent in enumerate(shape) if place != axis]
+    extents = [extent for index, extent in enumerate(shape) if index != axis]
     if not extents:
         return Config(block=())
     last = min(max(extents[-1], 1), _COLUMNS) if isinstance(extents[-1], int) else _COLUMNS
@@ -110,7 +110,7 @@ class _Writer(TileWriter):
     def __init__(self, name: str, region: schedule.RegionOp, op: Step) -> None:
         self.op = op
         shape, self.axis = graph_type(op.operand).shape, op.axis.value.data
-        self.kept = [Var(f"i{place}", extent) for place, extent in enumerate(shape) if place != self.axis]
+        self.kept = [Var(f"i{index}", extent) for index, extent in enumerate(shape) if index != self.axis]
         self.step = Var("step", shape[self.axis])
         given = region.config.data.block
         if given is None or len(given) != len(self.kept) or sum(block > 1 for block in given) > 1:

@@ -18,9 +18,9 @@ def fuse_siblings(block: Block) -> None:
     for op in list(block.ops):
         if not isinstance(op, schedule.RegionOp) or op.kind.data != "pointwise":
             continue
-        for place, found in enumerate(earlier):
+        for index, found in enumerate(earlier):
             if _are_siblings(found, op, block) and (made := _merged(found, op, block)) is not None:
-                earlier[place] = made
+                earlier[index] = made
                 break
         else:
             earlier.append(op)

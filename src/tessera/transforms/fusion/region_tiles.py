@@ -241,10 +241,10 @@ class RegionTiles:
         """The axes of a view at a position, and the coordinate along every axis of the argument that is fixed."""
         found: list[_Along] = []
         fixed: dict[int, Scalar] = {}
-        for place, (index, extent) in enumerate(zip(where, shape, strict=True)):
+        for position, (index, extent) in enumerate(zip(where, shape, strict=True)):
             base, blocks = self.parts(index)
             if not blocks:
-                fixed[place] = base
+                fixed[position] = base
             for digit, factor in blocks:
                 axis = self.axes[digit.axis]
                 assert axis.extent is not None
@@ -253,11 +253,11 @@ class RegionTiles:
                     isinstance(digit.size, int) and digit.size % axis.extent == 0
                 )
                 if factor == 1 and len(blocks) == 1 and ends:
-                    found.append(_Along(extent, place, 1, self.plus(base, start), axis.extent, digit.axis))
+                    found.append(_Along(extent, position, 1, self.plus(base, start), axis.extent, digit.axis))
                 else:
                     # The block may end before the argument does: the view ends there.
-                    fixed[place] = base
-                    found.append(_Along(digit.size, place, factor, start, axis.extent, digit.axis))
+                    fixed[position] = base
+                    found.append(_Along(digit.size, position, factor, start, axis.extent, digit.axis))
         return found, fixed
 
     def placed(

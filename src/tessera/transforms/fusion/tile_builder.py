@@ -321,7 +321,7 @@ class TileWriter(ABC):
 
     def _positions(self, var: Var, dtype: DType) -> SSAValue:
         axis = self.axes.index(var)
-        shape = tuple(width if place == axis else 1 for place, width in enumerate(self.widths))
+        shape = tuple(width if index == axis else 1 for index, width in enumerate(self.widths))
         return self.add(tile.IotaOp(self.bound[var][1], axis, tile_of(shape, dtype)))
 
     def _filled(self, number: Scalar) -> SSAValue:
@@ -390,7 +390,7 @@ class TileWriter(ABC):
 
     def _arranged(self, loaded: SSAValue, axes: Sequence[int | None]) -> SSAValue:
         """A tile in the order of the axes of tiles, with size 1 along those that it does not have."""
-        if len(axes) == len(self.axes) and all(axis in (None, place) for place, axis in enumerate(axes)):
+        if len(axes) == len(self.axes) and all(axis in (None, index) for index, axis in enumerate(axes)):
             return loaded
         order = [axis for axis in axes if axis is not None]
         assert len(order) == len(axes), "a box has axes of the tile only, or all of them"
@@ -429,7 +429,9 @@ class TileWriter(ABC):
             return None
         factors = [[index.factor(var) for var in self.axes] for index in at]
         rests = [Index(frozenset((a, f) for a, f in index.terms if a not in self.axes), index.constant) for index in at]
-        users = [[axis for axis, row in enumerate(factors) if row[place].terms] for place in range(len(self.axes))]
+        users = [
+            [axis for axis, row in enumerate(factors) if row[position].terms] for position in range(len(self.axes))
+        ]
         natural = all(len(axes) <= 1 for axes in users) and all(
             sum(bool(each.terms) for each in row) <= 1 and all(each in (dim(0), dim(1)) for each in row)
             for row in factors
@@ -458,12 +460,12 @@ class TileWriter(ABC):
     ) -> _Box:
         """Axes of tiles are axes of the array."""
         tile_axis: list[int | None] = [None] * len(at)
-        for place, using in enumerate(users):
+        for position, using in enumerate(users):
             for axis in using:
-                tile_axis[axis] = place
+                tile_axis[axis] = position
         rank = len(self.axes)
         starts = [self._start(axis, rest) for axis, rest in zip(tile_axis, rests, strict=True)]
-        if len(at) == rank and all(axis in (None, place) for place, axis in enumerate(tile_axis)):
+        if len(at) == rank and all(axis in (None, position) for position, axis in enumerate(tile_axis)):
             return _Box(view, tuple(tile_axis), tuple(map(self.value, starts)))
         order = [axis for axis in range(len(at)) if tile_axis[axis] is not None]
         if len(order) == len(at) and not (exact and len(order) < rank):
@@ -482,11 +484,11 @@ class TileWriter(ABC):
         axes: list[int | None] = [tile_axis[axis] for axis in order]
         offsets = [self.value(starts[axis]) for axis in order]
         if exact:
-            for place in range(rank):
-                if place not in axes:
-                    at_front = place < min((axis for axis in axes if axis is not None), default=rank)
+            for position in range(rank):
+                if position not in axes:
+                    at_front = position < min((axis for axis in axes if axis is not None), default=rank)
                     where = 0 if at_front else len(axes)
-                    axes.insert(where, place)
+                    axes.insert(where, position)
                     sizes.insert(where, self.number(1))
                     strides.insert(where, self.number(1))
                     offsets.insert(where, self.number(0))

@@ -320,8 +320,8 @@ def _write(
         part = scf.ForOp(start, stop, loop.step, list(carried), region)
         part.attributes.update(loop.attributes)
         if is_full:
-            for place, op in enumerate(list(region.block.ops)):
-                if place in places and isinstance(op, tile.EwOp):
+            for index, op in enumerate(list(region.block.ops)):
+                if index in places and isinstance(op, tile.EwOp):
                     _unmask(op)
             if common:
                 part.attributes[ALL_ROWS] = UnitAttr()

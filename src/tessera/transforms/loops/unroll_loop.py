@@ -38,8 +38,8 @@ def unroll(loop: scf.ForOp, times: int) -> scf.ForOp:
     made = scf.ForOp(loop.lb, end, group, list(loop.iter_args), Region(_turns(loop, times)))
     made.attributes.update(loop.attributes)
     insert_before(loop, [*before, made])
-    for place, value in enumerate((end, loop.ub, loop.step, *made.results)):
-        loop.operands[place] = value
+    for index, value in enumerate((end, loop.ub, loop.step, *made.results)):
+        loop.operands[index] = value
     return made
 
 

@@ -22,7 +22,7 @@ cpu.func @f(%x: !tile.view<1, f32, global>) shapes [[N]] grid [M] {
   cpu.return
 }
 // -----
-// expected: tile.program_id has no place at the cpu level: cpu.parallel gives its indices
+// expected: tile.program_id is not allowed at the cpu level: cpu.parallel gives its indices
 cpu.func @f() shapes [] grid [4] {
   %p = tile.program_id 0
   cpu.return

@@ -125,17 +125,17 @@ tile.func @f() outputs 0 shapes [] grid ["0 - 1"] {
   tile.return
 }
 // -----
-// expected: fills [1, 0]: expected places of arguments, ascending, at least one
+// expected: fills [1, 0]: expected indices of arguments, ascending, at least one
 tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 0 fills [1, 0] shapes [[N], [N]] grid [1] {
   tile.return
 }
 // -----
-// expected: fills [1, 1]: expected places of arguments, ascending, at least one
+// expected: fills [1, 1]: expected indices of arguments, ascending, at least one
 tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 0 fills [1, 1] shapes [[N], [N]] grid [1] {
   tile.return
 }
 // -----
-// expected: fills []: expected places of arguments, ascending, at least one
+// expected: fills []: expected indices of arguments, ascending, at least one
 tile.func @f(%x: !tile.view<1, f32, global>) outputs 0 fills [] shapes [[N]] grid [1] {
   tile.return
 }

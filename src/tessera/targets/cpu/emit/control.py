@@ -93,8 +93,8 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
     f.store(number(-1, "i64"), last, align=8)
     queues = f.intrinsic("smin", emitter.threads, number(QUEUES, "i64"))
 
-    def visit(turn: Value, _: list[Value]) -> Sequence[Value]:
-        number_ = f.binary("urem", f.binary("add", emitter.thread, turn), queues)
+    def visit(offset: Value, _: list[Value]) -> Sequence[Value]:
+        number_ = f.binary("urem", f.binary("add", emitter.thread, offset), queues)
         first, end_ = (f.binary("sdiv", f.binary("mul", pieces, at), queues) for at in (number_, f.add(number_, 1)))
         counter = f.at(emitter.args, f.add(f.times(number_, 8), FIRST_ARGUMENT + 8 * emitter.layout.queues))
         empty(counter, first, end_)
@@ -120,18 +120,18 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
             emitter.values[once.args[0]] = here
             emitter.cursor = f.at(emitter.workspace, emitter.static_size)
             emitter.block(once)
-            for place, value in enumerate(end.values):
+            for position, value in enumerate(end.values):
                 found = emitter.values[value]
                 word = found.pointer if isinstance(found, Memory) else found
-                f.store(word, f.at(kept, 8 * place), align=8)
+                f.store(word, f.at(kept, 8 * position), align=8)
             emitter.cursor = None
             return []
 
         if list(once.ops) != [end]:
             f.branch(f.compare("ne", f.load("i64", last, align=8), here), prepare)
         emitter.values[body.args[0]] = here
-        for place, (argument, value) in enumerate(zip(body.args[2:], end.values, strict=True)):
-            where = f.at(kept, 8 * place)
+        for position, (argument, value) in enumerate(zip(body.args[2:], end.values, strict=True)):
+            where = f.at(kept, 8 * position)
             if isinstance(value.type, BufferType | PanelsType):
                 emitter.values[argument] = Memory(f.load("ptr", where, align=8), value.type)
             else:
@@ -151,7 +151,9 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
 
 @emits(cpu.BufferOp)
 def _buffer(emitter: Emitter, op: cpu.BufferOp) -> None:
-    emitter.values[op.result] = Memory(emitter.f.at(emitter.workspace, emitter.places[op]), buffer_type(op.result))
+    emitter.values[op.result] = Memory(
+        emitter.f.at(emitter.workspace, emitter.workspace_offsets[op]), buffer_type(op.result)
+    )
 
 
 @emits(cpu.BorrowOp)
@@ -164,7 +166,7 @@ def _borrow(emitter: Emitter, op: cpu.BorrowOp) -> None:
     element = f"i{8 * item}"
 
     def copied() -> Sequence[Value]:
-        copy = f.at(emitter.workspace, emitter.places[op])
+        copy = f.at(emitter.workspace, emitter.workspace_offsets[op])
 
         def one(index: Value, _: list[Value]) -> Sequence[Value]:
             f.store(f.load(element, f.at(there, index), align=item), f.at(copy, index), align=item)
@@ -199,8 +201,8 @@ def _ends(emitter: Emitter, view: ViewDescriptor) -> tuple[Value, Value]:
 @emits(cpu.ReserveOp)
 def _reserve(emitter: Emitter, op: cpu.ReserveOp) -> None:
     type_ = panels_type(op.result)
-    if op in emitter.places:
-        emitter.values[op.result] = Memory(emitter.f.at(emitter.workspace, emitter.places[op]), type_)
+    if op in emitter.workspace_offsets:
+        emitter.values[op.result] = Memory(emitter.f.at(emitter.workspace, emitter.workspace_offsets[op]), type_)
         return
     assert emitter.cursor is not None
     emitter.values[op.result] = Memory(emitter.cursor, type_)

@@ -99,7 +99,7 @@ class Emitted:
     text: str
     layout: ArgumentBlockLayout
     messages: tuple[str, ...]
-    """What went wrong when the status is 1, 2, …"""
+    """The error message for status 1, 2, …"""
 
 
 class Emitter:
@@ -112,9 +112,9 @@ class Emitter:
         self.messages: dict[str, int] = {}
         self.layout = _layout(function)
         self.values: dict[SSAValue, Any] = {}
-        self.places, self.static_size = _places(function)
-        products = any(isinstance(op, cpu.MatmulOp | cpu.DotOp) for op in function.body.walk())
-        self.flushes = products and machine.contract
+        self.workspace_offsets, self.static_size = _workspace_offsets(function)
+        dots = any(isinstance(op, cpu.MatmulOp | cpu.DotOp) for op in function.body.walk())
+        self.flushes = dots and machine.contract
         """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""
         self.pending: list[tuple[object, RegisterTile]] = []
         self.f: Function
@@ -150,8 +150,8 @@ class Emitter:
                 self.values[argument] = self._argument(argument.type, first)
 
     def _argument(self, type_: Attribute, first: int) -> ViewDescriptor | Value:
-        def word(place: int, kind: str = "i64") -> Value:
-            return self.f.load(kind, self.f.at(self.args, FIRST_ARGUMENT + 8 * (first + place)), align=8)
+        def word(position: int, kind: str = "i64") -> Value:
+            return self.f.load(kind, self.f.at(self.args, FIRST_ARGUMENT + 8 * (first + position)), align=8)
 
         if isinstance(type_, ViewType):
             rank = type_.rank.data
@@ -229,15 +229,15 @@ class Emitter:
     def report(self, message: str, details: Sequence[Value] = ()) -> None:
         """Notes that something went wrong, unless something did before."""
         code = self.messages.setdefault(message, len(self.messages) + 1)
-        place = self.f.at(self.args, STATUS)
-        pair = self.f.op("{ i64, i1 }", f"cmpxchg {place}, i64 0, i64 {code} monotonic monotonic")
+        status = self.f.at(self.args, STATUS)
+        pair = self.f.op("{ i64, i1 }", f"cmpxchg {status}, i64 0, i64 {code} monotonic monotonic")
         if not details:
             return
         won = self.f.op("i1", f"extractvalue {{ i64, i1 }} {pair.name}, 1")
 
         def write() -> Sequence[Value]:
-            for place, detail in enumerate(details[:6]):
-                self.f.store(detail, self.f.at(self.args, DETAILS + 8 * place), align=8)
+            for position, detail in enumerate(details[:6]):
+                self.f.store(detail, self.f.at(self.args, DETAILS + 8 * position), align=8)
             return []
 
         self.f.branch(won, write)
@@ -283,7 +283,7 @@ class Emitter:
         for value in values:
             if isinstance(value.type, TensorType):
                 shape, dtype, lanes = tile_type(value).get_shape(), tile_dtype(value), self.machine.lanes
-                count = len(list(RegisterTile.of(shape, dtype, lanes, ()).places))
+                count = len(list(RegisterTile.of(shape, dtype, lanes, ()).positions))
                 self.values[value] = RegisterTile.of(shape, dtype, lanes, rest[:count])
                 del rest[:count]
             else:
@@ -324,9 +324,9 @@ def _behind(values: Iterable[SSAValue]) -> set[SSAValue]:
     return found
 
 
-def _places(function: cpu.FuncOp) -> tuple[dict[Operation, int], int]:
-    """Where in a thread's workspace each buffer lies, and where they end; `once` reserves its panels behind that."""
-    places: dict[Operation, int] = {}
+def _workspace_offsets(function: cpu.FuncOp) -> tuple[dict[Operation, int], int]:
+    """The offset of each buffer in a thread's workspace, and where they end; `once` reserves its panels behind that."""
+    offsets: dict[Operation, int] = {}
     end = 0
     for op in function.body.walk():
         if isinstance(op, cpu.BufferOp) or (isinstance(op, cpu.BorrowOp) and op.written):
@@ -338,10 +338,10 @@ def _places(function: cpu.FuncOp) -> tuple[dict[Operation, int], int]:
             size = count.value.value.data * panels_type(op.result).size
         else:
             continue
-        places[op] = end
+        offsets[op] = end
         # Vectors may be read and written a little beyond the last element.
         end += rounded_up(size + LINE, LINE)
-    return places, end
+    return offsets, end
 
 
 def configure_tiles(f: Function) -> None:

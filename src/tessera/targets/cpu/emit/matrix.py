@@ -1,7 +1,7 @@
-"""cpu level → LLVM text: products by the matrix unit (AMX), which has eight registers of 16 lines of 64 bytes.
+"""cpu level → LLVM text: matmuls by the matrix unit (AMX), which has eight registers of 16 lines of 64 bytes.
 
-Four of them hold a block of 32 by 32 sums, two the rows of `a`, two the columns of `b`. They are named by number:
-LLVM's allocator has no part in it. A thread sets their shape when it enters the kernel.
+Four of them hold a block of 32 by 32 accumulators, two the rows of `a`, two the columns of `b`. They are named by
+number: LLVM's allocator has no part in it. A thread sets their shape when it enters the kernel.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tessera.targets.cpu.ir.types import LINE, TILE_ROWS, BufferType, PanelsType
 from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Function, Value, number
 
-_SUMS, _ROWS, _COLS = 0, 4, 6
+_ACCUMULATORS, _ROWS, _COLS = 0, 4, 6
 """The first register of each group."""
 
 
 class _Unit:
     """Instructions on registers by number."""
 
-    def __init__(self, emitter: Emitter, product: str) -> None:
-        self._product = product
+    def __init__(self, emitter: Emitter, instruction: str) -> None:
+        self._dot_instruction = instruction
         self._f: Function = emitter.f
 
     def load(self, register: int, pointer: Value, stride: Value | int) -> None:
@@ -41,7 +41,7 @@ class _Unit:
         self._f.do(f"call void @llvm.x86.tilezero(i8 {register})")
 
     def multiply(self, total: int, a: int, b: int) -> None:
-        name = f"llvm.x86.{self._product}"
+        name = f"llvm.x86.{self._dot_instruction}"
         self._f.module.declare(f"declare void @{name}(i8 immarg, i8 immarg, i8 immarg)")
         self._f.do(f"call void @{name}(i8 {total}, i8 {a}, i8 {b})")
 
@@ -50,7 +50,7 @@ _PRODUCTS = {Kind.FLOAT: "tdpbf16ps", Kind.INT: "tdpbssd", Kind.UINT: "tdpbuud"}
 
 
 class _Strip:
-    """Rows of a product: 16 or 32 of them, and a few columns or many."""
+    """Rows of a matmul: 16 or 32 of them, and a few columns or many."""
 
     def __init__(self, emitter: Emitter, op: cpu.MatmulOp) -> None:
         f = self.f = emitter.f
@@ -81,12 +81,12 @@ class _Strip:
         """16 lines of a panel of `b`."""
         self.unit.load(register, self.f.at(at, col * self.b.panel_size), LINE)
 
-    def sums(self, to: Value, row: int, col: int) -> Value:
+    def accumulator(self, to: Value, row: int, col: int) -> Value:
         return self.f.at(to, row * TILE_ROWS * self.c.stride + col * LINE)
 
-    def start(self, register: int, place: Value) -> None:
+    def start(self, register: int, pointer: Value) -> None:
         if self.added:
-            self.unit.load(register, place, self.c.stride)
+            self.unit.load(register, pointer, self.c.stride)
         else:
             self.unit.clear(register)
 
@@ -94,14 +94,14 @@ class _Strip:
         """So many panels of `b` at a time, and the columns of the result that they make."""
         f, whole = self.f, self.panels // count * count
 
-        def turn(index: Value, _: list[Value]) -> Sequence[Value]:
+        def iteration(index: Value, _: list[Value]) -> Sequence[Value]:
             body(f.at(self.from_b, f.times(index, self.b.panel_size)), f.at(self.to, f.times(index, LINE)), count)
             return []
 
         if whole == count:
             body(self.from_b, self.to, count)
         elif whole:
-            f.loop(0, whole, count, [], turn, runs=True)
+            f.loop(0, whole, count, [], iteration, runs=True)
         if rest := self.panels - whole:
             body(f.at(self.from_b, whole * self.b.panel_size), f.at(self.to, whole * LINE), rest)
 
@@ -116,7 +116,7 @@ def _matmul(emitter: Emitter, op: cpu.MatmulOp) -> None:
 
 
 def _with_resting_rows(strip: _Strip) -> None:
-    """Rows that four registers hold stay there while all columns go by: two registers for sums, two for columns."""
+    """Rows that four registers hold stay there while all columns go by: two of accumulators, two of columns."""
     unit, rows, steps = strip.unit, range(strip.rows), range(strip.steps)
     for row in rows:
         for step in steps:
@@ -126,22 +126,22 @@ def _with_resting_rows(strip: _Strip) -> None:
         for step in steps:
             strip.load_cols(2 + step, 0, strip.f.at(from_b, step * TILE_ROWS * LINE))
         for row in rows:
-            strip.start(row, strip.sums(to, row, 0))
+            strip.start(row, strip.accumulator(to, row, 0))
         for step in steps:
             for row in rows:
                 unit.multiply(row, _ROWS + 2 * row + step, 2 + step)
         for row in rows:
-            unit.store(row, strip.sums(to, row, 0), strip.c.stride)
+            unit.store(row, strip.accumulator(to, row, 0), strip.c.stride)
 
     strip.over_panels(1, panel)
 
 
 def _block(strip: _Strip, from_b: Value, to: Value, cols: int) -> None:
-    """Up to 32 rows by 32 columns: four registers for sums, two for rows, two for columns."""
+    """Up to 32 rows by 32 columns: four registers for accumulators, two for rows, two for columns."""
     f, unit, rows = strip.f, strip.unit, strip.rows
     blocks = [(i, j) for i in range(rows) for j in range(cols)]
     for i, j in blocks:
-        strip.start(_SUMS + 2 * i + j, strip.sums(to, i, j))
+        strip.start(_ACCUMULATORS + 2 * i + j, strip.accumulator(to, i, j))
 
     def step(index: Value, _: list[Value]) -> Sequence[Value]:
         """One step takes 64 bytes of every row of `a`, and 16 lines of each panel of `b`."""
@@ -152,7 +152,7 @@ def _block(strip: _Strip, from_b: Value, to: Value, cols: int) -> None:
             for j in range(cols):
                 if i == 0:
                     strip.load_cols(_COLS + j, j, cols_at)
-                unit.multiply(_SUMS + 2 * i + j, _ROWS + i, _COLS + j)
+                unit.multiply(_ACCUMULATORS + 2 * i + j, _ROWS + i, _COLS + j)
         return []
 
     if strip.depth:
@@ -164,7 +164,7 @@ def _block(strip: _Strip, from_b: Value, to: Value, cols: int) -> None:
     elif strip.steps:
         f.loop(0, strip.steps, 1, [], step, runs=True)
     for i, j in blocks:
-        unit.store(_SUMS + 2 * i + j, strip.sums(to, i, j), strip.c.stride)
+        unit.store(_ACCUMULATORS + 2 * i + j, strip.accumulator(to, i, j), strip.c.stride)
 
 
 @emits(cpu.ClearOp)

@@ -1,4 +1,4 @@
-"""cpu level → LLVM text: views, loads and stores of register tiles, packing, and products.
+"""cpu level → LLVM text: views, loads and stores of register tiles, packing, and dots.
 
 Positions outside a view are masked lane by lane, unless the op carries `inside`: then someone has shown that the
 whole tile lies within and its lanes are neighbours. Lanes that are not neighbours are gathered and scattered.
@@ -73,7 +73,7 @@ class _Access:
         return bool(self.offsets) and (self.inside or literal(self.view.strides[self._axis]) == 1)
 
     def either(self, together: Callable[[], Sequence[Value]], apart: Callable[[], Sequence[Value]]) -> Sequence[Value]:
-        """What is done where the elements of a vector lie side by side, or are apart."""
+        """Emits one code for vectors whose elements lie side by side, another for those whose elements are apart."""
         if self.neighbours:
             return together()
         if not self.offsets:
@@ -85,43 +85,43 @@ class _Access:
     def align(self) -> int:
         return self.view.dtype.storage.itemsize
 
-    def _position(self, row: int, place: int) -> list[Value]:
+    def _position(self, row: int, vector_number: int) -> list[Value]:
         """The first lane's position along each axis of the view."""
         lanes, found = self.emitter.machine.lanes, list(self.offsets)
         if not found:
             return found
         f = self.emitter.f
-        found[self._axis] = f.add(found[self._axis], place * lanes)
+        found[self._axis] = f.add(found[self._axis], vector_number * lanes)
         if len(found) == 2 and not is_column(self.tile.shape):
             found[0] = f.add(found[0], row)
         return found
 
-    def pointer(self, row: int, place: int) -> Value:
+    def pointer(self, row: int, vector_number: int) -> Value:
         f, item = self.emitter.f, self.align
         offset = number(0, "i64")
-        for position, stride in zip(self._position(row, place), self.view.strides, strict=True):
+        for position, stride in zip(self._position(row, vector_number), self.view.strides, strict=True):
             offset = folded(f, "add", offset, folded(f, "mul", position, stride))
         return f.at(self.view.pointer, folded(f, "mul", offset, number(item, "i64")))
 
-    def pointers(self, row: int, place: int) -> Value:
+    def pointers(self, row: int, vector_number: int) -> Value:
         """One pointer per lane."""
         f, lanes = self.emitter.f, self.emitter.machine.lanes
-        first = self.pointer(row, place)
+        first = self.pointer(row, vector_number)
         if not self.offsets:
             return f.splat(first, lanes)
         step = folded(f, "mul", self.view.strides[self._axis], number(self.align, "i64"))
         steps = f.binary("mul", f.splat(step, lanes), numbers(range(lanes), "i64"))
         return f.op(vector(lanes, "ptr"), f"getelementptr i8, {first}, {steps}")
 
-    def mask(self, row: int, place: int) -> Value | None:
+    def mask(self, row: int, vector_number: int) -> Value | None:
         """The lanes to touch, or None for all of them."""
         f, lanes = self.emitter.f, self.emitter.machine.lanes
-        live = self.tile.elements - place * lanes
+        live = self.tile.elements - vector_number * lanes
         fixed = None if live >= lanes else numbers([lane < live for lane in range(lanes)], "i1")
         if self.inside or not self.offsets:
             return fixed
         mask = fixed
-        for axis, position in enumerate(self._position(row, place)):
+        for axis, position in enumerate(self._position(row, vector_number)):
             if axis == self._axis:
                 counted = f.binary("add", f.splat(position, lanes), numbers(range(lanes), "i64"))
                 within = f.compare("ult", counted, f.splat(self.view.sizes[axis], lanes))
@@ -142,19 +142,19 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
     dtype = emitter.view(op.view).dtype
     memory = elements.memory_type(dtype, lanes)
 
-    def make(row: int, place: int) -> Value:
-        mask = access.mask(row, place)
+    def make(row: int, vector_number: int) -> Value:
+        mask = access.mask(row, vector_number)
         if access.neighbours and mask is None:
-            read = f.load(memory, access.pointer(row, place), align=access.align)
+            read = f.load(memory, access.pointer(row, vector_number), align=access.align)
         else:
             pad = elements.to_memory(f, constant(op.pad_value, dtype, lanes), dtype)
             every = number(1, vector(lanes, "i1")) if mask is None else mask
 
             def together() -> Sequence[Value]:
-                return [f.masked_load(memory, access.pointer(row, place), every, pad, align=access.align)]
+                return [f.masked_load(memory, access.pointer(row, vector_number), every, pad, align=access.align)]
 
             def apart() -> Sequence[Value]:
-                return [_gather(emitter, access.pointers(row, place), every, pad, access.align)]
+                return [_gather(emitter, access.pointers(row, vector_number), every, pad, access.align)]
 
             (read,) = access.either(together, apart)
         return elements.to_register(f, read, dtype)
@@ -171,12 +171,12 @@ def _read(emitter: Emitter, op: tile.ReadOp) -> None:
     item = view.dtype.storage.itemsize
     indices = [emitter.tile(index) for index in op.indices]
 
-    def make(row: int, place: int) -> Value:
-        live = made.elements - place * lanes
+    def make(row: int, vector_number: int) -> Value:
+        live = made.elements - vector_number * lanes
         mask = numbers([lane < live for lane in range(lanes)], "i1")
         offset = number(0, vector(lanes, "i64"))
         for index, size, stride in zip(indices, view.sizes, view.strides, strict=True):
-            position = index.vector(row, place)
+            position = index.vector(row, vector_number)
             mask = f.binary("and", mask, f.compare("ult", position, f.splat(size, lanes)))
             offset = f.binary("add", offset, f.binary("mul", position, f.splat(stride, lanes)))
         offset = f.binary("mul", offset, f.splat(number(item, "i64"), lanes))
@@ -193,8 +193,8 @@ def _item(emitter: Emitter, op: tile.ItemOp) -> None:
     f, view = emitter.f, emitter.view(op.view)
     item, type_ = view.dtype.storage.itemsize, elements.memory_type(view.dtype, 0)
     inside, offset = number(1, "i1"), number(0, "i64")
-    for place, size, stride in zip(op.offsets, view.sizes, view.strides, strict=True):
-        position = emitter.number(place)
+    for start, size, stride in zip(op.offsets, view.sizes, view.strides, strict=True):
+        position = emitter.number(start)
         inside = f.binary("and", inside, f.compare("ult", position, size))
         offset = f.binary("add", offset, f.binary("mul", position, stride))
 
@@ -234,29 +234,29 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
     emitter.writing(tile.memory_of(op.view))
     access = _access(emitter, op, value)
 
-    def put(row: int, place: int) -> None:
-        mask = access.mask(row, place)
-        written = elements.to_memory(f, value.vector(row, place), value.dtype)
+    def put(row: int, vector_number: int) -> None:
+        mask = access.mask(row, vector_number)
+        written = elements.to_memory(f, value.vector(row, vector_number), value.dtype)
 
         def together() -> Sequence[Value]:
-            pointer = access.pointer(row, place)
+            pointer = access.pointer(row, vector_number)
             if mask is None:
                 f.store(written, pointer, align=access.align)
             elif access.inside:
-                store_first(emitter, written, pointer, value.elements - place * lanes, access.align)
+                store_first(emitter, written, pointer, value.elements - vector_number * lanes, access.align)
             else:
                 f.masked_store(written, pointer, mask, align=access.align)
             return []
 
         def apart() -> Sequence[Value]:
             every = number(1, vector(lanes, "i1")) if mask is None else mask
-            _scatter(emitter, written, access.pointers(row, place), every, access.align)
+            _scatter(emitter, written, access.pointers(row, vector_number), every, access.align)
             return []
 
         access.either(together, apart)
 
-    for row, place in value.places:
-        put(row, place)
+    for row, vector_number in value.positions:
+        put(row, vector_number)
 
 
 @emits(tile.AtomicOp)
@@ -268,24 +268,24 @@ def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
     item = dtype.storage.itemsize
     row_size = value.count * lanes * item
     scratch = f.stack(max(1, value.rows * row_size))
-    for row, place in value.places:
-        written = elements.to_memory(f, value.vector(row, place), dtype)
-        f.store(written, f.at(scratch, row * row_size + place * lanes * item), align=item)
+    for row, vector_number in value.positions:
+        written = elements.to_memory(f, value.vector(row, vector_number), dtype)
+        f.store(written, f.at(scratch, row * row_size + vector_number * lanes * item), align=item)
     offsets = [emitter.number(offset) for offset in op.offsets]
     column = is_column(value.shape)
 
     def visit(row: Value, col: Value) -> None:
         by_axis = {0: [], 1: [col], 2: [col, number(0, "i64")] if column else [row, col]}[len(offsets)]
-        within, place = number(1, "i1"), number(0, "i64")
+        within, flat = number(1, "i1"), number(0, "i64")
         for offset, step, size, stride in zip(offsets, by_axis, view.sizes, view.strides, strict=True):
             position = f.binary("add", offset, step)
             within = f.binary("and", within, f.compare("ult", position, size))
-            place = f.binary("add", place, f.binary("mul", position, stride))
+            flat = f.binary("add", flat, f.binary("mul", position, stride))
 
         def combine() -> Sequence[Value]:
             where = f.binary("add", f.times(row, row_size), f.times(col, item))
             given = f.load(elements.memory_type(dtype, 0), f.at(scratch, where), align=item)
-            _atomic_step(emitter, kind, f.at(view.pointer, f.times(place, item)), given, dtype)
+            _atomic_step(emitter, kind, f.at(view.pointer, f.times(flat, item)), given, dtype)
             return []
 
         f.branch(within, combine)
@@ -331,8 +331,8 @@ def _folded(emitter: Emitter, given: RegisterTile, kind: str) -> Value:
     """All truths of a tile as one, by `and` or `or`."""
     f, lanes = emitter.f, emitter.machine.lanes
     total = number(kind == "and", "i1")
-    for row, place in given.places:
-        live, vector_ = given.elements - place * lanes, given.vector(row, place)
+    for row, vector_number in given.positions:
+        live, vector_ = given.elements - vector_number * lanes, given.vector(row, vector_number)
         if live < lanes:
             mask = numbers([(lane < live) == (kind == "or") for lane in range(lanes)], "i1")
             vector_ = f.binary("and" if kind == "or" else "or", vector_, mask)
@@ -363,7 +363,7 @@ def _assert(emitter: Emitter, op: tile.AssertOp) -> None:
 # Buffers
 
 
-def _place_in(emitter: Emitter, memory: Memory, row: Value, col: Value) -> Value:
+def _address_in(emitter: Emitter, memory: Memory, row: Value, col: Value) -> Value:
     type_ = memory.type
     assert isinstance(type_, BufferType)
     f, item = emitter.f, type_.dtype.storage.itemsize
@@ -372,8 +372,8 @@ def _place_in(emitter: Emitter, memory: Memory, row: Value, col: Value) -> Value
     return f.at(memory.pointer, offset)
 
 
-def _buffer_offset(type_: BufferType, made: RegisterTile, lanes: int, row: int, place: int) -> int:
-    return row * type_.stride + place * lanes * type_.dtype.storage.itemsize
+def _buffer_offset(type_: BufferType, made: RegisterTile, lanes: int, row: int, vector_number: int) -> int:
+    return row * type_.stride + vector_number * lanes * type_.dtype.storage.itemsize
 
 
 @emits(cpu.LoadOp)
@@ -381,16 +381,16 @@ def _load_buffer(emitter: Emitter, op: cpu.LoadOp) -> None:
     f, lanes, memory = emitter.f, emitter.machine.lanes, emitter.memory(op.buffer)
     type_ = buffer_type(op.buffer)
     item = type_.dtype.storage.itemsize
-    first = _place_in(emitter, memory, emitter.number(op.row), emitter.number(op.col))
+    first = _address_in(emitter, memory, emitter.number(op.row), emitter.number(op.col))
 
-    def make(row: int, place: int) -> Value:
+    def make(row: int, vector_number: int) -> Value:
         memory = elements.memory_type(type_.dtype, lanes)
         if op.column is not None:
-            steps = numbers([(place * lanes + lane) * type_.stride for lane in range(lanes)], "i64")
+            steps = numbers([(vector_number * lanes + lane) * type_.stride for lane in range(lanes)], "i64")
             pointers = f.op(vector(lanes, "ptr"), f"getelementptr i8, {first}, {steps}")
-            live = numbers([place * lanes + lane < made.elements for lane in range(lanes)], "i1")
+            live = numbers([vector_number * lanes + lane < made.elements for lane in range(lanes)], "i1")
             return elements.to_register(f, _gather(emitter, pointers, live, number(0, memory), item), type_.dtype)
-        where = f.at(first, _buffer_offset(type_, made, lanes, row, place))
+        where = f.at(first, _buffer_offset(type_, made, lanes, row, vector_number))
         return elements.to_register(f, f.load(memory, where, align=item), type_.dtype)
 
     made = emitter.make(op.result, make)
@@ -403,11 +403,11 @@ def _store_buffer(emitter: Emitter, op: cpu.StoreOp) -> None:
     value, type_ = emitter.tile(op.value), buffer_type(op.buffer)
     emitter.writing(op.buffer)
     item = type_.dtype.storage.itemsize
-    first = _place_in(emitter, memory, emitter.number(op.row), emitter.number(op.col))
-    for row, place in value.places:
-        where = f.at(first, _buffer_offset(type_, value, lanes, row, place))
-        written = elements.to_memory(f, value.vector(row, place), type_.dtype)
-        live = value.elements - place * lanes
+    first = _address_in(emitter, memory, emitter.number(op.row), emitter.number(op.col))
+    for row, vector_number in value.positions:
+        where = f.at(first, _buffer_offset(type_, value, lanes, row, vector_number))
+        written = elements.to_memory(f, value.vector(row, vector_number), type_.dtype)
+        live = value.elements - vector_number * lanes
         if live >= lanes:
             f.store(written, where, align=item)
         else:
@@ -415,12 +415,12 @@ def _store_buffer(emitter: Emitter, op: cpu.StoreOp) -> None:
             store_first(emitter, written, where, live, item)
 
 
-# Products
+# Dots
 
 AHEAD, NEAR = 16, 24 * 1024
 """Steps ahead that a panel is fetched from farther away, and the bytes from which on it is."""
 UNROLL = 4
-"""Steps of a product's inner loop that are written out."""
+"""Steps of a dot's inner loop that are written out."""
 
 
 @emits(cpu.DotOp)
@@ -433,10 +433,10 @@ def _dot(emitter: Emitter, op: cpu.DotOp) -> None:
     start = emitter.tile(op.c)
     depth, rows, count = a.cols.data, start.rows, start.count
     item, accumulator = a.dtype.storage.itemsize, start.dtype
-    from_a = _place_in(emitter, left, emitter.number(op.row), number(0, "i64"))
+    from_a = _address_in(emitter, left, emitter.number(op.row), number(0, "i64"))
     col = emitter.number(op.col)
     if isinstance(b, BufferType):
-        from_b, row_size = _place_in(emitter, right, number(0, "i64"), col), b.stride
+        from_b, row_size = _address_in(emitter, right, number(0, "i64"), col), b.stride
     else:
         offset = folded(f, "mul", emitter.number(op.number), number(b.size, "i64"))
         panel = f.binary("udiv", col, number(b.width.data, "i64")) if literal(col) != 0 else col
@@ -481,7 +481,7 @@ def _dot(emitter: Emitter, op: cpu.DotOp) -> None:
     totals = start.all()
     whole = depth // UNROLL * UNROLL
     if op.depth is not None:
-        # Whoever shortens a product sees to it that the columns of a whole step are there.
+        # The pass that shortens a dot leaves whole steps of columns.
         totals = f.loop(0, emitter.number(op.depth), UNROLL, totals, body)
     else:
         if whole:

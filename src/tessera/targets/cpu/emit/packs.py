@@ -1,9 +1,8 @@
-"""cpu level → LLVM text: right operands of products copied into panels.
+"""cpu level → LLVM text: right operands of dots copied into panels.
 
-A matrix whose rows lie side by side is copied a vector at a time, and one whose columns do in squares that are turned;
-under masks at the edges of its view where the processor has such. Other strides, and edges elsewhere, go element by
-element. For the matrix unit, neighbours in a
-column are made neighbours in memory, 4 bytes of them.
+A matrix whose rows lie side by side is copied a vector at a time, and one whose columns do in squares that are
+transposed; under masks at the edges of its view where the processor has such. Other strides, and edges elsewhere, go
+element by element. For the matrix unit, neighbours in a column are made neighbours in memory, 4 bytes of them.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
         _fill(_Packer(emitter, view, offsets, type_, first, transposed), inside=INSIDE in op.attributes)
         return []
 
-    def turned() -> Sequence[Value]:
+    def from_columns() -> Sequence[Value]:
         """A view whose columns lie side by side is one of rows, transposed."""
         other = ViewDescriptor(view.pointer, view.sizes[::-1], view.strides[::-1], view.dtype)
         _fill(_Packer(emitter, other, offsets[::-1], type_, first, not transposed), inside=False)
@@ -46,9 +45,9 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
     if emitter.machine.small or INSIDE in op.attributes or literal(cols) == 1 or literal(rows) not in (None, 1):
         straight()
     elif literal(rows) == 1 and literal(cols) is not None:
-        turned()
+        from_columns()
     else:
-        f.branch(f.compare("eq", cols, number(1, "i64")), straight, turned)
+        f.branch(f.compare("eq", cols, number(1, "i64")), straight, from_columns)
 
 
 def _fill(packer: _Packer, *, inside: bool) -> None:
@@ -129,7 +128,7 @@ class _Packer:
         return elements.to_memory(f, value, self.type.dtype)
 
     def _read(self, row: Value, col: Value, ahead: int, live: int, lanes: int) -> Value:
-        """Neighbouring elements as they are, `ahead` places along the view's other axis; zeros beyond the matrix."""
+        """Neighbouring elements as they are, `ahead` elements along the view's other axis; zeros beyond the matrix."""
         f = self.f
         memory = elements.memory_type(self.view.dtype, lanes)
         if live <= 0:
@@ -153,12 +152,12 @@ class _Packer:
         f = self.f
         whole = stop // step * step
 
-        def turn(index: Value, _: list[Value]) -> Sequence[Value]:
+        def iteration(index: Value, _: list[Value]) -> Sequence[Value]:
             body(index, step)
             return []
 
         if whole:
-            f.loop(0, whole, step, [], turn, runs=True)
+            f.loop(0, whole, step, [], iteration, runs=True)
         if whole < stop:
             body(number(whole, "i64"), stop - whole)
 
@@ -171,11 +170,11 @@ class _Packer:
         else:
             end = f.binary("and", stop, number(-step, "i64")) if step > 1 else stop
 
-        def turn(index: Value, _: list[Value]) -> Sequence[Value]:
+        def iteration(index: Value, _: list[Value]) -> Sequence[Value]:
             body(index)
             return []
 
-        f.loop(start, end, step, [], turn)
+        f.loop(start, end, step, [], iteration)
         return end
 
     def rows(self, start: Value, stop: Value) -> Value:
@@ -183,38 +182,38 @@ class _Packer:
         f, lanes = self.f, self.lanes
         panels = -(-self.col_count // self.width)
 
-        def briefly(row: Value) -> None:
-            def turn(col: Value, live_cols: int) -> None:
+        def short_code(row: Value) -> None:
+            def store_vector(col: Value, live_cols: int) -> None:
                 line = self._panel(f.binary("udiv", col, number(lanes, "i64")), row)
                 f.store(self._converted(self._read(row, col, 0, live_cols, lanes)), line, align=self.item)
 
-            self._over(self.col_count, lanes, turn)
+            self._over(self.col_count, lanes, store_vector)
 
         def one(row: Value) -> None:
             for col in range(0, panels * self.width, lanes):
                 read = self._read(row, number(col, "i64"), 0, self.col_count - col, lanes)
                 line = self._panel(number(col // self.width, "i64"), row)
-                place = f.at(line, col % self.width * self.type.dtype.storage.itemsize)
-                f.store(self._converted(read), place, align=self.item)
+                pointer = f.at(line, col % self.width * self.type.dtype.storage.itemsize)
+                f.store(self._converted(read), pointer, align=self.item)
 
         short = self.emitter.machine.small and self.width == lanes
-        return self._steps(start, stop, 1, briefly if short else one)
+        return self._steps(start, stop, 1, short_code if short else one)
 
     def squares(self, start: Value, stop: Value) -> Value:
-        """The view's rows are the panel's columns: squares of lanes are read, turned and written."""
+        """The view's rows are the panel's columns: squares of lanes are read, transposed and written."""
         f, lanes = self.f, self.lanes
 
         def strip(col: Value) -> None:
             panel = f.binary("udiv", col, number(self.width, "i64"))
             within = f.times(f.subtract(col, f.times(panel, self.width)), self.type.dtype.storage.itemsize)
 
-            def turn(row: Value, live_rows: int) -> None:
+            def store_square(row: Value, live_rows: int) -> None:
                 vectors = [self._converted(self._read(row, col, lane, live_rows, lanes)) for lane in range(lanes)]
                 base = f.at(self._panel(panel, row), within)
-                for lane, turned in enumerate(square(self.emitter, vectors)[:live_rows]):
-                    f.store(turned, f.at(base, lane * self.type.row_size), align=self.item)
+                for lane, column in enumerate(square(self.emitter, vectors)[:live_rows]):
+                    f.store(column, f.at(base, lane * self.type.row_size), align=self.item)
 
-            self._over(self.row_count, lanes, turn)
+            self._over(self.row_count, lanes, store_square)
 
         return self._steps(start, stop, lanes, strip)
 
@@ -234,7 +233,7 @@ class _Packer:
         return self._steps(start, stop, self.depth, line)
 
     def deep_squares(self, start: Value, stop: Value) -> Value:
-        """Neighbours in the view's rows stay together: squares of 4-byte words are turned."""
+        """Neighbours in the view's rows stay together: squares of 4-byte words are transposed."""
         f, width, depth = self.f, self.width, self.depth
         word = vector(width, "i32")
 
@@ -273,9 +272,9 @@ class _Packer:
             (value,) = f.branch(within, read, lambda: [number(0, target)])
             panel = f.binary("udiv", col, number(self.width, "i64"))
             line = f.binary("udiv", row, number(self.depth, "i64"))
-            place = f.times(f.subtract(col, f.times(panel, self.width)), self.depth)
-            place = f.binary("add", place, f.subtract(row, f.times(line, self.depth)))
-            f.store(value, f.at(self._panel(panel, line), f.times(place, item)), align=item)
+            position = f.times(f.subtract(col, f.times(panel, self.width)), self.depth)
+            position = f.binary("add", position, f.subtract(row, f.times(line, self.depth)))
+            f.store(value, f.at(self._panel(panel, line), f.times(position, item)), align=item)
 
         def down(row: Value, _: list[Value]) -> Sequence[Value]:
             def across(col: Value, _: list[Value]) -> Sequence[Value]:
@@ -297,5 +296,5 @@ def _interleaved(emitter: Emitter, rows: Sequence[Value]) -> Value:
         even, odd = _interleaved(emitter, rows[::2]), _interleaved(emitter, rows[1::2])
         return _interleaved(emitter, [even, odd])
     count = int(rows[0].type[1:].split(" ")[0])
-    places = [lane + count * other for lane in range(count) for other in (0, 1)]
-    return emitter.f.shuffle(rows[0], rows[1], places)
+    indices = [lane + count * other for lane in range(count) for other in (0, 1)]
+    return emitter.f.shuffle(rows[0], rows[1], indices)

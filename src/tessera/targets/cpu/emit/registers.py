@@ -37,7 +37,7 @@ def extent(shape: Sequence[int]) -> tuple[int, int]:
 
 
 class RegisterTile:
-    """Vectors by (row, number); `make` gives each one, once."""
+    """A tile in vector registers, by row and by the number of the vector in its row; `make` makes each one, once."""
 
     def __init__(self, shape: Sequence[int], dtype: DType, lanes: int, make: Maker) -> None:
         self.shape = tuple(shape)
@@ -48,18 +48,18 @@ class RegisterTile:
         self._made: dict[tuple[int, int], Value] = {}
 
     def vector(self, row: int, number: int) -> Value:
-        place = row, number
-        if place not in self._made:
-            self._made[place] = self._make(row, number)
-        return self._made[place]
+        position = row, number
+        if position not in self._made:
+            self._made[position] = self._make(row, number)
+        return self._made[position]
 
     @property
-    def places(self) -> Iterator[tuple[int, int]]:
+    def positions(self) -> Iterator[tuple[int, int]]:
         return ((row, number) for row in range(self.rows) for number in range(self.count))
 
     def all(self) -> list[Value]:
         """Every vector, row by row."""
-        return [self.vector(*place) for place in self.places]
+        return [self.vector(*position) for position in self.positions]
 
     @staticmethod
     def of(shape: Sequence[int], dtype: DType, lanes: int, vectors: Sequence[Value]) -> RegisterTile:

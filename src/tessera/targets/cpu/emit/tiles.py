@@ -16,7 +16,7 @@ from tessera.targets.llvm.literals import literal
 from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.targets.llvm.text import Value, number, numbers
 
-FOR_PRODUCTS = "for_products"
+FOR_DOTS = "for_products"
 """Marks a cast in which zeros may stand for subnormal numbers."""
 
 
@@ -24,7 +24,7 @@ FOR_PRODUCTS = "for_products"
 def _full(emitter: Emitter, op: tile.FullOp) -> None:
     scalar = emitter.number(op.value)
     splat = emitter.f.splat(scalar, emitter.machine.lanes)
-    emitter.make(op.result, lambda row, place: splat)
+    emitter.make(op.result, lambda row, vector_number: splat)
 
 
 @emits(tile.IotaOp)
@@ -38,14 +38,14 @@ def _iota(emitter: Emitter, op: tile.IotaOp) -> None:
     if narrow and known is None:
         base = f.convert("trunc", base, f"i{dtype.bits}")
 
-    def make(row: int, place: int) -> Value:
+    def make(row: int, vector_number: int) -> Value:
         shape = made.shape
         along = len(shape) == 1 or (axis == 0 if is_column(shape) else axis == 1)
         if known is not None and narrow:
-            first = known + (place * lanes if along else 0 if is_column(shape) else row)
+            first = known + (vector_number * lanes if along else 0 if is_column(shape) else row)
             return numbers([first + (lane if along else 0) for lane in range(lanes)], f"i{dtype.bits}")
         if along:
-            steps = numbers(range(place * lanes, (place + 1) * lanes), base.type)
+            steps = numbers(range(vector_number * lanes, (vector_number + 1) * lanes), base.type)
             counted = f.binary("add", f.splat(base, lanes), steps)
         else:
             counted = f.splat(f.add(base, 0 if is_column(shape) else row), lanes)
@@ -62,36 +62,38 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
     contract = machine.contract and ROUNDED not in op.attributes
     pairs: dict[tuple[int, int], Value] = {}
 
-    form = exponentials.BRIEFLY[op.fn.data] if BRIEF in op.attributes else None
+    form = exponentials.APPROXIMATE_FORMS[op.fn.data] if BRIEF in op.attributes else None
     flushed = exponentials.FLUSHED.get(op.fn.data) if emitter.flushes and op.result_dtype is f32 else None
 
-    def brief(x: Value) -> Value:
+    def approximate(x: Value) -> Value:
         assert form is not None
         return form.work(Sixteen(emitter.f, machine.level, flushes=emitter.flushes), x)
 
-    def rounded(row: int, place: int) -> Value:
+    def rounded(row: int, vector_number: int) -> Value:
         """Two vectors at once where there are two: one instruction rounds them."""
         f, (operand,), lanes = emitter.f, operands, machine.lanes
-        first = place - place % 2
+        first = vector_number - vector_number % 2
         if operand.count < first + 2 or dtypes[0] is not f32:
-            return casts.cast(f, operand.vector(row, place), dtypes[0], op.result_dtype, machine.level, dot_only=True)
+            return casts.cast(
+                f, operand.vector(row, vector_number), dtypes[0], op.result_dtype, machine.level, dot_only=True
+            )
         if (row, first) not in pairs:
             both = f.shuffle(operand.vector(row, first), operand.vector(row, first + 1), range(2 * lanes))
             pairs[row, first] = casts.cast(f, both, f32, op.result_dtype, machine.level, dot_only=True)
-        start = place % 2 * lanes
+        start = vector_number % 2 * lanes
         return f.shuffle(pairs[row, first], None, range(start, start + lanes))
 
-    def make(row: int, place: int) -> Value:
-        if FOR_PRODUCTS in op.attributes:
-            return rounded(row, place)
-        vectors = [operand.vector(row, place) for operand in operands]
+    def make(row: int, vector_number: int) -> Value:
+        if FOR_DOTS in op.attributes:
+            return rounded(row, vector_number)
+        vectors = [operand.vector(row, vector_number) for operand in operands]
         if not fits_sixteens(vectors[0].type, machine.level):
             if form is not None and form.everywhere:
                 return form.work(Floats(emitter.f, vectors[0].type, machine.level), vectors[0])
             if flushed is not None:
                 return flushed(Floats(emitter.f, vectors[0].type, machine.level), vectors[0])
         elif form is not None:
-            return in_sixteens(emitter.f, vectors, brief)
+            return in_sixteens(emitter.f, vectors, approximate)
         return elementwise.apply(
             emitter.f, op.fn.data, vectors, dtypes, op.result_dtype, machine.level, contract=contract
         )
@@ -111,14 +113,14 @@ def _broadcast(emitter: Emitter, op: tile.BroadcastOp) -> None:
     f, lanes, operand = emitter.f, emitter.machine.lanes, emitter.tile(op.operand)
     source = operand.shape
 
-    def make(row: int, place: int) -> Value:
+    def make(row: int, vector_number: int) -> Value:
         if source == made.shape:
-            return operand.vector(row, place)
+            return operand.vector(row, vector_number)
         if is_column(made.shape) or len(source) == 1:
             return lane(0)
         if is_column(source):
             return lane(row)
-        return lane(0 if source[0] == 1 else row) if source[1] == 1 else operand.vector(0, place)
+        return lane(0 if source[0] == 1 else row) if source[1] == 1 else operand.vector(0, vector_number)
 
     def lane(row: int) -> Value:
         """One element, in every lane."""
@@ -138,12 +140,12 @@ def _transpose(emitter: Emitter, op: tile.TransOp) -> None:
         # One row becomes one column: the lanes hold the same elements.
         emitter.make(op.result, operand.vector)
         return
-    turned: dict[tuple[int, int], Value] = {}
+    transposed_vectors: dict[tuple[int, int], Value] = {}
 
-    def make(row: int, place: int) -> Value:
-        if not turned:
-            turned.update(transposed(emitter, operand))
-        return turned[row, place]
+    def make(row: int, vector_number: int) -> Value:
+        if not transposed_vectors:
+            transposed_vectors.update(transposed(emitter, operand))
+        return transposed_vectors[row, vector_number]
 
     emitter.make(op.result, make)
 
@@ -154,13 +156,13 @@ def transposed(emitter: Emitter, operand: RegisterTile) -> dict[tuple[int, int],
     nothing = number(0, elements.register_type(operand.dtype, lanes))
     found: dict[tuple[int, int], Value] = {}
     for above in range(0, operand.rows, lanes):
-        for place in range(operand.count):
+        for index in range(operand.count):
             rows = [
-                operand.vector(above + row, place) if above + row < operand.rows else nothing for row in range(lanes)
+                operand.vector(above + row, index) if above + row < operand.rows else nothing for row in range(lanes)
             ]
             for col, vector in enumerate(square(emitter, rows)):
-                if place * lanes + col < operand.elements:
-                    found[place * lanes + col, above // lanes] = vector
+                if index * lanes + col < operand.elements:
+                    found[index * lanes + col, above // lanes] = vector
     return found
 
 
@@ -201,11 +203,11 @@ def _partial(emitter: Emitter, op: cpu.PartialOp) -> None:
     def combine(a: Value, b: Value) -> Value:
         return elementwise.combine(f, kind, a, b, x.dtype, level, nnan=kind == "top")
 
-    def make(row: int, place: int) -> Value:
-        total = acc.vector(row, place)
+    def make(row: int, vector_number: int) -> Value:
+        total = acc.vector(row, vector_number)
         vectors = [
             _only(emitter, x.vector(row, number_), x.elements - number_ * lanes, neutral)
-            for number_ in range(place, x.count, acc.count)
+            for number_ in range(vector_number, x.count, acc.count)
         ]
         while len(vectors) > 1:
             pairs = zip(vectors[::2], vectors[1::2], strict=False)
@@ -230,27 +232,29 @@ def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
     def folded(row: int) -> Value:
         """All lanes of one row of vectors, as a scalar."""
         total: Value | None = None
-        for place in range(operand.count):
-            vector = _only(emitter, operand.vector(row, place), operand.elements - place * lanes, neutral)
+        for vector_number in range(operand.count):
+            vector = _only(
+                emitter, operand.vector(row, vector_number), operand.elements - vector_number * lanes, neutral
+            )
             total = vector if total is None else combine(total, vector)
         assert total is not None
         return elementwise.fold(f, kind, total, dtype, level, nnan=kind == "top")
 
-    def make(row: int, place: int) -> Value:
+    def make(row: int, vector_number: int) -> Value:
         if not across:
             if operand.rows == 1:
-                return operand.vector(0, place)
-            total = operand.vector(0, place)
+                return operand.vector(0, vector_number)
+            total = operand.vector(0, vector_number)
             for other in range(1, operand.rows):
-                total = combine(total, operand.vector(other, place))
+                total = combine(total, operand.vector(other, vector_number))
             return total
         vector = neutral
-        first = place * lanes
+        first = vector_number * lanes
         for at in range(first, min(first + lanes, operand.rows)):
             vector = f.insert(vector, folded(at), at - first)
         return vector
 
     if operand.elements == 0:
-        emitter.make(op.result, lambda row, place: neutral)
+        emitter.make(op.result, lambda row, vector_number: neutral)
         return
     emitter.make(op.result, make)

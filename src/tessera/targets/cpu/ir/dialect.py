@@ -74,7 +74,7 @@ class FuncOp(Function):
         self.verify_header()
         verify_signature(self.function_type.inputs.data, self.shapes, self.grid)
         if any(isinstance(op, ProgramIdOp) for op in self.body.walk()):
-            raise VerifyException("tile.program_id has no place at the cpu level: cpu.parallel gives its indices")
+            raise VerifyException("tile.program_id is not allowed at the cpu level: cpu.parallel gives its indices")
         if sum(isinstance(op, ParallelOp) for op in self.body.block.ops) > 1:
             raise VerifyException("the threads share the work of one cpu.parallel")
         if not isinstance(self.body.block.last_op, ReturnOp):
@@ -99,7 +99,7 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class GridOp(IRDLOperation):
-    """How many programs there are along one axis of the grid."""
+    """How many program instances there are along one axis of the grid."""
 
     name = "cpu.grid"
     axis = prop_def(IntegerConstraint)
@@ -119,7 +119,7 @@ class GridOp(IRDLOperation):
 
 @irdl_op_definition
 class ParallelOp(IRDLOperation):
-    """Shares the pairs (outer, inner) among threads. Whoever turns to another `outer` runs `once` for it first.
+    """Shares the pairs (outer, inner) among threads. The first thread with another `outer` runs `once` for it.
 
     What `once` yields, packed operands for example, every body with that `outer` may read.
     """

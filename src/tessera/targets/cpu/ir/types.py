@@ -1,4 +1,4 @@
-"""Types of the cpu level: a thread's own buffers, and right operands of products packed into panels."""
+"""Types of the cpu level: a thread's own buffers, and right operands of dots packed into panels."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Blocking:
             width = ((1 if _streams(nest) else 2) if several else 4) * lanes
         else:
             width = 2 * lanes
-        # Steps that end where those of a product end can be left out together with them.
+        # Steps that end where those of a dot end can be left out together with them.
         for other in nest.phases:
             if other.dot is not None and other.cols == phase.cols:
                 width = gcd(width, self.panel(other.cols, _accumulator(other.dot)))
@@ -111,7 +111,7 @@ def _accumulator(dot: tile.DotOp) -> DType:
 
 
 def _transposes(nest: Nest) -> bool:
-    """Whether a nest's ops use transposed values; right operands of products are packed apart."""
+    """Whether a nest's ops use transposed values; right operands of dots are packed apart."""
     return any(
         isinstance(source, tile.TransOp) and 1 not in tile_type(source.result).get_shape() for source in _sources(nest)
     )

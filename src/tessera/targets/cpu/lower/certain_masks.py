@@ -26,8 +26,8 @@ def drop_certain_masks(function: tile.FuncOp, extents: Extents) -> None:
 
 def _is_certain(mask: SSAValue, extents: Extents) -> bool:
     window = Window.whole(tile_type(mask).get_shape())
-    for sums in true_if(mask, window):
-        spans = [(one.number, [(extents.span(scalar), factor) for scalar, factor in one.terms]) for one in sums]
+    for bounds in true_if(mask, window):
+        spans = [(one.number, [(extents.span(scalar), factor) for scalar, factor in one.terms]) for one in bounds]
         if all(number + sum(_least(span, factor) for span, factor in terms) > 0 for number, terms in spans):
             extents.decide(*(span for _, terms in spans for span, _ in terms))
             return True

@@ -1,7 +1,7 @@
 """Columns that a mask leaves out: an analysis of nests.
 
 Where a mask is false for all rows of a group, what a nest computes is known: reductions take in nothing new, and a
-product's left operand is 0. Phases need not run over such columns, and products that take them in are shortened.
+dot's left operand is 0. Phases need not run over such columns, and dots that take them in are shortened.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ COLUMN = Block(arg_types=[IndexType()]).args[0]
 
 @dataclass(frozen=True)
 class Clipping:
-    """A mask, the phases that stop where it leaves nothing, and the products that do."""
+    """A mask, the phases that stop where it leaves nothing, and the dots that do."""
 
     mask: SSAValue
     phases: frozenset[int]
-    products: frozenset[tile.DotOp]
+    dots: frozenset[tile.DotOp]
 
     @property
     def cols(self) -> int:
@@ -52,7 +52,7 @@ class Clipping:
 
 
 def clipping(analysis: Analysis, nest: Nest, kept: set[SSAValue]) -> Clipping | None:
-    """What a nest may leave out; `kept` are its values that others read."""
+    """The columns that a nest may leave out; `kept` are its values that others read."""
     for op in nest.ops:
         if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
             found = _with_mask(analysis, nest, kept, op.operands_[0])
@@ -76,18 +76,18 @@ def _with_mask(analysis: Analysis, nest: Nest, kept: set[SSAValue], mask: SSAVal
         inside: dict[SSAValue, int] = {}
         for number in phases:
             inside |= {result: number for op in nest.phases[number].ops for result in op.results}
-        products = {op for phase in nest.phases for op in phase.ops if isinstance(op, tile.DotOp) and op.a in inside}
+        dots = {op for phase in nest.phases for op in phase.ops if isinstance(op, tile.DotOp) and op.a in inside}
         # What others need in full is computed in full: columns of other tiles may be as many by chance.
-        whole = {inside[op.a] for op in products if known.get(op.a) != Splat(0)}
+        whole = {inside[op.a] for op in dots if known.get(op.a) != Splat(0)}
         for number, phase in enumerate(nest.phases):
             if number not in phases:
                 whole |= {inside[leaf] for op in phase.ops for leaf in _read(analysis, nest, op) if leaf in inside}
         if not whole:
             break
         phases -= whole
-    if products and cols % UNROLL:
+    if dots and cols % UNROLL:
         return None
-    return Clipping(mask, frozenset(phases), frozenset(products)) if phases else None
+    return Clipping(mask, frozenset(phases), frozenset(dots)) if phases else None
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class BlockClipping:
 
 
 def block_clipping(analysis: Analysis, nests: Sequence[Nest]) -> BlockClipping | None:
-    """What a run of nests may leave out where the matrix unit has part in it, whose blocks have many rows."""
+    """The columns that a run of nests may leave out where some use the matrix unit, whose blocks have many rows."""
     if not any(nest.matrix for nest in nests):
         return None
     for nest in nests:
@@ -137,11 +137,11 @@ def _block_with_mask(analysis: Analysis, nests: Sequence[Nest], mask: SSAValue) 
     if cols % STEP or block is None or not (whole.edges() or whole.starts()):
         return None
     known = known_where_false(block.ops, mask)
-    made = {value for nest in nests for value, (_, is_row) in nest.place.items() if not is_row}
+    made = {value for nest in nests for value, (_, is_row) in nest.phase_of.items() if not is_row}
     phases = {op: phase for nest in nests for phase in nest.phases for op in phase.ops}
 
     def is_harmless(value: SSAValue, found: BlockClipping) -> bool:
-        """Whether nobody needs a tile's other columns; readers are in these nests, and leave them out themselves."""
+        """Whether a tile's other columns are not needed: all its readers are in these nests and leave them out, too."""
         for use in value.uses:
             user = use.operation
             if user not in phases:
@@ -168,10 +168,10 @@ def _block_with_mask(analysis: Analysis, nests: Sequence[Nest], mask: SSAValue) 
 
 def _read(analysis: Analysis, nest: Nest, op: Operation) -> Iterator[SSAValue]:
     """The tiles of a nest that an op reads column by column."""
-    for place, operand in enumerate(op.operands):
-        if isinstance(operand.type, TensorType) and not (isinstance(op, tile.DotOp) and place == 0):
+    for index, operand in enumerate(op.operands):
+        if isinstance(operand.type, TensorType) and not (isinstance(op, tile.DotOp) and index == 0):
             for leaf, _ in analysis.leaves(operand, nest.rows):
-                if leaf in nest.place and not nest.place[leaf][1]:
+                if leaf in nest.phase_of and not nest.phase_of[leaf][1]:
                     yield leaf
 
 

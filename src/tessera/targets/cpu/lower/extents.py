@@ -39,11 +39,11 @@ class Extents:
         self._function, self._recorder = function, recorder
         self._spans: dict[SSAValue, Span] = {}
         self._sizes: dict[str, Span] = {}
-        for place, shape in enumerate(function.shapes):
+        for index, shape in enumerate(function.shapes):
             for axis, size in enumerate(shape.data):
                 if (
                     isinstance(size, Dim)
-                    and (found := self._fact(FactKind.SIZE, f"arg{place}.size[{axis}]")) is not None
+                    and (found := self._fact(FactKind.SIZE, f"arg{index}.size[{axis}]")) is not None
                 ):
                     self._sizes.setdefault(str(size), found)
 
@@ -89,8 +89,8 @@ class Extents:
         if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
             return Span(op.value.value.data, op.value.value.data)
         if isinstance(op, tile.ProgramIdOp):
-            programs = self._programs(op.axis.value.data)
-            return Span(0, max(0, programs.high - 1), programs.because)
+            instances = self._instances(op.axis.value.data)
+            return Span(0, max(0, instances.high - 1), instances.because)
         if isinstance(op, tile.DimOp):
             return self.size(op.view, op.axis.value.data)
         if isinstance(op, tile.StrideOp):
@@ -104,10 +104,10 @@ class Extents:
         first, last, step = (self.span(bound) for bound in (loop.lb, loop.ub, loop.step))
         if first.number is None or last.number is None or not step.number:
             return Span(first.low, last.high - 1, first.because | last.because)
-        turns = max(0, last.number - 1 - first.number) // step.number
-        return Span(first.low, first.low + turns * step.number, first.because | last.because | step.because)
+        iterations = max(0, last.number - 1 - first.number) // step.number
+        return Span(first.low, first.low + iterations * step.number, first.because | last.because | step.because)
 
-    def _programs(self, axis: int) -> Span:
+    def _instances(self, axis: int) -> Span:
         count = self._function.grid.data[axis]
         if isinstance(count, int):
             return Span(count, count)

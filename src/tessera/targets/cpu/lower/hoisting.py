@@ -1,7 +1,8 @@
-"""Which packed operands many programs share: an analysis of tile functions.
+"""Packed operands that many program instances share: an analysis of tile functions.
 
-A right operand that is loaded the same way by all programs along some axis of the grid is packed once for them. That
-axis then runs innermost, and what is packed, for every turn of the loops around the load, is there before it starts.
+A right operand that is loaded the same way by all program instances along some axis of the grid is packed once for
+them. That axis then runs innermost, and what is packed, for every iteration of the loops around the load, is there
+before it starts.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tessera.targets.cpu.lower.nests import Analysis
 
 @dataclass
 class Slice:
-    """What decides the address of a load: scalar ops in order, the loops around it, and axes of the grid."""
+    """The inputs of a load's address: scalar ops in order, the loops around it, and axes of the grid."""
 
     ops: list[Operation] = field(default_factory=list[Operation])
     loops: list[scf.ForOp] = field(default_factory=list[scf.ForOp])
@@ -27,14 +28,14 @@ class Slice:
 
 @dataclass(frozen=True)
 class Sharing:
-    """The axes that turn slowest, and the products whose operands are packed when one of them turns."""
+    """The axes that vary slowest, and the dots whose operands are packed when one of them changes."""
 
     outer: tuple[int, ...]
     slices: Mapping[tile.DotOp, Slice]
 
 
 def sharing(function: tile.FuncOp, analysis: Analysis) -> Sharing:
-    """Operands to pack once for many programs."""
+    """Operands to pack once for many program instances."""
     everything = set(range(len(function.grid.data)))
     found: dict[tile.DotOp, Slice] = {}
     outer: set[int] = set()
@@ -47,7 +48,7 @@ def sharing(function: tile.FuncOp, analysis: Analysis) -> Sharing:
 
 
 def _slice(load: tile.LoadOp) -> Slice | None:
-    """None if the address depends on more than sizes, numbers, loop counters and the program."""
+    """None if the address depends on more than sizes, numbers, loop counters and program_id."""
     found = Slice()
     roots: list[SSAValue] = [load.view, *load.offsets]
     parent = load.parent_op()
@@ -101,5 +102,5 @@ def by_depth(part: Slice) -> list[list[Operation]]:
 
 
 def axes_of(function: tile.FuncOp, outer: Sequence[int]) -> list[int]:
-    """The axes that turn fastest."""
+    """The axes that vary fastest."""
     return [axis for axis in range(len(function.grid.data)) if axis not in outer]

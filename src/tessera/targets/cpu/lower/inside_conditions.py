@@ -1,4 +1,4 @@
-"""Conditions, tested as a program runs, under which all accesses of a nest lie inside their views."""
+"""Conditions, tested at run time, under which all accesses of a nest lie inside their views."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Rows that no store writes: an analysis of tile functions.
 
-The last program along an axis has fewer rows than its block, often far fewer. What its other rows hold goes nowhere if
-every op on the way to the stores takes row r from row r alone: then nests need not run over them.
+The last program instance along an axis has fewer rows than its block, often far fewer. What its other rows hold goes
+nowhere if every op on the way to the stores takes row r from row r alone: then nests need not run over them.
 """
 
 from __future__ import annotations
@@ -89,20 +89,20 @@ def _is_harmless(use: Use, tiles: set[SSAValue], stores: Sequence[tile.StoreOp])
         case tile.DotOp():
             return use.index != 1 and user.result in tiles
         case scf.ForOp():
-            place = use.index - 3
-            return place >= 0 and user.body.block.args[place + 1] in tiles and user.results[place] in tiles
+            index = use.index - 3
+            return index >= 0 and user.body.block.args[index + 1] in tiles and user.results[index] in tiles
         case scf.YieldOp():
             return all(value in tiles for value in _carried(user, use.index))
         case _:
             return False
 
 
-def _carried(op: scf.YieldOp, place: int) -> list[SSAValue]:
-    """What the end of a region hands a value to."""
+def _carried(op: scf.YieldOp, index: int) -> list[SSAValue]:
+    """The values that a yielded value becomes."""
     parent = op.parent_op()
     if isinstance(parent, scf.ForOp):
-        return [parent.body.block.args[place + 1], parent.results[place]]
-    return [parent.results[place]] if isinstance(parent, scf.IfOp) else []
+        return [parent.body.block.args[index + 1], parent.results[index]]
+    return [parent.results[index]] if isinstance(parent, scf.IfOp) else []
 
 
 def _behind(value: SSAValue) -> list[SSAValue]:
@@ -112,11 +112,11 @@ def _behind(value: SSAValue) -> list[SSAValue]:
         loop = owner.parent_op()
         if not isinstance(loop, scf.ForOp) or owner.last_op is None:
             return []
-        place = owner.args.index(value) - 1
-        return [loop.iter_args[place], owner.last_op.operands[place]] if place >= 0 else []
+        index = owner.args.index(value) - 1
+        return [loop.iter_args[index], owner.last_op.operands[index]] if index >= 0 else []
     if isinstance(owner, scf.ForOp | scf.IfOp):
-        place = owner.results.index(value)
+        index = owner.results.index(value)
         ends = [region.block.last_op for region in owner.regions if region.blocks]
-        starts = [owner.iter_args[place]] if isinstance(owner, scf.ForOp) else []
-        return [*starts, *(end.operands[place] for end in ends if end is not None)]
+        starts = [owner.iter_args[index]] if isinstance(owner, scf.ForOp) else []
+        return [*starts, *(end.operands[index] for end in ends if end is not None)]
     return list(owner.operands)

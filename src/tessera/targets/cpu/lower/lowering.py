@@ -1,4 +1,4 @@
-"""What the writers of a cpu function share: analyses of the tile function, places of its values, building of ops."""
+"""The part that the writers of a cpu function share: analyses of the tile function, its values, building of ops."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Lowering:
         self.multiples = prepare(function, machine.level, self.extents, contract=machine.contract)
         """Multiples that may be rounded together with a sum."""
         self.machine = machine
-        products = any(isinstance(op, tile.DotOp) for op in function.body.walk())
-        self.flushes = products and machine.contract
+        dots = any(isinstance(op, tile.DotOp) for op in function.body.walk())
+        self.flushes = dots and machine.contract
         """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""
         self.blocking = Blocking(machine, small)
         borrows = partial(can_borrow, self.extents, self.blocking)
@@ -56,7 +56,7 @@ class Lowering:
         self.held: dict[SSAValue, SSAValue] = {}
         """Tiles of the source that are in a buffer."""
         self.wide: dict[tuple[SSAValue, DType], SSAValue] = {}
-        """Operands of products, in the type that the products are summed in."""
+        """Operands of dots, in the type that the dots accumulate in."""
         self.sharing = sharing(function, self.analysis)
         self.rows = live_rows(function, self.extents)
         self.row_count: SSAValue | None = None
@@ -215,7 +215,7 @@ class Lowering:
 
 
 def counts(scalar: SSAValue) -> bool:
-    """Whether a scalar counts programs, iterations or elements: memory bounds it, and numbers of users do not."""
+    """Whether a scalar counts program instances, iterations or elements, which memory bounds."""
     owner = scalar.owner
     if isinstance(owner, Block):
         return isinstance(owner.parent_op(), scf.ForOp) and owner.args[0] is scalar

@@ -1,4 +1,4 @@
-"""Writes a nest that is one product by the matrix unit: strips of rows, from memory to memory."""
+"""Writes a nest that is one matmul by the matrix unit: strips of rows, from memory to memory."""
 
 from __future__ import annotations
 

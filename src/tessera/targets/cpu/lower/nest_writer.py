@@ -73,7 +73,7 @@ class NestWriter(PieceWriter):
 
     def _plan(self, slots: dict[SSAValue, SSAValue]) -> None:
         lowering, nest = self.lowering, self.nest
-        for value, (at, is_row) in nest.place.items():
+        for value, (at, is_row) in nest.phase_of.items():
             dtypes = self._dtypes(value, at, is_row)
             for dtype, everywhere in dtypes.items():
                 if everywhere:
@@ -345,7 +345,7 @@ class NestWriter(PieceWriter):
             for operand in op.operands:
                 if isinstance(operand.type, TensorType):
                     leaves = (leaf for leaf, _ in self.lowering.analysis.leaves(operand, self.nest.rows))
-                    made = [leaf.owner for leaf in leaves if leaf in self.nest.place and self.is_easy(leaf)]
+                    made = [leaf.owner for leaf in leaves if leaf in self.nest.phase_of and self.is_easy(leaf)]
                     waiting += [owner for owner in made if isinstance(owner, Operation)]
         return False
 

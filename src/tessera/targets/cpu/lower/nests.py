@@ -24,7 +24,7 @@ from tessera.ir.tile.types import tile_type
 STRUCTURE = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
 SOURCES = (tile.FullOp, tile.IotaOp)
 Borrows: TypeAlias = Callable[[tile.LoadOp, tile.DotOp, int, bool], bool]
-"""Whether a product can use its operand of this number where it lies; and whether it is one of `matrix`."""
+"""Whether a dot can use its operand of this index where it lies; the flag says that the dot is one of `matrix`."""
 _CHEAP = 3
 """Elementwise steps that are sooner done twice than kept."""
 
@@ -48,7 +48,7 @@ def domain(shape: Sequence[int]) -> tuple[int, int]:
 
 @dataclass
 class Phase:
-    """One run over columns; at most one product, which comes first."""
+    """One run over columns; at most one dot, which comes first."""
 
     cols: int
     ops: list[Operation] = field(default_factory=list[Operation])
@@ -62,12 +62,12 @@ class Nest:
     rows: int
     phases: list[Phase] = field(default_factory=list[Phase])
     between: list[list[Operation]] = field(default_factory=lambda: [[]])
-    place: dict[SSAValue, tuple[int, bool]] = field(default_factory=dict[SSAValue, tuple[int, bool]])
+    phase_of: dict[SSAValue, tuple[int, bool]] = field(default_factory=dict[SSAValue, tuple[int, bool]])
     """For each value made here: its phase (or the entry of `between`), and whether it is a value of one row."""
     folds: tile.ReduceOp | None = None
     """A nest of its own kind: folds the rows of a tile into one."""
     matrix: bool = False
-    """A nest of its own kind: one product, by the matrix unit."""
+    """A nest of its own kind: one dot, by the matrix unit."""
 
     @property
     def ops(self) -> Iterator[Operation]:
@@ -84,7 +84,7 @@ class Nest:
 
 
 class Analysis:
-    """What is free in a function, and how runs of the other tile ops fall into nests."""
+    """The ops of a function that cost nothing to repeat, and the nests that the other tile ops form."""
 
     def __init__(
         self,
@@ -102,33 +102,33 @@ class Analysis:
         self._pinned: set[SSAValue] = set()
         self._weight: dict[SSAValue, int | None] = {}
         self.packs: dict[tile.DotOp, tuple[tile.LoadOp, bool]] = {}
-        """Products whose right operand comes straight from memory that nobody writes, and whether transposed."""
-        products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
-        for op in products:
+        """Dots whose right operand comes straight from memory that is not written, and whether transposed."""
+        dots = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+        for op in dots:
             found = _packed_load(op.b)
             if found is not None and tile.memory_of(found[0].view) not in self.stored:
                 self.packs[op] = found
         self.matrix = frozenset(op for op in self.packs if matrix(op))
-        """Products that the matrix unit does."""
-        left = {op for op in products if borrows is not None and self._lies(op, 0, borrows)}
-        right = {op for op in products if borrows is not None and self._lies(op, 1, borrows)}
-        for op in products:
+        """Dots that the matrix unit does."""
+        left = {op for op in dots if borrows is not None and self._lies(op, 0, borrows)}
+        right = {op for op in dots if borrows is not None and self._lies(op, 1, borrows)}
+        for op in dots:
             if op not in left:
                 self._pinned.add(op.a)
             if op not in right and op not in self.packs:
                 self._pinned.add(op.b)
         wanted = {op.a for op in left} | {op.b for op in right}
         self.borrowed = frozenset(wanted - self._pinned)
-        """Operands of products that are used where they lie, in memory that nobody writes."""
+        """Operands of dots that are used where they lie, in memory that is not written."""
         for op in right:
             if op.b in self.borrowed:
                 self.packs.pop(op, None)
 
-    def _lies(self, op: tile.DotOp, place: int, borrows: Borrows) -> bool:
-        load = op.operands[place].owner
+    def _lies(self, op: tile.DotOp, index: int, borrows: Borrows) -> bool:
+        load = op.operands[index].owner
         if not isinstance(load, tile.LoadOp) or tile.memory_of(load.view) in self.stored:
             return False
-        return borrows(load, op, place, op in self.matrix)
+        return borrows(load, op, index, op in self.matrix)
 
     def is_free(self, value: SSAValue) -> bool:
         return self._cost(value) is not None
@@ -190,12 +190,12 @@ class Analysis:
                 continue
             if isinstance(op, tile.DotOp):
                 for early in self._collect(op.c, waiting):
-                    self._place(found, early, like=op)
-            self._place(found, op)
+                    self._assign(found, early, like=op)
+            self._assign(found, op)
         return found
 
     def _deferred(self, run: Sequence[Operation]) -> set[Operation]:
-        """Work that only prepares what a product starts from: it is done with the product."""
+        """Work that only prepares the accumulator of a dot: it is done with the dot."""
         found: set[Operation] = set()
         for op in reversed(run):
             if not isinstance(op, tile.EwOp) or self.is_free(op.result):
@@ -220,9 +220,9 @@ class Analysis:
                 found.append(op)
         return found
 
-    def _place(self, nests: list[Nest], op: Operation, like: tile.DotOp | None = None) -> None:
+    def _assign(self, nests: list[Nest], op: Operation, like: tile.DotOp | None = None) -> None:
         if isinstance(op, tile.ReduceOp) and _folds_rows(op):
-            nests.append(Nest(1, folds=op, place={op.result: (0, False)}))
+            nests.append(Nest(1, folds=op, phase_of={op.result: (0, False)}))
             return
         if op in self.matrix:
             assert isinstance(op, tile.DotOp)
@@ -245,7 +245,7 @@ class Analysis:
         """A nest before the last that makes what an op needs, and has room for it."""
         if not isinstance(op, tile.EwOp | tile.ReduceOp):
             return None
-        made = {value: nest for nest in nests for value in nest.place}
+        made = {value: nest for nest in nests for value in nest.phase_of}
         needed = [made[leaf] for leaf, _ in self.needs(op, 1) if leaf in made]
         if not needed:
             return None
@@ -264,7 +264,7 @@ class Analysis:
         near = list(self.needs(op, nest.rows))
         if like is not None:
             near += self.needs(like, nest.rows)
-        return all(is_near or value not in nest.place for value, is_near in near)
+        return all(is_near or value not in nest.phase_of for value, is_near in near)
 
     def needs(self, op: Operation, rows: int) -> Iterator[tuple[SSAValue, bool]]:
         """The values that are not free and that an op rests on; with each, whether row r needs just row r of it."""
@@ -285,7 +285,7 @@ class Analysis:
                 nest.between.append([])
             nest.between[ready].append(op)
             for result in op.results:
-                nest.place[result] = ready, True
+                nest.phase_of[result] = ready, True
             return
         cols = domain(shape)[1] if nest.rows > 1 or len(shape) != 2 else shape[1]
         for number in range(ready, len(nest.phases)):
@@ -301,7 +301,7 @@ class Analysis:
         if isinstance(op, tile.DotOp):
             phase.dot = op
         for result in op.results:
-            nest.place[result] = (number + 1, True) if isinstance(op, tile.ReduceOp) else (number, False)
+            nest.phase_of[result] = (number + 1, True) if isinstance(op, tile.ReduceOp) else (number, False)
 
     def _ready(self, nest: Nest, op: Operation) -> int:
         """The first phase before which everything is there that an op needs."""
@@ -310,8 +310,8 @@ class Analysis:
             if not _is_tile(operand):
                 continue
             for leaf, _ in self.leaves(operand, nest.rows):
-                if leaf in nest.place:
-                    at, is_row = nest.place[leaf]
+                if leaf in nest.phase_of:
+                    at, is_row = nest.phase_of[leaf]
                     whole = isinstance(op, tile.DotOp) and number == 0 and not is_row
                     ready = max(ready, at + 1 if whole else at)
         return ready
@@ -355,7 +355,7 @@ def _touches(op: Operation) -> list[SSAValue]:
 
 
 def _touched(nest: Nest) -> set[SSAValue]:
-    """Arguments that a nest's own ops read or write; free loads read what nobody writes."""
+    """Arguments that a nest's own ops read or write; free loads read memory that is not written."""
     return {base for op in nest.ops for base in _touches(op)}
 
 
@@ -379,7 +379,7 @@ def _rests_on(value: SSAValue, leaf: SSAValue) -> bool:
 
 
 def _packed_load(value: SSAValue) -> tuple[tile.LoadOp, bool] | None:
-    """The load behind the right operand of a product, and whether it is transposed on the way."""
+    """The load behind the right operand of a dot, and whether it is transposed on the way."""
     op, transposed = value.owner, False
     if isinstance(op, tile.TransOp) and tuple(op.permutation.iter_values()) == (1, 0):
         op, transposed = op.operand.owner, True

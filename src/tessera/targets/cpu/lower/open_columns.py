@@ -31,9 +31,9 @@ class OpenColumns:
 
 
 def open_columns(lowering: Lowering, nest: Nest) -> OpenColumns | None:
-    """What is known of a nest's masks.
+    """The columns in which a nest's masks are true.
 
-    Nests with products are left alone: beside these a mask costs little, and twice the code costs much.
+    Nests with dots are left alone: beside these a mask costs little, and twice the code costs much.
     """
     if nest.rows == 1 or nest.folds is not None or any(phase.dot is not None for phase in nest.phases):
         return None
@@ -64,7 +64,7 @@ def masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
 def _range(lowering: Lowering, mask: SSAValue) -> tuple[SSAValue | None, SSAValue] | None:
     """The columns of a mask that are true in all rows, if numbers that are there tell."""
     rows, cols = shape_of(mask)
-    cases = [_bounds(lowering, sums, cols) for sums in true_if(mask, one_column(mask, Linear(), rows))]
+    cases = [_bounds(lowering, bounds, cols) for bounds in true_if(mask, one_column(mask, Linear(), rows))]
     known = [case for case in cases if case is not None]
     if not known:
         return None
@@ -74,10 +74,10 @@ def _range(lowering: Lowering, mask: SSAValue) -> tuple[SSAValue | None, SSAValu
     return known[0] if end is None else (None, end)
 
 
-def _bounds(lowering: Lowering, sums: Sequence[Linear], cols: int) -> tuple[SSAValue | None, SSAValue] | None:
-    """From which column to which all of some sums are above 0."""
+def _bounds(lowering: Lowering, bounds: Sequence[Linear], cols: int) -> tuple[SSAValue | None, SSAValue] | None:
+    """From which column to which all of some linear forms are above 0."""
     first, last = list[SSAValue](), [lowering.constant(cols)]
-    for one in sums:
+    for one in bounds:
         factor, rest = one.factor_of(COLUMN), lowering.linear(one.without(COLUMN))
         if rest is None:
             return None

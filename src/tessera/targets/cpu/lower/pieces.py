@@ -16,7 +16,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu.emit.memory import UNROLL, mark_inside
 from tessera.targets.cpu.emit.registers import is_column
-from tessera.targets.cpu.emit.tiles import FOR_PRODUCTS
+from tessera.targets.cpu.emit.tiles import FOR_DOTS
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.lower.clipping import Clipping
 from tessera.targets.cpu.lower.inside import lane_axis, moved
@@ -75,7 +75,7 @@ class PieceWriter:
         dtype, shape = tile_dtype(value), shape_of(value)
         result = tile_of(tuple(size for _, size in axes), dtype)
         local = self.local.get((value, dtype))
-        if local is None and value in self.nest.place and self.is_easy(value):
+        if local is None and value in self.nest.phase_of and self.is_easy(value):
             op = value.owner
             assert isinstance(op, Operation)
             return self._make(op, axes)
@@ -127,7 +127,7 @@ class PieceWriter:
 
     def _steps_to(self, value: SSAValue) -> int | None:
         """Elementwise steps from tiles in memory and values of one row to a value of this nest."""
-        if value not in self.nest.place or self.nest.place[value][1]:
+        if value not in self.nest.phase_of or self.nest.phase_of[value][1]:
             return 0
         op = value.owner
         if not isinstance(op, tile.EwOp):
@@ -174,7 +174,7 @@ def _trans(writer: PieceWriter, op: tile.TransOp, axes: Axes) -> Operation:
 
 
 def _takes_zeros(writer: PieceWriter, value: SSAValue) -> bool:
-    """Whether zeros may stand for subnormal numbers: in products, and where kernels with products take them so."""
+    """Whether zeros may stand for subnormal numbers: in operands of dots, and where kernels with dots take them so."""
     return writer.lowering.flushes or all(isinstance(user, tile.DotOp) for user, _ in writer.lowering.reads(value))
 
 
@@ -270,10 +270,10 @@ def _ew(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation:
     )
     if op.fn.data == "mul" and op.result not in writer.lowering.multiples:
         made.attributes[ROUNDED] = UnitAttr()
-    if writer.lowering.machine.contract and writer.lowering.tolerances.is_brief(op):
+    if writer.lowering.machine.contract and writer.lowering.tolerances.allows_approximation(op):
         made.attributes[BRIEF] = UnitAttr()
     if op.fn.data == "cast" and _takes_zeros(writer, op.result):
-        made.attributes[FOR_PRODUCTS] = UnitAttr()
+        made.attributes[FOR_DOTS] = UnitAttr()
     return writer.lowering.add(made)
 
 
@@ -287,8 +287,8 @@ def _load(writer: PieceWriter, op: tile.LoadOp, axes: Axes) -> Operation:
 
 
 def _read(writer: PieceWriter, op: tile.ReadOp, axes: Axes) -> Operation:
-    places = [writer.piece(index, axes) for index in op.indices]
-    return writer.lowering.add(tile.ReadOp(writer.lowering.values[op.view], places))
+    indices = [writer.piece(index, axes) for index in op.indices]
+    return writer.lowering.add(tile.ReadOp(writer.lowering.values[op.view], indices))
 
 
 def _dot(writer: PieceWriter, op: tile.DotOp, axes: Axes) -> Operation:
@@ -303,7 +303,7 @@ def _dot(writer: PieceWriter, op: tile.DotOp, axes: Axes) -> Operation:
         right, number = lowering.buffer_of(op.b, dtype), writer.zero
     start = writer.piece(op.c, axes)
     depth = None
-    if writer.live is not None and writer.clipping is not None and op in writer.clipping.products:
+    if writer.live is not None and writer.clipping is not None and op in writer.clipping.dots:
         depth = writer.rounded_up(writer.live, UNROLL)
     return lowering.add(cpu.DotOp(left, row, right, number, axes[1][0], start, depth))
 

@@ -1,4 +1,4 @@
-"""What happens to a tile function before nests are looked for: checks, and rewrites that make all of it plain."""
+"""The rewrites of a tile function before nests are looked for: checks, and simpler ops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def prepare(function: tile.FuncOp, level: str, extents: Extents, *, contract: bo
         merge_equal(function.body.block)
         remove_unused(function)
     else:
-        # On AArch64 a product's elements are multiplied while they are in registers: later, that takes longer.
+        # On AArch64 a dot's elements are multiplied while they are in registers: later, that takes longer.
         scale_maxima(function, of_products=not is_arm(level))
     return multiples
 

@@ -16,7 +16,7 @@ from tessera.targets.cpu.lower.nests import Nest, shape_of
 def slots_of(lowering: Lowering, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:
     """Values that go straight into a buffer of another: what a loop carries on, what the matrix unit adds to."""
     found = _carried(lowering, run, nests)
-    made = {value for nest in nests for value in nest.place}
+    made = {value for nest in nests for value in nest.phase_of}
     owner = {op: number for number, nest in enumerate(nests) for op in nest.ops}
     slots = {slot: argument for argument, slot in lowering.held.items() if isinstance(argument.owner, Block)}
     for nest in nests:
@@ -46,7 +46,7 @@ def _carried(lowering: Lowering, run: Sequence[Operation], nests: Sequence[Nest]
     loop = block.parent_op() if block is not None else None
     if not isinstance(loop, scf.ForOp) or block is None or block.last_op is None:
         return found
-    made = {value for nest in nests for value in nest.place}
+    made = {value for nest in nests for value in nest.phase_of}
     owner = {op: number for number, nest in enumerate(nests) for op in nest.ops}
     yielded = list(block.last_op.operands)
     for argument, value in zip(block.args[1:], yielded, strict=True):
@@ -67,20 +67,20 @@ def _is_before(
     owner: Mapping[Operation, int],
 ) -> bool:
     """Whether an op has read of a carried value what it needs by the time that `value` is written over it."""
-    number = next(number for number, nest in enumerate(nests) if value in nest.place)
+    number = next(number for number, nest in enumerate(nests) if value in nest.phase_of)
     if user not in owner or owner[user] != number:
         return user in owner and owner[user] < number
-    nest, (at, is_row) = nests[number], nests[number].place[value]
+    nest, (at, is_row) = nests[number], nests[number].phase_of[value]
     if any(leaf is argument and not near for leaf, near in lowering.analysis.needs(user, nest.rows)):
         return False
     if is_row:
         return True
-    for place, ops in enumerate(nest.between):
+    for index, ops in enumerate(nest.between):
         if user in ops:
-            return place <= at
+            return index <= at
     if any(user in phase.ops for phase in nest.phases[:at]):
         return True
-    # Within a phase a step reads the columns that it writes, and a product all of them.
+    # Within a phase a step reads the columns that it writes, and a dot all of them.
     ops, maker = nest.phases[at].ops, value.owner
     assert isinstance(maker, Operation)
     reads_all = isinstance(user, tile.DotOp) and user.a is argument

@@ -145,7 +145,7 @@ class FunctionWriter(Lowering):
                 self.values[op.result] = found[op.axis.value.data]
 
     def _once(self, slow: Sequence[int], extents: Sequence[SSAValue]) -> Block:
-        """Packs what all programs with the same outer coordinates share."""
+        """Packs what all program instances with the same outer coordinates share."""
         block = Block(arg_types=[_index])
         before = dict(self.values)
 
@@ -163,11 +163,11 @@ class FunctionWriter(Lowering):
         levels = by_depth(part)
         for inner in levels[0]:
             self.copy(inner)
-        reserve = cpu.ReserveOp(self._product([self._turns(loop) for loop in part.loops]), self._panels(op))
+        reserve = cpu.ReserveOp(self._product([self._iterations(loop) for loop in part.loops]), self._panels(op))
 
         def nest(depth: int) -> None:
             if depth == len(part.loops):
-                self._pack_into(op, reserve.result, self._turn(part.loops))
+                self._pack_into(op, reserve.result, self._iteration_number(part.loops))
                 return
             loop = part.loops[depth]
             body = Block(arg_types=[_index])
@@ -187,21 +187,21 @@ class FunctionWriter(Lowering):
         nest(0)
         return reserve.result
 
-    def _turns(self, loop: scf.ForOp) -> SSAValue:
+    def _iterations(self, loop: scf.ForOp) -> SSAValue:
         """How often a loop runs."""
         first, last, step = (self.values[bound] for bound in (loop.lb, loop.ub, loop.step))
         distance = self.add(arith.SubiOp(last, first)).results[0]
-        turns = self.add(arith.CeilDivSIOp(distance, step)).results[0]
-        return self.add(arith.MaxSIOp(turns, self.constant(0))).results[0]
+        iterations = self.add(arith.CeilDivSIOp(distance, step)).results[0]
+        return self.add(arith.MaxSIOp(iterations, self.constant(0))).results[0]
 
-    def _turn(self, loops: Sequence[scf.ForOp]) -> SSAValue:
+    def _iteration_number(self, loops: Sequence[scf.ForOp]) -> SSAValue:
         """The number of this iteration among those of all loops around it."""
         number: SSAValue | None = None
         for loop in loops:
             counter, first, step = (self.values[value] for value in (loop.body.block.args[0], loop.lb, loop.step))
             here = self.add(arith.DivSIOp(self.add(arith.SubiOp(counter, first)).results[0], step)).results[0]
             if number is not None:
-                before = self.add(arith.MuliOp(number, self._turns(loop))).results[0]
+                before = self.add(arith.MuliOp(number, self._iterations(loop))).results[0]
                 here = self.add(arith.AddiOp(before, here)).results[0]
             number = here
         return self.constant(0) if number is None else number
@@ -248,7 +248,7 @@ class FunctionWriter(Lowering):
         self.clipping = self.live = None
 
     def _prepare(self, nest: Nest) -> None:
-        """Packs the right operands of a nest's products."""
+        """Packs the right operands of a nest's dots."""
         for op in nest.ops:
             if not isinstance(op, tile.DotOp):
                 continue
@@ -269,7 +269,7 @@ class FunctionWriter(Lowering):
 
     def _widen(self, nest: Nest, operand: SSAValue, dtype: DType) -> None:
         """A buffer of an operand in the type of the sum, where the operand is there already in its own."""
-        if dtype is tile_dtype(operand) or operand in nest.place or operand not in self.held:
+        if dtype is tile_dtype(operand) or operand in nest.phase_of or operand not in self.held:
             return
         buffer = self.wide.get((operand, dtype))
         if buffer is None:
@@ -285,9 +285,9 @@ class FunctionWriter(Lowering):
         return PanelsType(rows, cols, element_of(accumulator), self.blocking.panel(cols, accumulator))
 
     def _pack(self, op: tile.DotOp) -> tuple[SSAValue, SSAValue]:
-        """The packed right operand of a product, and its number among those that were packed at once."""
+        """The packed right operand of a dot, and its number among those that were packed at once."""
         if op in self.shared:
-            return self.shared[op], self._turn(self.sharing.slices[op].loops)
+            return self.shared[op], self._iteration_number(self.sharing.slices[op].loops)
         reserve = cpu.ReserveOp(self.constant(1), self._panels(op))
         self.add(reserve)
         number = self.constant(0)
@@ -350,8 +350,8 @@ class FunctionWriter(Lowering):
             for edges in dead_before(mask, counter, window):
                 if (start := self.bound(edges, arith.MinSIOp, below=True)) is not None:
                     ahead = self.add(arith.SubiOp(start, self.values[op.lb])).results[0]
-                    turns = self.add(arith.CeilDivSIOp(ahead, self.values[op.step])).results[0]
-                    steps = self.add(arith.MuliOp(turns, self.values[op.step])).results[0]
+                    iterations = self.add(arith.CeilDivSIOp(ahead, self.values[op.step])).results[0]
+                    steps = self.add(arith.MuliOp(iterations, self.values[op.step])).results[0]
                     first = self.add(arith.MaxSIOp(first, self.sum(self.values[op.lb], steps))).results[0]
         return first, last
 
@@ -389,12 +389,12 @@ class FunctionWriter(Lowering):
         """Puts values into buffers, all at once: one that is read by another assignment is copied aside first."""
         waiting = [(value, slot) for value, slot in pairs if self.held.get(value) is not slot]
         slots = {slot for _, slot in pairs}
-        for place, (value, slot) in enumerate(waiting):
+        for index, (value, slot) in enumerate(waiting):
             leaves = [self.held.get(leaf) for leaf, _ in self.analysis.leaves(value, 1)]
             if any(leaf in slots for leaf in leaves):
                 aside = self.buffer(shape_of(value), tile_dtype(value))
                 self.copy_to(value, aside)
-                waiting[place] = aside, slot
+                waiting[index] = aside, slot
         for value, slot in waiting:
             self.copy_to(value, slot)
 

@@ -85,7 +85,7 @@ def _use_brief_forms(function: tile.FuncOp) -> None:
     use_tails(function, BRIEF, Tolerances(_reads, BRIEF_FORMS, UNITS).relative)
     tolerances = Tolerances(_reads, BRIEF_FORMS, UNITS)
     for op in function.body.walk():
-        if isinstance(op, tile.EwOp) and tolerances.is_brief(op):
+        if isinstance(op, tile.EwOp) and tolerances.allows_approximation(op):
             op.attributes[BRIEF] = UnitAttr()
     use_sigmoids(function, BRIEF, LOOSE, tolerances.absolute)
 
