@@ -26,9 +26,9 @@ def merged_groups(groups: Iterable[Iterable[str]]) -> Groups:
 def say_overlapping(function: Operation, paths: Sequence[str], groups: Iterable[Iterable[str]]) -> None:
     """Says of a tile function, with arguments at these paths, which of them may overlap."""
     from tessera.ir.common.attributes import integers
-    from tessera.ir.tile.dialect import OVERLAPPING, overlapping_places
+    from tessera.ir.tile.dialect import OVERLAPPING, first_overlapping
 
-    firsts = list(overlapping_places(function, len(paths)))
+    firsts = list(first_overlapping(function, len(paths)))
     for group in merged_groups([*_groups_of(paths, firsts), *groups]):
         places = [place for place, path in enumerate(paths) if path in group]
         for place in places:

@@ -1,7 +1,7 @@
-"""Products over one column, into one, or of one row: written as multiplications and sums.
+"""Rewrites dots with K, N or M = 1 as multiplications and reductions.
 
-A tile of one column lies along a row, in buffers and in registers; products want rows and columns apart. One row leaves
-most of a matrix unit idle, and reading the other factor is all the work: threads that read it multiply and add what
+A tile of one column lies along a row, in buffers and in registers; dots want rows and columns apart. One row leaves
+most of a matrix unit idle, and reading the other operand is all the work: threads that read it multiply and add what
 they have read. Sums of narrow floats are wide by now.
 """
 
@@ -17,8 +17,8 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.core.rewriting import replace
 
 
-def spread_thin_products(function: tile.FuncOp, *, rows: bool = False) -> set[SSAValue]:
-    """Replaces every product of a function with K = 1 or N = 1, and with `rows` those with M = 1.
+def lower_degenerate_matmuls(function: tile.FuncOp, *, rows: bool = False) -> set[SSAValue]:
+    """Replaces every dot of a function with K = 1 or N = 1, and with `rows` those with M = 1.
 
     Gives the multiples of the latter: they are added as they are, and need not be rounded before.
     """
@@ -47,8 +47,8 @@ def _spread_row(op: tile.DotOp) -> list[Operation]:
     shape = tile_type(op.b).get_shape()
     left = add(tile.BroadcastOp(_cast(add, add(tile.TransOp(op.a, (1, 0))), total), shape))
     product = add(tile.EwOp("mul", [left, _cast(add, op.b, total)]))
-    sums = add(tile.ExpandOp(add(tile.ReduceOp("sum", product, 0)), 0))
-    add(tile.EwOp("add", [op.c, sums]))
+    row_sum = add(tile.ExpandOp(add(tile.ReduceOp("sum", product, 0)), 0))
+    add(tile.EwOp("add", [op.c, row_sum]))
     return made
 
 

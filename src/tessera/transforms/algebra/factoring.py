@@ -75,7 +75,7 @@ class _Gatherer:
         return self._forms[value]
 
     def rewrite(self, op: tile.EwOp) -> None:
-        """Puts factor · core + shift in the place of an op."""
+        """Replaces an op by factor · core + shift."""
         rule = _RULES.get(op.fn.data)
         if rule is None or self._is_last(op):
             return
@@ -278,7 +278,7 @@ def _of_choice(gatherer: _Gatherer, op: tile.EwOp, forms: list[Form]) -> Form | 
 
 
 def _moved_back(form: Form, number: float) -> float | None:
-    """What a form makes a number of; None where that is too large to be certain."""
+    """The number that a form maps to this one; None where that is too large to be certain."""
     if isnan(number):
         return None
     if isinf(number):

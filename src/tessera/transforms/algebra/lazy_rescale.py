@@ -1,23 +1,24 @@
-"""`lazy-rescale`: a running maximum may lag behind, so that sums are brought to a new one in few turns only.
+"""`lazy-rescale`: a running maximum may lag behind, so that sums are rescaled in few iterations only.
 
 Loops that add up exponentials relative to the greatest number so far multiply their sums by a factor whenever that
-number rises, and by 1 in all other turns. A maximum that is too low by a little does as well: weights are up to
-2^slack then instead of 1, and the sums in f32 have room for that. `homogeneity` proves that nothing else changes.
+number rises, and by 1 in all other iterations. A maximum that is too low by a little does as well: weights are up to
+2^slack then instead of 1, and the sums in f32 have room for that. `rescale_invariance` proves that nothing else
+changes.
 
-Each row decides for itself: it rises where the maximum of this turn is above its `limit`, which is the last maximum it
-rose to and the slack. If any row does (`tile.any`), a branch makes the new maxima, and in it rows that do not rise keep
-what they have, to the bit. So whoever asks for some of the rows only gets the same results: the mark `tile.by_rows`
-says that this may be done.
+Each row decides for itself: it rises where the maximum of this iteration is above its `limit`, which is the last
+maximum it rose to and the slack. If any row does (`tile.any`), a branch makes the new maxima, and in it rows that do
+not rise keep what they have, to the bit. So a kernel for some of the rows only gets the same results: the mark
+`tile.by_rows` says that this may be done.
 
 Where weights have the exponents of f32 (bf16 has), a row that rises goes further than it has to, by the lead: weights
-are around 2^−lead then, which costs nothing, and maxima that rise turn by turn do so in few steps.
+are around 2^−lead then, which costs nothing, and maxima that rise in every iteration do so in few steps.
 
-In the other turns nothing is left but the reduction and the comparison. The maximum of a turn has no other use outside
-of the branch: a machine may compare the parts of a row where they are, and finish the reduction in the branch. The
-limit is carried in the units of what is reduced, and so is whatever the exponentials need of the maximum. Sums get a
-branch of their own, because a machine may still be adding to them when the rows are known.
+In the other iterations nothing is left but the reduction and the comparison. The maximum of an iteration has no other
+use outside of the branch: a machine may compare the parts of a row where they are, and finish the reduction in the
+branch. The limit is carried in the units of what is reduced, and so is whatever the exponentials need of the maximum.
+Sums get a branch of their own, because a machine may still be adding to them when the rows are known.
 
-This comes behind `clip-ranges`, which no longer sees that a masked turn changes nothing once it has a branch.
+This comes behind `clip-ranges`, which no longer sees that a masked iteration changes nothing once it has a branch.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from tessera.dtypes.types import f32, f64
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.algebra.ratios import is_near
 from tessera.transforms.algebra.rescale_invariance import UNITS, freedom_of
-from tessera.transforms.algebra.running_max import ONE, CarriedMax, RunningMaximum, Same, Standing, running_maxima
+from tessera.transforms.algebra.running_max import ONE, CarriedMax, RunningMaximum, Same, Unraised, running_maxima
 from tessera.transforms.core.rewriting import adopt_location
 
 _Values = dict[SSAValue, SSAValue]
@@ -64,8 +65,8 @@ class LazyRescale(ModulePass):
 def rescale_lazily(function: tile.FuncOp, slack: float = 8.0, lead: float = 64.0) -> int:
     """Lets the running maxima of a function lag behind where nothing that is stored changes; says how many."""
     count = 0
-    while (turn := _next(function, slack, lead)) is not None:
-        turn.write()
+    while (writer := _next(function, slack, lead)) is not None:
+        writer.write()
         count += 1
     return count
 
@@ -77,47 +78,47 @@ def _next(function: tile.FuncOp, slack: float, lead: float) -> _Writer | None:
             continue
         for top in running_maxima(loop):
             freedom = freedom_of(top, slack)
-            if freedom is not None and (turn := _Turn(top, freedom.standing)).divide():
+            if freedom is not None and (iteration := _Iteration(top, freedom.unraised)).divide():
                 unit = math.log(2) / freedom.growth
-                return _Writer(turn, slack * unit, lead * unit if freedom.reaches_down else 0.0)
+                return _Writer(iteration, slack * unit, lead * unit if freedom.reaches_down else 0.0)
     return None
 
 
 # Which op belongs where
 
 
-class _Turn:
-    """A turn of a loop, divided into what is done where a maximum rises and what is done always."""
+class _Iteration:
+    """An iteration of a loop, divided into ops that are only needed where a maximum rises, and the others."""
 
-    def __init__(self, top: RunningMaximum, standing: Standing) -> None:
+    def __init__(self, top: RunningMaximum, unraised: Unraised) -> None:
         self.top = top
-        self.standing = standing
+        self.unraised = unraised
         end = top.block.last_op
         assert end is not None
         self.end = end
         self.ops = tuple(op for op in top.block.ops if op is not end)
         self.inside = {value for op in self.ops for value in op.results} | set(top.block.args)
         self.steady: set[SSAValue] = set()
-        """What is the same in all turns."""
+        """Values that are the same in all iterations."""
         self.rare: set[Operation] = set()
-        """What need not be done where the maximum stays."""
+        """Ops that are not needed where the maximum stays."""
         self.late: set[SSAValue] = set()
-        """What depends on the new maximum in any way."""
+        """Values that depend on the new maximum in any way."""
         self.followers: set[SSAValue] = set()
-        """What the new maximum decides alone."""
+        """Values that depend on the new maximum alone."""
         self.rows: list[SSAValue] = []
         """Results of rare ops that others need, in the shape of the maximum."""
         self.wide: list[SSAValue] = []
         """Such results in other shapes."""
         self.again: set[Operation] = set()
-        """Rare ops that are done in every turn all the same: they repeat rows."""
+        """Rare ops that are done in every iteration all the same: they repeat rows."""
         self._sort()
 
     def _sort(self) -> None:
         for op in self.ops:
             used, results = self.inside & set(used_by(op)), set(op.results)
             plain = is_side_effect_free(op) and not op.regions and len(results) == 1
-            if op is self.top.update or results & self.standing.stays.keys():
+            if op is self.top.update or results & self.unraised.stays.keys():
                 self.rare.add(op)
                 self.late |= results
                 self.followers |= results if op is self.top.update else set()
@@ -126,18 +127,18 @@ class _Turn:
             else:
                 follows = plain and used <= self.steady | self.followers
                 possible = plain and all(value.owner in self.rare for value in used & self.late)
-                if follows or (possible and self.standing.of(op.results[0]) is not None):
+                if follows or (possible and self.unraised.of(op.results[0]) is not None):
                     self.rare.add(op)
                 self.late |= results
                 self.followers |= results if follows else set()
 
     def divide(self) -> bool:
-        """Finds what rare ops have to hand on; False where a turn cannot be divided so."""
+        """Finds the results of rare ops that others need; False where an iteration cannot be divided so."""
         asked = [value for op in self.ops if op not in self.rare for value in used_by(op)]
-        asked += (value for index, value in enumerate(self.end.operands) if index != self.top.place)
+        asked += (value for index, value in enumerate(self.end.operands) if index != self.top.index)
         if not all(self._ask(value) for value in asked) or not all(self.is_row(op.result) for op in self.factors()):
             return False
-        # What has to wait for the branch is not to change places with what others see.
+        # Ops that wait for the branch must not swap order with effects.
         return all(is_side_effect_free(op) for op in self.waiting())
 
     def is_row(self, value: SSAValue) -> bool:
@@ -146,17 +147,17 @@ class _Turn:
     def factors(self) -> list[tile.EwOp]:
         """The exponentials that older sums are multiplied by."""
         ops = [op for op in self.ops if op in self.rare and isinstance(op, tile.EwOp)]
-        return [op for op in ops if op.fn.data in UNITS and self.standing.of(op.result) is ONE]
+        return [op for op in ops if op.fn.data in UNITS and self.unraised.of(op.result) is ONE]
 
     def _ask(self, value: SSAValue) -> bool:
-        op, standing = value.owner, self.standing.of(value)
+        op, unraised = value.owner, self.unraised.of(value)
         if op not in self.rare or value in self.rows or value in self.wide:
             return True
-        if isinstance(standing, Same) and standing.value not in self.late:
+        if isinstance(unraised, Same) and unraised.value not in self.late:
             if not self.is_row(value):
                 self.wide.append(value)
                 return all(self._ask(row) for row in self._rows_below(value))
-        elif value not in self.followers and standing is not ONE:
+        elif value not in self.followers and unraised is not ONE:
             return False
         elif not self.is_row(value):
             assert isinstance(op, Operation)
@@ -182,29 +183,29 @@ class _Turn:
         return [op for op in self.ops if op in needed or op is self.top.reduced][-1]
 
     def waiting(self) -> list[Operation]:
-        """What stands in front of that, and needs rare rows."""
+        """The ops in front of that which need rare rows."""
         early = self.ops[: self.ops.index(self.ready()) + 1]
         return [op for op in early if set(op.results) & self.late and (op not in self.rare or op in self.again)]
 
     def measure(self) -> tuple[SSAValue, float] | None:
         """A row that is so many times the maximum and tells all that the factors need: the maximum need not be kept."""
-        top, standing = self.top, self.standing
-        if top.start != -math.inf or top.updated in self.rows or any(top.loop.results[top.place].uses):
+        top, unraised = self.top, self.unraised
+        if top.start != -math.inf or top.updated in self.rows or any(top.loop.results[top.index].uses):
             return None
         factors = set(self.factors())
         for use in top.carried.uses:
             op = use.operation
             if op not in self.rare:
                 return None
-            if op is top.update or set(op.results) & standing.stays.keys():
+            if op is top.update or set(op.results) & unraised.stays.keys():
                 continue
             falls = isinstance(op, tile.EwOp) and op.fn.data == "sub" and use.index == 0
-            level = standing.of(op.operands[1]) if falls else None
+            level = unraised.of(op.operands[1]) if falls else None
             exact = isinstance(level, CarriedMax) and is_near(level.factor, 1.0) and op.operands[1] in self.followers
             if not exact or not all(inner.operation in factors for inner in op.results[0].uses):
                 return None
         for value in self.rows:
-            level = standing.of(value)
+            level = unraised.of(value)
             if (
                 value in self.followers
                 and value is not top.updated
@@ -248,27 +249,27 @@ class _Ops:
 class _Writer:
     """Writes one loop anew."""
 
-    def __init__(self, turn: _Turn, slack: float, lead: float) -> None:
-        self.turn, self.top, self.standing = turn, turn.top, turn.standing
+    def __init__(self, iteration: _Iteration, slack: float, lead: float) -> None:
+        self.iteration, self.top, self.unraised = iteration, iteration.top, iteration.unraised
         self.before = _Ops()
-        """What stands in front of the loop."""
+        """The ops that are inserted in front of the loop."""
         self.starts: list[SSAValue] = []
-        """What is carried from there on, beside the old values."""
-        self.measure = turn.measure()
+        """The values carried from there on, beside the old ones."""
+        self.measure = iteration.measure()
         self.lead = lead if self.measure is not None else 0.0
         """How far a maximum goes beyond what it is, in its own units. One that is kept for others does not."""
         self.slack = slack + self.lead
         """How far numbers may be above what it was, in the same units."""
-        self.asked = [value for value in turn.rows if value is not self.top.updated]
+        self.asked = [value for value in iteration.rows if value is not self.top.updated]
         if self.measure is None:
             self.asked.append(self.top.updated)
 
     def write(self) -> None:
-        top, turn = self.top, self.turn
+        top, iteration = self.top, self.iteration
         self.limit = self._carry(self._full((top.start + self.slack) / top.scale))
         self.limit.name_hint = "limit"
-        self.copies: _Values = {top.updated: top.loop.iter_args[top.place]}
-        followers = [value for value in self.asked if value in turn.followers and value is not top.updated]
+        self.copies: _Values = {top.updated: top.loop.iter_args[top.index]}
+        followers = [value for value in self.asked if value in iteration.followers and value is not top.updated]
         self.held: _Values = {value: self._carry(self._copied(value)) for value in followers}
         self.held[top.updated] = top.carried
         test, branch = self._test(), _Ops()
@@ -276,11 +277,11 @@ class _Writer:
         new = self._risen(branch)
         old = [*map(self._stayed, self.asked), self.limit]
         made = _branch(self.truth, branch, new, old)
-        self._insert([*test.ops, made], InsertPoint.after(turn.ready()))
+        self._insert([*test.ops, made], InsertPoint.after(iteration.ready()))
         made.results[-1].name_hint = self.limit.name_hint
         results = dict(zip(self.asked, made.results, strict=False))
         self._move_behind(made)
-        for value in turn.wide:
+        for value in iteration.wide:
             self._write_wide(value, dict(results))
         for value, result in results.items():
             result.name_hint = value.name_hint
@@ -301,9 +302,9 @@ class _Writer:
         return block.insert_arg(start.type, len(block.args))
 
     def _copied(self, value: SSAValue) -> SSAValue:
-        """A follower as it is when the loop begins, or what is the same in all turns."""
+        """A follower as it is when the loop begins, or a value that is the same in all iterations."""
         op = value.owner
-        if value not in self.copies and value in self.turn.inside:
+        if value not in self.copies and value in self.iteration.inside:
             assert isinstance(op, Operation)
             for operand in op.operands:
                 self._copied(operand)
@@ -329,7 +330,7 @@ class _Writer:
         return test
 
     def _risen(self, branch: _Ops) -> list[SSAValue]:
-        """What is handed on where a row rises; those that do not rise keep what they have."""
+        """The values of rows that rise; those that do not rise keep what they have."""
         values: _Values = {}
         made = [self._made(value, branch, values) for value in self.asked]
         for index, value in enumerate(self.asked):
@@ -345,20 +346,20 @@ class _Writer:
         return [*made, branch.elementwise("select", self.rises, limit, self.limit)]
 
     def _stayed(self, value: SSAValue) -> SSAValue:
-        standing = self.standing.of(value)
+        unraised = self.unraised.of(value)
         if value in self.held:
             return self.held[value]
-        return standing.value if isinstance(standing, Same) else self._full(1.0)
+        return unraised.value if isinstance(unraised, Same) else self._full(1.0)
 
     def _made(self, value: SSAValue, branch: _Ops, values: _Values) -> SSAValue:
         """A value as it is where the maximum rises, made in a branch."""
         op = value.owner
-        if value in self.turn.steady:
+        if value in self.iteration.steady:
             values[value] = self._copied(value)
-        if value in values or (op not in self.turn.rare and op not in self.top.chain):
+        if value in values or (op not in self.iteration.rare and op not in self.top.chain):
             return values.get(value, value)
         assert isinstance(op, Operation)
-        rising = self.standing.rising(op) if isinstance(op, tile.EwOp) else None
+        rising = self.unraised.rising(op) if isinstance(op, tile.EwOp) else None
         if rising is not None:
             values[value] = self._made(rising, branch, values)
         elif op is self.top.update and self.measure is not None:
@@ -366,7 +367,7 @@ class _Writer:
             values[value] = self._made(self.top.candidate, branch, values)
             if self.lead:
                 values[value] = branch.elementwise("add", values[value], self._full(self.lead))
-        elif isinstance(op, tile.EwOp) and op in self.turn.factors():
+        elif isinstance(op, tile.EwOp) and op in self.iteration.factors():
             values[value] = branch.elementwise("select", self.rises, self._factor(op, branch, values), self._full(1.0))
         else:
             for operand in op.operands:
@@ -375,7 +376,7 @@ class _Writer:
         return values[value]
 
     def _factor(self, op: tile.EwOp, branch: _Ops, values: _Values) -> SSAValue:
-        """What older sums are multiplied by."""
+        """The factors that older sums are multiplied by."""
         if self.measure is None:
             self._made(op.operands_[0], branch, values)
             return branch.add(op.clone(values))
@@ -394,40 +395,40 @@ class _Writer:
     def _move_behind(self, made: Operation) -> None:
         """Lets what needs the rows wait for them."""
         last = made
-        for op in self.turn.waiting():
+        for op in self.iteration.waiting():
             op.detach()
             Rewriter.insert_op(op, InsertPoint.after(last))
             last = op
 
     def _write_wide(self, value: SSAValue, values: _Values) -> None:
         """Sums are multiplied right before they are needed."""
-        turn, branch = self.turn, _Ops()
+        iteration, branch = self.iteration, _Ops()
         made = _branch(self.truth, branch, [self._made(value, branch, values)], [self._stayed(value)])
-        users = (op for op in self.top.block.ops if op not in turn.rare or op in turn.again)
+        users = (op for op in self.top.block.ops if op not in iteration.rare or op in iteration.again)
         first = next(op for op in users if value in used_by(op))
         self._insert([made], InsertPoint.before(first))
         made.results[0].name_hint = value.name_hint
         value.replace_all_uses_with(made.results[0])
 
     def _replace_loop(self, yielded: Sequence[SSAValue]) -> None:
-        top, loop, end = self.top, self.top.loop, self.turn.end
-        keeps = [place for place in range(len(loop.iter_args)) if self.measure is None or place != top.place]
-        end.operands = [*(end.operands[place] for place in keeps), *yielded]
+        top, loop, end = self.top, self.top.loop, self.iteration.end
+        keeps = [index for index in range(len(loop.iter_args)) if self.measure is None or index != top.index]
+        end.operands = [*(end.operands[index] for index in keeps), *yielded]
         # Chains, factors and numbers of what is rare are not needed here any more.
         for op in reversed(list(top.block.ops)):
             if is_side_effect_free(op) and op is not end and not any(any(result.uses) for result in op.results):
                 op.detach()
                 op.erase()
         if self.measure is not None:
-            top.block.erase_arg(top.block.args[1 + top.place])
-        carried = [*(loop.iter_args[place] for place in keeps), *self.starts]
+            top.block.erase_arg(top.block.args[1 + top.index])
+        carried = [*(loop.iter_args[index] for index in keeps), *self.starts]
         made = scf.ForOp(loop.lb, loop.ub, loop.step, carried, loop.detach_region(loop.body))
         made.attributes |= loop.attributes
         self._insert([made], InsertPoint.before(loop))
         made.location = loop.location
-        for place, new in zip(keeps, made.results, strict=False):
-            new.name_hint = loop.results[place].name_hint
-            loop.results[place].replace_all_uses_with(new)
+        for index, new in zip(keeps, made.results, strict=False):
+            new.name_hint = loop.results[index].name_hint
+            loop.results[index].replace_all_uses_with(new)
         loop.detach()
         loop.erase()
 

@@ -1,7 +1,7 @@
-"""What masks make needless: an analysis of tile programs.
+"""Iterations and columns that masks make needless: an analysis of tile functions.
 
 A mask is a tile of truths that chooses between a value and a constant. Where it is false all over, much of what
-follows is known, and often nothing changes at all: the maximum of −∞ and x is x, a product with zeros adds nothing.
+follows is known, and often nothing changes at all: the maximum of −∞ and x is x, a dot with zeros adds nothing.
 Such work may be left out. Where a mask is false follows from the positions it compares.
 
 Leaving work out supposes that what is masked out is finite (0 · ∞ is not 0), that a row which is NaN may stay so, and
@@ -39,7 +39,7 @@ Known = Splat | SSAValue
 
 
 def known_where_false(ops: Iterable[Operation], mask: SSAValue) -> dict[SSAValue, Known]:
-    """What the values of straight-line ops are where `mask` is false everywhere."""
+    """The known values of straight-line ops where `mask` is false everywhere."""
     found: dict[SSAValue, Known] = {mask: Splat(False)}
 
     def look(value: SSAValue) -> Known:
@@ -92,7 +92,7 @@ def _of_dot(op: tile.DotOp, look: _Look) -> Known:
 
 
 _INFINITE = float("inf")
-# An operand that leaves the other as it is: by place, then by number.
+# An operand that leaves the other as it is: by operand index, then by number.
 _NEUTRAL: Mapping[str, Mapping[int, float]] = {
     "add": {0: 0.0, 1: 0.0},
     "sub": {1: 0.0},
@@ -120,14 +120,14 @@ def _of_elementwise(op: tile.EwOp, look: _Look) -> Known:
         return op.result
     if len(numbers) == len(operands) and op.seed is None:
         return Splat(_computed(op, numbers))
-    for place, neutral in _NEUTRAL.get(name, {}).items():
-        if operands[place] == Splat(neutral):
-            return operands[1 - place]
+    for index, neutral in _NEUTRAL.get(name, {}).items():
+        if operands[index] == Splat(neutral):
+            return operands[1 - index]
     if name in _LEAST_STAYS and Splat(-_INFINITE) in operands[: _LEAST_STAYS[name]]:
         return Splat(-_INFINITE)
     if name in _CERTAIN:
-        place, least = _CERTAIN[name]
-        if operands[place] == Splat(least):
+        index, least = _CERTAIN[name]
+        if operands[index] == Splat(least):
             return Splat(True)
     return op.result
 
@@ -178,7 +178,7 @@ def _looked_through(value: SSAValue) -> SSAValue:
 
 
 def is_skippable(loop: scf.ForOp, mask: SSAValue) -> bool:
-    """Whether a turn of a loop in which `mask` is false everywhere changes nothing."""
+    """Whether an iteration of a loop in which `mask` is false everywhere changes nothing."""
     block = loop.body.block
     end = block.last_op
     assert end is not None
@@ -391,7 +391,7 @@ def true_if(mask: SSAValue, window: Window) -> Sequence[Sequence[Linear]]:
         first, second = (true_if(operand, window) for operand in op.operands_)
         return [[*a, *b] for a in first for b in second]
     if op.fn.data == "or":
-        return [sums for operand in op.operands_ for sums in true_if(operand, window)]
+        return [bounds for operand in op.operands_ for bounds in true_if(operand, window)]
     sides = _sides(op, window)
     if sides is None:
         return []

@@ -40,7 +40,7 @@ def merge_masks(function: tile.FuncOp) -> None:
 
 
 def _masked_before(op: tile.EwOp) -> tile.EwOp | None:
-    """The choice between a value and the same number whose result is masked once more, if nobody else wants it."""
+    """The choice between a value and the same number whose result is masked once more, if it has no other use."""
     if op.fn.data != "select":
         return None
     inner = op.operands_[1].owner

@@ -3,7 +3,7 @@
 For x > 0, 1 + erf(b·x) is 2 less a tail, for x < 0 it is the tail, so that x · (1 + erf(b·x)) is
 2·max(x, 0) − |x| · tail(b·|x|), without any sign to restore. The tail is a power of two of a polynomial.
 tanh(x) = 2·sigmoid(2x) − 1, and what is added to it or multiplied with it goes into the same two numbers (see
-`factors`).
+`factoring`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TAIL = (-0.000408534427, -1.62028259, -0.941244056, -0.124586485, 0.018962581, 
 _FAR = 4.0
 
 Tolerance = Callable[[SSAValue], float]
-"""What error of a value does no harm."""
+"""Gives the error of a value that does no harm."""
 
 
 def use_tails(function: tile.FuncOp, mark: str, relative: Tolerance) -> None:
@@ -70,7 +70,7 @@ class _Writer:
     def ew(self, name: str, *operands: SSAValue) -> SSAValue:
         return self.put(tile.EwOp(name, list(operands)))
 
-    def brief(self, name: str, operand: SSAValue) -> SSAValue:
+    def approximate(self, name: str, operand: SSAValue) -> SSAValue:
         op = tile.EwOp(name, [operand])
         op.attributes.update({mark: UnitAttr() for mark in self.marks})
         return self.put(op)
@@ -90,13 +90,13 @@ class _Writer:
         for c in reversed(lower):
             power = self.ew("fma", power, size, self.full(c, x))
         above = self.times(self.ew("max", x, self.full(0.0, x)), 2.0 * a)
-        found = self.ew("fma", self.ew("neg", size), self.brief("exp2", power), above)
+        found = self.ew("fma", self.ew("neg", size), self.approximate("exp2", power), above)
         for other in others:
             found = self.ew("mul", found, other)
         return self.made
 
     def tanh(self, x: SSAValue) -> list[Operation]:
-        twice = self.times(self.brief("sigmoid", self.times(x, 2.0)), 2.0)
+        twice = self.times(self.approximate("sigmoid", self.times(x, 2.0)), 2.0)
         self.ew("add", twice, self.full(-1.0, x))
         return self.made
 
@@ -127,7 +127,7 @@ def _of_tail(op: tile.EwOp) -> tuple[SSAValue, float, float, list[SSAValue]] | N
 
 
 def _factors(value: SSAValue) -> Iterator[SSAValue]:
-    """What a value is a product of."""
+    """The factors of a value."""
     op = value.owner
     if isinstance(op, tile.EwOp) and op.fn.data == "mul" and _is_plain(op):
         for operand in op.operands_:

@@ -27,7 +27,7 @@ LOG2_E = log2(2.718281828459045235360287)
 _FAR = 30.0
 """1 + 2^−30 is 1, and four numbers up to 1 + 2^30 have a product that f32 holds."""
 _LARGEST = f32.max_value / LOG2_E
-"""What may be multiplied by log2 e."""
+"""Ops whose operands may be multiplied by log2 e."""
 
 
 def use_powers_of_two(function: tile.FuncOp, mark: str, loose: str = "", together: str = "") -> None:
@@ -48,7 +48,7 @@ def use_powers_of_two(function: tile.FuncOp, mark: str, loose: str = "", togethe
 
 
 class _Sigmoid:
-    """What is written for a sigmoid."""
+    """The ops that are written for a sigmoid."""
 
     def __init__(self, op: tile.EwOp) -> None:
         self.op = op
@@ -192,14 +192,14 @@ def _may_be_huge(value: SSAValue, seen: set[SSAValue]) -> bool:
 
 
 def _carried(value: SSAValue) -> list[SSAValue]:
-    """What a loop or a branch makes a value of."""
+    """The values that a loop or a branch makes a value of."""
     owner = value.owner
     op = owner.parent_op() if isinstance(owner, Block) else owner
     if isinstance(op, scf.ForOp):
-        place = op.body.block.args.index(value) - 1 if isinstance(owner, Block) else op.results.index(value)
+        index = op.body.block.args.index(value) - 1 if isinstance(owner, Block) else op.results.index(value)
         end = op.body.block.last_op
         assert end is not None
-        return [op.iter_args[place], end.operands[place]]
+        return [op.iter_args[index], end.operands[index]]
     if isinstance(op, scf.IfOp):
         ends = [region.block.last_op for region in op.regions]
         return [end.operands[op.results.index(value)] for end in ends if end is not None]

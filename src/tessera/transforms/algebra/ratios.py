@@ -1,4 +1,4 @@
-"""An analysis of tile programs: which values are multiples of others by positive numbers."""
+"""An analysis of tile functions: which values are multiples of others by positive numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def multiplied(value: SSAValue) -> tuple[SSAValue, float]:
 
 
 def factor_of(value: SSAValue) -> tuple[SSAValue, float] | None:
-    """What a value is the product of, and the number, by the last multiplication."""
+    """The operand and the number of the last multiplication of a value."""
     op = value.owner
     if not isinstance(op, tile.EwOp) or op.fn.data != "mul" or op.policy is not None:
         return None

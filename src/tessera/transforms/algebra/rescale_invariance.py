@@ -1,13 +1,14 @@
-"""What becomes of a tile program's values when a running maximum is another number: an analysis.
+"""How the values of a tile function change with another running maximum: an analysis.
 
-A loop carries m, the greatest numbers seen so far, and makes m' = max(m, t) of it in every turn. Sums of exponentials
-are taken relative to m, so that nothing overflows; what is stored at last does not depend on it. This is proven here:
-suppose m + g were carried in the place of m, with any number g for each row, another one in every turn. Each value then
-is what it was, times e^(power · g), plus shift · g, or it is neither. A program may choose its own m where everything
-that leaves the loop by a store comes out with power and shift 0.
+A loop carries m, the greatest numbers seen so far, and makes m' = max(m, t) of it in every iteration. Sums of
+exponentials are taken relative to m, so that nothing overflows; what is stored at last does not depend on it. This is
+proven here: suppose m + g were carried instead of m, with any number g for each row, another one in every iteration.
+Each value then is what it was, times e^(power · g), plus shift · g, or it is neither. A kernel may choose its own m
+where everything that leaves the loop by a store comes out with power and shift 0.
 
-A g belongs to a turn: m has the one of the turn before, m' the new one. What is carried must have the same degree in
-the first when a turn begins as it has in the second when it ends. Where m is −∞, g is 0: no number has been seen.
+A g belongs to an iteration: m has the one of the iteration before, m' the new one. What is carried must have the same
+degree in the first when an iteration begins as it has in the second when it ends. Where m is −∞, g is 0: no number has
+been seen.
 
 The exponentials have to be those of the numbers that the maximum is of. None is above 1 then, and a maximum that is too
 low by g lets none grow beyond e^g. This is also why NaN and ∞ among them need no care: they reach the sums themselves,
@@ -30,10 +31,10 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.algebra.ratios import Ratios, is_near, multiplied
-from tessera.transforms.algebra.running_max import ONE, CarriedMax, RunningMaximum, Same, Standing, stripped
+from tessera.transforms.algebra.running_max import ONE, CarriedMax, RunningMaximum, Same, Unraised, stripped
 
 Weights = tuple[float, float]
-"""How often g counts: that of the turn before, and the new one."""
+"""How often g counts: that of the iteration before, and the new one."""
 
 
 def _plus(a: Weights, b: Weights, factor: float = 1.0) -> Weights:
@@ -62,7 +63,7 @@ class Degree:
 
 
 class Other(Enum):
-    """What is no degree."""
+    """Values that have no degree."""
 
     NOTHING = "0: a value times anything"
     INFINITE = "∞ or −∞: a value times anything, or plus anything"
@@ -82,7 +83,7 @@ class Cases:
 
 State = Degree | Other | Cases
 FIXED = Degree()
-"""What does not change at all."""
+"""The degree of values that do not change."""
 _ROOM = 2.0**127
 """Types with numbers up to there have room for sums that grow."""
 
@@ -113,7 +114,7 @@ def _plain(state: State) -> State:
 class Freedom:
     """The proof that a running maximum may lag behind."""
 
-    standing: Standing
+    unraised: Unraised
     growth: float
     """e^(growth · g) is the most by which a weight grows where the maximum is too low by g."""
     reaches_down: bool
@@ -131,7 +132,7 @@ def freedom_of(top: RunningMaximum, slack: float) -> Freedom | None:
     if not powers or None in powers or not degrees.has_room(slack):
         return None
     growth = max(power for power in powers if power is not None)
-    return Freedom(degrees.standing, growth, degrees.reaches_down())
+    return Freedom(degrees.unraised, growth, degrees.reaches_down())
 
 
 def _starts_well(top: RunningMaximum, carried: Sequence[State]) -> bool:
@@ -139,7 +140,7 @@ def _starts_well(top: RunningMaximum, carried: Sequence[State]) -> bool:
     if top.start != -math.inf:
         return True
     pairs = zip(top.loop.iter_args, carried, strict=True)
-    others = [(value, state) for index, (value, state) in enumerate(pairs) if index != top.place and state != FIXED]
+    others = [(value, state) for index, (value, state) in enumerate(pairs) if index != top.index and state != FIXED]
     return all(
         isinstance(state, Degree) and state.shift == _NONE and constant_of(value) == 0 for value, state in others
     )
@@ -150,13 +151,13 @@ class Degrees:
 
     def __init__(self, top: RunningMaximum) -> None:
         self.top = top
-        self.standing = Standing(top)
+        self.unraised = Unraised(top)
         self.found: dict[SSAValue, State] = {}
         # Where one of these is that number, each g that is counted here is 0.
         self.nothing_seen: dict[tuple[SSAValue, float], tuple[int, ...]] = {
             (top.carried, -math.inf): (0,),
             (top.updated, -math.inf): (0, 1),
-            (top.loop.results[top.place], -math.inf): (0, 1),
+            (top.loop.results[top.index], -math.inf): (0, 1),
         }
         self.axes = top.long_axes
 
@@ -169,12 +170,12 @@ class Degrees:
         return Other.INFINITE if number is not None and math.isinf(number) else FIXED
 
     def solve(self) -> list[State] | None:
-        """The degrees of all that the loop carries, at the beginning of a turn; None where there are none."""
+        """The degrees of all that the loop carries, at the beginning of an iteration; None where there are none."""
         top = self.top
         carried: list[State] = [Other.UNKNOWN if _is_float(value) else FIXED for value in top.loop.iter_args]
-        # Each turn tells the degree of at least one more, or of no more.
+        # Each pass over the body finds the degree of at least one more value, or ends.
         for _ in carried:
-            ends = self._turn(carried)
+            ends = self._iterate(carried)
             if ends is None:
                 return None
             better = [
@@ -184,7 +185,7 @@ class Degrees:
                 break
             carried = better
         carried = [FIXED if state is Other.UNKNOWN else state for state in carried]
-        ends = self._turn(carried)
+        ends = self._iterate(carried)
         if ends is None:
             return None
         for state, end in zip(carried, ends, strict=True):
@@ -193,8 +194,8 @@ class Degrees:
         # Numbers to be compared with the maxima are the same in any case.
         return carried if _plain(self.of(top.reduced.result)) == FIXED else None
 
-    def _turn(self, carried: Sequence[State]) -> list[State] | None:
-        """The states at the end of a turn that begins with others; None where something else looks at the values."""
+    def _iterate(self, carried: Sequence[State]) -> list[State] | None:
+        """The states at the end of an iteration that begins with `carried`; None where others look at the values."""
         top, block = self.top, self.top.block
         self.found = {
             value: state for value, state in zip(block.args[1:], carried, strict=True) if _plain(state) != FIXED
@@ -234,20 +235,20 @@ class Degrees:
             return True
         rule = _RULES.get(type(op))
         if rule is None:
-            # What is not known yet has to turn out to be fixed.
+            # A state that is not known yet has to be found to be fixed.
             return all(_plain(state) in (FIXED, Other.UNKNOWN) for state in touched)
         self.found[op.results[0]] = rule(self, op)
         return True
 
     def _totals(self) -> Iterator[SSAValue]:
-        """What the loop gives that is 0 only where the maximum never rose: the greatest number has a weight of 1."""
+        """Results of the loop that are 0 only where the maximum never rose: the greatest number has a weight of 1."""
         top, end = self.top, self.top.block.last_op
         assert end is not None
         for value, carried, result in zip(end.operands, top.block.args[1:], top.loop.results, strict=True):
             op = value.owner
             if isinstance(op, tile.EwOp) and op.fn.data == "add" and tile_type(value).get_shape() == top.shape:
                 for old, new in (op.operands_, op.operands_[::-1]):
-                    if self.standing.of(old) == Same(carried) and self._sums_all_weights(new):
+                    if self.unraised.of(old) == Same(carried) and self._sums_all_weights(new):
                         yield result
 
     def _sums_all_weights(self, value: SSAValue) -> bool:
@@ -262,7 +263,7 @@ class Degrees:
 
     def is_weight(self, op: Operation) -> bool:
         """Whether an op is an exponential relative to the new maximum."""
-        if not isinstance(op, tile.EwOp) or op.fn.data not in UNITS or self.standing.of(op.result) is ONE:
+        if not isinstance(op, tile.EwOp) or op.fn.data not in UNITS or self.unraised.of(op.result) is ONE:
             return False
         state = self.of(op.result)
         return isinstance(state, Degree) and state.power != _NONE
@@ -274,13 +275,13 @@ class Degrees:
         if not isinstance(state, Degree) or not isinstance(difference, tile.EwOp) or difference.fn.data != "sub":
             return None
         number, greatest = difference.operands_
-        level, degree = self.standing.of(greatest), self.of(greatest)
+        level, degree = self.unraised.of(greatest), self.of(greatest)
         if not isinstance(level, CarriedMax) or not isinstance(degree, Degree) or degree.shift[0] or state.power[0]:
             return None
         top = self.top
-        source, places = stripped(number)
+        source, axes_of_number = stripped(number)
         if source.type == top.candidate.type:
-            ratio, axes = Ratios().of(source, top.candidate), tuple(places[axis] for axis in self.axes)
+            ratio, axes = Ratios().of(source, top.candidate), tuple(axes_of_number[axis] for axis in self.axes)
         else:
             ratio, axes = Ratios().of(number, top.reduced.operand), top.axes
             ratio = None if ratio is None else ratio / top.scale
@@ -328,14 +329,14 @@ def _is_cast(op: Any) -> bool:
 
 
 def _begun(end: State) -> State:
-    """How a value begins the next turn that ended one."""
+    """The state with which a value begins the next iteration."""
     if not isinstance(end, Degree):
         return Other.UNKNOWN
     return _made((end.power[1], 0.0), (end.shift[1], 0.0), end.axes)
 
 
 def _agrees(state: Degree, end: State) -> bool:
-    """Whether a value ends a turn as it began it."""
+    """Whether a value ends an iteration as it began it."""
     later = Degree((0.0, state.power[0]), (0.0, state.shift[0]), state.axes)
     return _common(later, end) is not Other.MIXED and end is not Other.UNKNOWN
 
@@ -346,10 +347,10 @@ def _agrees(state: Degree, end: State) -> bool:
 def _of_elementwise(work: Degrees, op: tile.EwOp) -> State:
     name, operands = op.fn.data, op.operands_
     states = [work.of(operand) for operand in operands]
-    if name == "select" and (rising := work.standing.rising(op)) is not None:
+    if name == "select" and (rising := work.unraised.rising(op)) is not None:
         # Where the maximum stays, both are 1; where it rises, the question is answered.
         state, (_, axes) = work.of(rising), stripped(operands[0])
-        stays = all(work.standing.of(value) is ONE for value in operands[1:])
+        stays = all(work.unraised.of(value) is ONE for value in operands[1:])
         aligned = isinstance(state, Degree) and state.axes == tuple(axes[axis] for axis in work.axes)
         return state if stays and aligned else Other.MIXED
     conditions = {state.condition for state in states if isinstance(state, Cases)}
@@ -410,7 +411,7 @@ def _of_select(work: Degrees, op: tile.EwOp, states: Sequence[State]) -> State:
     condition, chosen, otherwise = states
     if _plain(condition) != FIXED:
         return Other.MIXED
-    asked = work.standing.question(op.operands_[0])
+    asked = work.unraised.question(op.operands_[0])
     if asked is not None and (asked.value, asked.number) in work.nothing_seen:
         known = work.nothing_seen[asked.value, asked.number]
         state, ordinary = (chosen, otherwise) if asked.says else (otherwise, chosen)
@@ -421,7 +422,7 @@ def _of_select(work: Degrees, op: tile.EwOp, states: Sequence[State]) -> State:
 
 
 def _cleared(state: State, known: Sequence[int]) -> State:
-    """What is left of a degree where some g are 0."""
+    """The part of a degree that is left where some g are 0."""
     if not isinstance(state, Degree):
         return FIXED if state is Other.NOTHING else state
     power, shift = (tuple(0.0 if at in known else w[at] for at in (0, 1)) for w in (state.power, state.shift))
@@ -534,8 +535,8 @@ def _of_broadcast(work: Degrees, op: tile.BroadcastOp) -> State:
 
 
 def _of_trans(work: Degrees, op: tile.TransOp) -> State:
-    places = list(op.permutation.iter_values())
-    return _moved(work.of(op.operand), places.index)
+    permutation = list(op.permutation.iter_values())
+    return _moved(work.of(op.operand), permutation.index)
 
 
 def _moved(state: State, move: Callable[[int], int]) -> State:

@@ -1,7 +1,7 @@
-"""Running maxima of loops, and what the values of a turn are where such a maximum stays what it was.
+"""Running maxima of loops, and the values of an iteration in which such a maximum does not rise.
 
-A loop carries m and yields m' = max(m, t), with t the maximum of numbers of this turn. Where m' is m, the factor by
-which older sums are brought to the new maximum is 1, and their products with it are the sums themselves.
+A loop carries m and yields m' = max(m, t), with t the maximum of numbers of this iteration. Where m' is m, the factor
+by which older sums are brought to the new maximum is 1, and their products with it are the sums themselves.
 
 What is said here holds where m is a number. Where it is −∞, no number has been seen, and all sums are of nothing.
 """
@@ -24,7 +24,7 @@ from tessera.transforms.algebra.ratios import factor_of, is_near
 
 
 def stripped(value: SSAValue) -> tuple[SSAValue, tuple[int, ...]]:
-    """What a tile repeats, and the axis of the tile that each of its axes is."""
+    """The value that a tile repeats, and the axis of the tile that each of its axes is."""
     inserted: list[int] = []
     while isinstance(op := value.owner, tile.ExpandOp | tile.BroadcastOp):
         if isinstance(op, tile.ExpandOp):
@@ -38,19 +38,19 @@ def stripped(value: SSAValue) -> tuple[SSAValue, tuple[int, ...]]:
 
 @dataclass(frozen=True, eq=False)
 class RunningMaximum:
-    """One value that a loop carries."""
+    """A maximum that a loop carries, and how an iteration updates it."""
 
     loop: scf.ForOp
-    place: int
+    index: int
     update: tile.EwOp
     candidate: SSAValue
-    """The maximum of a turn: what is reduced, times `scale`."""
+    """The maximum of an iteration: that of `reduced`, times `scale`."""
     reduced: tile.ReduceOp
     chain: tuple[Operation, ...]
-    """What is done to the reduced numbers, first things first."""
+    """The ops on the reduced numbers, in order."""
     scale: float
     start: float
-    """What the loop begins with: −∞ or a number."""
+    """The initial value: −∞ or a number."""
 
     @property
     def block(self) -> Block:
@@ -58,7 +58,7 @@ class RunningMaximum:
 
     @property
     def carried(self) -> SSAValue:
-        return self.block.args[1 + self.place]
+        return self.block.args[1 + self.index]
 
     @property
     def updated(self) -> SSAValue:
@@ -133,7 +133,7 @@ class CarriedMax:
 
 @dataclass(frozen=True)
 class Same:
-    """What another value is."""
+    """Equal to another value."""
 
     value: SSAValue
 
@@ -144,7 +144,7 @@ class One:
 
 
 ONE: Final = One()
-Stood = CarriedMax | Same | One
+UnraisedValue = CarriedMax | Same | One
 
 
 @dataclass(frozen=True)
@@ -159,12 +159,12 @@ class Question:
     """The axes that those of the value are, where it is asked."""
 
 
-class Standing:
-    """The values of a turn in which a maximum stays, as far as they are known."""
+class Unraised:
+    """The values of an iteration in which a maximum does not rise, as far as they are known."""
 
     def __init__(self, top: RunningMaximum) -> None:
         self.top = top
-        self._found: dict[SSAValue, Stood] = {top.carried: CarriedMax(1.0), top.updated: CarriedMax(1.0)}
+        self._found: dict[SSAValue, UnraisedValue] = {top.carried: CarriedMax(1.0), top.updated: CarriedMax(1.0)}
         self.stays: dict[SSAValue, bool] = {}
         """Comparisons that ask whether the maximum stays: what they say then."""
         for op in top.block.ops:
@@ -173,38 +173,38 @@ class Standing:
                 if found is not None:
                     self._found[op.results[0]] = found
 
-    def of(self, value: SSAValue) -> Stood | None:
+    def of(self, value: SSAValue) -> UnraisedValue | None:
         if value not in self._found and constant_of(value) == 1:
             return ONE
         return self._found.get(value)
 
     def rising(self, op: tile.EwOp) -> SSAValue | None:
-        """What a choice gives where the maximum does not stay; None where it asks something else."""
+        """The branch of a select where the maximum rises; None where its condition asks something else."""
         if op.fn.data != "select":
             return None
         stays = self.stays.get(stripped(op.operands_[0])[0])
         return None if stays is None else op.operands_[2 if stays else 1]
 
     def question(self, condition: SSAValue) -> Question | None:
-        """What a condition asks about a value, if it compares it with 0 or −∞."""
+        """The comparison of a value with 0 or −∞ that a condition is, if it is one."""
         root, axes = stripped(condition)
         op = root.owner
         if not isinstance(op, tile.EwOp) or op.fn.data not in _COMPARES:
             return None
-        for names, operands in ((_IS_LEAST, op.operands_), (_IS_LEAST_TURNED, op.operands_[::-1])):
+        for names, operands in ((_IS_LEAST, op.operands_), (_IS_LEAST_SWAPPED, op.operands_[::-1])):
             number, says = constant_of(operands[1]), names.get(op.fn.data)
             if number in (0, -math.inf) and says is not None:
                 value, inner = stripped(operands[0])
                 return Question(value, number, says, tuple(axes[axis] for axis in inner))
         return None
 
-    def _of_op(self, op: Operation) -> Stood | None:
+    def _of_op(self, op: Operation) -> UnraisedValue | None:
         if isinstance(op, tile.ExpandOp | tile.BroadcastOp):
             found = self.of(op.operand)
             return None if isinstance(found, Same) else found
         return self._of_elementwise(op) if isinstance(op, tile.EwOp) and op.policy is None else None
 
-    def _of_elementwise(self, op: tile.EwOp) -> Stood | None:
+    def _of_elementwise(self, op: tile.EwOp) -> UnraisedValue | None:
         name, operands = op.fn.data, op.operands_
         if name in _COMPARES:
             self._look_for_question(op)
@@ -229,7 +229,7 @@ class Standing:
             case _:
                 return None
 
-    def _of_select(self, op: tile.EwOp) -> Stood | None:
+    def _of_select(self, op: tile.EwOp) -> UnraisedValue | None:
         _, first, second = op.operands_
         if self.rising(op) is not None:
             return ONE if self.of(first) is ONE and self.of(second) is ONE else None
@@ -257,4 +257,4 @@ class Standing:
 _COMPARES = ("eq", "ne", "lt", "le", "gt", "ge")
 # What comparisons with the least of all numbers say where a value is that number.
 _IS_LEAST = {"eq": True, "ne": False, "le": True, "gt": False}
-_IS_LEAST_TURNED = {"eq": True, "ne": False, "ge": True, "lt": False}
+_IS_LEAST_SWAPPED = {"eq": True, "ne": False, "ge": True, "lt": False}

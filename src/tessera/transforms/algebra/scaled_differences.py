@@ -1,7 +1,7 @@
 """Exponentials below a maximum: e^(x · c − max(x · c)) = 2^((x − max x) · c · log2 e) for a number c > 0 that is known.
 
 The difference comes first, so that it is exact for what is near the maximum, however large the numbers are; one factor
-takes the place of two, and powers of two are quicker than those of e. What is above a maximum would lose bits here:
+replaces two, and powers of two are quicker than those of e. What is above a maximum would lose bits here:
 only differences that cannot be are rewritten. The maxima of blocks that a loop carries on are carried without c.
 """
 
@@ -69,7 +69,7 @@ def _is_below_maximum(op: tile.EwOp) -> bool:
 
 
 def _is_above(top: SSAValue, value: SSAValue) -> bool:
-    """Whether a value is a maximum that another is part of. In its place may be 0 where it is not a number."""
+    """Whether a value is a maximum that another is part of. It may be replaced by 0 where it is not a number."""
     if top is value:
         return True
     match top.owner:
@@ -124,16 +124,16 @@ def _multiple(value: SSAValue, factor: float) -> list[Operation]:
     return [*times, tile.EwOp("mul", [value, times[-1].results[0]])]
 
 
-def _carry_unscaled(loop: scf.ForOp, place: int, factors: set[float]) -> None:
+def _carry_unscaled(loop: scf.ForOp, index: int, factors: set[float]) -> None:
     """Carries the maximum of what comes before its multiple, if a loop begins with −∞ and carries max(m, x · c) on.
 
     Rounding keeps order: c · max(m, x) is the same number.
     """
     body = loop.body.block
-    end, carried = body.last_op, body.args[place + 1]
+    end, carried = body.last_op, body.args[index + 1]
     assert end is not None
-    top = end.operands[place].owner
-    if constant_of(loop.iter_args[place]) != -inf or not isinstance(top, tile.EwOp) or top.parent is not body:
+    top = end.operands[index].owner
+    if constant_of(loop.iter_args[index]) != -inf or not isinstance(top, tile.EwOp) or top.parent is not body:
         return
     others = [one for one in top.operands_ if one is not carried]
     if (top.fn.data, top.policy) != ("max", None) or len(others) != 1:
@@ -143,15 +143,15 @@ def _carry_unscaled(loop: scf.ForOp, place: int, factors: set[float]) -> None:
         return
     maximum = tile.EwOp("max", [found[0] if one is others[0] else one for one in top.operands_])
     replace(top, [maximum, *_multiple(maximum.result, found[1])])
-    end.operands[place] = maximum.result
+    end.operands[index] = maximum.result
     _use_multiple(carried, found[1], InsertPoint.at_start(body), loop, [maximum])
-    _use_multiple(loop.results[place], found[1], InsertPoint.after(loop), loop, [])
+    _use_multiple(loop.results[index], found[1], InsertPoint.after(loop), loop, [])
 
 
 def _use_multiple(
     value: SSAValue, factor: float, at: InsertPoint, source: Operation, but_in: Sequence[Operation]
 ) -> None:
-    """Puts a multiple of a value in its place, but in some ops."""
+    """Replaces a value by a multiple of it, but in some ops."""
     users = [use for use in value.uses if use.operation not in but_in]
     if users:
         made = _multiple(value, factor)
@@ -191,7 +191,7 @@ class _Unscaled:
                 parts = self._parts(chosen, factor)
                 return self._add(tile.EwOp("select", [condition, *parts]), op) if parts else None
             case tile.EwOp() as op if (op.fn.data, op.policy) == ("max", None):
-                # A loop of one turn leaves the maximum of its block and of −∞, which it began with.
+                # A loop of one iteration leaves the maximum of its block and of −∞, which it began with.
                 parts = self._parts(op.operands_, factor)
                 return self._add(tile.EwOp("max", parts), op) if parts else None
             case _:

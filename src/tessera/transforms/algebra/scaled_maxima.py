@@ -1,7 +1,7 @@
 """Maxima of multiples: max(c · x) = c · max(x) for c > 0, exactly, because rounding keeps order.
 
-One multiplication for each row takes the place of one for each element, wherever the elements come from. Masks that
-put −∞ in the place of elements (or ∞, for minima) stand between the two without harm.
+One multiplication for each row replaces one for each element, wherever the elements come from. Masks that
+replace elements by −∞ (or ∞, for minima) stand between the two without harm.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tessera.transforms.core.rewriting import replace
 _NOTHING = {"max": -math.inf, "top": -math.inf, "min": math.inf}
 
 
-def scale_maxima(function: tile.FuncOp, *, of_products: bool = True) -> None:
-    """Rewrites every maximum and minimum of a positive multiple; those of a product's elements only if that pays."""
+def scale_maxima(function: tile.FuncOp, *, of_dots: bool = True) -> None:
+    """Rewrites every maximum and minimum of a positive multiple; those of a dot's elements only if that pays."""
     for op in list(function.body.walk()):
         if isinstance(op, tile.ReduceOp) and op.kind.data in _NOTHING and tile_dtype(op.operand).is_float:
-            made = _rewritten(op, of_products)
+            made = _rewritten(op, of_dots)
             if made:
                 replace(op, made)
 
 
-def _rewritten(op: tile.ReduceOp, of_products: bool) -> list[Operation]:
+def _rewritten(op: tile.ReduceOp, of_dots: bool) -> list[Operation]:
     """The maximum first, and then its multiple; nothing where it is not one."""
     multiple, choices = op.operand, list[tile.EwOp]()
     while (choice := _masking(multiple, op.kind.data)) is not None:
@@ -37,7 +37,7 @@ def _rewritten(op: tile.ReduceOp, of_products: bool) -> list[Operation]:
     if found is None:
         return []
     element, factor = found
-    if isinstance(element.owner, tile.DotOp) and not of_products:
+    if isinstance(element.owner, tile.DotOp) and not of_dots:
         return []
     made: list[Operation] = []
 
@@ -63,7 +63,7 @@ def _masking(value: SSAValue, kind: str) -> tile.EwOp | None:
 
 
 def _factor(value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
-    """What is multiplied by a positive number, and the number as a scalar."""
+    """The operand that is multiplied by a positive number, and the number as a scalar."""
     op = value.owner
     # What a policy makes of a multiple, it need not make of the greatest element.
     if not isinstance(op, tile.EwOp) or op.fn.data != "mul" or op.policy is not None:

@@ -100,14 +100,14 @@ def _wanted(rest: list[Operation], passed: list[Operation]) -> list[Operation] |
 
 def _move(op: scf.IfOp, rest: list[Operation]) -> None:
     """Writes the `scf.if` anew, with its rest in both branches and without results that are tiles."""
-    kept = [place for place, result in enumerate(op.results) if not isinstance(result.type, TensorType)]
+    kept = [index for index, result in enumerate(op.results) if not isinstance(result.type, TensorType)]
     for region in op.regions:
         block = region.block
         end = block.last_op
         assert isinstance(end, scf.YieldOp)
         values: dict[SSAValue, SSAValue] = dict(zip(op.results, end.operands, strict=True))
         made = [inner.clone(values) for inner in rest]
-        yields = scf.YieldOp(*(end.operands[place] for place in kept))
+        yields = scf.YieldOp(*(end.operands[index] for index in kept))
         block.insert_ops_before([*made, yields], end)
         end.detach()
         end.erase()
@@ -115,11 +115,11 @@ def _move(op: scf.IfOp, rest: list[Operation]) -> None:
         inner.detach()
         inner.erase()
     branches = [op.detach_region(region) for region in tuple(op.regions)]
-    made_if = scf.IfOp(op.cond, [op.results[place].type for place in kept], branches[0], branches[1])
+    made_if = scf.IfOp(op.cond, [op.results[index].type for index in kept], branches[0], branches[1])
     made_if.attributes.update(op.attributes)
     insert_before(op, [made_if])
-    for place, result in zip(kept, made_if.results, strict=True):
-        result.name_hint = op.results[place].name_hint
-        op.results[place].replace_all_uses_with(result)
+    for index, result in zip(kept, made_if.results, strict=True):
+        result.name_hint = op.results[index].name_hint
+        op.results[index].replace_all_uses_with(result)
     op.detach()
     op.erase()

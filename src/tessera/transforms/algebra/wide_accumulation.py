@@ -1,4 +1,4 @@
-"""Sums and products of narrow floats: done in f32 and rounded once, before nests are looked for."""
+"""Reductions and dots of narrow floats: accumulated in f32 and rounded once, before nests are looked for."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tessera.ir.tile.types import tile_dtype
 from tessera.transforms.core.rewriting import replace
 
 
-def widen_sums(function: tile.FuncOp) -> None:
-    """Rewrites every reduction and every product of matrices that adds up in fewer bits than f32 has."""
+def widen_accumulation(function: tile.FuncOp) -> None:
+    """Rewrites every reduction and every dot that accumulates in fewer bits than f32 has."""
     for op in list(function.body.walk()):
         if isinstance(op, tile.ReduceOp) and op.kind.data in ("sum", "prod") and _is_narrow(tile_dtype(op.operand)):
             made: list[Operation] = [tile.EwOp("cast", [op.operand], to=f32)]

@@ -12,12 +12,12 @@ from tessera.ir.tile.types import tile_type
 from tessera.targets.cpu.lower.certain_masks import drop_certain_masks
 from tessera.targets.cpu.lower.extents import Extents
 from tessera.targets.llvm.elements import is_arm
-from tessera.transforms.algebra.degenerate_matmuls import spread_thin_products
+from tessera.transforms.algebra.degenerate_matmuls import lower_degenerate_matmuls
 from tessera.transforms.algebra.factoring import remove_unused
 from tessera.transforms.algebra.multiples import single_multiples
 from tessera.transforms.algebra.scaled_differences import use_scaled_differences
 from tessera.transforms.algebra.scaled_maxima import scale_maxima
-from tessera.transforms.algebra.wide_accumulation import widen_sums
+from tessera.transforms.algebra.wide_accumulation import widen_accumulation
 from tessera.transforms.core.common_subexpressions import merge_equal
 
 
@@ -29,14 +29,14 @@ def prepare(function: tile.FuncOp, level: str, extents: Extents, *, contract: bo
     _check(function)
     drop_certain_masks(function, extents)
     multiples = single_multiples(function)
-    widen_sums(function)
-    spread_thin_products(function)
+    widen_accumulation(function)
+    lower_degenerate_matmuls(function)
     if contract and use_scaled_differences(function):
         merge_equal(function.body.block)
         remove_unused(function)
     else:
         # On AArch64 a dot's elements are multiplied while they are in registers: later, that takes longer.
-        scale_maxima(function, of_products=not is_arm(level))
+        scale_maxima(function, of_dots=not is_arm(level))
     return multiples
 
 

@@ -19,13 +19,13 @@ from tessera.targets.cuda.lower.plain_dots import make_products_plain
 from tessera.targets.cuda.lower.shared_reciprocals import share_reciprocals
 from tessera.targets.llvm.marks import BRIEF, LOOSE, ROUNDED, TOGETHER
 from tessera.targets.llvm.tolerances import Tolerances
-from tessera.transforms.algebra.degenerate_matmuls import spread_thin_products
+from tessera.transforms.algebra.degenerate_matmuls import lower_degenerate_matmuls
 from tessera.transforms.algebra.factoring import gather_factors
 from tessera.transforms.algebra.multiples import single_multiples
 from tessera.transforms.algebra.odd_functions import use_sigmoids, use_tails
 from tessera.transforms.algebra.powers_of_two import use_powers_of_two
 from tessera.transforms.algebra.scaled_maxima import scale_maxima
-from tessera.transforms.algebra.wide_accumulation import widen_sums
+from tessera.transforms.algebra.wide_accumulation import widen_accumulation
 
 _MOST_AXES = 3
 EIGHTS = (f8e4m3, f8e5m2)
@@ -60,9 +60,9 @@ def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", soon
     """Rewrites and marks a function; if it is to be compiled soon, without what only its runs would gain by."""
     _check(function)
     multiples = single_multiples(function)
-    widen_sums(function)
+    widen_accumulation(function)
     make_products_plain(function, arch)
-    multiples |= spread_thin_products(function, rows=True)
+    multiples |= lower_degenerate_matmuls(function, rows=True)
     if contract:
         _use_brief_forms(function)
     if contract and not soon:
