@@ -322,7 +322,7 @@ def agrees_or_is_refused(found: Sample) -> bool:
     try:
         check_levels(found, [])
     except CompileError as error:
-        return "has no tile program" in error.message
+        return "has no tile function" in error.message
     except AssertionError:
         return False
     return True

@@ -161,7 +161,7 @@ graph.func @f(%x: !graph.tensor<[N], f32>) -> (!graph.tensor<[N], bf16, stochast
   %y = graph.ew<cast> %x seed 3 : !graph.tensor<[N], f32> -> !graph.tensor<[N], bf16, stochastic_round>
   graph.return %y : !graph.tensor<[N], bf16, stochastic_round>
 }"""
-    with pytest.raises(CompileError, match="stochastic rounding by element position has no tile program yet"):
+    with pytest.raises(CompileError, match="stochastic rounding by element position has no tile function yet"):
         compile_module(text.read(source))
 
 

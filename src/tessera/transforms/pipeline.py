@@ -99,7 +99,7 @@ class Stage:
 
 
 def default_stages() -> dict[str, Stage]:
-    """From a graph to tile programs and launches. Reorder, drop or replace entries as you like."""
+    """From a graph to tile functions and launches. Reorder, drop or replace entries as you like."""
     return {
         "canonicalize": Stage(Canonicalize(), "graph"),
         "apply-facts": Stage(ApplyFacts(), "graph"),
@@ -149,7 +149,7 @@ def compile_module(
             if level_ends or knobs.verify.value:
                 verify = partial(text.verify, current)
                 if replacement is not None:
-                    verify()  # whoever gave it hears what is wrong with it
+                    verify()  # an error here is the override's, not the pass's
                 else:
                     verified(verify, "a module", f"the pass {name}", partial(text.write, module))
                 legality.check(current, stage.level)

@@ -15,7 +15,7 @@ from tessera.ir.common.schedule_attributes import Config
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, hinted
-from tessera.transforms.fusion.emit_tile_matmuls import product_of, spaces_of
+from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
 from tessera.transforms.fusion.emit_tile_online import online_of
 
 DEEPEST = 1024
@@ -35,7 +35,7 @@ def blocks_for(region: schedule.RegionOp, level: str, hints: Mapping[str, int] =
 
 
 def _of_matmul(region: schedule.RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:
-    op = product_of(region)
+    op = matmul_of(region)
     spaces, dtype = spaces_of(op), graph_type(op.a).dtype
     height, width = (hinted(size, hints) for size in (spaces.rows, spaces.columns))
     if _by_matrix_unit(dtype, level):

@@ -30,7 +30,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     best_by_agents,
     ranked,
 )
-from tessera.transforms.fusion.emit_tile_matmuls import Spaces, folds, product_of, spaces_of
+from tessera.transforms.fusion.emit_tile_matmuls import Spaces, folds, matmul_of, spaces_of
 from tessera.transforms.fusion.emit_tile_online import online_of
 from tessera.transforms.fusion.gemv_fusion import is_held, is_short
 from tessera.transforms.fusion.online_algebra import width_of
@@ -81,7 +81,7 @@ def _of_one_row(region: schedule.RegionOp, multiprocessors: int) -> list[Config]
         if not is_held(spaces.depth, width, bits):
             return None
         return [Config(block=(1, spaces.depth), warps=_warps(spaces.depth * width * bits, READS["online"]))]
-    op = product_of(region)
+    op = matmul_of(region)
     narrow = SECTOR // graph_type(op.b).dtype.bits
     wide = [narrow * 2**more for more in range(3) if is_held(spaces.depth, narrow * 2**more, bits)]
     if not wide or not (folds(region) or is_short(op.b)):
@@ -122,7 +122,7 @@ def _ranked(
 ) -> list[BlockShape]:
     if region.kind.data != "product":
         return list(best_by_agents(traced).values())
-    spaces = spaces_of(product_of(region))
+    spaces = spaces_of(matmul_of(region))
     rows, columns, batch = (_count(hinted(size, hints)) for size in (spaces.rows, spaces.columns, spaces.batch))
 
     def programs(block: BlockShape) -> int:
@@ -156,7 +156,7 @@ def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
 
 def _spaces(region: schedule.RegionOp) -> tuple[Spaces, int]:
     if region.kind.data == "product":
-        op = product_of(region)
+        op = matmul_of(region)
         return spaces_of(op), graph_type(op.a).dtype.bits
     online = online_of(region)
     return online.spaces, graph_type(online.values.a).dtype.bits

@@ -1,1 +1,1 @@
-"""Passes that write checks into programs, or move them to the host."""
+"""Passes that write checks into tile functions, or move them to the host."""

@@ -1,7 +1,7 @@
 """check-indices: writes into a graph that indices of gathers and scatters are inside, as kernels that assert it.
 
 Kernels that gather read 0 for an index that is outside, and those that scatter leave such an update out: looking costs
-time. Where checks are asked for, indices go through a kernel of their own first, which stops the program.
+time. Where checks are asked for, indices go through a kernel of their own first, which ends the launch with an error.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _kernel(name: str, op: Looking) -> tile.FuncOp:
     """A copy of a row of indices, each of which has to lie along an axis of the first argument."""
     source, indices, axis = graph_type(op.operand), graph_type(op.indices), op.axis.value.data
     count: Size = dim("n")
-    shapes: list[list[Size]] = [[dim(f"d{place}") for place in range(len(source.shape))], [count], [count]]
+    shapes: list[list[Size]] = [[dim(f"d{number}") for number in range(len(source.shape))], [count], [count]]
     row = ViewType(1, indices.element)
     kernel = tile.FuncOp(
         name, [ViewType(len(source.shape), source.element), row, row], 1, shapes, [size(ceil_div(count, _BLOCK))]
@@ -77,8 +77,8 @@ def _kernel(name: str, op: Looking) -> tile.FuncOp:
     wide = found if indices.dtype.base is i64 else build.add(tile.EwOp("cast", [found], to=i64))
     inside = build.elementwise("ge", wide, _everywhere(build, build.add(_index(0))))
     below = build.elementwise("lt", wide, _everywhere(build, build.add(tile.DimOp(kernel.arguments[0], axis))))
-    place = build.add(tile.IotaOp(start, 0, tile_of((_BLOCK,), i64)))
-    beyond = build.elementwise("ge", place, _everywhere(build, build.add(tile.DimOp(kernel.arguments[1], 0))))
+    position = build.add(tile.IotaOp(start, 0, tile_of((_BLOCK,), i64)))
+    beyond = build.elementwise("ge", position, _everywhere(build, build.add(tile.DimOp(kernel.arguments[1], 0))))
     extent = source.shape[axis]
     where = f"axis {axis} of size {extent}" if isinstance(extent, int) else f"axis {axis}"
     fine = build.elementwise("or", build.elementwise("and", inside, below), beyond)

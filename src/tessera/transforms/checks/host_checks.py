@@ -1,4 +1,4 @@
-"""Asserts that only sizes and strides decide leave the program: whoever launches it checks them.
+"""Moves asserts that depend on sizes and strides only from kernels to the host, which checks them before a launch.
 
 A GPU runs on while its caller does something else, and a kernel that can fail has to be waited for. Most asserts, and
 most divisions that might divide by zero, are about shapes, which the caller knows.
@@ -41,7 +41,7 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
 
 @dataclass(frozen=True)
 class HostCheck:
-    """What must not be 0, and what to say otherwise."""
+    """A condition that must not be 0, and the error message otherwise."""
 
     condition: Condition
     message: str
@@ -49,12 +49,12 @@ class HostCheck:
 
 
 def host_checks(function: tile.FuncOp) -> list[HostCheck]:
-    """What such asserts ask for, which stay where they are: a CPU's programs have them, too, but when they fail there,
-    others have been running."""
-    places: dict[SSAValue, int] = {argument: index for index, argument in enumerate(function.arguments)}
+    """The conditions of such asserts, which stay in the function: CPU kernels check them, too, but when one fails,
+    other program instances have run already."""
+    indices: dict[SSAValue, int] = {argument: index for index, argument in enumerate(function.arguments)}
     known: dict[SSAValue, Condition | None] = {}
     asserts = [op for op in function.body.block.ops if isinstance(op, tile.AssertOp)]
-    found = [(op, _condition(op.condition, places, known)) for op in asserts]
+    found = [(op, _condition(op.condition, indices, known)) for op in asserts]
     return [_check_of(op, condition) for op, condition in found if condition is not None]
 
 
@@ -64,18 +64,18 @@ def _check_of(op: tile.AssertOp, condition: Condition) -> HostCheck:
 
 def take_host_checks(function: tile.FuncOp) -> list[HostCheck]:
     """Takes such asserts out of a function, and marks such divisions, in the order in which they would fail."""
-    places: dict[SSAValue, int] = {argument: index for index, argument in enumerate(function.arguments)}
+    indices: dict[SSAValue, int] = {argument: index for index, argument in enumerate(function.arguments)}
     known: dict[SSAValue, Condition | None] = {}
     found: list[HostCheck] = []
     for op in list(function.body.block.ops):
         if isinstance(op, tile.AssertOp):
-            condition = _condition(op.condition, places, known)
+            condition = _condition(op.condition, indices, known)
             if condition is not None:
                 found.append(_check_of(op, condition))
                 op.detach()
                 op.erase()
         elif isinstance(op, DIVISIONS):
-            divisor = _condition(op.operands[1], places, known)
+            divisor = _condition(op.operands[1], indices, known)
             if divisor is not None:
                 op.attributes[CHECKED] = UnitAttr()
                 if not isinstance(divisor, int) or divisor == 0:
@@ -83,34 +83,36 @@ def take_host_checks(function: tile.FuncOp) -> list[HostCheck]:
     # In loops and branches nothing is checked ahead, for it may never run; but what was checked holds there, too.
     checked = {check.condition for check in found}
     for op in function.body.walk():
-        if isinstance(op, DIVISIONS) and _condition(op.operands[1], places, known) in checked:
+        if isinstance(op, DIVISIONS) and _condition(op.operands[1], indices, known) in checked:
             op.attributes[CHECKED] = UnitAttr()
     return found
 
 
 def _condition(
-    value: SSAValue, places: Mapping[SSAValue, int], known: dict[SSAValue, Condition | None]
+    value: SSAValue, indices: Mapping[SSAValue, int], known: dict[SSAValue, Condition | None]
 ) -> Condition | None:
     if value not in known:
-        known[value] = _made(value, places, known)
+        known[value] = _made(value, indices, known)
     return known[value]
 
 
-def _made(value: SSAValue, places: Mapping[SSAValue, int], known: dict[SSAValue, Condition | None]) -> Condition | None:
+def _made(
+    value: SSAValue, indices: Mapping[SSAValue, int], known: dict[SSAValue, Condition | None]
+) -> Condition | None:
     owner = value.owner
     match owner:
         case arith.ConstantOp() if isinstance(owner.value, IntegerAttr):
             number = owner.value.value.data
             # Truths are 0 and 1 here; a signed bit that is set is −1.
             return number & 1 if owner.result.type == i1 else number
-        case tile.DimOp() | tile.StrideOp() if owner.view in places:
+        case tile.DimOp() | tile.StrideOp() if owner.view in indices:
             name = "dim" if isinstance(owner, tile.DimOp) else "stride"
-            return (name, places[owner.view], owner.axis.value.data)
+            return (name, indices[owner.view], owner.axis.value.data)
         case arith.CmpiOp() if owner.predicate.value.data < len(_PREDICATES):
             name = _PREDICATES[owner.predicate.value.data]
         case Operation() if type(owner) in _NAMES:
             name = _NAMES[type(owner)]
         case _:
             return None
-    operands = [_condition(operand, places, known) for operand in owner.operands]
+    operands = [_condition(operand, indices, known) for operand in owner.operands]
     return None if any(operand is None for operand in operands) else (name, *operands)

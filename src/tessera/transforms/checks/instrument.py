@@ -1,8 +1,8 @@
-"""instrument-checks: writes a program's safety checks into the program, as asserts that every target knows.
+"""instrument-checks: writes safety checks into tile functions, as asserts that every target knows.
 
 `bounds`: a load, store or atomic starts inside its view (reaching over the end is legal, and so is anything in an empty
 view). `nan`: no op makes a NaN of operands that are none. Unless `everywhere`, values from beyond an array are let be,
-as the interpreter does: a row of padding harms nobody. The program has to compute where those are then.
+as the interpreter does: a row of padding does no harm. The function then computes where those are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Marks on values that come from beyond an array, computed by the program itself, for checks that leave those be.
+"""Marks on values that come from beyond an array, computed by the kernel itself, for checks that skip those.
 
 A mark is a tile of i1 in the shape of its value. The rules are those of the interpreter
 (`interpreters/sanitizers/padding.py`): a load makes up what lies outside of its view; elementwise work on it is made
@@ -30,7 +30,7 @@ _SPREADS = (tile.EwOp, tile.ReduceOp, tile.DotOp, *_MOVES)
 
 
 Visit = Callable[[Operation, Operation], None]
-"""What is to be done at an op; the second is where its marks end."""
+"""The rule of an op; the second argument is where its marks end."""
 
 
 class Builder:
@@ -56,7 +56,7 @@ class Builder:
         return self.add(tile.FullOp(self.add(materialize(value, type_)), shape))
 
     def any(self, truths: Sequence[SSAValue]) -> SSAValue:
-        """Whether one of them is true, place by place."""
+        """Whether one of them is true, element by element."""
         total = truths[0]
         for truth in truths[1:]:
             total = self.elementwise("or", total, truth)
@@ -72,7 +72,7 @@ class Builder:
 
 
 class Marks:
-    """The marks of one function's values; or `none`, as if all of them were the program's own."""
+    """The marks of one function's values; or `none`, as if all of them were inside of arrays."""
 
     def __init__(self, function: tile.FuncOp, *, none: bool = False) -> None:
         self._found: dict[SSAValue, SSAValue] = {}
@@ -144,7 +144,7 @@ class Marks:
         return build.full(0, _TRUTH, tile_type(value).get_shape()) if found is None else found
 
     def _of_dot(self, build: Builder, op: tile.DotOp) -> SSAValue:
-        """A product is made up if a factor is, and does not count if a factor is zero."""
+        """A product of two elements is made up if one of them is, and does not count if one is zero."""
         shape = tile_type(op.result).get_shape()
         left, right, start = (self._found.get(operand) for operand in (op.a, op.b, op.c))
         parts = [] if start is None else [start]
@@ -156,49 +156,49 @@ class Marks:
         meetings = build.full(0, element_of(f32), shape)
         for a, b in ((_both(build, used_a, left), used_b), (used_a, _both(build, used_b, right))):
             if a is not None and b is not None:
-                left_ones, right_ones = (build.add(tile.EwOp("cast", [factor], to=f32)) for factor in (a, b))
+                left_ones, right_ones = (build.add(tile.EwOp("cast", [operand], to=f32)) for operand in (a, b))
                 meetings = build.add(tile.DotOp(left_ones, right_ones, meetings))
         parts.append(build.elementwise("gt", meetings, build.full(0, element_of(f32), shape)))
         return build.any(parts)
 
     def _write_loop(self, op: scf.ForOp, visit: Visit) -> None:
         body, build = op.body.block, Builder()
-        places = [place for place, argument in enumerate(body.args[1:]) if argument in self._marked]
-        initial = [self._or_none(build, op.iter_args[place]) for place in places]
+        indices = [index for index, argument in enumerate(body.args[1:]) if argument in self._marked]
+        initial = [self._or_none(build, op.iter_args[index]) for index in indices]
         build.insert(op, before=True)
-        for place, mark in zip(places, initial, strict=True):
-            self._found[body.args[1 + place]] = body.insert_arg(mark.type, len(body.args))
+        for index, mark in zip(indices, initial, strict=True):
+            self._found[body.args[1 + index]] = body.insert_arg(mark.type, len(body.args))
         self.write(body, visit)
-        self._yield_marks(body, places)
+        self._yield_marks(body, indices)
         made = scf.ForOp(op.lb, op.ub, op.step, [*op.iter_args, *initial], op.detach_region(op.body))
-        self._replace(op, made, places)
+        self._replace(op, made, indices)
 
     def _write_branch(self, op: scf.IfOp, visit: Visit) -> None:
-        places = [place for place, result in enumerate(op.results) if result in self._marked]
+        indices = [index for index, result in enumerate(op.results) if result in self._marked]
         for region in op.regions:
             if region.blocks:
                 self.write(region.block, visit)
-                self._yield_marks(region.block, places)
-        types = [TensorType(_TRUTH, tile_type(op.results[place]).get_shape()) for place in places]
+                self._yield_marks(region.block, indices)
+        types = [TensorType(_TRUTH, tile_type(op.results[index]).get_shape()) for index in indices]
         first, second = (op.detach_region(region) for region in list(op.regions))
         made = scf.IfOp(op.cond, [*(result.type for result in op.results), *types], first, second)
-        self._replace(op, made, places)
+        self._replace(op, made, indices)
 
-    def _yield_marks(self, block: Block, places: Sequence[int]) -> None:
+    def _yield_marks(self, block: Block, indices: Sequence[int]) -> None:
         end, build = block.last_op, Builder()
         assert isinstance(end, scf.YieldOp)
-        marks = [self._or_none(build, end.operands[place]) for place in places]
+        marks = [self._or_none(build, end.operands[index]) for index in indices]
         build.insert(end, before=True)
         end.operands = [*end.operands, *marks]
 
-    def _replace(self, op: scf.ForOp | scf.IfOp, made: scf.ForOp | scf.IfOp, places: Sequence[int]) -> None:
+    def _replace(self, op: scf.ForOp | scf.IfOp, made: scf.ForOp | scf.IfOp, indices: Sequence[int]) -> None:
         made.attributes |= op.attributes
         adopt_location([made], op)
         count = len(op.results)
         for old, new in zip(op.results, made.results, strict=False):
             new.name_hint = old.name_hint
-        for place, mark in zip(places, made.results[count:], strict=True):
-            self._found[made.results[place]] = mark
+        for index, mark in zip(indices, made.results[count:], strict=True):
+            self._found[made.results[index]] = mark
         Rewriter.replace_op(op, made, made.results[:count])
 
 
@@ -228,10 +228,10 @@ def _known_size(view: SSAValue, axis: int) -> int | None:
 def _of_load(build: Builder, op: tile.LoadOp) -> SSAValue:
     shape, element, parts = tile_type(op.result).get_shape(), element_of(i64), list[SSAValue]()
     for axis in _open_axes(op):
-        places = build.add(tile.IotaOp(op.offsets[axis], axis, TensorType(element, shape)))
+        positions = build.add(tile.IotaOp(op.offsets[axis], axis, TensorType(element, shape)))
         size = build.add(arith.IndexCastOp(build.add(tile.DimOp(op.view, axis)), element))
-        parts.append(build.elementwise("lt", places, build.full(0, element, shape)))
-        parts.append(build.elementwise("ge", places, build.add(tile.FullOp(size, shape))))
+        parts.append(build.elementwise("lt", positions, build.full(0, element, shape)))
+        parts.append(build.elementwise("ge", positions, build.add(tile.FullOp(size, shape))))
     return build.any(parts)
 
 

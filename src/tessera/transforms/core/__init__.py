@@ -1,1 +1,1 @@
-"""What all passes build on: the context, facts, rewriting, folding, legality and cleaning up."""
+"""The base of all passes: the context, facts, rewriting, folding, legality and cleaning up."""

@@ -60,7 +60,7 @@ def _visit(block: Block) -> bool:
 
 @cache
 def _rewrites(kind: type[Operation]) -> tuple[Callable[[Operation], bool], ...]:
-    """What may be done to ops of one kind, in order."""
+    """The rewrites for ops of one kind, in order."""
     chosen = [_fold] if can_fold(kind) else []
     return (*chosen, *_REWRITES.get(kind, ()))
 
@@ -96,7 +96,7 @@ def _empty_loop(op: Operation) -> bool:
     return True
 
 
-def _single_turn(op: Operation) -> bool:
+def _single_iteration(op: Operation) -> bool:
     """A loop that runs once is its body."""
     if not isinstance(op, scf.ForOp):
         return False
@@ -176,7 +176,7 @@ def _first_occurrence(op: Operation) -> bool:
 _REWRITES: Mapping[type[Operation], tuple[Callable[[Operation], bool], ...]] = MappingProxyType(
     {
         scf.IfOp: (_static_branch,),
-        scf.ForOp: (_empty_loop, _single_turn),
+        scf.ForOp: (_empty_loop, _single_iteration),
         graph.ReshapeOp: (_compose,),
         graph.TransposeOp: (_compose,),
         graph.ReduceOp: (_of_one_element,),

@@ -36,7 +36,7 @@ def merge_equal(block: Block) -> None:
 
 @dataclass
 class _Scope:
-    """What is available at a point of the program: values of enclosing blocks, and reads of this block."""
+    """The values available at a point of a function: values of enclosing blocks, and reads of this block."""
 
     recorder: Recorder
     parent: _Scope | None = None

@@ -1,4 +1,4 @@
-"""Scalars that are written down in a program."""
+"""Constant scalars of functions."""
 
 from __future__ import annotations
 

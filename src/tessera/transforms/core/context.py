@@ -1,4 +1,4 @@
-"""What a compile carries from pass to pass: the dialects and the recorder of facts."""
+"""The state that a compile hands from pass to pass: the dialects and the recorder of facts."""
 
 from __future__ import annotations
 

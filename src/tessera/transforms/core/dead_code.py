@@ -1,4 +1,4 @@
-"""dce: removes ops whose results nobody uses and whose absence nobody can notice."""
+"""dce: removes ops without effects whose results are not used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is compiled, for those who want to look at it: files of every stage, and lines in the log `ir`."""
+"""Dumps of what is compiled: a file for every stage, and lines in the log `ir`."""
 
 from __future__ import annotations
 

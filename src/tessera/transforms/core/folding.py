@@ -1,6 +1,6 @@
-"""What an op amounts to when some operands are known: one table for canonicalising and for applying facts.
+"""Folds ops whose operands are known in part: one table for canonicalising and for applying facts.
 
-Every answer says which operands' values it relied on, so that whoever supplied those values can be held to them.
+Every answer says which operands' values it relied on, so that facts about them can become guards.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def can_fold(kind: type[Operation]) -> bool:
 
 
 def fold(op: Operation, known: Sequence[Any]) -> Fold | None:
-    """What `op` amounts to; `known` has the value of each operand, or None."""
+    """The folded result of `op`; `known` has the value of each operand, or None."""
     rule = _RULES.get(type(op))
     # Identities first: they rely on fewer operands than evaluating does.
     if rule is not None and (found := rule(op, known)) is not None:
@@ -192,7 +192,7 @@ def _stride(op: tile.StrideOp, known: Sequence[Any]) -> Fold | None:
 
 
 def signature_size(view: SSAValue, axis: int) -> Any:
-    """What the signature of a tile function says about an argument's size."""
+    """An argument's size according to the signature of its tile function."""
     if isinstance(view, BlockArgument) and isinstance(function := view.block.parent_op(), tile.FuncOp):
         return function.shapes.data[view.index].data[axis]
     return None

@@ -104,7 +104,7 @@ class Index:
         return atom if isinstance(atom, Var) and factor == dim(1) else None
 
     def factor(self, var: Var) -> Dim:
-        """What a variable is multiplied with."""
+        """The factor of a variable."""
         return next((factor for atom, factor in self.terms if atom is var), dim(0))
 
     def variables(self) -> Iterator[Var]:
@@ -391,7 +391,7 @@ def pulled(op: Operation, number: int, given: Coordinates, *, splits: Splits = n
 
 
 def pushed(op: Operation, given: Coordinates, *, splits: Splits = never) -> Coordinates | None:
-    """The coordinates of an op's result where the elements at given ones of its operand are, if each has one place."""
+    """The coordinates in an op's result of the elements at given coordinates of its operand, if each is there once."""
     match op:
         case graph.EwOp():
             return given

@@ -1,4 +1,4 @@
-"""What may stand at each level: the written spec, checked after every lowering. docs/transforms.md explains it."""
+"""The ops that are legal at each level, checked after every lowering. docs/transforms.md explains it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _TILE: Kinds = (frozenset(tile.Tile.operations) - _TOP) | SCALAR_OPS
 
 @dataclass(frozen=True)
 class Level:
-    """The ops allowed in each place of a module."""
+    """The ops that are legal at a level, by what they stand in: a function, a region or a kernel."""
 
     name: str
     meaning: str
@@ -64,13 +64,13 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
         for level in (
             Level(
                 "graph",
-                "algebra over tensors; tile programs only behind graph.call_kernel; nothing scheduled",
+                "algebra over tensors; tile functions only behind graph.call_kernel; nothing scheduled",
                 function=_HOST | _ALGEBRA | {graph.CallKernelOp},
                 region=frozenset(),
             ),
             Level(
                 "schedule",
-                "all algebra inside schedule.region, every tile program behind schedule.launch",
+                "all algebra inside schedule.region, every tile function behind schedule.launch",
                 function=_HOST | {*VIEWS, schedule.LaunchOp, schedule.RegionOp},
                 region=_ALGEBRA | {graph.ConstantOp, schedule.YieldOp},
             ),
@@ -88,10 +88,10 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
 def check(module: ModuleOp, name: str) -> None:
     """Refuses a module that holds an op its level does not allow."""
     level = LEVELS[name]
-    for op, place, allowed in _places(module, level):
+    for op, parent, allowed in _ops_with_parents(module, level):
         if type(op) not in allowed:
             raise CompileError(
-                f"{op.name} is not legal in a {place} at the {name} level",
+                f"{op.name} is not legal in a {parent} at the {name} level",
                 span=span_of(op.location),
                 story=[f"the {name} level: {level.meaning}"],
                 hint="a lowering left it behind; see docs/transforms.md",
@@ -110,7 +110,7 @@ def _check_layout(op: Operation, name: str) -> None:
             )
 
 
-def _places(module: ModuleOp, level: Level) -> Iterator[tuple[Operation, str, Kinds]]:
+def _ops_with_parents(module: ModuleOp, level: Level) -> Iterator[tuple[Operation, str, Kinds]]:
     for top in module.body.block.ops:
         yield top, "module", _TOP
         if isinstance(top, tile.FuncOp):

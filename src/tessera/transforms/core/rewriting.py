@@ -18,7 +18,7 @@ def adopt_location(ops: Sequence[Operation], source: Operation) -> None:
 
 
 def replace(op: Operation, new_ops: Sequence[Operation], results: Sequence[SSAValue] | None = None) -> None:
-    """Puts `new_ops` in the place of `op`; its results become `results`, by default those of the last new op."""
+    """Replaces `op` by `new_ops`; its results become `results`, by default those of the last new op."""
     if results is None:
         results = new_ops[-1].results
     adopt_location(new_ops, op)

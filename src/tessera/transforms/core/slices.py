@@ -1,4 +1,4 @@
-"""Slices of tile programs: what some of their ops rest on, with the loops and branches around it."""
+"""Slices of tile functions: the ops that some of their ops rest on, with the loops and branches around it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tessera.ir.tile import dialect as tile
 
 
 class Slice:
-    """The ops of a program that some of them rest on, and which of the values that loops and branches give.
+    """The ops of a function that some of them rest on, and which of the values that loops and branches give.
 
     Of `blind` ops it is needed when they run, but none of their operands.
     """
@@ -26,7 +26,7 @@ class Slice:
             pending += self._behind(found) if isinstance(found, Operation) else self._origin(found)
 
     def _behind(self, op: Operation) -> Iterator[Operation | SSAValue]:
-        """What an op needs to run, and to run as often as it does."""
+        """The ops and values that an op needs, and those that decide how often it runs."""
         if op in self.ops or isinstance(op, tile.FuncOp):
             return
         self.ops.add(op)

@@ -1,1 +1,1 @@
-"""Passes that specialize programs by facts about their arguments."""
+"""Passes that specialize functions by facts about their arguments."""

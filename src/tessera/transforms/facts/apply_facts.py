@@ -2,7 +2,7 @@
 
 Going forward, every value that facts decide is noted together with the facts it rests on. Going backward, from the
 last op to the first, a value is replaced only if something still uses it; only then are its facts asked for. What a
-dead branch or a product with zero would have wanted to know is therefore never asked.
+dead branch or a multiplication by zero would have wanted to know is therefore never asked.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _check_scalar(function: tile.FuncOp | graph.FuncOp, path: str, type_: Attrib
 
 @dataclass
 class _Knowledge:
-    """What facts decide in one function: values that are numbers, and values that equal others."""
+    """The results of facts in one function: values that are constants, and values that equal others."""
 
     entry: Block
     facts: Facts
@@ -203,7 +203,7 @@ class _Knowledge:
         if self.facts.of_kind(FactKind.EQUAL) or self.facts.of_kind(FactKind.DIVISIBLE):
             self.doubted.update(self.facts)
         for argument in self.entry.args:
-            # There are no unsigned constants to put in an argument's place.
+            # There are no unsigned constants that could replace an argument.
             known = () if _is_unsigned(argument.type) else self.facts.about(FactKind.VALUE, f"arg{argument.index}")
             for atom in known:
                 self.numbers[argument] = (scalars.scalar(atom.value, argument.type), frozenset({atom}))
@@ -419,7 +419,7 @@ class _Knowledge:
             self.needed |= facts
 
     def _settle_branch(self, op: scf.IfOp, condition: tuple[Any, frozenset[Fact]], live: bool) -> Operation | None:
-        """Puts the branch that is taken in the place of the `if`; gives the op to go on with."""
+        """Replaces an `if` by the branch that is taken; gives the op to go on with."""
         branch = op.true_region if condition[0] else op.false_region
         untaken = op.false_region if condition[0] else op.true_region
         acts = [_acts(region) for region in (branch, untaken)]
@@ -449,7 +449,7 @@ def _subject(op: tile.DimOp | tile.StrideOp) -> str:
 
 
 def _order(subject: str) -> tuple[int, int, str]:
-    """A measure's place: argument, axis, and which measure."""
+    """Which measure of an argument: the argument, the axis, and its kind."""
     path, _, what = subject.partition(".")
     name, _, axis = what.removesuffix("]").partition("[")
     return int(path.removeprefix("arg")), int(axis), name

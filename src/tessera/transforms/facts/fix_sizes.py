@@ -1,7 +1,7 @@
 """Sizes that facts decide become numbers in the head of a tile function: its shapes, and with them its grid.
 
-Whoever asks how many programs there are, whether an array ends where a view does, or how a program's number is divided
-up, then finds a number.
+Passes that ask how many program instances there are, whether an array ends where a view does, or how program_id is
+divided up, then finds a number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which arguments of a tile function its result may overwrite: each element is read only where it is written, before.
 
-An analysis of functions that load, compute and store. Programs own places of the result; where an argument is read at
-those places alone, and by nobody else, its memory may be the result's: what a program reads is its own.
+An analysis of functions that load, compute and store. Program instances own places of the result; where an argument is
+read at those places alone, and by no other instance, its memory may be the result's.
 """
 
 from __future__ import annotations

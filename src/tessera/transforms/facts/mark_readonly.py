@@ -1,4 +1,4 @@
-"""`mark-readonly`: marks the arguments of tile functions that no kernel writes while a program runs.
+"""`mark-readonly`: marks the arguments of tile functions that no kernel writes while the graph function runs.
 
 Arguments of a graph function are read-only while it runs: kernels write their results. So a kernel may read them before
 the kernels in front of it have ended (programmatic dependent launch). Only large arguments of functions that multiply
@@ -24,7 +24,7 @@ from tessera.shapes.expr import element_count
 from tessera.transforms.core.index_digits import PULL
 
 STILL = "still"
-"""The attribute of a function that names arguments which no kernel of its program writes."""
+"""The attribute of a function that names arguments which no kernel of the graph function writes."""
 LARGE = 4096
 """Elements of an array that is worth reading ahead."""
 
@@ -39,10 +39,10 @@ class MarkReadonly(ModulePass):
         called = {inner.callee.string_value() for inner in op.walk() if isinstance(inner, graph.CallOp)}
         kernels = {one.sym_name.data: one for one in op.body.block.ops if isinstance(one, tile.FuncOp)}
         written = {
-            _root(launch.arguments[place])
+            _root(launch.arguments[index])
             for launch in op.walk()
             if isinstance(launch, schedule.LaunchOp)
-            for place in _written(kernels[launch.callee.string_value()])
+            for index in _written(kernels[launch.callee.string_value()])
         }
         found: dict[str, set[int]] = {}
         for function in op.body.block.ops:
@@ -53,18 +53,18 @@ class MarkReadonly(ModulePass):
             for launch in function.walk():
                 if isinstance(launch, schedule.LaunchOp):
                     given = enumerate(launch.arguments)
-                    still = {place for place, one in given if _is_still(one, entry) and _root(one) not in written}
+                    still = {index for index, one in given if _is_still(one, entry) and _root(one) not in written}
                     name = launch.callee.string_value()
                     found[name] = found.get(name, still) & still
-        for name, places in found.items():
-            if places and _multiplies_rows(kernels[name]):
-                kernels[name].attributes[STILL] = integers(sorted(places))
+        for name, indices in found.items():
+            if indices and _multiplies_rows(kernels[name]):
+                kernels[name].attributes[STILL] = integers(sorted(indices))
 
 
 def still_places(function: Operation) -> tuple[int, ...]:
-    """The arguments of a function that no kernel of its program writes."""
+    """The arguments of a tile function that no kernel of the graph function writes."""
     found = function.attributes.get(STILL)
-    return tuple(int(place) for place in found.iter_values()) if isinstance(found, DenseArrayBase) else ()
+    return tuple(int(index) for index in found.iter_values()) if isinstance(found, DenseArrayBase) else ()
 
 
 def _is_still(value: SSAValue, entry: Block | None) -> bool:
@@ -87,10 +87,10 @@ def _root(value: SSAValue) -> SSAValue:
 def _written(function: tile.FuncOp) -> list[int]:
     """The inputs of a function that it writes."""
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
-    places = {function.arguments.index(tile.base_of(op.view)) for op in stores}
-    return [place for place in places if place < function.input_count]
+    indices = {function.arguments.index(tile.base_of(op.view)) for op in stores}
+    return [index for index in indices if index < function.input_count]
 
 
 def _multiplies_rows(function: tile.FuncOp) -> bool:
-    products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
-    return bool(products) and all(tile_type(op.a).get_shape()[0] == 1 for op in products)
+    dots = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+    return bool(dots) and all(tile_type(op.a).get_shape()[0] == 1 for op in dots)

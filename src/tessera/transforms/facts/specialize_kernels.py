@@ -1,4 +1,4 @@
-"""specialize-kernels: gives a tile program that is called with known sizes a signature that says so.
+"""specialize-kernels: gives a tile function that is called with known sizes a signature that says so.
 
 This is how facts about a graph function's arguments reach its kernels: sizes are constants in the types of the call,
 become constants in the signature of a copy of the kernel, and fold there. Nothing is asked: the caller's own types,
@@ -25,7 +25,7 @@ from tessera.transforms.core.symbol_names import fresh_name
 
 @dataclass(frozen=True)
 class SpecializeKernels(ModulePass):
-    """Copies each kernel per set of known sizes it is called with; the general one goes when nobody calls it."""
+    """Copies each kernel per set of known sizes it is called with; the general one goes when it has no calls left."""
 
     name = "specialize-kernels"
 

@@ -1,7 +1,7 @@
-"""Bounds on every value of a tile program, from bounds on its arguments: interval arithmetic over the whole program.
+"""Bounds on every value of a tile function, from bounds on its arguments, by interval arithmetic.
 
-Bounds hold for the reference meaning, in every program of the grid and every iteration. What a loop carries is widened
-until it no longer grows. Memory that the program itself writes may hold anything.
+Bounds hold for the reference meaning, in every program instance and every iteration. What a loop carries is widened
+until it no longer grows. Memory that the function itself writes may hold anything.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _WIDE_MANTISSA = 50
 
 
 def value_bounds(kernel: tile.FuncOp, arguments: Mapping[int, Interval]) -> dict[SSAValue, Interval]:
-    """The bounds of every number and tile; `arguments` bounds those of the kernel, by place, and what arrays hold."""
+    """The bounds of every number and tile; `arguments` bounds those of the kernel, by index, and what arrays hold."""
     work = _Analysis(kernel, arguments)
     work.run(kernel.body.block)
     return work.values
 
 
 def written(kernel: tile.FuncOp) -> frozenset[SSAValue]:
-    """The arguments whose memory the program writes."""
+    """The arguments whose memory the function writes."""
     return _touched(kernel, tile.StoreOp, tile.AtomicOp)
 
 
 def read(kernel: tile.FuncOp) -> frozenset[SSAValue]:
-    """The arguments whose memory the program reads."""
+    """The arguments whose memory the function reads."""
     return _touched(kernel, tile.LoadOp, tile.AtomicOp)
 
 
@@ -62,7 +62,7 @@ def dtype_at(value: SSAValue) -> DType:
 
 
 class _Analysis:
-    """One pass over a program: blocks in order, loops until their bounds hold."""
+    """One pass over a function: blocks in order, loops until their bounds hold."""
 
     def __init__(self, kernel: tile.FuncOp, arguments: Mapping[int, Interval]) -> None:
         self.values: dict[SSAValue, Interval] = {}
@@ -96,7 +96,7 @@ class _Analysis:
 
 
 def _numbers(values: Sequence[SSAValue]) -> list[SSAValue]:
-    """Without views, which are places and have no bounds of their own."""
+    """Without views, which have no bounds of their own."""
     return [value for value in values if not isinstance(value.type, ViewType)]
 
 

@@ -1,1 +1,1 @@
-"""Graph to schedule to tile: operators are fused into regions, and regions become tile programs."""
+"""Graph to schedule to tile: operators are fused into regions, and regions become tile functions."""

@@ -1,8 +1,8 @@
-"""Tile programs of regions around one product: a loop over the depth, then what is made of the sums.
+"""Tile functions of regions around one matmul: a loop over the depth, then its epilogue.
 
-A program owns a block of rows by columns of one matrix of the product. Its factors are loaded block by block along the
-depth, in the order in which they lie in memory, and turned where the product wants them the other way round. Where rows
-are folded before they are multiplied, a program holds them whole.
+A program instance owns a block of rows by columns of one matrix of the result. Operands are loaded block by block along
+the depth, in the order in which they lie in memory, and transposed where the dot wants them the other way round. Where
+rows are folded before they are multiplied, a program instance holds them whole.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tessera.transforms.core.index_digits import Map, index_of, push, regroup, w
 from tessera.transforms.fusion.region_tiles import Axis, RegionTiles, Value, is_carried, is_count
 
 BATCH, ROW, DEPTH, COLUMN = range(4)
-"""The axes of the iteration space: all matrices one after the other, and those of one product."""
+"""The axes of the iteration space: all matrices one after the other, and those of one matmul."""
 
 
 @dataclass(frozen=True)
 class Spaces:
-    """Where the elements of a product and of its factors are found, by the coordinates of the iteration."""
+    """The index maps of a matmul's result and operands, from coordinates of the iteration space."""
 
     batch: Size
     rows: Size
@@ -47,7 +47,7 @@ def spaces_of(op: graph.MatmulOp) -> Spaces:
     rows, depth, columns = left[-2], left[-1], right[-1]
     outer = result[:-2]
     batch = element_count(outer) if outer else 1
-    # Of none there is no place: whatever is said of it, no program asks.
+    # An empty batch has no program instances: any coordinates do.
     coordinates = (index_of(()),) * len(outer) if batch == 0 else regroup((whole(BATCH, batch),), (batch,), outer)
     assert coordinates is not None
 
@@ -67,20 +67,20 @@ def spaces_of(op: graph.MatmulOp) -> Spaces:
     )
 
 
-def product_of(region: schedule.RegionOp) -> graph.MatmulOp:
-    """The product that a region is around."""
+def matmul_of(region: schedule.RegionOp) -> graph.MatmulOp:
+    """The matmul that a region is around."""
     found = [op for op in region.body.block.ops if isinstance(op, graph.MatmulOp)]
     if len(found) != 1:
         raise CompileError(
             f"a product region has one graph.matmul, here are {len(found)}",
             span=span_of(region.location),
-            hint="put each product into a region of its own",
+            hint="put each matmul into a region of its own",
         )
     return found[0]
 
 
 def folds(region: schedule.RegionOp) -> bool:
-    """Whether a region folds rows of its left factor: then its programs hold them whole."""
+    """Whether a region folds rows of its left operand: then its program instances hold them whole."""
     return any(isinstance(op, graph.ReduceOp) and not is_count(op) for op in region.body.block.ops)
 
 
@@ -98,8 +98,8 @@ def positions_after(start: Mapping[SSAValue, Map], ops: Iterable[Operation]) -> 
 
 
 def emit_matmul(name: str, region: schedule.RegionOp) -> tile.FuncOp:
-    """The tile program of a product region under its config."""
-    op = product_of(region)
+    """The tile function of a `product` region under its config."""
+    op = matmul_of(region)
     spaces = spaces_of(op)
     block = block_of(region, spaces)
     m, n, k = block
@@ -117,27 +117,27 @@ def emit_matmul(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     tiles.axes[ROW] = Axis(spaces.rows, row, m)
     tiles.axes[COLUMN] = Axis(spaces.columns, column, n)
     tiles.folded = DEPTH if folds(region) else None
-    sums = multiply(tiles, op, spaces, k)
-    tiles.know(op.result, spaces.result, sums)
+    accumulator = multiply(tiles, op, spaces, k)
+    tiles.know(op.result, spaces.result, accumulator)
     finish(tiles, positions_after({op.result: spaces.result}, region.body.block.ops))
     return tiles.function
 
 
 def multiply(tiles: RegionTiles, op: graph.MatmulOp, spaces: Spaces, k: int) -> Value:
-    """The sums of a block, as work goes on with them."""
+    """The accumulator of a block, as the epilogue takes it."""
     carrier = sum_type(op)
     zeros = tiles.fit(tiles.full(0, carrier), (ROW, COLUMN))
 
-    def turn(position: SSAValue, total: SSAValue) -> list[SSAValue]:
+    def iteration(position: SSAValue, total: SSAValue) -> list[SSAValue]:
         tiles.axes[DEPTH] = Axis(spaces.depth, position, k)
-        a = tiles.fit(tiles.ended(op.a, factor(tiles, op.a, spaces.left), DEPTH), (ROW, DEPTH))
-        b = tiles.fit(tiles.ended(op.b, factor(tiles, op.b, spaces.right), DEPTH), (DEPTH, COLUMN))
-        return [tiles.add(tile.DotOp(a.ssa, b.ssa, total, narrow_sums(op, carrier)))]
+        a = tiles.fit(tiles.ended(op.a, operand(tiles, op.a, spaces.left), DEPTH), (ROW, DEPTH))
+        b = tiles.fit(tiles.ended(op.b, operand(tiles, op.b, spaces.right), DEPTH), (DEPTH, COLUMN))
+        return [tiles.add(tile.DotOp(a.ssa, b.ssa, total, narrow_accumulator(op, carrier)))]
 
     if isinstance(spaces.depth, int) and 0 < spaces.depth <= k:
-        (total,) = turn(tiles.number(0), zeros.ssa)
+        (total,) = iteration(tiles.number(0), zeros.ssa)
     else:
-        (total,) = tiles.loop(tiles.size(spaces.depth), k, [zeros.ssa], turn)
+        (total,) = tiles.loop(tiles.size(spaces.depth), k, [zeros.ssa], iteration)
     value = Value(total, (ROW, COLUMN))
     wanted = graph_type(op.result).dtype
     if carrier is f32 and is_carried(wanted):
@@ -145,20 +145,20 @@ def multiply(tiles: RegionTiles, op: graph.MatmulOp, spaces: Spaces, k: int) -> 
     return tiles.rounded(value, wanted)
 
 
-def factor(tiles: RegionTiles, value: SSAValue, where: Map) -> Value:
-    """A factor of a product, in the type that is multiplied."""
+def operand(tiles: RegionTiles, value: SSAValue, where: Map) -> Value:
+    """An operand of a matmul, in the type that is multiplied."""
     return tiles.rounded(tiles.evaluate(value, where), graph_type(value).dtype)
 
 
 def sum_type(op: graph.MatmulOp) -> DType:
-    """What products are summed in: as the policy says, but no narrower than a program can carry sums."""
+    """The type of accumulators: as the policy says, but no narrower than a loop can carry them."""
     dtype = graph_type(op.a).dtype
     carrier = accumulator(dtype)
     return f32 if carrier.is_float and carrier.bits < f32.bits else carrier.base
 
 
-def narrow_sums(op: graph.MatmulOp, carrier: DType) -> TypeAttribute | None:
-    """A narrower type that is enough for sums, where the policy says so."""
+def narrow_accumulator(op: graph.MatmulOp, carrier: DType) -> TypeAttribute | None:
+    """A narrower type that is enough for accumulators, where the policy says so."""
     accum = graph_type(op.a).dtype.policy.accum
     return element_of(accum) if accum is not None and accum.bits < carrier.bits else None
 

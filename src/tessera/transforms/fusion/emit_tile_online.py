@@ -1,6 +1,6 @@
-"""Tile programs of regions with two products and exponentials between them: one loop over blocks of keys.
+"""Tile functions of regions with two matmuls and exponentials between them: one loop over blocks of keys.
 
-A program has a block of queries of one head. For each block of keys it computes scores, what is exponentiated, and
+A program instance has a block of queries of one head. For each block of keys it computes scores, exponents, and
 weights under the highest exponent so far; sums of weights and of weighted values that were made under a lower one are
 scaled down. What the region does to weights by numbers of their row is done to the sums, behind the loop.
 """
@@ -23,8 +23,16 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.bounds import at_least
 from tessera.shapes.expr import Size, ceil_div, dim, size
-from tessera.transforms.fusion.emit_tile_matmuls import BATCH, COLUMN, ROW, factor, finish, narrow_sums, positions_after
-from tessera.transforms.fusion.online_algebra import INNER, KEY, Online, Place, find_online, is_row, places_of
+from tessera.transforms.fusion.emit_tile_matmuls import (
+    BATCH,
+    COLUMN,
+    ROW,
+    finish,
+    narrow_accumulator,
+    operand,
+    positions_after,
+)
+from tessera.transforms.fusion.online_algebra import INNER, KEY, Online, Read, find_online, is_row, reads_through
 from tessera.transforms.fusion.region_tiles import Axis, RegionTiles, Value
 
 DEFAULT_BLOCK = (64, 64)
@@ -44,7 +52,7 @@ def online_of(region: schedule.RegionOp) -> Online:
 
 
 def emit_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
-    """The tile program of an online region under its config."""
+    """The tile function of an online region under its config."""
     online = online_of(region)
     spaces = online.spaces
     m, n = _block_of(region)
@@ -70,12 +78,12 @@ def emit_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     return tiles.function
 
 
-def made_results(region: schedule.RegionOp, online: Online) -> dict[int, Place]:
+def made_results(region: schedule.RegionOp, online: Online) -> dict[int, Read]:
     """Results of a region that are its keys or values, by their numbers, and where the loop has them."""
     end = region.body.block.last_op
     assert end is not None
     read = (online.scores.b, online.right), (online.values.b, online.spaces.right)
-    known = {value: (value, where) for place in read for value, where in places_of(place)}
+    known = {value: (value, where) for one in read for value, where in reads_through(one)}
     return {number: known[value] for number, value in enumerate(end.operands) if value in known}
 
 
@@ -106,32 +114,32 @@ class _Loop:
     def write(self) -> None:
         tiles, online = self.tiles, self.online
         zero, lowest = tiles.full(0.0, self.dtype), tiles.full(-math.inf, self.dtype)
-        queries = tiles.fit(factor(tiles, online.scores.a, online.left), (ROW, INNER))
+        queries = tiles.fit(operand(tiles, online.scores.a, online.left), (ROW, INNER))
         start = [tiles.fit(zero, (ROW, COLUMN)), tiles.fit(lowest, (ROW,)), tiles.fit(zero, (ROW,))]
 
-        def turn(position: SSAValue, acc: SSAValue, top: SSAValue, total: SSAValue) -> Sequence[SSAValue]:
+        def body(position: SSAValue, acc: SSAValue, top: SSAValue, total: SSAValue) -> Sequence[SSAValue]:
             tiles.axes[KEY] = Axis(online.spaces.depth, position, self.keys)
-            return self.turn(queries, Value(acc, (ROW, COLUMN)), Value(top, (ROW,)), Value(total, (ROW,)))
+            return self.iteration(queries, Value(acc, (ROW, COLUMN)), Value(top, (ROW,)), Value(total, (ROW,)))
 
         count, first = online.spaces.depth, [one.ssa for one in start]
         if isinstance(count, int) and 0 < count <= self.keys:
-            found = turn(tiles.number(0), *first)
+            found = body(tiles.number(0), *first)
         else:
-            found = tiles.loop(tiles.size(count), self.keys, first, turn)
+            found = tiles.loop(tiles.size(count), self.keys, first, body)
         axes = (ROW, COLUMN), (ROW,), (ROW,)
         self.conclude(*(Value(ssa, order) for ssa, order in zip(found, axes, strict=True)))
 
-    def turn(self, queries: Value, acc: Value, top: Value, total: Value) -> Sequence[SSAValue]:
+    def iteration(self, queries: Value, acc: Value, top: Value, total: Value) -> Sequence[SSAValue]:
         """One block of keys."""
         tiles, online = self.tiles, self.online
         zero, one, lowest = (tiles.full(number, self.dtype) for number in (0.0, 1.0, -math.inf))
         exponents = self.exponents(queries)
         block_top = Value(tiles.add(tile.ReduceOp("top", exponents.ssa, 1)), (ROW,))
         # Weights behind the last key are 0, which does not undo an infinity.
-        read = factor(tiles, online.values.b, online.spaces.right)
+        read = operand(tiles, online.values.b, online.spaces.right)
         values = tiles.fit(tiles.ended(online.values.b, read, KEY), (KEY, COLUMN))
-        for number, place in self.made.items():
-            tiles.store(tiles.evaluate(*place), number, place[1])
+        for number, made in self.made.items():
+            tiles.store(tiles.evaluate(*made), number, made[1])
         higher = tiles.ew("max", top, block_top)
         # While everything is -inf the exponents are taken from 0, so that weights are 0 and not NaN.
         safe = tiles.ew("select", tiles.ew("eq", higher, lowest), zero, higher)
@@ -139,40 +147,42 @@ class _Loop:
         scale = tiles.ew("select", tiles.ew("le", block_top, top), one, lower)
         weights = tiles.ew(online.base, tiles.ew("sub", exponents, safe))
         dtype = graph_type(online.values.a).dtype
-        factors = tiles.rounded(weights, dtype)
+        rounded = tiles.rounded(weights, dtype)
         scaled = tiles.ew("mul", acc, scale)
-        sums = tiles.add(tile.DotOp(factors.ssa, values.ssa, scaled.ssa, narrow_sums(online.values, self.dtype)))
+        accumulator = tiles.add(
+            tile.DotOp(rounded.ssa, values.ssa, scaled.ssa, narrow_accumulator(online.values, self.dtype))
+        )
         block_total = Value(tiles.add(tile.ReduceOp("sum", weights.ssa, 1)), (ROW,))
         totals = tiles.ew("add", tiles.ew("mul", total, scale), block_total)
-        return [sums, higher.ssa, totals.ssa]
+        return [accumulator, higher.ssa, totals.ssa]
 
     def exponents(self, queries: Value) -> Value:
-        """What is exponentiated, for a block of keys; -inf beyond the last."""
+        """The exponents of a block of keys; -inf beyond the last."""
         tiles, online = self.tiles, self.online
-        keys = tiles.fit(factor(tiles, online.scores.b, online.right), (INNER, KEY))
+        keys = tiles.fit(operand(tiles, online.scores.b, online.right), (INNER, KEY))
         carrier = accumulator(graph_type(online.scores.a).dtype).base
         carrier = carrier if carrier.bits >= f32.bits else f32
         zeros = tiles.fit(tiles.full(0.0, carrier), (ROW, KEY))
-        sums = tiles.add(tile.DotOp(queries.ssa, keys.ssa, zeros.ssa, narrow_sums(online.scores, carrier)))
-        tiles.know(online.scores.result, online.score_map, Value(sums, (ROW, KEY)))
+        scores = tiles.add(tile.DotOp(queries.ssa, keys.ssa, zeros.ssa, narrow_accumulator(online.scores, carrier)))
+        tiles.know(online.scores.result, online.score_map, Value(scores, (ROW, KEY)))
         found = tiles.fit(tiles.rounded(tiles.evaluate(*online.exponent), self.dtype), (ROW, KEY))
         inside = tiles.inside(KEY)
         return found if inside is None else tiles.ew("select", inside, found, tiles.full(-math.inf, self.dtype))
 
     def conclude(self, acc: Value, top: Value, total: Value) -> None:
-        """What the region makes of weights, made of their sums; and numbers of rows as it means them."""
+        """Applies the region's ops on weights to the accumulator, and corrects the numbers of rows."""
         tiles, online = self.tiles, self.online
-        for place in online.tops:
-            tiles.know(*place, top)
-        for place in online.totals:
-            tiles.know(*place, total)
+        for read in online.tops:
+            tiles.know(*read, top)
+        for read in online.totals:
+            tiles.know(*read, total)
         before = dict(tiles.known)
         if not online.shift_cancels:
-            factor_ = self.correction(top)
-            acc = tiles.ew("mul", acc, factor_)
-            total = tiles.ew("mul", total, factor_)
-            for place in online.totals:
-                tiles.know(*place, total)
+            correction = self.correction(top)
+            acc = tiles.ew("mul", acc, correction)
+            total = tiles.ew("mul", total, correction)
+            for read in online.totals:
+                tiles.know(*read, total)
         for op, where in online.chain:
             if isinstance(op, graph.EwOp) and op.fn.data != "cast":
                 operands = [
@@ -184,8 +194,8 @@ class _Loop:
         if online.shift_cancels and self._needs_totals():
             tiles.known = before
             total = tiles.ew("mul", total, self.correction(top))
-            for place in online.totals:
-                tiles.know(*place, total)
+            for read in online.totals:
+                tiles.know(*read, total)
         tiles.know(online.values.result, online.spaces.result, acc)
 
     def correction(self, top: Value) -> Value:
@@ -201,7 +211,7 @@ class _Loop:
         return found if empty is None else tiles.ew("select", empty, tiles.full(1.0, self.dtype), found)
 
     def _is_empty(self) -> Value | None:
-        """Whether there are no keys: then sums are 0 whatever they are divided by. None where nobody need ask.
+        """Whether there are no keys: then the result is 0. None where there are always some.
 
         That is where there are some, or at least as many as there are queries.
         """

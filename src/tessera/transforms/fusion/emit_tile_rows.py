@@ -1,8 +1,8 @@
-"""Writes tile programs of pointwise and rows regions.
+"""Writes tile functions of pointwise and rows regions.
 
-A program owns a block of the iteration space. What it stores is pulled from what it loads: each op asks for the tiles
-of its operands at the coordinates where it needs them. A tile has size 1 along the axes that its value does not depend
-on. Rows that are longer than the block are folded in loops, and read again for whatever comes behind.
+A program instance owns a block of the iteration space. What it stores is pulled from what it loads: each op asks for
+the tiles of its operands at the coordinates where it needs them. A tile has size 1 along the axes that its value does
+not depend on. Rows that are longer than the block are folded in loops, and read again for whatever comes behind.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _index = IndexType()
 
 
 def emit_rows(name: str, region: schedule.RegionOp) -> tile.FuncOp:
-    """The tile program of a region."""
+    """The tile function of a region."""
     end = region.body.block.last_op
     assert isinstance(end, schedule.YieldOp)
     ops = [op for op in region.body.block.ops if op is not end]
@@ -61,8 +61,8 @@ class _Writer(TileWriter):
         self.region, self.end, self.space = region, end, space
         axes, self.blocks = tile_axes(space, region.config.data, list(end.values), span_of(region.location))
         tensors = [graph_type(value) for value in (*region.arguments, *region.results_)]
-        self.programs = [var for var in space.variables if var not in space.rows]
-        kernel = new_kernel(name, region, [(var.extent, self.blocks[var]) for var in self.programs])
+        self.grid_variables = [var for var in space.variables if var not in space.rows]
+        kernel = new_kernel(name, region, [(var.extent, self.blocks[var]) for var in self.grid_variables])
         inputs: dict[SSAValue, SSAValue] = dict(zip(region.body.block.args, kernel.arguments, strict=False))
         super().__init__(kernel, [tensor.shape for tensor in tensors], inputs, axes, self.blocks)
         self.whole = all(self._is_whole(var) for var in space.rows)
@@ -70,18 +70,18 @@ class _Writer(TileWriter):
         self.levels: dict[Operation, int] = {}
 
     def _is_whole(self, var: Var) -> bool:
-        # Rows without elements are no tile: a loop without turns leaves each reduction what it begins with.
+        # Rows without elements are no tile: a loop without iterations leaves each reduction what it begins with.
         if not isinstance(var.extent, int) or var.extent == 0:
             return False
         return self.blocks[var] >= var.extent and (var in self.axes or var.extent == 1)
 
     def write(self) -> tile.FuncOp:
         with self.placing(self.region):
-            for axis, var in enumerate(self.programs):
+            for axis, var in enumerate(self.grid_variables):
                 if var.extent == 1:
                     continue
-                program = self.add(tile.ProgramIdOp(axis))
-                self.bind(var, self.times(program, self.blocks[var]))
+                program_id = self.add(tile.ProgramIdOp(axis))
+                self.bind(var, self.times(program_id, self.blocks[var]))
             if self.whole:
                 for var in self.space.rows:
                     self.bind(var, self.number(0))
@@ -110,13 +110,13 @@ class _Writer(TileWriter):
             group = [op for op in folds if self._level(op.result) == level]
             carried = [self._clear(op) for op in group]
 
-            def turn(sums: Sequence[SSAValue], group: Sequence[graph.ReduceOp] = group) -> list[SSAValue]:
-                return [self._added(op, total) for op, total in zip(group, sums, strict=True)]
+            def iteration(totals_before: Sequence[SSAValue], group: Sequence[graph.ReduceOp] = group) -> list[SSAValue]:
+                return [self._added(op, total) for op, total in zip(group, totals_before, strict=True)]
 
-            totals = self.loop(self.space.rows, carried, turn)
+            totals = self.loop(self.space.rows, carried, iteration)
             for op, total in zip(group, totals, strict=True):
                 with self.placing(op):
-                    self.remember(op.result, self.space.placed[op.result], self._finished(op, total))
+                    self.remember(op.result, self.space.coordinates[op.result], self._finished(op, total))
 
     def _fold_type(self, op: graph.ReduceOp) -> DType:
         dtype = graph_type(op.operand).dtype
@@ -126,8 +126,8 @@ class _Writer(TileWriter):
         return next(axis for axis, var in enumerate(self.axes) if var in self.space.rows)
 
     def _clear(self, op: graph.ReduceOp) -> SSAValue:
-        """What a reduction begins with, one to each row that a program has."""
-        at = self.space.placed[op.result]
+        """The initial value of a reduction, for each row of a program instance."""
+        at = self.space.coordinates[op.result]
         shape = self.shape_at(at)
         dtype = self._fold_type(op)
         with self.placing(op):
@@ -136,7 +136,7 @@ class _Writer(TileWriter):
     def _folded(self, op: graph.ReduceOp) -> SSAValue:
         """A block of rows, folded."""
         axis, dtype = self._row_axis(), self._fold_type(op)
-        at = operand_of(op, self.space.placed[op.result], self.space.rows)
+        at = operand_of(op, self.space.coordinates[op.result], self.space.rows)
         value = self.emit(op.operand, at)
         if tile_dtype(value) is not dtype:
             value = self.add(tile.EwOp("cast", [value], to=dtype))
@@ -194,22 +194,22 @@ class _Writer(TileWriter):
         views = self.kernel.arguments[self.kernel.input_count :]
         late: list[tuple[SSAValue, SSAValue]] = []
         for value, view in zip(self.end.values, views, strict=True):
-            at = self.space.placed[value]
+            at = self.space.coordinates[value]
             if not self.whole and any(var in self.space.rows for index in at for var in index.variables()):
                 late.append((value, view))
             else:
                 self._store(value, view)
         if late:
 
-            def turn(_: Sequence[SSAValue]) -> list[SSAValue]:
+            def iteration(_: Sequence[SSAValue]) -> list[SSAValue]:
                 for value, view in late:
                     self._store(value, view)
                 return []
 
-            self.loop(self.space.rows, [], turn)
+            self.loop(self.space.rows, [], iteration)
 
     def _store(self, value: SSAValue, view: SSAValue) -> None:
-        at = self.space.placed[value]
+        at = self.space.coordinates[value]
         made = self.emit(value, at)
         with self.placing(self.end):
             self.store(made, view, at)
@@ -218,7 +218,7 @@ class _Writer(TileWriter):
 def _elementwise(writer: _Writer, op: graph.EwOp, at: Coordinates) -> SSAValue:
     if op.seed is not None:
         raise CompileError(
-            "stochastic rounding by element position has no tile program yet",
+            "stochastic rounding by element position has no tile function yet",
             span=span_of(op.location),
             hint="round to nearest, or call a kernel that takes the key",
         )
@@ -226,7 +226,7 @@ def _elementwise(writer: _Writer, op: graph.EwOp, at: Coordinates) -> SSAValue:
     result = graph_type(op.result).dtype
     if any(graph_type(value).dtype.policy.loss_scale is not None for value in (*op.operands_, op.result)):
         raise CompileError(
-            f"{op.fn.data} of loss-scaled values has no tile program yet",
+            f"{op.fn.data} of loss-scaled values has no tile function yet",
             span=span_of(op.location),
             shapes=[str(value.type) for value in (*op.operands_, op.result)],
             hint="cast to a type without a loss scale in a kernel of your own",
@@ -268,9 +268,11 @@ def _dynamic_update(writer: _Writer, op: graph_indexing.DynamicUpdateSliceOp, at
     for axis, (index, start) in enumerate(zip(at, update_starts(op), strict=True)):
         if start is None:
             continue
-        place, length = index + start.times(-1), Index.of(graph_type(op.update).shape[axis])
+        position, length = index + start.times(-1), Index.of(graph_type(op.update).shape[axis])
         for fn, bound in (("ge", Index.of(0)), ("lt", length)):
-            here = writer.add(tile.EwOp(fn, writer.matched([writer.counted(place, i64), writer.counted(bound, i64)])))
+            here = writer.add(
+                tile.EwOp(fn, writer.matched([writer.counted(position, i64), writer.counted(bound, i64)]))
+            )
             inside = here if inside is None else writer.add(tile.EwOp("and", writer.matched([inside, here])))
     if inside is None:
         return update

@@ -1,7 +1,7 @@
-"""Writes tile programs that go along an axis step by step: cumulations, and updates that are scattered.
+"""Writes tile functions that go along an axis step by step: cumulations, and updates that are scattered.
 
-A program owns some columns, positions along the other axes, and does all steps of them in order: what comes out is the
-same in every run. Such a region holds one op.
+A program instance owns some columns, positions along the other axes, and does all steps of them in order: what comes
+out is the same in every run. Such a region holds one op.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def steps_config(op: Step) -> Config:
 
 
 def emit_steps(name: str, region: schedule.RegionOp, op: Step) -> tile.FuncOp:
-    """The tile program of a region that holds one such op."""
+    """The tile function of a region that holds one such op."""
     return _Writer(name, region, op).write()
 
 
@@ -97,7 +97,7 @@ def source_tile(writer: TileWriter, value: SSAValue, at: Coordinates) -> SSAValu
     numbers = np.frombuffer(op.value.data, type_.dtype.storage)
     if len(numbers) != 1:
         raise CompileError(
-            f"a constant of {type_} has no tile program, only one number that fills it",
+            f"a constant of {type_} has no tile function, only one number that fills it",
             span=span_of(op.location),
             hint="leave the constant outside the region and pass it in",
         )
@@ -145,9 +145,9 @@ class _Writer(TileWriter):
     def make(self, value: SSAValue, at: Coordinates) -> SSAValue:
         return source_tile(self, value, at)
 
-    def _at(self, place: Index) -> Coordinates:
+    def _at(self, position: Index) -> Coordinates:
         kept = [Index.of(var) for var in self.kept]
-        return (*kept[: self.axis], place, *kept[self.axis :])
+        return (*kept[: self.axis], position, *kept[self.axis :])
 
     def _as(self, value: SSAValue, dtype: DType) -> SSAValue:
         return value if tile_dtype(value) is dtype.base else self.add(tile.EwOp("cast", [value], to=dtype))
@@ -159,20 +159,20 @@ class _Writer(TileWriter):
         shape = self.shape_at(at)
         start = self.full(row.identity(total), total, shape)
 
-        def turn(carried: Sequence[SSAValue]) -> list[SSAValue]:
+        def iteration(carried: Sequence[SSAValue]) -> list[SSAValue]:
             here = self.spread(self._as(self.emit(op.operand, at), total), shape)
             after = self.add(tile.EwOp(row.combine, [carried[0], here]))
             self.store(self._as(carried[0] if op.exclusive is not None else after, dtype), view, at)
             return [after]
 
-        self.loop([self.step], [start], turn)
+        self.loop([self.step], [start], iteration)
 
     def _scatter(self, op: graph_indexing.ScatterOp) -> None:
         (view,) = self.kernel.arguments[self.kernel.input_count :]
         indices = graph_type(op.indices)
         if indices.dtype.kind is not Kind.INT or indices.dtype.bits < 8:
             raise CompileError(
-                f"scattering at indices of {indices.dtype} has no tile program yet",
+                f"scattering at indices of {indices.dtype} has no tile function yet",
                 span=span_of(op.location),
                 hint="cast the indices to i32 or i64 first",
             )

@@ -1,7 +1,7 @@
-"""What may be computed beside a product: elementwise work on its result, and what that reads from elsewhere.
+"""Work that may be computed with a matmul: elementwise ops on its result, and what those read from elsewhere.
 
 All of it happens while a block of the result is still in registers. An analysis: it looks at a block of graph ops and
-says which of them a region around a product, or around a chain of two, may take. Nothing is changed.
+says which of them a region around a matmul, or around a chain of two, may take. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tessera.transforms.fusion.region_tiles import is_count, refusal
 from tessera.transforms.fusion.regions import is_splat, users_of
 
 Extents = dict[int, Size]
-"""The sizes of the axes of an iteration along which a program has blocks."""
+"""The sizes of the axes of an iteration along which a program instance has blocks."""
 
 # What a kernel over rows computes by itself from the value it reads: no reason to store it beforehand.
 _READ_LATER = (graph.EwOp, graph.ReduceOp, graph.BroadcastOp)
@@ -28,13 +28,13 @@ _TILE_AXES = 2
 
 
 def is_whole(where: Map, blocks: Extents) -> bool:
-    """Whether no block of coordinates comes apart: then a program finds its tile with any block."""
+    """Whether no block of coordinates comes apart: then a program instance finds its tile with any block."""
     digits = [digit for index in where for digit, _ in index.terms if digit.axis in blocks]
     return all(digit.divisor == 1 and digit.size == blocks[digit.axis] for digit in digits)
 
 
 def is_box(where: Map, shape: Shape, blocks: Extents) -> bool:
-    """Whether a program's tile is a box of an array: an axis of the array for each of the tile's, the last among them.
+    """Whether a tile is a box of an array: an axis of the array for each of the tile's, the last among them.
 
     Tensor maps copy boxes, and vectors are loaded along the last axis.
     """
@@ -55,7 +55,7 @@ def is_box(where: Map, shape: Shape, blocks: Extents) -> bool:
 
 @dataclass
 class EpilogueWork:
-    """Ops that a region takes: those on the way from its product, and those beside it, some of them as copies."""
+    """Ops that a region takes: those on the way from its matmul, and those beside it, some of them as copies."""
 
     blocks: Extents
     ops: list[Operation] = field(default_factory=list[Operation])
@@ -69,8 +69,8 @@ class EpilogueWork:
 def side_ops(value: SSAValue, where: Map, blocks: Extents, block: Block) -> list[Operation] | None:
     """The ops that have to be computed anew for a value from elsewhere, operands first; None where it cannot be had.
 
-    Index maps, counts and splats cost nothing. Elementwise work is taken along if nobody else needs it, or if it is on
-    less than what a program has a block of.
+    Index maps, counts and splats cost nothing. Elementwise work is taken along if it has no other use, or if it is on
+    less than what a program instance has a block of.
     """
     owner = value.owner
     taken: list[Operation] | None = None
@@ -166,7 +166,7 @@ def follow(work: EpilogueWork, block: Block, *, maps: bool) -> Iterator[Epilogue
 
 @dataclass
 class _Beside:
-    """What an op reads besides what it is followed from: ops to copy, and ops on numbers of rows to take along."""
+    """The other operands of an op on the way: ops to copy, and ops on numbers of rows to take along."""
 
     copied: dict[Operation, None] = field(default_factory=dict[Operation, None])
     members: dict[Operation, None] = field(default_factory=dict[Operation, None])

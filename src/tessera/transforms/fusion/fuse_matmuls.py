@@ -1,12 +1,12 @@
-"""Regions around one product: the index maps of its factors, and what is computed of its result.
+"""Regions around one matmul: the index maps of its operands, and what is computed of its result.
 
-Which factor is read how is decided here, by sizes alone. An index map on the way to a factor is followed as long as
-blocks of the factor stay boxes of an array (`epilogues.is_box`), for those are what targets copy fast; a factor that is
-computed is computed beforehand, by a region of its own, for every program would have to do it anew and could not have
-it copied. Only where few rows are multiplied, so that reading the factor is all the work there is, a cast from a
-narrower type is done on the way, and where the pass is told how many rows are few, all that rows are made of.
+How an operand is read is decided here, by sizes alone. An index map on the way to an operand is followed as long as
+blocks of the operand stay boxes of an array (`epilogues.is_box`), which targets copy fast; an operand that is
+computed is computed beforehand, by a region of its own, for every program instance would have to do it anew and could
+not have it copied. Only where few rows are multiplied, so that reading the operand is all the work there is, a cast
+from a narrower type is done on the way, and where the pass is told how many rows are few, all that rows are made of.
 
-A product with one matrix on its right has all its rows in one axis, whatever their leading axes were: its region is
+A matmul with one matrix on its right has all its rows in one axis, whatever their leading axes were: its region is
 written over that axis, and reshapes around it, which cost nothing, bring arrays into that form and back.
 """
 
@@ -30,13 +30,13 @@ from tessera.transforms.fusion.prologues import prologue_ops
 from tessera.transforms.fusion.regions import enclosable, enclose, erase_unused, is_splat, make_room
 
 FEW_ROWS = 16
-"""So many rows of a product at most are few: reading the other factor takes all the time."""
+"""So many rows of a matmul at most are few: reading the other operand takes all the time."""
 
 
 def fuse_matmuls(block: Block, few: int = 0) -> None:
-    """Puts every product of a block that is in no region yet into one, with what goes along with it.
+    """Puts every matmul of a block that is in no region yet into one, with what goes along with it.
 
-    With at most `few` rows, that is also what its left factor is made of (`prologues.py`).
+    With at most `few` rows, that is also what its left operand is made of (`prologues.py`).
     """
     for op in list(block.ops):
         if isinstance(op, graph.MatmulOp) and graph_type(op.a).dtype.kind is not Kind.BOOL:
@@ -53,14 +53,14 @@ def _form(op: graph.MatmulOp, block: Block, few: int) -> None:
         op, work = _level(op, work, block)
     blocks = _blocks(op)
     spaces = spaces_of(op)
-    factors = [
-        *factor_ops(op.a, spaces.left, blocks, block, spaces.rows),
-        *factor_ops(op.b, spaces.right, blocks, block, spaces.rows),
+    through_ops = [
+        *operand_ops(op.a, spaces.left, blocks, block, spaces.rows),
+        *operand_ops(op.b, spaces.right, blocks, block, spaces.rows),
     ]
     if isinstance(spaces.rows, int) and spaces.rows <= few and is_short(op.b):
         rows = DEPTH, spaces.depth
-        factors += prologue_ops(op.a, spaces.left, blocks, block, rows)
-    copied = dict.fromkeys([*factors, *work.copied])
+        through_ops += prologue_ops(op.a, spaces.left, blocks, block, rows)
+    copied = dict.fromkeys([*through_ops, *work.copied])
     enclose(work.ops, "product", Config(), copied=[one for one in copied if one not in work.ops])
 
 
@@ -77,8 +77,8 @@ def _epilogue(op: graph.MatmulOp, block: Block, *, level: bool) -> EpilogueWork:
     return longest(steps, start, block, lambda work: enclosable(work.ops) and (not level or _is_level(work, op)))
 
 
-def factor_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows: Size) -> list[Operation]:
-    """The ops through which a factor is read, operands first: as many as leave it a box, or at least whole blocks."""
+def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows: Size) -> list[Operation]:
+    """The ops through which an operand is read, in order: as many as leave it a box, or at least whole blocks."""
     best: list[Operation] = []
     chain: list[Operation] = []
     boxed = is_box(where, graph_type(value).shape, blocks)
@@ -115,7 +115,7 @@ def _has_one_matrix(op: graph.MatmulOp) -> bool:
 def _is_mapped(op: graph.MatmulOp, block: Block) -> bool:
     """Whether rows are read through an index map that would have to be done beforehand if they were one axis."""
     spaces = spaces_of(op)
-    through = factor_ops(op.a, spaces.left, _blocks(op), block, spaces.rows)
+    through = operand_ops(op.a, spaces.left, _blocks(op), block, spaces.rows)
     return any(not isinstance(one, graph.ReshapeOp) for one in through)
 
 
@@ -132,7 +132,7 @@ def _flattener(op: Operation, full: Shape) -> Flattener | None:
     """How an op is written over one axis of rows; None where it is not the same for all of them."""
     shape = graph_type(op.results[0]).shape
     if isinstance(op, graph.MatmulOp):
-        return _flat_product
+        return _flat_matmul
     if shape != full:
         return _as_it_is if all(extent == 1 for extent in shape[:-1]) else None
     if isinstance(op, graph.EwOp):
@@ -176,7 +176,7 @@ class _Flat:
         return graph_type(value).with_shape(self.shape)
 
 
-def _flat_product(op: Operation, flat: _Flat) -> Operation:
+def _flat_matmul(op: Operation, flat: _Flat) -> Operation:
     assert isinstance(op, graph.MatmulOp)
     depth = graph_type(op.a).shape[-1]
     a = flat.reshaped(op.a, (flat.shape[0], depth))
@@ -244,9 +244,9 @@ def _level(op: graph.MatmulOp, work: EpilogueWork, block: Block) -> tuple[graph.
         one.erase()
     for one in reversed(work.copied):
         erase_unused(one)
-    product = made[op]
-    assert isinstance(product, graph.MatmulOp)
-    spaces = spaces_of(product)
+    matmul = made[op]
+    assert isinstance(matmul, graph.MatmulOp)
+    spaces = spaces_of(matmul)
     copied = {made[one]: None for one in work.copied}
     ops = [made[one] for one in work.ops]
-    return product, EpilogueWork({ROW: spaces.rows, COLUMN: spaces.columns}, ops, copied, {})
+    return matmul, EpilogueWork({ROW: spaces.rows, COLUMN: spaces.columns}, ops, copied, {})

@@ -1,6 +1,6 @@
-"""Regions of two products with exponentials between them: one loop over the keys (`online_algebra.py`).
+"""Regions of two matmuls with exponentials between them: one loop over the keys (`online_algebra.py`).
 
-The index maps of queries, keys and values are followed as those of any product's factors are, and what is computed of
+The index maps of queries, keys and values are followed as those of any matmul's operands are, and what is computed of
 the values is taken along; so are numbers of rows, such as the logarithm of the sum of weights.
 """
 
@@ -14,9 +14,9 @@ from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import element_count
 from tessera.transforms.fusion.emit_tile_matmuls import COLUMN, ROW, positions_after
 from tessera.transforms.fusion.epilogues import EpilogueWork, follow, is_whole, longest, side_ops
-from tessera.transforms.fusion.fuse_matmuls import factor_ops
+from tessera.transforms.fusion.fuse_matmuls import operand_ops
 from tessera.transforms.fusion.gemv_fusion import is_held
-from tessera.transforms.fusion.online_algebra import Online, Place, find_online, places_of, width_of
+from tessera.transforms.fusion.online_algebra import Online, Read, find_online, reads_through, width_of
 from tessera.transforms.fusion.region_tiles import refusal
 from tessera.transforms.fusion.regions import enclosable, enclose, users_of
 
@@ -39,15 +39,15 @@ def _form(online: Online, block: Block, few: int) -> None:
     made: dict[Operation, None] = {}
     sides: dict[Operation, None] = {}
     if isinstance(spaces.rows, int) and 0 < spaces.rows <= few and is_held(spaces.depth, *width_of(online)):
-        for place in ((online.scores.b, online.right), (online.values.b, spaces.right)):
-            found = _made_ops(place, online, block)
+        for read in ((online.scores.b, online.right), (online.values.b, spaces.right)):
+            found = _made_ops(read, online, block)
             if found is not None:
                 made |= dict.fromkeys(found[0])
                 sides |= dict.fromkeys(found[1])
-    factors = [
-        *factor_ops(online.scores.a, online.left, online.blocks, block, spaces.rows),
-        *factor_ops(online.scores.b, online.right, online.blocks, block, spaces.rows),
-        *factor_ops(online.values.b, spaces.right, online.blocks, block, spaces.rows),
+    through_ops = [
+        *operand_ops(online.scores.a, online.left, online.blocks, block, spaces.rows),
+        *operand_ops(online.scores.b, online.right, online.blocks, block, spaces.rows),
+        *operand_ops(online.values.b, spaces.right, online.blocks, block, spaces.rows),
     ]
     start = _work(online, block)
     if not enclosable(start.ops):
@@ -56,29 +56,29 @@ def _form(online: Online, block: Block, few: int) -> None:
     taken = [*made, *work.ops]
     if not enclosable(taken):
         taken, sides = work.ops, {}
-    copied = dict.fromkeys([*factors, *sides, *online.copied, *work.copied])
+    copied = dict.fromkeys([*through_ops, *sides, *online.copied, *work.copied])
     enclose(taken, "online", Config(), copied=[op for op in copied if op not in taken])
 
 
-def _made_ops(place: Place, online: Online, block: Block) -> tuple[list[Operation], list[Operation]] | None:
+def _made_ops(read: Read, online: Online, block: Block) -> tuple[list[Operation], list[Operation]] | None:
     """The op that computes keys or values, with the maps by which they are read, and what has to be copied for it.
 
-    Others may want what is computed, if every element of it is read by one program: there are as many, and none is left
-    out or read twice on the way.
+    Others may want what is computed, if every element of it is read by one program instance: there are as many, and
+    none is left out or read twice on the way.
     """
-    places = places_of(place)
-    value, where = places[-1]
+    reads = reads_through(read)
+    value, where = reads[-1]
     op = value.owner
     if not isinstance(op, graph.EwOp) or op.parent is not block or refusal(op) is not None:
         return None
     found = [side_ops(operand, where, online.blocks, block) for operand in op.operands_]
-    maps = [one.owner for one, _ in reversed(places[:-1]) if isinstance(one.owner, Operation)]
+    maps = [one.owner for one, _ in reversed(reads[:-1]) if isinstance(one.owner, Operation)]
     inside = {*maps, online.scores, online.values}
-    if None in found or not all(is_whole(at, online.blocks) for _, at in places):
+    if None in found or not all(is_whole(at, online.blocks) for _, at in reads):
         return None
     if any(user not in inside for one in (op, *maps) for user in users_of(one, block)):
-        read = element_count((online.spaces.batch, *graph_type(place[0]).shape[-2:]))
-        if element_count(graph_type(value).shape) != read or not all(isinstance(one, _REARRANGE) for one in maps):
+        read_count = element_count((online.spaces.batch, *graph_type(read[0]).shape[-2:]))
+        if element_count(graph_type(value).shape) != read_count or not all(isinstance(one, _REARRANGE) for one in maps):
             return None
     return [op, *maps], [one for ops in found for one in ops or ()]
 

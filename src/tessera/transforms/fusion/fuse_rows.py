@@ -1,4 +1,4 @@
-"""Forms pointwise and rows regions: everything that is no product, fused as far as one iteration space reaches.
+"""Forms pointwise and rows regions: everything that is no matmul, fused as far as one iteration space reaches.
 
 Groups grow from what is used last to what it is made from. A producer joins if the group still has one iteration space
 with it. If others use it as well, it becomes a second result, or is done again where that is cheap.
@@ -28,7 +28,7 @@ from tessera.transforms.fusion.row_blocks import choose_block, tile_axes
 _MOST_OPS = 96
 _MOST_INPUTS = 16
 _MANY = 16
-"""Programs that are worth a kernel of their own."""
+"""Program instances that are worth a kernel of their own."""
 _CHEAP = 4
 """Simple steps that are sooner done again than written and read."""
 
@@ -65,12 +65,12 @@ def fuse_rows(block: Block) -> None:
 
 
 def divide_reductions(block: Block) -> None:
-    """Makes two reductions of one that leaves little: one program could not read so much."""
+    """Makes two reductions of one that leaves little: one program instance could not read so much."""
     for op in list(block.ops):
         if isinstance(op, graph.ReduceOp) and (axes := _first_axes(op)) is not None:
             dtype, result = graph_type(op.operand).dtype, graph_type(op.result)
-            sums = reductions.TABLE[op.kind.data].combine in ("add", "mul")
-            carried = accumulator(dtype).base if sums else dtype.base
+            adds = reductions.TABLE[op.kind.data].combine in ("add", "mul")
+            carried = accumulator(dtype).base if adds else dtype.base
             made: list[Operation] = []
             value = op.operand
             if dtype is not carried:
@@ -102,7 +102,7 @@ def _takes_counts(user: Operation) -> bool:
 
 
 def _is_free(op: Operation, group: set[Operation]) -> bool:
-    """Whether an arrangement of elements that exist can stay one: nobody needs it in order."""
+    """Whether an arrangement of elements that exist can stay one: no op needs it in order."""
     if len(group) > 1:
         return False
     if isinstance(op, graph.ReshapeOp):
@@ -127,7 +127,7 @@ def _form(group: set[Operation], copied: set[Operation]) -> None:
     try:
         space = space_of(body, list(end.values))
     except UnfitError:
-        # Whoever writes the program says what is missing.
+        # The lowering to tiles reports what is missing.
         return
     region.properties["config"] = ConfigAttr(choose_block(space, list(end.values)))
 
@@ -223,7 +223,7 @@ def _joined(
     alone = all(_around(use.operation, producer) in inside for use in producer.results[0].uses)
     if alone and not any(_around(use.operation, producer) in copied for use in producer.results[0].uses):
         # Elementwise work that only the group uses is done where its result is: the space stays what it was, unless it
-        # reads what the group makes, at other places perhaps.
+        # reads what the group makes, perhaps at other places.
         apart = not any(operand.owner in inside for operand in producer.operands)
         same = quick and apart and isinstance(producer, graph.EwOp)
         return (larger, copied) if _is_one(larger, copied, same=same) else None
@@ -282,11 +282,11 @@ def _space(group: set[Operation], copied: set[Operation]) -> Space | None:
 
 def _are_boxes(space: Space, results: list[SSAValue]) -> bool:
     """Whether tiles of all results are boxes of them: no quotients of what goes along a tile say where they lie."""
-    places = [index for value in results for index in space.placed[value]]
-    if all(isinstance(atom, Var) for index in places for atom, _ in index.terms):
+    indices = [index for value in results for index in space.coordinates[value]]
+    if all(isinstance(atom, Var) for index in indices for atom, _ in index.terms):
         return True
     axes, _ = tile_axes(space, choose_block(space, results), results, None)
-    return all(index.is_affine_in(axes) for index in places)
+    return all(index.is_affine_in(axes) for index in indices)
 
 
 def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
@@ -301,14 +301,14 @@ def _is_worth(space: Space, ops: set[Operation], results: list[SSAValue]) -> boo
     around = {var for var in space.variables if var not in space.rows and var.extent != 1}
     for op in ops:
         if isinstance(op, FOLDS) and folded_extents(op):
-            used = {var for index in space.placed[op.results[0]] for var in index.variables()}
+            used = {var for index in space.coordinates[op.results[0]] for var in index.variables()}
             if not around <= used:
                 return False
-    # One program would do it all, again and again.
+    # One program instance would do it all, again and again.
     return bool(around) or len(space.rows) < 2 or not _depends(space, results)
 
 
 def _depends(space: Space, results: list[SSAValue]) -> bool:
     """Whether a result goes along what is folded."""
-    found = (var for value in results for index in space.placed[value] for var in index.variables())
+    found = (var for value in results for index in space.coordinates[value] for var in index.variables())
     return any(var in space.rows for var in found)

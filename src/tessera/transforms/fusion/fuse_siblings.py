@@ -35,15 +35,15 @@ def _are_siblings(first: schedule.RegionOp, second: schedule.RegionOp, block: Bl
         return False
     if not set(first.arguments) & set(second.arguments):
         return False
-    place = block.get_operation_index(first)
-    return all(_is_before(value, place, block) for value in second.arguments)
+    position = block.get_operation_index(first)
+    return all(_is_before(value, position, block) for value in second.arguments)
 
 
-def _is_before(value: SSAValue, place: int, block: Block) -> bool:
-    """Whether a value is there when the op at a place of the block begins."""
+def _is_before(value: SSAValue, position: int, block: Block) -> bool:
+    """Whether a value is there when the op at a position of the block begins."""
     owner = value.owner
     around = block.find_ancestor_op_in_block(owner) if isinstance(owner, Operation) else None
-    return around is None or block.get_operation_index(around) < place
+    return around is None or block.get_operation_index(around) < position
 
 
 def _merged(first: schedule.RegionOp, second: schedule.RegionOp, block: Block) -> schedule.RegionOp | None:

@@ -37,7 +37,7 @@ FORMERS: tuple[Callable[[Block, int], None], ...] = (
 class GraphToSchedule(ModulePass):
     """Puts algebra into regions and schedules kernel calls, in every block of every graph function.
 
-    Products that are known to have at most `few` rows are made one kernel with what their factors are computed of.
+    Matmuls that are known to have at most `few` rows are made one kernel with what their operands are computed of.
     """
 
     name = "graph-to-schedule"

@@ -1,6 +1,6 @@
-"""Finds weighted means whose weights are exponentials of a product: what can be computed in one loop over the keys.
+"""Finds weighted means whose weights are exponentials of a matmul: these can be computed in one loop over the keys.
 
-Two products are looked for, values = weights·v and scores = q·k, where the weights are exp(x - shift), x elementwise
+Two matmuls are looked for, values = weights·v and scores = q·k, where the weights are exp(x - shift), x elementwise
 work on the scores, and times or over numbers of their row; among those may be the row's maximum of x and the sum of its
 weights. Such weights can be had block by block: a loop keeps the highest x so far, and what was summed under a lower
 one is multiplied by the exponential of the difference. This holds for any shift that is one number for a row:
@@ -35,29 +35,29 @@ INNER = COLUMN + 1
 """The axis over which scores are summed."""
 EXPONENTIALS = ("exp", "exp2")
 WIDEST = 512
-"""Heads of at most so many columns fit a program: it holds whole rows of queries and results."""
+"""Heads of at most so many columns fit a program instance: it holds whole rows of queries and results."""
 
-Place = tuple[SSAValue, Map]
-"""A value, and where a program reads it."""
+Read = tuple[SSAValue, Map]
+"""A value, and the index map by which a program instance reads it."""
 
 
 @dataclass
 class Online:
-    """Two products and what is between them, as one loop over keys computes it."""
+    """Two matmuls and what is between them, as one loop over keys computes it."""
 
     scores: graph.MatmulOp
     values: graph.MatmulOp
     spaces: Spaces
-    """Of the product with values."""
+    """Of the matmul with values."""
     score_map: Map
-    exponent: Place
-    weights: Place
+    exponent: Read
+    weights: Read
     base: str
     shift: SSAValue | None
     chain: list[tuple[Operation, Map]]
-    """What is done to weights, first to last; it is done to the sums instead."""
-    tops: set[Place] = field(default_factory=set[Place])
-    totals: set[Place] = field(default_factory=set[Place])
+    """The ops on weights, first to last; they are done to the accumulator instead."""
+    tops: set[Read] = field(default_factory=set[Read])
+    totals: set[Read] = field(default_factory=set[Read])
     ops: dict[Operation, None] = field(default_factory=dict[Operation, None])
     copied: dict[Operation, None] = field(default_factory=dict[Operation, None])
     shift_cancels: bool = False
@@ -83,8 +83,8 @@ def _blocks(spaces: Spaces) -> Extents:
     return {ROW: spaces.rows, KEY: spaces.depth, COLUMN: spaces.columns}
 
 
-def _at(place: Place) -> Place:
-    return place[0], plain(place[1])
+def _at(read: Read) -> Read:
+    return read[0], plain(read[1])
 
 
 def _leading(where: Map, shape: Shape) -> Map:
@@ -93,7 +93,7 @@ def _leading(where: Map, shape: Shape) -> Map:
 
 
 def find_online(values: graph.MatmulOp, block: Block) -> Online | None:
-    """What a product with values is a weighted mean of, if its weights are exponentials of a product."""
+    """The weighted mean that a matmul with values is, if its weights are exponentials of a matmul."""
     dtype = graph_type(values.a).dtype
     spaces = spaces_of(values)
     if not dtype.is_float or not isinstance(spaces.columns, int) or not 0 < spaces.columns <= WIDEST:
@@ -104,10 +104,10 @@ def find_online(values: graph.MatmulOp, block: Block) -> Online | None:
         return None
     exponential, where, chain = found
     exponent, shift = _shifted(exponential.operands_[0], where)
-    product = search.product(exponent, where)
-    if product is None:
+    matmul = search.matmul(exponent, where)
+    if matmul is None:
         return None
-    scores, score_map = product
+    scores, score_map = matmul
     inner = graph_type(scores.a).shape[-1]
     if not isinstance(inner, int) or not 0 < inner <= WIDEST or not graph_type(scores.a).dtype.is_float:
         return None
@@ -131,16 +131,16 @@ def width_of(online: Online) -> tuple[int, int]:
     return max(size for size in shapes if isinstance(size, int)), graph_type(online.values.b).dtype.bits
 
 
-def places_of(place: Place) -> list[Place]:
+def reads_through(read: Read) -> list[Read]:
     """A value where it is read, and what it is an index map of, as far as that goes."""
-    found = [place]
+    found = [read]
     while isinstance(op := found[-1][0].owner, Operation) and (inner := pull(op, found[-1][1])) is not None:
         found.append((op.operands[0], inner))
     return found
 
 
 def _shifted(exponent: SSAValue, where: Map) -> tuple[SSAValue, SSAValue | None]:
-    """What is exponentiated, without a number of its row that is subtracted from it."""
+    """The exponent, and the number of its row that is subtracted from it, if any."""
     op = exponent.owner
     if isinstance(op, graph.EwOp) and op.fn.data == "sub" and is_row(op.operands_[1], where):
         return op.operands_[0], op.operands_[1]
@@ -213,7 +213,7 @@ class _Search:
         return op if isinstance(op, Operation) and op.parent is self.block else None
 
     def weights(self, value: SSAValue, where: Map) -> tuple[graph.EwOp, Map, list[tuple[Operation, Map]]] | None:
-        """The exponential that a factor is made of, and what is done to it on the way."""
+        """The exponential that an operand is made of, and the ops on the way."""
         chain: list[tuple[Operation, Map]] = []
         while (op := self.inside(value)) is not None:
             if isinstance(op, graph.EwOp) and op.fn.data in EXPONENTIALS:
@@ -231,32 +231,32 @@ class _Search:
                 return None
         return None
 
-    def product(self, value: SSAValue, where: Map) -> tuple[graph.MatmulOp, Map] | None:
-        """The product that scores are made of: rows by keys."""
+    def matmul(self, value: SSAValue, where: Map) -> tuple[graph.MatmulOp, Map] | None:
+        """The matmul that scores are made of: rows by keys."""
         op = self.inside(value)
         if isinstance(op, graph.MatmulOp):
             rows, keys = whole(ROW, self.spaces.rows), whole(KEY, self.spaces.depth)
             return (op, where) if plain(where[-2:]) == plain((rows, keys)) else None
         if isinstance(op, graph.EwOp):
-            found = (self.product(operand, where) for operand in op.operands_ if not is_row(operand, where))
+            found = (self.matmul(operand, where) for operand in op.operands_ if not is_row(operand, where))
             return next((one for one in found if one is not None), None)
         if op is not None and type(op) in PULL and (inner := pull(op, where)) is not None:
-            return self.product(op.operands[0], inner)
+            return self.matmul(op.operands[0], inner)
         return None
 
-    # Everything that is between the products.
+    # Everything that is between the matmuls.
 
     def collect(self, online: Online) -> bool:
         """Notes all ops, and whether all of them can be had."""
         online.ops[online.scores] = None
-        seen: set[Place] = set()
-        places = [online.exponent]
+        seen: set[Read] = set()
+        reads = [online.exponent]
         if online.shift is not None:
-            places.append((online.shift, online.exponent[1]))
+            reads.append((online.shift, online.exponent[1]))
         for op, where in online.chain:
             if isinstance(op, graph.EwOp):
-                places += [(operand, where) for operand in op.operands_ if is_row(operand, where)]
-        if not all(self._take(online, value, where, seen) for value, where in places):
+                reads += [(operand, where) for operand in op.operands_ if is_row(operand, where)]
+        if not all(self._take(online, value, where, seen) for value, where in reads):
             return False
         for value, where in (online.exponent, online.weights):
             for use in list(value.uses):
@@ -274,7 +274,7 @@ class _Search:
         online.shift_cancels = _degree(online) == 0
         return self._is_closed(online)
 
-    def _take(self, online: Online, value: SSAValue, where: Map, seen: set[Place]) -> bool:
+    def _take(self, online: Online, value: SSAValue, where: Map, seen: set[Read]) -> bool:
         """Takes what a value is made of; False where it cannot be computed in the loop or from what it leaves."""
         if (value, where) in seen:
             return True
@@ -321,7 +321,7 @@ class _Search:
         return False
 
     def _is_closed(self, online: Online) -> bool:
-        """Whether nobody else wants what is never in memory: all but numbers of rows, and the values."""
+        """Whether values that are never in memory have no other users: all but numbers of rows, and the result."""
         rows = {value for value, _ in (*online.tops, *online.totals)} | {online.values.result}
         for op in online.ops:
             for result in op.results:
@@ -342,7 +342,7 @@ class _Search:
 
 def _degree(online: Online) -> int | None:
     """The power for what the chain makes of the weights; None where it is not just a power."""
-    totals, tops = ({value for value, _ in places} for places in (online.totals, online.tops))
+    totals, tops = ({value for value, _ in reads} for reads in (online.totals, online.tops))
 
     def of(value: SSAValue) -> int | None:
         if value in totals or value in tops:

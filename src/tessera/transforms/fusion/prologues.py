@@ -1,8 +1,8 @@
-"""What may be computed in front of a product: rows of its left factor, where there are so few that all programs can.
+"""Work that may be fused in front of a matmul: few rows of its left operand, which all program instances compute.
 
-Every program of the product computes them anew, norms and all, from what they are made of. That is a small part of what
-it reads of the other factor, as long as rows are few; and a kernel less stands between what came before and the
-product. An analysis: it looks at a block of graph ops and says which of them a region may take. Nothing is changed.
+Every program instance computes them anew, norms and all, from what they are made of. That is a small part of what
+it reads of the other operand, as long as rows are few; and a kernel less stands between what came before and the
+matmul. An analysis: it looks at a block of graph ops and says which of them a region may take. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tessera.transforms.fusion.region_tiles import FOLDS, folded_map, is_count, 
 from tessera.transforms.fusion.regions import is_splat, users_of
 
 DEEPEST = 4096
-"""So long may a row be that every program holds it."""
+"""So long may a row be that every program instance holds it."""
 
 
 def prologue_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows: tuple[int, Size]) -> list[Operation]:
-    """The ops that a left factor is made of, operands first, where programs may compute it; none where they may not.
+    """The ops that a left operand is made of, in order, where instances may compute it; none where they may not.
 
     `rows` are the axis of the iteration along which rows lie, and how long they are.
     """
@@ -38,7 +38,7 @@ def prologue_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, row
 
 
 def _is_all(taken: Collection[Operation], block: Block) -> bool:
-    """Whether nobody but products needs what is computed: else it would be computed in front of them all the same."""
+    """Whether only matmuls need what is computed: else it would be computed in front of them all the same."""
     inside = set(taken)
     return all(
         user in inside or isinstance(user, graph.MatmulOp)
@@ -57,7 +57,7 @@ class _Search:
         self.axis, self.length = rows
 
     def ops(self, value: SSAValue, where: Map) -> list[Operation] | None:
-        """What has to be computed for a value at a position; None where it cannot be had there."""
+        """The ops that compute a value at a position; None where it cannot be had there."""
         op = value.owner
         if isinstance(op, Operation) and op.parent is self.block:
             if isinstance(op, graph.IotaOp) or is_splat(value):

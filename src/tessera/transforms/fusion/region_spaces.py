@@ -46,13 +46,13 @@ class UnfitError(Exception):
 
 @dataclass
 class Space:
-    """Variables of results, variables of reductions (of which some may be results' as well), and who lies where."""
+    """Variables of results, variables of reductions (some may be both), and the coordinates of each value in them."""
 
     kept: list[Var]
     rows: list[Var]
-    placed: dict[SSAValue, Coordinates]
+    coordinates: dict[SSAValue, Coordinates]
     reads: list[tuple[SSAValue, Coordinates]] = field(default_factory=list[tuple[SSAValue, Coordinates]])
-    """What is read from outside, and at which coordinates."""
+    """The values read from outside, and at which coordinates."""
 
     @property
     def variables(self) -> list[Var]:
@@ -81,8 +81,8 @@ def space_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Space:
             assert outer_extent is not None
             outer = Var(f"{asked.var.name}o", size(outer_extent))
             inner = Var(f"{asked.var.name}i", size(asked.inner))
-            place = kept.index(asked.var)
-            kept[place : place + 1] = [outer, inner]
+            position = kept.index(asked.var)
+            kept[position : position + 1] = [outer, inner]
             both = Index.of(outer).times(asked.inner) + Index.of(inner)
             at = tuple(substituted(index, asked.var, both) for index in at)
     raise UnfitError("reshapes cut the axes of these ops too often")
@@ -98,7 +98,7 @@ def _breadth(shape: Sequence[Size]) -> tuple[int, int, int]:
 
 
 class _Search:
-    """One attempt to place every value; a variable that has to become two ends it."""
+    """One attempt to give every value coordinates; a variable that has to become two ends it."""
 
     def __init__(self, ops: Collection[Operation], kept: list[Var], whole: set[Var]) -> None:
         self.ops = ops if isinstance(ops, set | frozenset) else set(ops)
@@ -106,9 +106,9 @@ class _Search:
         self.whole = whole
         self.rows: list[Var] = []
         self.has_rows = False
-        self.placed: dict[SSAValue, Coordinates] = {}
+        self.coordinates: dict[SSAValue, Coordinates] = {}
         self.folds: dict[Operation, None] = {}
-        self.space = Space(kept, self.rows, self.placed)
+        self.space = Space(kept, self.rows, self.coordinates)
         self.looked_up = deque[tuple[SSAValue, Coordinates]]()
         self.seen: set[tuple[SSAValue, Coordinates]] = set()
 
@@ -118,20 +118,20 @@ class _Search:
     def run(self, anchor: SSAValue, at: Coordinates, results: Sequence[SSAValue]) -> Space:
         for op in self.ops:
             if type(op) not in RULES and not isinstance(op, SOURCES + FOLDS):
-                raise UnfitError(f"{op.name} has no tile program yet", op)
-        self.place(anchor, at)
+                raise UnfitError(f"{op.name} has no tile function yet", op)
+        self.assign(anchor, at)
         self.settle()
         for value in results:
             # What has nothing to do with the others, but is as large, goes along with them.
-            if value not in self.placed and graph_type(value).shape == graph_type(anchor).shape:
-                self.place(value, at)
+            if value not in self.coordinates and graph_type(value).shape == graph_type(anchor).shape:
+                self.assign(value, at)
                 self.settle()
         for value in results:
-            if value not in self.placed:
+            if value not in self.coordinates:
                 raise UnfitError(
                     "the results of a region come from one iteration space; this one does not", _owner(value)
                 )
-            if any(index.open for index in self.placed[value]):
+            if any(index.open for index in self.coordinates[value]):
                 # It was reached through what is read of it, as a part of something longer.
                 raise UnfitError("a result lies at places of which some are outside of it", _owner(value))
             if not self.is_covered(value):
@@ -144,12 +144,12 @@ class _Search:
                     _owner(value),
                 )
         for value in results:
-            self.visit(value, self.placed[value])
+            self.visit(value, self.coordinates[value])
         return self.space
 
     def is_covered(self, value: SSAValue) -> bool:
         """Whether there are as many positions of a result's variables as it has elements."""
-        used = {var for index in self.placed[value] for var in index.variables()}
+        used = {var for index in self.coordinates[value] for var in index.variables()}
         positions, elements = dim(1), dim(1)
         for var in used:
             positions *= var.extent
@@ -158,33 +158,33 @@ class _Search:
         return positions == elements
 
     def may_be_left_out(self, value: SSAValue) -> bool:
-        """Whether programs run along an axis that the result does not have, of which nobody says that there are any."""
-        used = {var for index in self.placed[value] for var in index.variables()}
+        """Whether program instances run along an axis that the result does not have and that may be empty."""
+        used = {var for index in self.coordinates[value] for var in index.variables()}
         owner = _owner(value)
         known: Mapping[str, Interval] = {} if owner is None else known_sizes(owner)
         others = (var for var in self.kept if var not in used and var not in self.rows)
         return not all(at_least(var.extent, 1, known) for var in others)
 
     def settle(self) -> None:
-        """Places all values that hang together with those that are placed."""
+        """Gives coordinates to all values that hang together with those that have them."""
         while True:
-            # Reductions whose operands have a place say which variables are folded; others take the same ones.
-            folds = sorted(self.folds, key=lambda op: op.operands[0] not in self.placed)
+            # Reductions whose operands have coordinates say which variables are folded; others take the same ones.
+            folds = sorted(self.folds, key=lambda op: op.operands[0] not in self.coordinates)
             if any(self.fold(op) for op in folds):
                 continue
             if not self.looked_up:
                 return
-            # What is read at places that are looked up has its own place, if it has one, by other ways.
-            self.place(*self.looked_up.popleft())
+            # What is read at places that are looked up has its own coordinates, if any, by other ways.
+            self.assign(*self.looked_up.popleft())
 
-    def place(self, value: SSAValue, at: Coordinates) -> None:
-        """Gives a value its place, and all that is reached from it without a reduction."""
+    def assign(self, value: SSAValue, at: Coordinates) -> None:
+        """Gives coordinates to a value and to all that is reached from it without a reduction."""
         queue = deque([(value, at)])
         while queue:
             current, where = queue.popleft()
-            if current in self.placed:
+            if current in self.coordinates:
                 continue
-            self.placed[current] = where
+            self.coordinates[current] = where
             owner = _owner(current)
             if owner is not None and owner in self.ops:
                 if isinstance(owner, FOLDS):
@@ -205,39 +205,39 @@ class _Search:
                     queue.append((user.results[0], pushed_to))
 
     def fold(self, op: Operation) -> bool:
-        """Places what a reduction reads or gives; False where nothing is new."""
+        """Gives coordinates to what a reduction reads or gives; False where nothing is new."""
         assert isinstance(op, graph.ReduceOp)
         axes = set(op.axes.iter_values())
         extents = folded_extents(op)
-        if op.operand in self.placed:
-            if op.result in self.placed and (self.has_rows or not extents):
+        if op.operand in self.coordinates:
+            if op.result in self.coordinates and (self.has_rows or not extents):
                 return False
-            at, shape = self.placed[op.operand], graph_type(op.operand).shape
+            at, shape = self.coordinates[op.operand], graph_type(op.operand).shape
             variables = [var for axis in sorted(axes) if (var := _whole_axis(at[axis], shape[axis])) is not None]
             if len(variables) != len(extents):
                 return self.fold_apart(op)
             if extents:
                 self.take_rows(variables, op)
-            if op.result in self.placed:
+            if op.result in self.coordinates:
                 return False
             keeps = op.keepdims is not None
             kept = [
                 Index.of(0) if axis in axes else index for axis, index in enumerate(at) if keeps or axis not in axes
             ]
-            self.place(op.result, tuple(kept))
+            self.assign(op.result, tuple(kept))
             return True
-        if op.result not in self.placed:
+        if op.result not in self.coordinates:
             return False
         if extents and not self.has_rows:
-            self.take_rows(self.variables_for(extents, self.placed[op.result]), op)
-        self.place(op.operand, operand_of(op, self.placed[op.result], self.rows))
+            self.take_rows(self.variables_for(extents, self.coordinates[op.result]), op)
+        self.assign(op.operand, operand_of(op, self.coordinates[op.result], self.rows))
         return True
 
     def fold_apart(self, op: graph.ReduceOp) -> bool:
         """A reduction of what is also read at single places: it goes through rows of its own, where its result is."""
-        if op.result not in self.placed or self.has_rows:
+        if op.result not in self.coordinates or self.has_rows:
             return False
-        self.take_rows(self.variables_for(folded_extents(op), self.placed[op.result]), op)
+        self.take_rows(self.variables_for(folded_extents(op), self.coordinates[op.result]), op)
         return True
 
     def variables_for(self, extents: Sequence[Size], at: Coordinates) -> list[Var]:
@@ -260,7 +260,7 @@ class _Search:
             raise UnfitError("the reductions of a region fold the same axes", op)
 
     def visit(self, value: SSAValue, at: Coordinates) -> None:
-        """Goes through everything that is computed for a value, as whoever writes the program will."""
+        """Goes through everything that is computed for a value, as the writer of the tile function will."""
         if (value, at) in self.seen:
             return
         self.seen.add((value, at))
@@ -275,7 +275,7 @@ class _Search:
         assert owner is not None
         if isinstance(owner, graph.ReduceOp):
             if folded_extents(owner):
-                if self.placed.get(value) != at:
+                if self.coordinates.get(value) != at:
                     raise UnfitError("the result of a reduction is used at other places of the iteration space", owner)
                 if any(var in self.rows for index in at for var in index.variables()):
                     raise UnfitError("a reduction is folded along its own result", owner)
@@ -292,7 +292,7 @@ def folded_extents(op: graph.ReduceOp) -> list[Size]:
 
 
 def operand_of(op: graph.ReduceOp, at: Coordinates, rows: Sequence[Var]) -> Coordinates:
-    """What a reduction reads for given coordinates of its result: all of `rows`, unless it folds nothing."""
+    """The coordinates that a reduction reads for given ones of its result: all of `rows`, unless it folds nothing."""
     extents = folded_extents(op)
     if extents and [var.extent for var in rows] != extents:
         raise UnfitError("the reductions of a region fold the same axes", op)

@@ -1,12 +1,12 @@
-"""Values of a region as tiles of one program: what writers of tile programs for products have in common.
+"""Values of a region as tiles of one program instance: the common part of the writers for matmuls.
 
-A program stands at a place of an iteration space. Along some axes it has one coordinate, along others a block of them;
-the values of the region at that place are tiles whose axes are those of the blocks. Index maps are followed by digits
-(`index_digits.py`) down to the arguments, which are loaded as boxes wherever they are: an axis of the argument for
-every axis of the tile, one coordinate along all others.
+A program instance stands at a place of an iteration space. Along some axes it has one coordinate, along others a block
+of them; the values of the region at that place are tiles whose axes are those of the blocks. Index maps are followed by
+digits (`index_digits.py`) down to the arguments, which are loaded as boxes wherever they are: an axis of the argument
+for every axis of the tile, one coordinate along all others.
 
-Floats of 16 bits are carried in f32 between ops, as long as nothing but the program sees them: they are rounded where
-they are stored, where a product takes them, and where a cast says so.
+Floats of 16 bits are carried in f32 between ops, as long as nothing but the kernel sees them: they are rounded where
+they are stored, where a dot takes them, and where a cast says so.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from tessera.transforms.fusion.regions import is_splat
 
 _index = IndexType()
 Scalar = SSAValue | int
-"""A number of the program: known, or computed by it."""
+"""A number of the kernel: known, or computed by it."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of the iteration space: its size, and where the program stands. With an extent it has a block there."""
+    """An axis of the iteration space: its size, and a program instance's place; with an extent it has a block there."""
 
     size: Size
     start: Scalar
@@ -98,7 +98,7 @@ class RegionTiles:
         self.views: dict[SSAValue, SSAValue] = dict(zip(region.body.block.args, self.function.arguments, strict=False))
         self.axes: dict[int, Axis] = {}
         self.folded: int | None = None
-        """The axis of the iteration that reductions fold, if the program has all of it."""
+        """The axis of the iteration that reductions fold, if the program instance has all of it."""
         self.source: Operation = region
         self.outer: Block = self.function.body.block
         self.block: Block = self.outer
@@ -161,7 +161,7 @@ class RegionTiles:
         return a if b == 1 else self.scalar(arith.FloorDivSIOp, self.number(a), self.number(b))
 
     def size(self, extent: Size) -> Scalar:
-        """A size as a number of the program: from an argument that has it, or computed from its symbols."""
+        """A size as a number of the kernel: from an argument that has it, or computed from its symbols."""
         if isinstance(extent, int):
             return extent
         wanted = self.spell(extent)
@@ -211,7 +211,7 @@ class RegionTiles:
     # Positions.
 
     def digit(self, digit: Digit) -> Scalar:
-        """A digit of the coordinate at which the program, or its block, stands."""
+        """A digit of the coordinate at which the program instance, or its block, stands."""
         axis = self.axes[digit.axis]
         found = self.over(axis.start, self.size(digit.divisor))
         if size(dim(digit.size) * digit.divisor) == axis.size:
@@ -224,10 +224,10 @@ class RegionTiles:
         base: Scalar = self.size(index.constant)
         blocks: list[tuple[Digit, Size]] = []
         for digit, factor in index.terms:
-            role = role_of(digit, self.axes[digit.axis])
-            if role == "block":
+            kind = kind_of(digit, self.axes[digit.axis])
+            if kind == "block":
                 blocks.append((digit, factor))
-            elif role == "number":
+            elif kind == "number":
                 base = self.plus(base, self.times(self.digit(digit), self.size(factor)))
             else:
                 raise CompileError(
@@ -260,7 +260,7 @@ class RegionTiles:
                     found.append(_Along(digit.size, position, factor, start, axis.extent, digit.axis))
         return found, fixed
 
-    def placed(
+    def view_along(
         self, view: SSAValue, where: Map, shape: Shape, needed: Sequence[int] = ()
     ) -> tuple[SSAValue, list[_Along]]:
         """A view of an argument on whose axes the blocks lie, in the argument's order.
@@ -277,9 +277,9 @@ class RegionTiles:
         if [one.argument_axis for one in along] == list(range(len(shape))) and not fixed:
             return view, along
         offset: Scalar = 0
-        for place, coordinate in fixed.items():
+        for axis, coordinate in fixed.items():
             if coordinate != 0:
-                stride = self.scalar(tile.StrideOp, view, place)
+                stride = self.scalar(tile.StrideOp, view, axis)
                 term = stride if coordinate == 1 else self.scalar(arith.MuliOp, self.number(coordinate), stride)
                 offset = self.plus(offset, term)
         sizes = [self.number(self.size(one.size)) for one in along]
@@ -294,7 +294,7 @@ class RegionTiles:
 
     def load(self, argument: SSAValue, where: Map) -> Value:
         shape = graph_type(argument).shape
-        view, along = self.placed(self.views[argument], where, shape)
+        view, along = self.view_along(self.views[argument], where, shape)
         offsets = [self.number(one.offset) for one in along]
         loaded = self.add(tile.LoadOp(view, offsets, [one.extent for one in along]))
         return Value(loaded, tuple(one.axis for one in along if one.axis is not None))
@@ -303,7 +303,7 @@ class RegionTiles:
         """Stores a tile as the part of a result that it is."""
         result = graph_type(self.region.results_[number])
         value = self.rounded(value, result.dtype)
-        view, along = self.placed(self.results[number], where, result.shape, () if value.splat else value.axes)
+        view, along = self.view_along(self.results[number], where, result.shape, () if value.splat else value.axes)
         axes = tuple(one.axis for one in along if one.axis is not None)
         fitted = self.fit(value, axes)
         self.add(tile.StoreOp(fitted.ssa, view, [self.number(one.offset) for one in along]))
@@ -345,7 +345,7 @@ class RegionTiles:
         return tuple(extent for extent in found if extent is not None) or (1,)
 
     def fit(self, value: Value, axes: tuple[int, ...]) -> Value:
-        """A tile with these axes, in this order: turned, and repeated along those that it does not have."""
+        """A tile with these axes, in this order: transposed, and repeated along those that it does not have."""
         shape = self.extents(axes)
         if value.splat:
             return Value(self.add(tile.FullOp(value.ssa, shape)), axes)
@@ -356,9 +356,9 @@ class RegionTiles:
         if wanted != value.axes:
             ssa = self.add(tile.TransOp(ssa, [value.axes.index(axis) for axis in wanted]))
         # Without axes a tile has one element, which stays as the last axis.
-        missing = [place for place, axis in enumerate(axes) if axis not in wanted]
-        for place in missing if wanted else missing[:-1]:
-            ssa = self.add(tile.ExpandOp(ssa, place))
+        missing = [axis_number for axis_number, axis in enumerate(axes) if axis not in wanted]
+        for axis_number in missing if wanted else missing[:-1]:
+            ssa = self.add(tile.ExpandOp(ssa, axis_number))
         if tile_type(ssa).get_shape() != shape:
             ssa = self.add(tile.BroadcastOp(ssa, shape))
         return Value(ssa, axes)
@@ -366,7 +366,7 @@ class RegionTiles:
     def full(self, number: Any, dtype: DType) -> Value:
         """One number everywhere."""
         if dtype.kind is Kind.UINT:
-            # Scalars of a program are signed: the same bits, cast as a tile.
+            # Scalars of a kernel are signed: the same bits, cast as a tile.
             signed = BY_NAME[f"i{dtype.bits}"]
             wrapped = int(number) - (1 << dtype.bits) if int(number) > signed.max_value else int(number)
             ones = self.add(tile.FullOp(self.scalar(_element, wrapped, signed), (1,)))
@@ -410,7 +410,7 @@ class RegionTiles:
             rule = RULES.get(type(op))
             if rule is None or (isinstance(op, graph.ReduceOp) and self.folded is None and not is_count(op)):
                 raise CompileError(
-                    f"{op.name} is not computed beside a product at {list(where)}",
+                    f"{op.name} is not computed beside a matmul at {list(where)}",
                     span=span_of(op.location),
                     hint="leave it outside of the region",
                 )
@@ -450,8 +450,8 @@ def _view(view: SSAValue, offset: SSAValue, sizes: Sequence[SSAValue], strides: 
     return tile.ViewOp(view, offset, sizes, strides)
 
 
-def role_of(digit: Digit, axis: Axis) -> str | None:
-    """What a digit is to a program: a number, a block of positions, or (None) neither."""
+def kind_of(digit: Digit, axis: Axis) -> str | None:
+    """How a program instance sees a digit: as a number, as a block of positions, or (None) neither."""
     if axis.extent is None:
         return "number"
     if digit.divisor == 1 and (digit.size == axis.size or _divides(axis.extent, digit.size)):
@@ -542,7 +542,7 @@ def _splat(tiles: RegionTiles, op: graph.ConstantOp, where: Map) -> Value:
 
 
 def _counted(tiles: RegionTiles, op: graph.ReduceOp, where: Map) -> Value:
-    """A sum of equal numbers: how a program that traces sizes writes them down."""
+    """A sum of equal numbers: how code that traces sizes writes them."""
     dtype, shape = graph_type(op.operand).dtype, graph_type(op.operand).shape
     constant = op.operand.owner
     assert isinstance(constant, graph.ConstantOp)
@@ -553,7 +553,7 @@ def _counted(tiles: RegionTiles, op: graph.ReduceOp, where: Map) -> Value:
 
 
 def _reduced(tiles: RegionTiles, op: graph.ReduceOp, where: Map) -> Value:
-    """A count, or rows of which the program holds all elements."""
+    """A count, or rows of which the program instance holds all elements."""
     if is_count(op):
         return _counted(tiles, op, where)
     axis = tiles.folded
@@ -568,9 +568,9 @@ def _reduced(tiles: RegionTiles, op: graph.ReduceOp, where: Map) -> Value:
 
 def folded_map(op: graph.ReduceOp, where: Map, axis: int) -> Map:
     """The position in a reduction's operand, which goes along an axis of the iteration where the operand is folded."""
-    (place,) = op.axes.iter_values()
-    behind = where[place + 1 :] if op.keepdims is not None else where[place:]
-    return (*where[:place], whole(axis, graph_type(op.operand).shape[place]), *behind)
+    (axis_number,) = op.axes.iter_values()
+    behind = where[axis_number + 1 :] if op.keepdims is not None else where[axis_number:]
+    return (*where[:axis_number], whole(axis, graph_type(op.operand).shape[axis_number]), *behind)
 
 
 def is_count(op: Operation) -> bool:
@@ -581,7 +581,7 @@ def is_count(op: Operation) -> bool:
 
 
 FOLDS = ("sum", "max", "min")
-"""Reductions that a program may do of rows it holds."""
+"""Reductions that a program instance may do of rows it holds."""
 Rule = Callable[[RegionTiles, Any, Map], Value]
 RULES: Mapping[type[Operation], Rule] = MappingProxyType(
     {
@@ -600,11 +600,11 @@ def is_carried(dtype: DType) -> bool:
 
 
 def refusal(op: graph.EwOp) -> CompileError | None:
-    """Why an elementwise op cannot be computed beside a product."""
+    """Why an elementwise op cannot be computed beside a matmul."""
     values = (*op.operands_, op.result)
     if op.seed is not None or any(graph_type(value).dtype.policy.loss_scale is not None for value in values):
         return CompileError(
-            f"{op.fn.data} with a seed or a loss scale is not computed beside a product",
+            f"{op.fn.data} with a seed or a loss scale is not computed beside a matmul",
             span=span_of(op.location),
             shapes=[str(value.type) for value in values],
             hint="leave it outside of the region",

@@ -78,22 +78,22 @@ def results_of(ops: Collection[Operation], copied: Collection[Operation]) -> lis
 def enclosable(ops: Collection[Operation]) -> bool:
     """Whether the ops of a block can run at one moment of it: nothing else stands between them that must."""
     block, group = _in_order(ops)
-    return _place(block, group) is not None
+    return _insertion_point(block, group) is not None
 
 
 def make_room(ops: Collection[Operation]) -> Operation:
-    """The op in front of which something may stand in place of ops of a block: all they need is there by then.
+    """The op in front of which something may replace ops of a block: all they need is there by then.
 
-    What uses them and stood between them stands behind that place afterwards.
+    Ops between them that use them are moved behind that point.
     """
     block, group = _in_order(ops)
-    place = _place(block, group)
-    if place is None:
+    found = _insertion_point(block, group)
+    if found is None:
         raise CompileError(
             "these ops are not one region: something between them uses one and is used by another, or has effects",
             hint="ask enclosable first, and take fewer ops",
         )
-    anchor, displaced = place
+    anchor, displaced = found
     for op in displaced:
         op.detach()
         block.insert_op_before(op, anchor)
@@ -103,7 +103,7 @@ def make_room(ops: Collection[Operation]) -> Operation:
 def enclose(
     ops: Collection[Operation], kind: str, config: Config, *, copied: Collection[Operation] = (), counts: bool = True
 ) -> schedule.RegionOp:
-    """Moves ops of one block into a region in their place.
+    """Moves ops of one block into a region that replaces them.
 
     Values from outside become its inputs and values used outside its results. Splats and, unless told otherwise,
     counts (`graph.iota`) are copied in, and so are the ops named by `copied`, which stay where they were as long as
@@ -180,7 +180,7 @@ def _arguments_telling(values: Collection[SSAValue], known: Sequence[SSAValue], 
 
 
 def erase_unused(op: Operation) -> None:
-    """Removes a pure op that nobody uses any more."""
+    """Removes a pure op that has no uses any more."""
     if all(result.first_use is None for result in op.results):
         op.detach()
         op.erase()
@@ -200,11 +200,11 @@ def _in_order(ops: Collection[Operation]) -> tuple[Block, list[Operation]]:
     return block, group
 
 
-def _place(block: Block, group: list[Operation]) -> tuple[Operation, list[Operation]] | None:
+def _insertion_point(block: Block, group: list[Operation]) -> tuple[Operation, list[Operation]] | None:
     """The op in front of which a region of the group may stand, and the ops that must come behind it.
 
-    Those are pure ops between the group's that use what it makes. There is no place where one of them is needed by
-    the group in turn, or has effects: those keep their order.
+    Those are pure ops between the group's that use what it makes. There is no insertion point where one of them is
+    needed by the group itself, or has effects: those keep their order.
     """
     members = set(group)
     last = group[-1].next_op
@@ -231,17 +231,17 @@ def _place(block: Block, group: list[Operation]) -> tuple[Operation, list[Operat
 
 
 def _in_front(block: Block, limit: Operation, group: list[Operation]) -> tuple[Operation, list[Operation]] | None:
-    """The place in front of the first user of a group, where everything the group needs stands before that."""
+    """The insertion point in front of the first user of a group, if everything the group needs stands before that."""
     members = set(group)
     first = next(op for op in block.ops if op not in members and any(op in users_of(m, block) for m in group))
-    standing = set[Operation]()
+    before = set[Operation]()
     for op in block.ops:
         if op is first:
             break
-        standing.add(op)
+        before.add(op)
     for op in group:
         for operand in op.operands:
             owner = operand.owner
-            if isinstance(owner, Operation) and owner.parent is block and owner not in standing | members:
+            if isinstance(owner, Operation) and owner.parent is block and owner not in before | members:
                 return None
     return first, []

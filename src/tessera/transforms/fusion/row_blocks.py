@@ -17,12 +17,12 @@ from tessera.transforms.fusion.region_spaces import Space
 # Rows up to this many bytes in the type they are folded in are held whole; longer ones are read again in every loop.
 _LONGEST_ROW = 16384
 _COLUMNS = 1024
-"""The columns of a block of a longer row, or of a pointwise program."""
+"""The columns of a block of a longer row, or of a pointwise region."""
 _UNKNOWN = 64
-"""The same where nobody knows how long rows are: what lies beyond them is tested element by element."""
+"""The same where the length of rows is not known: what lies beyond them is tested element by element."""
 _VECTOR = 8
 _TILE = 16384
-"""Elements of a tile: enough to amortise a program, few enough for the nearest caches and a block's registers."""
+"""Elements of a tile: enough for a program instance, few enough for the nearest caches and a block's registers."""
 _LOOPED = 4096
 """Elements of a tile of rows that are read in loops."""
 _MOST_ROWS = 64
@@ -31,8 +31,8 @@ _MOST_ROWS = 64
 def contiguous(space: Space, results: Sequence[SSAValue]) -> Var | None:
     """The variable along which most of what is read and written lies side by side."""
     votes: dict[Var, int] = defaultdict(int)
-    placed = [(value, space.placed[value]) for value in results]
-    for value, at in [*placed, *space.reads]:
+    results_at = [(value, space.coordinates[value]) for value in results]
+    for value, at in [*results_at, *space.reads]:
         var = innermost(at)
         if var is not None:
             width = graph_type(value).dtype.storage.itemsize
@@ -128,11 +128,13 @@ def _choose_pointwise(
         inner = large[-1] if large else None
     if inner is None:
         return
-    # Where some of it lies along another variable, the tile is turned on the way: both get the same length.
-    turned = [var for _, at in space.reads if (var := innermost(at)) in large and var is not inner]
-    turned += [var for value in results if (var := innermost(space.placed[value])) in large and var is not inner]
-    if turned:
-        blocks[inner], blocks[turned[0]] = _bounded(inner.extent, 64), _bounded(turned[0].extent, 64)
+    # Where some of it lies along another variable, the tile is transposed on the way: both get the same length.
+    transposed = [var for _, at in space.reads if (var := innermost(at)) in large and var is not inner]
+    transposed += [
+        var for value in results if (var := innermost(space.coordinates[value])) in large and var is not inner
+    ]
+    if transposed:
+        blocks[inner], blocks[transposed[0]] = _bounded(inner.extent, 64), _bounded(transposed[0].extent, 64)
         return
     blocks[inner] = _columns(inner.extent)
     others = [var for var in large if var is not inner]

@@ -1,4 +1,4 @@
-"""schedule-to-tile: turns regions into tile functions and launches, each by the writer of its kind."""
+"""schedule-to-tile: converts regions to tile functions and launches, each by the writer of its kind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WRITERS: Mapping[str, Writer] = MappingProxyType(
 
 @dataclass(frozen=True)
 class ScheduleToTile(ModulePass):
-    """Writes one tile function per region and launches it in the region's place."""
+    """Writes one tile function per region and a launch of it that replaces the region."""
 
     name = "schedule-to-tile"
 
@@ -56,7 +56,7 @@ def _written(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     if write is None:
         inner = region.body.block.first_op
         raise CompileError(
-            f"{'a region' if inner is None else inner.name} of kind {region.kind.data} has no tile program yet",
+            f"{'a region' if inner is None else inner.name} of kind {region.kind.data} has no tile function yet",
             span=span_of(region.location if inner is None else inner.location),
             hint="write it as a tile kernel and call it with graph.call_kernel",
         )

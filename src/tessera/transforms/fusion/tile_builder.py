@@ -1,8 +1,8 @@
 """Tiles of values at coordinates of an iteration space: loads, stores, positions, loops, sizes.
 
-Variables of the space are bound to numbers (a program's place, a turn of a loop) or, if they are axes of tiles, to
+Variables of the space are bound to numbers (of a program instance, of an iteration) or, if they are axes of tiles, to
 blocks of numbers. A tile has as many axes as there are such variables, of size 1 where it does not depend on one. What
-does not change from turn to turn is written in front of the loop.
+is the same in all iterations is written in front of the loop.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ class TileWriter(ABC):
 
     @contextmanager
     def placing(self, source: Operation) -> Generator[None]:
-        """What is added meanwhile has the location of `source`."""
+        """Gives ops that are added meanwhile the location of `source`."""
         before, self._source = self._source, source
         yield
         self._source = before
 
     @contextmanager
     def at_depth(self, depth: int) -> Generator[None]:
-        """What is added meanwhile stands in the loop of this depth."""
+        """Inserts ops that are added meanwhile in the loop of this depth."""
         before, self.depth = self.depth, depth
         yield
         self.depth = before
@@ -112,11 +112,14 @@ class TileWriter(ABC):
         return max((self.bound[var][0] for index in at for var in index.variables()), default=0)
 
     def loop(
-        self, rows: Sequence[Var], carried: Sequence[SSAValue], turn: Callable[[Sequence[SSAValue]], list[SSAValue]]
+        self,
+        rows: Sequence[Var],
+        carried: Sequence[SSAValue],
+        iteration: Callable[[Sequence[SSAValue]], list[SSAValue]],
     ) -> list[SSAValue]:
         """Loops over the blocks of some variables, one in the other; gives what they carry at the end."""
         if not rows:
-            return turn(carried)
+            return iteration(carried)
         var = rows[0]
         step = self.widths[self.axes.index(var)] if var in self.axes else 1
         bounds = self.number(0), self.size(var.extent), self.number(step)
@@ -124,7 +127,7 @@ class TileWriter(ABC):
         self.frames.append(_Frame(body))
         with self.at_depth(len(self.frames) - 1):
             self.bind(var, body.args[0])
-            yielded = self.loop(rows[1:], list(body.args[1:]), turn)
+            yielded = self.loop(rows[1:], list(body.args[1:]), iteration)
             self.add_op(scf.YieldOp(*yielded))
         self.frames.pop()
         loop = scf.ForOp(*bounds, carried, Region(body))
@@ -238,10 +241,10 @@ class TileWriter(ABC):
                 whole = self.value(self.product(quotient, by))
                 return self._kept(("sub", of, whole), lambda: arith.SubiOp(of, whole))
             case Looked():
-                places = [self.value(self.scalar(index)) for index in atom.at]
+                offsets = [self.value(self.scalar(index)) for index in atom.at]
                 view = self.inputs[atom.value]
-                key = ("item", view, *places)
-                found = self._kept(key, lambda: tile.ItemOp(view, places))
+                key = ("item", view, *offsets)
+                found = self._kept(key, lambda: tile.ItemOp(view, offsets))
                 number = self._kept(("cast", found), lambda: arith.IndexCastOp(found, _index))
                 if atom.limit is None:
                     return number
@@ -525,20 +528,20 @@ class TileWriter(ABC):
         for axis, rest in enumerate(rests):
             offset = self.plus(offset, self.product(self.scalar(rest), self._stride(view, axis)))
         steps: list[Scalar] = []
-        for place in range(len(self.axes)):
+        for column in range(len(self.axes)):
             step: Scalar = 0
             for axis, row in enumerate(factors):
-                if row[place].terms:
-                    step = self.plus(step, self.product(self._size(row[place]), self._stride(view, axis)))
+                if row[column].terms:
+                    step = self.plus(step, self.product(self._size(row[column]), self._stride(view, axis)))
             steps.append(step)
-        turned = len(steps) == 2 and bool(factors) and factors[-1][0] == dim(1) and not factors[-1][1].terms
-        used = [place for place in range(len(steps)) if exact or any(row[place].terms for row in factors)]
-        if turned:
+        transposed = len(steps) == 2 and bool(factors) and factors[-1][0] == dim(1) and not factors[-1][1].terms
+        used = [column for column in range(len(steps)) if exact or any(row[column].terms for row in factors)]
+        if transposed:
             used.reverse()
-        moved = [any(row[place].terms for row in factors) for place in range(len(steps))]
-        sizes = [self.size(dim(self.axes[place].extent)) if moved[place] else self.number(1) for place in used]
-        strides = [self.value(steps[place]) for place in used]
-        offsets = [self.bound[self.axes[place]][1] if moved[place] else self.number(0) for place in used]
+        moved = [any(row[column].terms for row in factors) for column in range(len(steps))]
+        sizes = [self.size(dim(self.axes[column].extent)) if moved[column] else self.number(1) for column in used]
+        strides = [self.value(steps[column]) for column in used]
+        offsets = [self.bound[self.axes[column]][1] if moved[column] else self.number(0) for column in used]
         made = self.add(tile.ViewOp(view, self.value(offset), sizes, strides))
         return _Box(made, tuple(used), tuple(offsets))
 

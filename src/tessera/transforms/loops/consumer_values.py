@@ -13,7 +13,7 @@ from tessera.transforms.core.slices import end_of
 
 
 def differ_between_consumers(values: Sequence[SSAValue]) -> bool:
-    """Whether values differ between agents: they are made of an agent's number, or of its tiles."""
+    """Whether values differ between consumers: they are made of a consumer's number, or of its tiles."""
     seen: set[SSAValue] = set()
     todo = list(values)
     while todo:
@@ -32,16 +32,16 @@ def _made_of(value: SSAValue) -> Sequence[SSAValue]:
     owner = value.owner
     if not isinstance(value, BlockArgument):
         assert isinstance(owner, Operation)
-        place = owner.results.index(value)
+        index = owner.results.index(value)
         match owner:
             case scf.ForOp():
                 bounds = [owner.lb, owner.ub, owner.step]
-                return [*bounds, owner.iter_args[place], end_of(owner.body.block).operands[place]]
+                return [*bounds, owner.iter_args[index], end_of(owner.body.block).operands[index]]
             case scf.IfOp():
-                return [owner.cond, *(end_of(region.block).operands[place] for region in owner.regions)]
+                return [owner.cond, *(end_of(region.block).operands[index] for region in owner.regions)]
             case scf.WhileOp():
                 condition = end_of(owner.before_region.block)
-                return [condition.operands[0], condition.operands[1 + place]]
+                return [condition.operands[0], condition.operands[1 + index]]
             case _:
                 return owner.operands
     assert isinstance(owner, Block)

@@ -61,7 +61,7 @@ class SplitRanges(ModulePass):
 
 
 def clip_ranges(function: tile.FuncOp) -> None:
-    """Shortens the loops of a function to the turns that masks leave."""
+    """Shortens the loops of a function to the iterations that masks leave."""
     for loop in _loops(function):
         body = loop.body.block
         counter = body.args[0]
@@ -81,9 +81,9 @@ def clip_ranges(function: tile.FuncOp) -> None:
 
 
 def split_ranges(function: tile.FuncOp, common: Callable[[scf.ForOp], bool] = lambda _: False) -> None:
-    """Gives the turns of loops with products in which all masks are true a loop without masks.
+    """Peels the iterations of loops with dots in which all masks are true into a loop without masks.
 
-    Where it is to be `common`, that loop has the turns in which masks are true for the rows of all agents.
+    Where it is to be `common`, that loop has the iterations in which masks are true for the rows of all consumers.
     """
     # Inner loops first: those around them are written several times.
     for loop in reversed(_loops(function)):
@@ -127,12 +127,12 @@ class Scalars:
         """Whether a scalar is computed in front of the op: in a block around it, before."""
         owner = scalar.owner
         block = owner if not isinstance(owner, Operation) else owner.parent_block()
-        place: Operation | None = self.before
-        while place is not None and place.parent_block() is not block:
-            place = place.parent_op()
-        if place is None:
+        around: Operation | None = self.before
+        while around is not None and around.parent_block() is not block:
+            around = around.parent_op()
+        if around is None:
             return False
-        return not isinstance(owner, Operation) or owner.is_before_in_block(place)
+        return not isinstance(owner, Operation) or owner.is_before_in_block(around)
 
     def quotient(self, found: Linear, factor: int) -> SSAValue | None:
         """A sum divided by a factor, rounded up."""
@@ -152,10 +152,10 @@ class Scalars:
 
 
 ROWS_END = "tile.rows_end"
-"""Marks a number that ends a loop where no row needs more turns: by how much less it would be with a row less at the
-end."""
+"""Marks a number that ends a loop where no row needs more iterations: by how much less it would be without the last
+row."""
 ALL_ROWS = "tile.all_rows"
-"""Marks a loop all turns of which every row needs."""
+"""Marks a loop all iterations of which every row needs."""
 ROWS_BEGIN = "tile.rows_begin"
 """Marks a number that begins a loop where the first row needs it: by how much more it would be without that row."""
 
@@ -227,7 +227,7 @@ def _split(loop: scf.ForOp, *, common: bool) -> None:
     scalars, counter = Scalars(loop), loop.body.block.args[0]
     starts, stops, full = list[SSAValue](), list[SSAValue](), set[SSAValue]()
     for mask in masks_in(loop.body.block):
-        found = _full_turns(scalars, mask, counter, common=common)
+        found = _full_iterations(scalars, mask, counter, common=common)
         if found is not None:
             full.add(mask)
             starts += found[0]
@@ -250,13 +250,17 @@ def _split(loop: scf.ForOp, *, common: bool) -> None:
     _write(loop, parts, full, common=common)
 
 
-def _full_turns(
+def _full_iterations(
     scalars: Scalars, mask: SSAValue, counter: SSAValue, *, common: bool
 ) -> tuple[list[SSAValue], list[SSAValue]] | None:
     """A mask is true all over from the greatest of the first numbers on, and below the least of the second ones."""
     ways = true_if(mask, Window.whole(tile_type(mask).get_shape()))
-    decided = [way for way in ways if all(_turns_decide(total, counter) for total in way)]
-    known = [turns for way in decided if (turns := _turns_of(scalars, way, counter, common=common)) is not None]
+    decided = [way for way in ways if all(_counter_decides(total, counter) for total in way)]
+    known = [
+        iterations
+        for way in decided
+        if (iterations := _iterations_of(scalars, way, counter, common=common)) is not None
+    ]
     if not known:
         return None
     first, *others = known
@@ -268,7 +272,7 @@ def _full_turns(
     return first
 
 
-def _turns_of(
+def _iterations_of(
     scalars: Scalars, way: Sequence[Linear], counter: SSAValue, *, common: bool
 ) -> tuple[list[SSAValue], list[SSAValue]] | None:
     """From where on, and up to where, all sums are above 0; None where that is not known in front of the loop."""
@@ -278,7 +282,7 @@ def _turns_of(
         if factor == 0:
             continue
         if common and factor < 0:
-            rest = _least_of_agents(rest)
+            rest = _least_of_consumers(rest)
         # Above 0 below rest / −factor, rounded up; or from (1 − rest) / factor on.
         found = scalars.quotient(rest, -factor) if factor < 0 else scalars.quotient(Linear(number=1) - rest, factor)
         if found is None:
@@ -287,24 +291,24 @@ def _turns_of(
     return starts, stops
 
 
-def _least_of_agents(total: Linear) -> Linear:
-    """What a sum is at least, whichever agent asks: none has a number below 0."""
+def _least_of_consumers(total: Linear) -> Linear:
+    """A lower bound of a sum over all consumers: none has a number below 0."""
     for scalar, times in total.terms:
         if times > 0 and isinstance(scalar.owner, AgentOp):
             total = total.without(scalar)
     return total
 
 
-def _turns_decide(total: Linear, counter: SSAValue) -> bool:
-    """Whether a sum is above 0 from some turn on, up to some turn, or always."""
+def _counter_decides(total: Linear, counter: SSAValue) -> bool:
+    """Whether a sum is above 0 from some iteration on, up to some iteration, or always."""
     return total.factor_of(counter) != 0 or (not total.terms and total.number > 0)
 
 
 def _next(scalars: Scalars, loop: scf.ForOp, start: SSAValue, stop: SSAValue) -> SSAValue:
-    """The turn with which a loop from `start` to `stop` would go on."""
+    """The counter with which a loop from `start` to `stop` would go on."""
     ahead = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(stop, start)), scalars.constant(0)))
-    turns = scalars.add(arith.CeilDivSIOp(ahead, loop.step))
-    return scalars.add(arith.AddiOp(start, scalars.add(arith.MuliOp(turns, loop.step))))
+    iterations = scalars.add(arith.CeilDivSIOp(ahead, loop.step))
+    return scalars.add(arith.AddiOp(start, scalars.add(arith.MuliOp(iterations, loop.step))))
 
 
 def _write(
@@ -312,7 +316,7 @@ def _write(
 ) -> None:
     """Loops in a row, each going on with what the one before carries; those where masks are true do without them."""
     masks = [op for op in loop.body.block.ops if isinstance(op, tile.EwOp) and op.fn.data == "select"]
-    places = {list(loop.body.block.ops).index(op) for op in masks if op.operands_[0] in full}
+    indices = {list(loop.body.block.ops).index(op) for op in masks if op.operands_[0] in full}
     carried: Sequence[SSAValue] = loop.iter_args
     made: list[Operation] = []
     for start, stop, is_full in parts:
@@ -321,7 +325,7 @@ def _write(
         part.attributes.update(loop.attributes)
         if is_full:
             for index, op in enumerate(list(region.block.ops)):
-                if index in places and isinstance(op, tile.EwOp):
+                if index in indices and isinstance(op, tile.EwOp):
                     _unmask(op)
             if common:
                 part.attributes[ALL_ROWS] = UnitAttr()

@@ -15,9 +15,9 @@ _index = IndexType()
 
 
 def unroll(loop: scf.ForOp, times: int) -> scf.ForOp:
-    """Writes `times` turns of a loop in one, as often as there are so many; gives the new loop.
+    """Unrolls a loop `times` times, as often as there are so many iterations; gives the new loop.
 
-    The old one goes on behind it with the turns that are left, fewer than that.
+    The old one goes on behind it with the iterations that are left, fewer than that.
     """
     before: list[Operation] = []
 
@@ -35,7 +35,7 @@ def unroll(loop: scf.ForOp, times: int) -> scf.ForOp:
         way = add(arith.MaxSIOp(way, number(0)))
     whole = add(arith.SubiOp(way, add(arith.RemSIOp(way, group))))
     end = whole if integer_of(loop.lb) == 0 else add(arith.AddiOp(loop.lb, whole))
-    made = scf.ForOp(loop.lb, end, group, list(loop.iter_args), Region(_turns(loop, times)))
+    made = scf.ForOp(loop.lb, end, group, list(loop.iter_args), Region(_unrolled_body(loop, times)))
     made.attributes.update(loop.attributes)
     insert_before(loop, [*before, made])
     for index, value in enumerate((end, loop.ub, loop.step, *made.results)):
@@ -43,14 +43,14 @@ def unroll(loop: scf.ForOp, times: int) -> scf.ForOp:
     return made
 
 
-def _turns(loop: scf.ForOp, times: int) -> Block:
+def _unrolled_body(loop: scf.ForOp, times: int) -> Block:
     body = loop.body.block
     made = Block(arg_types=[value.type for value in body.args])
     for old, new in zip(body.args, made.args, strict=True):
         new.name_hint = old.name_hint
     counter, carried = made.args[0], list[SSAValue](made.args[1:])
-    for turn in range(times):
-        if turn:
+    for copy in range(times):
+        if copy:
             following = arith.AddiOp(counter, loop.step)
             made.add_op(following)
             counter = following.result

@@ -1,7 +1,7 @@
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[S, S], f32>) -> (!graph.tensor<[S, S], f32>) {
   %y = schedule.region<pointwise> <block = [16, 16]> (%u : !graph.tensor<[S, S], f32> = %x) -> (!graph.tensor<[S, S], f32>) {
-    // expected: graph.matmul has no tile program yet
+    // expected: graph.matmul has no tile function yet
     %r = graph.matmul %u, %u : !graph.tensor<[S, S], f32>, !graph.tensor<[S, S], f32> -> !graph.tensor<[S, S], f32>
     schedule.yield %r : !graph.tensor<[S, S], f32>
   }
@@ -60,7 +60,7 @@ graph.func @f() {
 // options: -p schedule-to-tile
 graph.func @f() {
   %a = schedule.region<pointwise> <block = [4]> () -> (!graph.tensor<[3], f32>) {
-    // expected: has no tile program, only one number that fills it
+    // expected: has no tile function, only one number that fills it
     %r = graph.constant !graph.tensor<[3], f32> = [1.0, 2.0, 3.0]
     schedule.yield %r : !graph.tensor<[3], f32>
   }
@@ -70,7 +70,7 @@ graph.func @f() {
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[S], f32>) {
   %y = schedule.region<pointwise> <block = [16]> (%u : !graph.tensor<[S], f32> = %x) -> (!graph.tensor<[S], bf16, stochastic_round>) {
-    // expected: stochastic rounding by element position has no tile program yet
+    // expected: stochastic rounding by element position has no tile function yet
     %r = graph.ew<cast> %u seed 3 : !graph.tensor<[S], f32> -> !graph.tensor<[S], bf16, stochastic_round>
     schedule.yield %r : !graph.tensor<[S], bf16, stochastic_round>
   }
