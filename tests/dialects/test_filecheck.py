@@ -195,7 +195,7 @@ def test_every_verification_error_is_reached() -> None:
     assert len(missed) == len(UNREACHABLE)
 
 
-# Text that nobody meant.
+# Text that is not meant.
 
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[%@!#]?[A-Za-z_][\w.]*|-?\d[\w.]*|->|\s+|.', re.DOTALL)
 

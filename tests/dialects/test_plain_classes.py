@@ -22,7 +22,7 @@ CLASSES = [
 
 
 @pytest.mark.parametrize("one", CLASSES, ids=lambda one: one.__name__)
-def test_nobody_is_asked_but_the_class(one: type) -> None:
+def test_only_the_class_is_asked(one: type) -> None:
     assert type(one) is PlainMeta
 
 

@@ -94,7 +94,7 @@ def test_strings_are_what_they_were() -> None:
 
 
 @pytest.mark.parametrize("file", ["/dev/zero", "/dev/stdin", "a\\00b", "/proc/self/mem", "/", "\\ff"])
-def test_places_in_a_text_name_files_that_nobody_should_open(file: str) -> None:
+def test_locations_in_a_text_name_files_that_must_not_be_opened(file: str) -> None:
     """One has no end, one waits for a keyboard, and one is no name of a file at all."""
     began = time.process_time()
     with pytest.raises(TesseraError) as caught:

@@ -206,7 +206,7 @@ def _call_another(name: str, n: int, functions: int) -> list[str]:
 
 
 def text_of(program: list[list[Step]]) -> str:
-    """A module with a function per list of steps; the first, @f0, is exported, others are so by turns."""
+    """A module with a function per list of steps; the first, @f0, is exported, and so is every other one."""
     count = len(program)
     parts = [
         HEAD,

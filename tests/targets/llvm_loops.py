@@ -44,7 +44,7 @@ class Loops:
         f = self.module.function(name, arguments, internal=False)
         out, *inputs, count = f.arguments
 
-        def turn(index: Value, _: list[Value]) -> list[Value]:
+        def iteration(index: Value, _: list[Value]) -> list[Value]:
             operands: list[Value] = []
             for pointer, source in zip(inputs, sources, strict=True):
                 place = f.at(pointer, f.times(index, source.storage.itemsize))
@@ -55,7 +55,7 @@ class Loops:
             f.store(found, f.at(out, f.times(index, target.storage.itemsize)), align=1)
             return []
 
-        f.loop(0, count, max(lanes, 1), [], turn)
+        f.loop(0, count, max(lanes, 1), [], iteration)
         f.give()
         self._results[name] = target
 

@@ -169,11 +169,11 @@ class Maker:
         rows, depth = shape_of(a)
         matrices = [value for value in self.values if tile_dtype(value) is dtype and len(shape_of(value)) == 2]
         fitting = [value for value in matrices if shape_of(value)[0] == depth]
-        turned = [value for value in matrices if shape_of(value)[1] == depth]
+        transposed = [value for value in matrices if shape_of(value)[1] == depth]
         if fitting and self.chance.random() < 0.4:
             b = self.chance.choice(fitting)
-        elif turned and self.chance.random() < 0.5:
-            b = self.add(tile.TransOp(self.chance.choice(turned), (1, 0)))
+        elif transposed and self.chance.random() < 0.5:
+            b = self.add(tile.TransOp(self.chance.choice(transposed), (1, 0)))
         else:
             b = self.load(depth, self.size(), dtype)
         cols = shape_of(b)[1]

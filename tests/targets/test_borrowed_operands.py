@@ -159,7 +159,7 @@ def test_one_load_for_both_sides(level: str, dtype: Any, size: int) -> None:
 
 
 def test_machine_code_reads_nothing_behind_an_array() -> None:
-    """An array that ends where a page does, with a page behind it that nobody may read."""
+    """An array that ends where a page does, with a page behind it that must not be read."""
     page, size = mmap.PAGESIZE, 24
     pages = mmap.mmap(-1, 2 * page)
     protect = ctypes.CDLL(None, use_errno=True).mprotect

@@ -95,7 +95,7 @@ def carried(x: Any, y: Any, z: Any, *, m: int, n: int):
 
 
 @kernel
-def turned(x: Any, y: Any, *, n: int):
+def transposed(x: Any, y: Any, *, n: int):
     current = tile.exp(tile.load(x, at=(0, 0), shape=(n, n)) * 0.0)
     for _ in tile.range(0, 2, 1):
         current = current.T + tile.load(x, at=(0, 0), shape=(n, n)) + tile.full((n, n), 1.0)
@@ -140,7 +140,7 @@ def branches(x: Any, y: Any, which: int, *, m: int, n: int):
 def test_tiles_of_one_row_and_one_column(level: str, m: int, n: int) -> None:
     x, y, z, static = array(m, n), np.zeros((m, n), np.float32), np.zeros((m, n), np.float32), {"m": m, "n": n}
     check(carried, [x, y, z], static, level=level)
-    check(turned, [array(n, n), np.zeros((n, n), np.float32)], {"n": n}, level=level)
+    check(transposed, [array(n, n), np.zeros((n, n), np.float32)], {"n": n}, level=level)
     check(folded, [x, np.zeros(n, np.float32), np.zeros(n, np.float32)], static, level=level)
     # The view is one row short: what hangs over runs with tests.
     check(columns, [x, np.zeros((n, m), np.float32), np.zeros(n, np.float32)], static, level=level)

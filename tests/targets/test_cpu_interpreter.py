@@ -389,7 +389,7 @@ def test_the_matrix_unit_takes_columns_from_one_to_another(added: bool, depth: t
 
 
 def test_the_matrix_unit_reads_what_lies_between_rows() -> None:
-    """A left operand whose gaps nobody has cleared spoils every sum."""
+    """A left operand whose gaps were not cleared spoils every sum."""
     found, wanted = matmul("bf16", 0, 0, (16, 16), added=False, clear=False)
     assert np.all(np.isnan(found[:16, :16]))
     assert np.array_equal(found[16:], wanted[16:])

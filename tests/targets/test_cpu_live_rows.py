@@ -1,4 +1,4 @@
-"""Rows that no store writes are left out where nobody else needs them; right sides of any strides are packed."""
+"""Rows that no store writes are left out where nothing else needs them; right sides of any strides are packed."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ index = IndexType()
 
 @dataclass(frozen=True)
 class Size:
-    """Of programs: rows, keys, how many keys a turn has, and the type that is multiplied."""
+    """Of kernels: rows, keys, how many keys an iteration has, and the type that is multiplied."""
 
     rows: int
     keys: int
@@ -87,7 +87,7 @@ def loop_program(seed: int, size: Size = SMALL, *, kept: bool = False) -> Module
         writer.add(tile.EwOp("add", [total, sums])),
         writer.add(tile.EwOp("max", [top, tops])),
     ]
-    if chance.random() < 0.2:  # this changes something in every turn
+    if chance.random() < 0.2:  # this changes something in every iteration
         following[1] = writer.add(tile.EwOp("add", [following[1], full(1.0, (size.rows, 1))]))
     body.add_op(scf.YieldOp(*following, *([weights] if kept else [])))
     writer.block = entry

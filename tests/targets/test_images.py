@@ -301,7 +301,7 @@ def test_an_image_for_another_machine_is_refused() -> None:
         load(with_header(2, ours))
 
 
-def test_a_weak_symbol_that_nobody_has_is_null() -> None:
+def test_a_weak_symbol_that_is_not_defined_is_null() -> None:
     text = """
 declare extern_weak i64 @no_such_function()
 declare extern_weak i64 @getpid()

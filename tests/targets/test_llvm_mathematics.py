@@ -92,8 +92,8 @@ def inputs(count: int, seed: int) -> Array:
     bits = random.integers(0, 1 << 32, count, dtype=np.uint32).view(np.float32)
     ranges = [random.uniform(-scale, scale, count).astype(np.float32) for scale in (0.1, 1.0, 4.5, 20.0, 110.0, 1000.0)]
     around = 1 + random.uniform(-1, 1, count) * 10.0 ** random.uniform(-7, 0, count)
-    turns = np.pi / 2 * random.integers(-80000, 80000, count)
-    return padded(np.concatenate([SPECIAL, bits, *ranges, around.astype(np.float32), turns.astype(np.float32)]))
+    quarters = np.pi / 2 * random.integers(-80000, 80000, count)
+    return padded(np.concatenate([SPECIAL, bits, *ranges, around.astype(np.float32), quarters.astype(np.float32)]))
 
 
 def pairs(count: int, seed: int) -> tuple[Array, Array]:

@@ -36,12 +36,12 @@ tile.func @row(
 }}
 """
 PLAIN = "%b = tile.load %w[%zero, %column] : !tile.view<2, {type}, global> -> tensor<{depth}x{block}x{type}>"
-TURNED = """%v = tile.load %w[%column, %zero] : !tile.view<2, {type}, global> -> tensor<{block}x{depth}x{type}>
+TRANSPOSED = """%v = tile.load %w[%column, %zero] : !tile.view<2, {type}, global> -> tensor<{block}x{depth}x{type}>
   %b = tile.trans %v, [1, 0] : tensor<{block}x{depth}x{type}> -> tensor<{depth}x{block}x{type}>"""
 
 
 @pytest.mark.parametrize(
-    ("dtype", "depth", "width", "block", "warps", "turned"),
+    ("dtype", "depth", "width", "block", "warps", "transposed"),
     [
         (bf16, 128, 32, 16, 4, False),
         (bf16, 256, 16, 16, 8, False),
@@ -51,11 +51,11 @@ TURNED = """%v = tile.load %w[%column, %zero] : !tile.view<2, {type}, global> ->
         (bf16, 72, 24, 16, 4, True),
     ],
 )
-def test_threads_add_up_a_row(dtype: DType, depth: int, width: int, block: int, warps: int, turned: bool) -> None:
+def test_threads_add_up_a_row(dtype: DType, depth: int, width: int, block: int, warps: int, transposed: bool) -> None:
     programs = -(-width // block)
-    rows, columns = (width, depth) if turned else (depth, width)
+    rows, columns = (width, depth) if transposed else (depth, width)
     sizes = {"type": dtype.name, "depth": depth, "width": width, "block": block, "rows": rows, "columns": columns}
-    load = (TURNED if turned else PLAIN).format(**sizes)
+    load = (TRANSPOSED if transposed else PLAIN).format(**sizes)
     module = text.read(ROW.format(**sizes, load=load, programs=programs))
     even = all(size * dtype.bits % 128 == 0 for size in (depth, columns, width * f32.bits // dtype.bits))
     lowered, *_ = lower_kernel(module, "row", warps=warps, lined=range(3) if even else (), follows=True)
@@ -67,7 +67,7 @@ def test_threads_add_up_a_row(dtype: DType, depth: int, width: int, block: int, 
         launch.view(array)
     launch.words += [programs, 1]
     launch.run(program.ptx, program.threads, program.shared, program.block.size, range(programs))
-    right = w.astype(np.float64).T if turned else w.astype(np.float64)
+    right = w.astype(np.float64).T if transposed else w.astype(np.float64)
     expected = (x.astype(np.float64) @ right) ** 2
     assert np.linalg.norm(y - expected) <= 2e-6 * np.linalg.norm(expected)
 

@@ -61,7 +61,7 @@ def _check_ptx(heads: int, width: int) -> None:
         function = function_of(module)
         name = function.sym_name.data
         program = compile_kernel(module, name, lined=range(len(function.arguments)))
-        assert count(program.ptx, "wgmma.mma_async") > 0, f"{name} is not given to agents"
+        assert count(program.ptx, "wgmma.mma_async") > 0, f"{name} is not warp-specialized"
         assert "cp.async.bulk.tensor" in program.ptx
         check_clean(program.ptx, "sm_90a")
 

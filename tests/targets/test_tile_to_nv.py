@@ -29,7 +29,7 @@ from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.lower.tile_to_nv import TileToNv
 
 sys.path.append(str(Path(__file__).parents[1] / "transforms"))
-masks: Any = import_module("test_live_ranges")
+masks: Any = import_module("test_live_iterations")
 
 bf16 = ml_dtypes.bfloat16
 WARPS = (1, 2, 4, 8)
@@ -264,7 +264,7 @@ def test_corners(warps: int) -> None:
         for dtype in (np.float32, bf16):
             run(corners.chained, [array(m, n, dtype=dtype), y], static, warps=warps)
         run(corners.carried, [x, y, z], static, warps=warps)
-        run(corners.turned, [array(n, n), np.zeros((n, n), np.float32)], {"n": n}, warps=warps)
+        run(corners.transposed, [array(n, n), np.zeros((n, n), np.float32)], {"n": n}, warps=warps)
         run(corners.folded, [x, np.zeros(n, np.float32), np.zeros(n, np.float32)], static, warps=warps)
         run(corners.columns, [x, np.zeros((n, m), np.float32), np.zeros(n, np.float32)], static, warps=warps)
         run(corners.outer, [x, y], static, warps=warps)

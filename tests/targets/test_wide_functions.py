@@ -160,8 +160,8 @@ def inputs(count: int, seed: int) -> Array:
     ranges = [random.uniform(-scale, scale, count) for scale in scales]
     around = 1 + random.uniform(-1, 1, count) * 10.0 ** random.uniform(-17, 0, count)
     tiny = random.integers(0, 1 << 52, count, dtype=np.uint64).view(np.float64)
-    turns = math.pi / 2 * random.integers(-1 << 31, 1 << 31, count)
-    return np.concatenate([SPECIAL, bits, *ranges, around, tiny, turns])
+    quarters = math.pi / 2 * random.integers(-1 << 31, 1 << 31, count)
+    return np.concatenate([SPECIAL, bits, *ranges, around, tiny, quarters])
 
 
 @np.errstate(divide="ignore")
@@ -199,14 +199,14 @@ def test_errors_of_many_operands(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
-def test_angles_next_to_multiples_of_a_quarter_turn(name: str) -> None:
+def test_angles_next_to_multiples_of_a_quarter_period(name: str) -> None:
     """Of all numbers these leave the least behind: 2^-60 of a quarter or so, which has to be right as well."""
-    nearest = [math.ldexp(mantissa, exponent) for mantissa, exponent in _nearest_turns()]
+    nearest = [math.ldexp(mantissa, exponent) for mantissa, exponent in _nearest_quarters()]
     assert len(nearest) > 900
     check(name, np.array([*nearest, *(-x for x in nearest), math.ldexp(6381956970095103, 797)]))
 
 
-def _nearest_turns() -> list[tuple[int, int]]:
+def _nearest_quarters() -> list[tuple[int, int]]:
     """For each exponent the mantissa whose angle is nearest to a multiple of π/2, by continued fractions."""
     found: list[tuple[int, int]] = []
     half_pi, bits = _half_pi(2200), 2200

@@ -100,12 +100,12 @@ def gelu_gate(rows: Size, columns: Size, dtype: DType = f32) -> ModuleOp:
 
 def transposed_sum(rows: Size, columns: Size, dtype: DType = f32) -> ModuleOp:
     build = Build([[columns, rows], [rows, columns]], [dtype] * 2)
-    turned = build.add(graph.TransposeOp(build.args[0], [1, 0]))
-    return build.finish(build.ew("add", turned, build.args[1]))
+    transposed = build.add(graph.TransposeOp(build.args[0], [1, 0]))
+    return build.finish(build.ew("add", transposed, build.args[1]))
 
 
 def rope(batch: Size, length: Size, heads: int, width: int, dtype: DType = f32) -> ModuleOp:
-    """Halves of each head are turned against each other; sizes in front of them are folded, as slices want numbers."""
+    """Halves of each head are rotated against each other; sizes in front of them are folded, as slices want numbers."""
     build = Build([[batch, length, heads, width], [length, 1, width], [length, 1, width]], [dtype] * 3)
     x, cosine, sine = build.args
     places = [build.add(graph.IotaOp(0, GraphTensorType.of([width // 2], i64))) for _ in range(2)]
@@ -135,8 +135,8 @@ def embedding(rows: Size, columns: int, count: Size, dtype: DType = f32) -> Modu
 
 def heads_merged(batch: Size, length: Size, heads: int, width: int, dtype: DType = f32) -> ModuleOp:
     build = Build([[batch, heads, length, width], [batch, length, heads * width]], [dtype] * 2)
-    turned = build.add(graph.TransposeOp(build.args[0], [0, 2, 1, 3]))
-    merged = build.add(graph.ReshapeOp(turned, [batch, length, heads * width]))
+    transposed = build.add(graph.TransposeOp(build.args[0], [0, 2, 1, 3]))
+    merged = build.add(graph.ReshapeOp(transposed, [batch, length, heads * width]))
     return build.finish(build.ew("add", merged, build.args[1]))
 
 

@@ -129,7 +129,7 @@ def _product(program: MixedGraph, value: SSAValue) -> None:
         return
     left, depth = _clamped(program, value), shape_of(value)[-1]
     fits = [one for one in program.values if len(shape_of(one)) == 2 and shape_of(one)[0] == depth]
-    turned = [one for one in program.values if len(shape_of(one)) == 2 and shape_of(one)[1] == depth]
+    transposed = [one for one in program.values if len(shape_of(one)) == 2 and shape_of(one)[1] == depth]
     rows = [one for one in program.values if shape_of(one) == (depth,)]
     lead = shape_of(value)[:-2]
     batched = [
@@ -141,8 +141,8 @@ def _product(program: MixedGraph, value: SSAValue) -> None:
         right = program.source.choice(fits)
     elif batched and program.source.random() < 0.6:
         right = program.source.choice(batched)
-    elif turned and program.source.random() < 0.6:
-        right = program.add(graph.TransposeOp(program.source.choice(turned), [1, 0]))
+    elif transposed and program.source.random() < 0.6:
+        right = program.add(graph.TransposeOp(program.source.choice(transposed), [1, 0]))
     elif rows:
         column = program.add(graph.ReshapeOp(program.source.choice(rows), [depth, 1]))
         right = program.add(graph.BroadcastOp(column, [depth, program.extent()]))

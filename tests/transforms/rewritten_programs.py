@@ -22,7 +22,7 @@ Rewrite = Callable[[tile.FuncOp], object]
 
 
 read = lru_cache(maxsize=64)(text.read)
-"""Programs are read once, and run and rewritten many times: nobody changes what was read."""
+"""Programs are read once, and run and rewritten many times: what was read is not changed."""
 
 
 def rewritten(source: str | ModuleOp, rewrite: Rewrite) -> tuple[ModuleOp, tile.FuncOp, object]:

@@ -177,7 +177,7 @@ def test_errors_come_in_the_order_of_the_program() -> None:
 
 
 def test_a_grid_without_programs_checks_nothing() -> None:
-    """So it is at the tile level; whoever evaluates checks has to leave them out there, too."""
+    """So it is at the tile level; code that evaluates checks has to leave them out there, too."""
     source = PROGRAM.format(body=IS_FOUR.format("w"), grid="M")
     run_kernel(text.read(source), "k", [np.zeros((0, 3), np.float32), 0])
     with pytest.raises(TesseraError, match="w is a multiple of four"):

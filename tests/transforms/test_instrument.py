@@ -62,7 +62,7 @@ def test_a_nan_made_of_numbers_is_named(body: str) -> None:
 
 
 @pytest.mark.parametrize("body", _BODIES)
-def test_a_nan_that_came_in_is_nobodys_fault(body: str) -> None:
+def test_a_nan_that_came_in_is_not_reported(body: str) -> None:
     x = np.ones((8, 8), np.float32)
     x[1, 2] = np.nan
     run(instrumented(body), x)

@@ -37,7 +37,7 @@ specified: Any = import_module("specified")
 Array = np.ndarray[Any, np.dtype[Any]]
 Edits = Sequence[tuple[str, str]]
 
-# Rows of scores, three columns a turn; the rows of v are weighted with their exponentials.
+# Rows of scores, three columns an iteration; the rows of v are weighted with their exponentials.
 PROGRAM = """
 tile.func @k(%x: !tile.view<2, f32, global>, %v: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>,
     %z: !tile.view<1, f32, global>) outputs 2 shapes [[4, N], [N, 2], [4, 2], [4]] grid [1] {
@@ -178,7 +178,7 @@ REFUSED: dict[str, Edits] = {
     "weights of other numbers": [("tile.ew<mul> %s, %scales", "tile.ew<add> %s, %scales")],
     "weights of a larger scale": [("%scales = tile.full %half", "%scales = tile.full %f1")],
     "sums to begin with, and no maximum": BEGUN,
-    "a maximum to begin with that nobody knows": [
+    "a maximum to begin with that is not known": [
         (
             "%start = tile.full %first : tensor<4xf32>",
             "%start = tile.load %z[%c0] : !tile.view<1, f32, global> -> tensor<4xf32>",
@@ -355,9 +355,11 @@ def test_rows_are_those_of_the_maximum() -> None:
     assert rewritten(square, rescale_lazily)[2] == 1
     assert rewritten(square.replace("reduce<top> %s, 1", "reduce<top> %s, 0"), rescale_lazily)[2] == 0
     line = "tile.expand %safe, 0 : tensor<4xf32> -> tensor<1x4xf32>"
-    turned = square.replace("tile.expand %safe, 1 : tensor<4xf32> -> tensor<4x1xf32>", line)
-    turned = turned.replace("tile.broadcast %column : tensor<4x1xf32>", "tile.broadcast %column : tensor<1x4xf32>")
-    assert rewritten(turned, rescale_lazily)[2] == 0
+    transposed = square.replace("tile.expand %safe, 1 : tensor<4xf32> -> tensor<4x1xf32>", line)
+    transposed = transposed.replace(
+        "tile.broadcast %column : tensor<4x1xf32>", "tile.broadcast %column : tensor<1x4xf32>"
+    )
+    assert rewritten(transposed, rescale_lazily)[2] == 0
 
 
 def test_little_is_left_where_nothing_rises() -> None:
@@ -386,7 +388,7 @@ def test_the_branch_is_rare(kind: str, most: int, monkeypatch: pytest.MonkeyPatc
     assert kind != "rising" or sum(said) > 30
 
 
-def test_maxima_that_rise_turn_by_turn_do_so_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maxima_that_rise_in_every_iteration_do_so_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where weights have the exponents of f32. Those in f16 have not, and those in f32 keep their digits."""
     taken: dict[str, int] = {}
     rows = scores("usual", 120) + np.arange(120) * np.array([[2.0], [1.0], [0.5], [0.0]])
@@ -504,7 +506,7 @@ def test_attention_of_all_kinds(name: str, dtype: Any, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("dropout", [0.0, 0.25])
 def test_the_attention_of_the_specification(dropout: float) -> None:
-    """With dropout, weights are made in two steps, and the maximum of a turn is needed for them."""
+    """With dropout, weights are made in two steps, and the maximum of an iteration is needed for them."""
     given = _heads(ml_dtypes.bfloat16)
     cache = specified.KVCache(given[1], given[2])
     attention = specified.flash_attention.with_schedule(Schedule(block=(16, 16)))

@@ -400,7 +400,7 @@ def as_loop(made: Body, yielded: Sequence[SSAValue]) -> scf.ForOp:
 
 
 def skippable(seed: int) -> bool:
-    """Whether a loop is said to change nothing in a dead turn; if so, it is seen not to."""
+    """Whether a loop is said to change nothing in a dead iteration; if so, it is seen not to."""
     made = body(seed, 2, 8)
     assert made.mask_ is not None
     yielded: list[SSAValue] = []

@@ -26,7 +26,7 @@ def test_kernels_give_the_same_bits(name: str) -> None:
 
 
 def program(inner: str, outer: str, *, used: bool = False) -> str:
-    """Numbers are chosen twice; `used` is whether somebody looks at what is in between."""
+    """Numbers are chosen twice; `used` is whether another op reads what is in between."""
     kind, truth, view = "tensor<8x16xf32>", "tensor<8x16xi1>", "!tile.view<2, f32, global>"
     shapes = "outputs 2 shapes [[8, 16], [8, 16], [8, 16]] grid [1]"
     stored = "%first" if used else "%x"
@@ -51,6 +51,6 @@ tile.func @k(%a: {view}, %y: {view}, %z: {view}) {shapes} {{
 @pytest.mark.parametrize(
     ("source", "left"), [(program("0.5", "0.5"), 1), (program("0.5", "-0.5"), 2), (program("0.5", "0.5", used=True), 2)]
 )
-def test_only_equal_numbers_that_nobody_sees_are_put_in_at_once(source: str, left: int) -> None:
+def test_only_equal_numbers_without_other_uses_are_put_in_at_once(source: str, left: int) -> None:
     x = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
     assert choices(check_same(source, merge_masks, [x, np.zeros_like(x), np.zeros_like(x)])) == left

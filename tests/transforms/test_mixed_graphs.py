@@ -119,7 +119,7 @@ def backward(g: Layers) -> ModuleOp:
     return g.module(result, g.ew("mul", back, product))
 
 
-def backward_in_turn(g: Layers) -> ModuleOp:
+def backward_in_order(g: Layers) -> ModuleOp:
     """The second product is made of the first: its work cannot be the first one's."""
     product = g.product(g.x, g.w1)
     active = g.ew("tanh", product)
@@ -163,7 +163,7 @@ GRAPHS = (
     cut_between,
     cut_twice,
     backward,
-    backward_in_turn,
+    backward_in_order,
     each_of_the_other,
     folded_between,
     printed_between,

@@ -317,7 +317,7 @@ def test_divisors_that_are_rounded() -> None:
     check(module, arguments(f32), made)
 
 
-def test_weights_that_somebody_wants_are_not_hidden() -> None:
+def test_weights_with_other_uses_are_not_hidden() -> None:
     def returned(g: Builder, q: Value, k: Value, v: Value) -> tuple[Value, Value]:
         weights = softmax(scores(q, k))
         return weights @ v, weights

@@ -214,9 +214,9 @@ graph.func @f(%x: {whole}, %at: {places}) -> ({bits}) {{
 def test_a_result_whose_tiles_are_no_boxes_is_made_by_another_kernel() -> None:
     build = Build([["M", 2, 3]], [f32])
     grown = build.ew("exp", build.args[0])
-    turned = build.add(graph.ReshapeOp(grown, ["M", 3, 2]))
-    top = build.add(graph.ReduceOp("max", turned, [1], keepdims=True))
-    assert check(build.finish(grown, build.ew("sub", turned, top))) == 2
+    regrouped = build.add(graph.ReshapeOp(grown, ["M", 3, 2]))
+    top = build.add(graph.ReduceOp("max", regrouped, [1], keepdims=True))
+    assert check(build.finish(grown, build.ew("sub", regrouped, top))) == 2
 
 
 def test_a_region_goes_through_all_of_its_results() -> None:

@@ -20,19 +20,19 @@ ALL = {
     "multiples less other maxima": SCALED + OTHER_ROWS.replace("REDUCED", "max") + LESS_TOP[LESS_TOP.index("\n  %d") :],
     "multiples less sums": SCALED + OTHER_ROWS.replace("REDUCED", "sum") + LESS_TOP[LESS_TOP.index("\n  %d") :],
 }
-# What a loop of one turn leaves: the greater of the maximum of its block and of −∞, which it began with.
+# What a loop of one iteration leaves: the greater of the maximum of its block and of −∞, which it began with.
 ONE_TURN = """
   %start = arith.constant NUMBER : f32
   %low = tile.full %start : tensor<4xf32>
   %t0 = tile.reduce<max> %s, 1 : tensor<4x8xf32> -> tensor<4xf32>
   %t = tile.ew<max> %low, %t0 : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>"""
-ALL["multiples less maxima of one turn"] = (
+ALL["multiples less maxima of one iteration"] = (
     SCALED + ONE_TURN.replace("NUMBER", "0xFF800000") + LESS_TOP[LESS_TOP.index("\n  %u") :]
 )
 ALL["multiples less maxima with a number"] = (
     SCALED + ONE_TURN.replace("NUMBER", "0.5") + LESS_TOP[LESS_TOP.index("\n  %u") :]
 )
-REWRITTEN = {"softmax of multiples", "softmax of masked multiples", "multiples less maxima of one turn"}
+REWRITTEN = {"softmax of multiples", "softmax of masked multiples", "multiples less maxima of one iteration"}
 
 
 def applied(function: tile.FuncOp) -> None:

@@ -82,7 +82,7 @@ MOVED = {
         store("t", at="next"),
     ],
     "a number of the branch": [store("s", at="at")],
-    "what nobody asks for stays": [ew("neg", "b", "a"), store("s"), store("b", "z")],
+    "what has no uses stays": [ew("neg", "b", "a"), store("s"), store("b", "z")],
     "what is read for it is read in the branches": [LOAD, ew("add", "t", "s", "old"), store("t", "z")],
     "what is read behind a store": [store("s", "z"), LOAD, ew("add", "t", "s", "old"), store("t")],
     "made of a number of the branch": ["%next = arith.addi %at, %four : index", store("s", at="next")],

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_products import arguments as random_arguments
-from random_products import random_program
+from random_matmuls import arguments as random_arguments
+from random_matmuls import random_program
 from rewritten_programs import at_length, count, rewritten
 from role_programs import KERNELS, LENGTHS, PRODUCTS, STAGES, check_roles, prepared
 

@@ -190,12 +190,12 @@ def test_what_a_loop_carries_is_widened_where_it_grows() -> None:
 
 def test_memory_that_the_program_writes_may_hold_anything() -> None:
     @kernel
-    def turned(x: Any, y: Any):
+    def transposed(x: Any, y: Any):
         tile.store(y, tile.load(x))
         tile.store(x, tile.load(y) + 1.0)
 
     x = np.zeros(5, np.float32)
-    program = program_of(turned.lower(x, x.copy()))
+    program = program_of(transposed.lower(x, x.copy()))
     assert written(program) == read(program) == set(program.arguments)
     bounds = value_bounds(program, {0: Interval(0, 1), 1: Interval(0, 1)})
     assert all(bounds[op.result] == EVERYTHING for op in program.body.walk() if isinstance(op, tile_dialect.LoadOp))

@@ -13,8 +13,8 @@ graph.func @g(%x: !graph.tensor<[S, 6], f32>) -> (!graph.tensor<[3, S, 2], f32>,
   %flat = graph.reshape %x : !graph.tensor<[S, 6], f32> -> !graph.tensor<["6*S"], f32>
   %cube = graph.reshape %flat : !graph.tensor<["6*S"], f32> -> !graph.tensor<[3, S, 2], f32>
   %again = graph.reshape %cube : !graph.tensor<[3, S, 2], f32> -> !graph.tensor<[S, 6], f32>
-  %turned = graph.transpose %x, [1, 0] : !graph.tensor<[S, 6], f32> -> !graph.tensor<[6, S], f32>
-  %returned = graph.transpose %turned, [1, 0] : !graph.tensor<[6, S], f32> -> !graph.tensor<[S, 6], f32>
+  %transposed = graph.transpose %x, [1, 0] : !graph.tensor<[S, 6], f32> -> !graph.tensor<[6, S], f32>
+  %returned = graph.transpose %transposed, [1, 0] : !graph.tensor<[6, S], f32> -> !graph.tensor<[S, 6], f32>
   %wide = graph.broadcast %x : !graph.tensor<[S, 6], f32> -> !graph.tensor<[S, 6], f32>
   graph.return %cube, %again, %returned, %wide : !graph.tensor<[3, S, 2], f32>, !graph.tensor<[S, 6], f32>, !graph.tensor<[S, 6], f32>, !graph.tensor<[S, 6], f32>
 }

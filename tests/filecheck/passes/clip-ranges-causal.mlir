@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p clip-ranges | filecheck %s
-// Rows see the columns up to their own, and no more than 16 back: turns in which nobody sees anything are not run.
+// Rows see the columns up to their own, and no more than 16 back: iterations in which no row sees anything are not run.
 tile.func @f(%x: !tile.view<2, f32, global>, %row: index, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, N], [], [4, 1]] grid [1] {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p clip-ranges | filecheck %s
-// Every turn counts up: none may be left out.
+// Every iteration counts up: none may be left out.
 tile.func @f(%x: !tile.view<2, f32, global>, %row: index, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, N], [], [4, 8]] grid [1] {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index

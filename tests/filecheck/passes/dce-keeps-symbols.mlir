@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p dce | filecheck %s
-// Functions and slots that nobody uses stay: the host may call them.
+// Functions and slots without uses stay: the host may call them.
 graph.state @slot : !graph.tensor<[], f32>
 graph.func @never_called() {
   graph.return

@@ -6,7 +6,7 @@ graph.func @heads(%0: !graph.tensor<[B, 3, S, 8], f32>, %1: !graph.tensor<[B, S,
   %4 = graph.ew<add> %3, %1 : !graph.tensor<[B, S, 24], f32>, !graph.tensor<[B, S, 24], f32> -> !graph.tensor<[B, S, 24], f32>
   graph.return %4 : !graph.tensor<[B, S, 24], f32>
 }
-graph.func @turned(%0: !graph.tensor<[N, M], f32>, %1: !graph.tensor<[M, N], f32>) -> (!graph.tensor<[M, N], f32>) {
+graph.func @transposed(%0: !graph.tensor<[N, M], f32>, %1: !graph.tensor<[M, N], f32>) -> (!graph.tensor<[M, N], f32>) {
   %2 = graph.transpose %0, [1, 0] : !graph.tensor<[N, M], f32> -> !graph.tensor<[M, N], f32>
   %3 = graph.ew<add> %2, %1 : !graph.tensor<[M, N], f32>, !graph.tensor<[M, N], f32> -> !graph.tensor<[M, N], f32>
   graph.return %3 : !graph.tensor<[M, N], f32>
@@ -38,7 +38,7 @@ graph.func @rope(%0: !graph.tensor<[B, S, 3, 8], f32>, %1: !graph.tensor<[S, 1, 
 // CHECK-NEXT:     }
 // CHECK-NEXT:     graph.return %2 : !graph.tensor<[B, S, 24], f32>
 // CHECK-NEXT:   }
-// CHECK-NEXT:   graph.func @turned(%0: !graph.tensor<[N, M], f32>, %1: !graph.tensor<[M, N], f32>) -> (!graph.tensor<[M, N], f32>) {
+// CHECK-NEXT:   graph.func @transposed(%0: !graph.tensor<[N, M], f32>, %1: !graph.tensor<[M, N], f32>) -> (!graph.tensor<[M, N], f32>) {
 // CHECK-NEXT:     %2 = schedule.region<pointwise> <block = [64, 64]> (%3 : !graph.tensor<[N, M], f32> = %0, %4 : !graph.tensor<[M, N], f32> = %1) -> (!graph.tensor<[M, N], f32>) {
 // CHECK-NEXT:       %5 = graph.transpose %3, [1, 0] : !graph.tensor<[N, M], f32> -> !graph.tensor<[M, N], f32>
 // CHECK-NEXT:       %6 = graph.ew<add> %5, %4 : !graph.tensor<[M, N], f32>, !graph.tensor<[M, N], f32> -> !graph.tensor<[M, N], f32>

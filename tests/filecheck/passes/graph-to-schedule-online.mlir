@@ -20,8 +20,8 @@ graph.func @f(%x: !graph.tensor<[B, S, 96], f32>) -> (!graph.tensor<[B, S, 32], 
   %sums = graph.broadcast %sum : !graph.tensor<[B, 2, S, 1], f32> -> !graph.tensor<[B, 2, S, S], f32>
   %shares = graph.ew<div> %weights, %sums : !graph.tensor<[B, 2, S, S], f32>, !graph.tensor<[B, 2, S, S], f32> -> !graph.tensor<[B, 2, S, S], f32>
   %heads = graph.matmul %shares, %v : !graph.tensor<[B, 2, S, S], f32>, !graph.tensor<[B, 2, S, 16], f32> -> !graph.tensor<[B, 2, S, 16], f32>
-  %turned = graph.transpose %heads, [0, 2, 1, 3] : !graph.tensor<[B, 2, S, 16], f32> -> !graph.tensor<[B, S, 2, 16], f32>
-  %y = graph.reshape %turned : !graph.tensor<[B, S, 2, 16], f32> -> !graph.tensor<[B, S, 32], f32>
+  %transposed = graph.transpose %heads, [0, 2, 1, 3] : !graph.tensor<[B, 2, S, 16], f32> -> !graph.tensor<[B, S, 2, 16], f32>
+  %y = graph.reshape %transposed : !graph.tensor<[B, S, 2, 16], f32> -> !graph.tensor<[B, S, 32], f32>
   graph.return %y : !graph.tensor<[B, S, 32], f32>
 }
 
@@ -46,8 +46,8 @@ graph.func @f(%x: !graph.tensor<[B, S, 96], f32>) -> (!graph.tensor<[B, S, 32], 
 // CHECK-NEXT:       %sums = graph.broadcast %sum : !graph.tensor<[B, 2, S, 1], f32> -> !graph.tensor<[B, 2, S, S], f32>
 // CHECK-NEXT:       %shares = graph.ew<div> %weights, %sums : !graph.tensor<[B, 2, S, S], f32>, !graph.tensor<[B, 2, S, S], f32> -> !graph.tensor<[B, 2, S, S], f32>
 // CHECK-NEXT:       %heads = graph.matmul %shares, %v : !graph.tensor<[B, 2, S, S], f32>, !graph.tensor<[B, 2, S, 16], f32> -> !graph.tensor<[B, 2, S, 16], f32>
-// CHECK-NEXT:       %turned = graph.transpose %heads, [0, 2, 1, 3] : !graph.tensor<[B, 2, S, 16], f32> -> !graph.tensor<[B, S, 2, 16], f32>
-// CHECK-NEXT:       %y_1 = graph.reshape %turned : !graph.tensor<[B, S, 2, 16], f32> -> !graph.tensor<[B, S, 32], f32>
+// CHECK-NEXT:       %transposed = graph.transpose %heads, [0, 2, 1, 3] : !graph.tensor<[B, 2, S, 16], f32> -> !graph.tensor<[B, S, 2, 16], f32>
+// CHECK-NEXT:       %y_1 = graph.reshape %transposed : !graph.tensor<[B, S, 2, 16], f32> -> !graph.tensor<[B, S, 32], f32>
 // CHECK-NEXT:       schedule.yield %y_1 : !graph.tensor<[B, S, 32], f32>
 // CHECK-NEXT:     }
 // CHECK-NEXT:     graph.return %y : !graph.tensor<[B, S, 32], f32>

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p lazy-rescale | filecheck %s
-// A branch for the rows that rise; sums have another one. In all other turns a comparison is left.
+// A branch for the rows that rise; sums have another one. In all other iterations a comparison is left.
 tile.func @f(%x: !tile.view<2, f32, global>, %v: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[4, N], [N, 2], [4, 2]] grid [1] {
   %c0 = arith.constant 0 : index
   %c3 = arith.constant 3 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p specialize-kernels | filecheck %s
-// One copy per set of sizes; the general kernel stays while somebody calls it; launches follow, too.
+// One copy per set of sizes; the general kernel stays while it has calls; launches follow, too.
 tile.func @k(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 1 shapes [[N], [N]] grid ["(N + 15)//16"] {
   tile.return
 }

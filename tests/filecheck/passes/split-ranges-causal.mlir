@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p split-ranges | filecheck %s
-// Turns in which the mask is true all over are a loop without it; the other one goes on where that ends.
+// Iterations in which the mask is true all over are a loop without it; the other one goes on where that ends.
 tile.func @f(%q: !tile.view<2, f32, global>, %k: !tile.view<2, f32, global>, %row: index, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 4], [N, 4], [], [4, 8]] grid [1] {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index

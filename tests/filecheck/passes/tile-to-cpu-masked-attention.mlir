@@ -19,8 +19,8 @@ tile.func @causal(%q: !tile.view<2, f32, global>, %k: !tile.view<2, f32, global>
   %start = tile.full %nothing : tensor<12x32xf32>
   %acc, %total = scf.for %at = %zero to %size step %block iter_args(%acc1 = %acc0, %total1 = %total0) -> (tensor<12x16xf32>, tensor<12x1xf32>) {
     %keys = tile.load %k[%at, %zero] : !tile.view<2, f32, global> -> tensor<32x16xf32>
-    %turned = tile.trans %keys, [1, 0] : tensor<32x16xf32> -> tensor<16x32xf32>
-    %scores = tile.dot %queries, %turned, %start : tensor<12x16xf32>, tensor<16x32xf32>, tensor<12x32xf32> -> tensor<12x32xf32>
+    %transposed = tile.trans %keys, [1, 0] : tensor<32x16xf32> -> tensor<16x32xf32>
+    %scores = tile.dot %queries, %transposed, %start : tensor<12x16xf32>, tensor<16x32xf32>, tensor<12x32xf32> -> tensor<12x32xf32>
     %rows = tile.iota %row, 0 : tensor<12x32xi64>
     %cols = tile.iota %at, 1 : tensor<12x32xi64>
     %live = tile.ew<ge> %rows, %cols : tensor<12x32xi64>, tensor<12x32xi64> -> tensor<12x32xi1>

@@ -7,9 +7,9 @@ tile.func @window(%q: !tile.view<2, bf16, global>, %k: !tile.view<2, bf16, globa
   %queries = tile.load %q[%at, %zero] : !tile.view<2, bf16, global> -> tensor<32x64xbf16>
   %keys = tile.load %k[%zero, %zero] : !tile.view<2, bf16, global> -> tensor<512x64xbf16>
   %values = tile.load %v[%zero, %zero] : !tile.view<2, bf16, global> -> tensor<512x64xbf16>
-  %turned = tile.trans %keys, [1, 0] : tensor<512x64xbf16> -> tensor<64x512xbf16>
+  %transposed = tile.trans %keys, [1, 0] : tensor<512x64xbf16> -> tensor<64x512xbf16>
   %none = tile.full %nothing : tensor<32x512xf32>
-  %scores = tile.dot %queries, %turned, %none : tensor<32x64xbf16>, tensor<64x512xbf16>, tensor<32x512xf32> -> tensor<32x512xf32>
+  %scores = tile.dot %queries, %transposed, %none : tensor<32x64xbf16>, tensor<64x512xbf16>, tensor<32x512xf32> -> tensor<32x512xf32>
   %row = tile.iota %at, 0 : tensor<32x512xi64>
   %col = tile.iota %zero, 1 : tensor<32x512xi64>
   %past = tile.ew<ge> %row, %col : tensor<32x512xi64>, tensor<32x512xi64> -> tensor<32x512xi1>

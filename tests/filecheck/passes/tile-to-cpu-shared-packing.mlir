@@ -1,6 +1,6 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
-// A right operand that all programs along one axis load the same way is packed once for them, for every turn of the loop
-// around it. That axis turns fastest; the other one is the outer.
+// A right operand that all program instances along one axis load the same way is packed once for them, for every iteration of the loop
+// around it. That axis varies fastest; the other one is the outer.
 tile.func @product(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %c: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, N], [M, N]] grid ["(M + 11)//12", "(N + 15)//16"] {
   %zero = arith.constant 0 : index
   %twelve = arith.constant 12 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
-// A transposed load is cut into squares of lanes, which are turned in registers. What is in a buffer already is read by
+// A transposed load is cut into squares of lanes, which are transposed in registers. What is in a buffer already is read by
 // columns where only one row of its transpose is wanted.
 tile.func @squares(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[24, 16], [16, 24]] grid [1] {
   %zero = arith.constant 0 : index

@@ -6,8 +6,8 @@ tile.func @f(%x: !tile.view<2, bf16, global>, %s: !tile.view<1, i4, shared>) out
   %m = tile.dim %x, 0 : !tile.view<2, bf16, global>
   %n = tile.dim %x, 1 : !tile.view<2, bf16, global>
   %step = tile.stride %x, 0 : !tile.view<2, bf16, global>
-  %turned = tile.view %x offset %zero sizes [%n, %m] strides [%one, %step] : !tile.view<2, bf16, global> -> !tile.view<2, bf16, global>
-  %row = tile.view %turned offset %step sizes [%n] strides [%one] {k} : !tile.view<2, bf16, global> -> !tile.view<1, bf16, global>
+  %transposed = tile.view %x offset %zero sizes [%n, %m] strides [%one, %step] : !tile.view<2, bf16, global> -> !tile.view<2, bf16, global>
+  %row = tile.view %transposed offset %step sizes [%n] strides [%one] {k} : !tile.view<2, bf16, global> -> !tile.view<1, bf16, global>
   %item = tile.view %s offset %one sizes [] strides [] : !tile.view<1, i4, shared> -> !tile.view<0, i4, shared>
   %deep = tile.view %item offset %zero sizes [%one, %one, %one] strides [%zero, %zero, %zero] : !tile.view<0, i4, shared> -> !tile.view<3, i4, shared>
   tile.return
@@ -20,8 +20,8 @@ tile.func @f(%x: !tile.view<2, bf16, global>, %s: !tile.view<1, i4, shared>) out
 // CHECK-NEXT:     %m = tile.dim %x, 0 : !tile.view<2, bf16, global>
 // CHECK-NEXT:     %n = tile.dim %x, 1 : !tile.view<2, bf16, global>
 // CHECK-NEXT:     %step = tile.stride %x, 0 : !tile.view<2, bf16, global>
-// CHECK-NEXT:     %turned = tile.view %x offset %zero sizes[%n, %m] strides[%one, %step] : !tile.view<2, bf16, global> -> !tile.view<2, bf16, global>
-// CHECK-NEXT:     %row = tile.view %turned offset %step sizes[%n] strides[%one] {k} : !tile.view<2, bf16, global> -> !tile.view<1, bf16, global>
+// CHECK-NEXT:     %transposed = tile.view %x offset %zero sizes[%n, %m] strides[%one, %step] : !tile.view<2, bf16, global> -> !tile.view<2, bf16, global>
+// CHECK-NEXT:     %row = tile.view %transposed offset %step sizes[%n] strides[%one] {k} : !tile.view<2, bf16, global> -> !tile.view<1, bf16, global>
 // CHECK-NEXT:     %item = tile.view %s offset %one sizes[] strides[] : !tile.view<1, i4, shared> -> !tile.view<0, i4, shared>
 // CHECK-NEXT:     %deep = tile.view %item offset %zero sizes[%one, %one, %one] strides[%zero, %zero, %zero] : !tile.view<0, i4, shared> -> !tile.view<3, i4, shared>
 // CHECK-NEXT:     tile.return

@@ -1,4 +1,4 @@
-"""Brief forms of functions: their largest errors are those declared, and they stand only where these do no harm."""
+"""Approximate forms of functions: their largest errors are as declared, and they stand only where these do no harm."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def run(form: ApproximateForm, x: Array, *, flushes: bool = False) -> Array:
         return form.work(Sixteen(f, "avx512", flushes=flushes), operands[0])
 
     loops = Loops("avx512")
-    loops.add("brief", [f32], f32, 16, body)
-    return loops.run("brief", x)
+    loops.add("approximate", [f32], f32, 16, body)
+    return loops.run("approximate", x)
 
 
 def exact(name: str, x: Array) -> Array:
@@ -89,7 +89,7 @@ def run_plainly(level: str, lanes: int, work: Callable[[Floats, Value], Value], 
     return loops.run("plain", x)
 
 
-# Where results are normal numbers, what lies beyond on either side, and errors of the brief form and of the other.
+# Where results are normal numbers, what lies beyond on either side, and errors of the approximate form and the other.
 POWERS = {
     "exp": ((-87.33, 88.72283), (-87.4, 88.8), (APPROXIMATE_FORMS["exp"].relative, 2 * HALF_A_UNIT)),
     "exp2": ((-124.99, 127.99999), (-125.1, 128.1), (APPROXIMATE_FORMS["exp2"].relative, 2 * HALF_A_UNIT)),
@@ -97,11 +97,11 @@ POWERS = {
 
 
 @pytest.mark.parametrize(("level", "lanes"), [one for one in EVERYWHERE if one[0] in HERE])
-@pytest.mark.parametrize("form", ["brief", "flushed"])
+@pytest.mark.parametrize("form", ["approximate", "flushed"])
 @pytest.mark.parametrize("name", POWERS)
 def test_powers_whose_exponents_are_added_to(level: str, lanes: int, form: str, name: str) -> None:
     inside, (below, above), bounds = POWERS[name]
-    work, bound = (APPROXIMATE_FORMS[name].work, bounds[0]) if form == "brief" else (FLUSHED[name], bounds[1])
+    work, bound = (APPROXIMATE_FORMS[name].work, bounds[0]) if form == "approximate" else (FLUSHED[name], bounds[1])
     x = padded(np.linspace(*inside, 1_000_001).astype(np.float32))
     got, true = run_plainly(level, lanes, work, x).astype(np.float64), exact(name, x)
     assert (np.abs(got - true) / true).max() <= bound
@@ -168,8 +168,8 @@ def summed(x: Any, *, fn: Callable[[Any], Any]):
     return tile.sum(fn(tile.load(x)))
 
 
-def brief_ops(run: Any, fn: Callable[[Any], Any]) -> list[str]:
-    """The functions that a kernel computes in their brief form."""
+def approximate_ops(run: Any, fn: Callable[[Any], Any]) -> list[str]:
+    """The functions that a kernel computes in their approximate form."""
     instance = run.lower(np.zeros((64, 64), np.float32), fn=fn)
     module = instance.module.clone()
     TileToCpu("avx512").apply(CompileContext.with_facts(None), module)
@@ -194,8 +194,8 @@ def brief_ops(run: Any, fn: Callable[[Any], Any]) -> list[str]:
         (inverse_tanh, ["tanh"]),
     ],
 )
-def test_where_brief_forms_stand(fn: Callable[[Any], Any], expected: list[str]) -> None:
-    assert brief_ops(rounded, fn) == expected
+def test_where_approximate_forms_stand(fn: Callable[[Any], Any], expected: list[str]) -> None:
+    assert approximate_ops(rounded, fn) == expected
 
 
 @pytest.mark.parametrize(("times", "expected"), [(1, ["exp"]), (3, ["exp"]), (4, []), (60, [])])
@@ -206,17 +206,17 @@ def test_errors_that_add_up_are_counted(times: int, expected: list[str]) -> None
             found = found * found
         return found
 
-    assert brief_ops(rounded, squared) == expected
+    assert approximate_ops(rounded, squared) == expected
 
 
 @pytest.mark.parametrize("run", [kept, both_ways, summed])
 @pytest.mark.parametrize("fn", [tile.exp, tile.tanh, gelu, weights_of(soft_cap)])
-def test_what_is_kept_as_it_is_has_no_brief_form(run: Any, fn: Callable[[Any], Any]) -> None:
-    assert brief_ops(run, fn) == []
+def test_what_is_kept_as_it_is_has_no_approximate_form(run: Any, fn: Callable[[Any], Any]) -> None:
+    assert approximate_ops(run, fn) == []
 
 
 @pytest.mark.parametrize("fn", [tile.exp, tile.tanh, tile.erf, tile.sigmoid, gelu, weights_of(soft_cap)])
-def test_brief_forms_change_the_last_bit_at_most(fn: Callable[[Any], Any]) -> None:
+def test_approximate_forms_change_the_last_bit_at_most(fn: Callable[[Any], Any]) -> None:
     # Below, f32 itself has nothing left of 1 + erf(x).
     x = np.random.default_rng(3).uniform(-3, 6, (64, 64)).astype(np.float32)
     instance = rounded.lower(x, fn=fn)

@@ -93,7 +93,7 @@ class _Text:
 
 
 def random_program(seed: int) -> str:
-    """A program @k of one argument with rows, one that all rows share, two numbers of turns, and a result."""
+    """A program @k of one argument with rows, one that all rows share, two numbers of iterations, and a result."""
     written = _Text(random.Random(seed))
     sums = written.block("%clear", "%i0", 2)
     sums = written.dot(written.load("%a", "%i0"), written.load("%b", "%i0"), sums)

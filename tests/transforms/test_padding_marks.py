@@ -85,7 +85,7 @@ class Maker:
         line = self.add(tile.ExpandOp(self.add(tile.ReduceOp(kind, self.pick(), axis)), axis))
         self.keep(self.add(tile.BroadcastOp(line, (SIDE, SIDE))))
 
-    def turn(self) -> None:
+    def transpose(self) -> None:
         self.keep(self.add(tile.TransOp(self.pick(), (1, 0))))
 
     def dot(self) -> None:
@@ -115,7 +115,7 @@ class Maker:
 
     def fill(self, steps: int, *, control: bool = False) -> None:
         kinds = [self.two] * 4 + [self.load, self.one, self.select, self.reduce] * 2
-        kinds += [self.dot, self.turn, self.source, self.whole_numbers, self.filled]
+        kinds += [self.dot, self.transpose, self.source, self.whole_numbers, self.filled]
         for _ in range(steps):
             self.chance.choice(kinds + [self.loop, self.branch] * (2 if control else 0))()
 

@@ -47,7 +47,7 @@ def deep(g: Builder, x: Value, w: Value, gain: Value) -> Value:
     return (softmax(x.reshape(1, 1, x.shape[-1]) * gain) @ w).reshape(1, w.shape[-1])
 
 
-def turned(g: Builder, x: Value, w: Value, gain: Value) -> Value:
+def transposed(g: Builder, x: Value, w: Value, gain: Value) -> Value:
     return (x - x.reduce("max") + gain) @ w.T
 
 
@@ -74,7 +74,7 @@ Case = tuple[Callable[..., Any], Types, int]
 
 
 def rows(make: Callable[..., Any], dtype: DType, depth: int, columns: int, count: int = 1) -> Case:
-    weights = (columns, depth) if make is turned else (depth, columns)
+    weights = (columns, depth) if make is transposed else (depth, columns)
     return make, [((1, depth), dtype), (weights, dtype), ((depth,), dtype)], count
 
 
@@ -87,7 +87,7 @@ CASES: dict[str, Case] = {
     "a norm": rows(normed, bf16, 64, 48),
     "a norm of an odd length": rows(normed, f32, 70, 33),
     "a softmax with three axes": rows(deep, f32, 96, 40),
-    "turned weights": rows(turned, f16, 128, 24),
+    "transposed weights": rows(transposed, f16, 128, 24),
     "two products": rows(layer, bf16, 128, 256, 2),
     "a cache": cache(bf16, 4, 64, 32),
     "a long cache": cache(f32, 2, 600, 16),
@@ -119,7 +119,7 @@ def test_they_are_few_kernels_and_compute_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a norm", "a norm of an odd length", "turned weights", "a cache", "a cache of an odd length"]
+    "name", ["a norm", "a norm of an odd length", "transposed weights", "a cache", "a cache of an odd length"]
 )
 def test_their_kernels_on_a_gpu(name: str) -> None:
     make, types, _ = CASES[name]
@@ -199,7 +199,7 @@ LARGER: dict[str, Case] = {
     **CASES,
     "wide": rows(normed, bf16, 512, 1536),
     "tall": rows(layer, bf16, 512, 2048, 2),
-    "turned and tall": rows(turned, bf16, 2048, 512),
+    "transposed and tall": rows(transposed, bf16, 2048, 512),
     "more than is held": rows(layer, f32, 256, 8192, 2),
     "a cache of heads": cache(bf16, 8, 128, 64),
 }

@@ -1,4 +1,4 @@
-"""Checks loops that masks shorten and divide: no turn that counts is left out, none loses a mask that counts."""
+"""Checks loops that masks shorten and divide: no iteration that counts is left out, none loses a mask that counts."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_masks_as_people_write_them(name: str, row: int, keys: int) -> None:
 
 
 def test_ranges_of_two_ways_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Below row 16 the second way has more full turns, above it the first."""
+    """Below row 16 the second way has more full iterations, above it the first."""
     for row, full in ((0, 2), (40, 4)):
         module, function, _ = rewritten(CAUSAL.format(mask=MASKS["either of two ways"][0]), split_ranges)
         first, second = (op for op in function.body.walk() if isinstance(op, scf.ForOp))
@@ -268,7 +268,7 @@ def test_ranges_of_two_ways_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
         second.detach()
         second.erase()
         assert not any(isinstance(op, tile.EwOp) and op.fn.data == "select" for op in first.body.walk())
-        assert turns(module, values, monkeypatch) == full
+        assert iterations(module, values, monkeypatch) == full
 
 
 def test_a_mask_that_is_always_true_goes() -> None:
@@ -279,8 +279,8 @@ def test_a_mask_that_is_always_true_goes() -> None:
     assert not any(isinstance(op, tile.EwOp) and op.fn.data == "select" for op in function.body.walk())
 
 
-def turns(module: ModuleOp, values: list[Any], monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many turns loops run: each has one product."""
+def iterations(module: ModuleOp, values: list[Any], monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many iterations loops run: each has one dot."""
     counted, rule = 0, RULES[tile.DotOp]
 
     def counting(*given_: Any) -> Any:
@@ -295,12 +295,12 @@ def turns(module: ModuleOp, values: list[Any], monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(("name", "expected"), [("causal", 3), ("after", 8), ("a window", 1), ("no position", 10)])
-def test_turns_that_are_masked_out_are_not_run(name: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_iterations_that_are_masked_out_are_not_run(name: str, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     values = [np.ones((4, 4), np.float32), np.ones((80, 4), np.float32), 20, np.zeros((4, 8), np.float32)]
     source = CAUSAL.format(mask=MASKS[name][0])
-    assert turns(text.read(source), values, monkeypatch) == 10
+    assert iterations(text.read(source), values, monkeypatch) == 10
     for way in (clip_ranges, together):
-        assert turns(rewritten(source, way)[0], values, monkeypatch) == expected
+        assert iterations(rewritten(source, way)[0], values, monkeypatch) == expected
 
 
 def test_loops_within_loops_are_split_inside_first() -> None:

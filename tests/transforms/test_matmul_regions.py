@@ -28,7 +28,7 @@ def linear(g: Builder, x: Value, w: Value, bias: Value, residual: Value) -> Valu
     return gelu(x @ w + bias) + residual
 
 
-def turned(g: Builder, x: Value, w: Value) -> Value:
+def transposed(g: Builder, x: Value, w: Value) -> Value:
     return x.T @ w.T
 
 
@@ -69,7 +69,7 @@ CASES: dict[str, Case] = {
         [(["M", 70], f32), ([70, 65], f32), ([65], f32), (["M", 65], f32)],
         [(67, 70), (70, 65), (65,), (67, 65)],
     ),
-    "both turned": (turned, [(["K", "M"], f32), (["N", "K"], f32)], [(70, 9), (8, 70)]),
+    "both transposed": (transposed, [(["K", "M"], f32), (["N", "K"], f32)], [(70, 9), (8, 70)]),
     "batches": (
         batched,
         [(["B", 1, "M", "K"], f32), (["H", "K", "N"], f32), (["B", 1, "M", 1], f32)],
@@ -176,7 +176,7 @@ def test_gates_are_one_product_after_the_other() -> None:
     check(module, [normal(shape, f32, 1) for shape in ((2, 5, 8), (8, 12), (8, 12), (12, 8))], made)
 
 
-# Products by chance: shapes, turned factors, leading axes, and what is computed of the result.
+# Products by chance: shapes, transposed factors, leading axes, and what is computed of the result.
 
 SIZES = st.integers(1, 9)
 
@@ -196,7 +196,7 @@ def products(draw: st.DrawFn) -> tuple[Callable[..., Any], list[tuple[Sequence[A
     outer = np.broadcast_shapes(left, right)
     extra = draw(st.sampled_from(((n,), (m, 1), (*outer, m, n), (1, n), (*outer, 1, 1))))
     steps = draw(st.lists(st.sampled_from(("add", "mul", "max", "tanh", "abs", "half")), max_size=4))
-    mapped = draw(st.sampled_from(("none", "turn", "flat", "back")))
+    mapped = draw(st.sampled_from(("none", "transpose", "flat", "back")))
     symbolic = draw(st.booleans())
 
     def make(g: Builder, a: Value, b: Value, more: Value) -> Value:
@@ -207,7 +207,7 @@ def products(draw: st.DrawFn) -> tuple[Callable[..., Any], list[tuple[Sequence[A
             else:
                 found = found * 0.5 if step == "half" else found.ew(step, more)
         rank = len(found.shape)
-        if mapped == "turn":
+        if mapped == "transpose":
             return found.transpose(*reversed(range(rank)))
         if mapped == "back" and rank > 2:
             return found.transpose(1, 0, *range(2, rank))
