@@ -72,7 +72,7 @@ def end_of(block: Block) -> Operation:
 
 
 def factor_source(value: SSAValue) -> Operation | Block:
-    """What made a factor of a product, before it was transposed."""
+    """The op or block that made an operand of a dot, before it was transposed."""
     owner = value.owner
     while isinstance(owner, tile.TransOp):
         owner = owner.operand.owner

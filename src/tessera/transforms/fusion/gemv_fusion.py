@@ -1,7 +1,7 @@
-"""How much a program that multiplies one row holds at once: what decides whether kernels of few rows are joined.
+"""Limits for fusing kernels of few rows: how much a program instance that multiplies one row holds at once.
 
 Such kernels take about as long as starting one. Where there is more to read, a kernel more does not count, and reading
-has to go on while a program computes.
+has to go on while a program instance computes.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Size, element_count
 
 HELD = 1 << 20
-"""Bits of weights, of keys or of values that a program holds."""
+"""Bits of weights, of keys or of values that a program instance holds."""
 SHORT = 1 << 26
 """Bits of weights that are read in about the time that it takes to start a kernel."""
 
 
-def is_short(factor: SSAValue) -> bool:
-    """Whether the right factor of a product is read in no time."""
-    count = element_count(graph_type(factor).shape)
-    return isinstance(count, int) and count * graph_type(factor).dtype.bits <= SHORT
+def is_short(operand: SSAValue) -> bool:
+    """Whether the right operand of a matmul is read in about the time that a kernel takes to start."""
+    count = element_count(graph_type(operand).shape)
+    return isinstance(count, int) and count * graph_type(operand).dtype.bits <= SHORT
 
 
 def is_held(count: Size, width: Size, bits: int) -> bool:
-    """Whether a program can hold so many rows of an array at once, if they are this wide."""
+    """Whether a program instance can hold so many rows of an array at once, if they are this wide."""
     return isinstance(count, int) and isinstance(width, int) and 0 < count * width * bits <= HELD

@@ -240,16 +240,16 @@ class _Packer:
         def panel(col: Value) -> None:
             number_ = f.binary("udiv", col, number(width, "i64"))
 
-            def turn(row: Value, live_rows: int) -> None:
+            def store_square(row: Value, live_rows: int) -> None:
                 words: list[Value] = []
                 for lane in range(width):
                     read = self._read(row, col, lane, live_rows, width * depth)
                     words.append(f.op(word, f"bitcast {read} to {word}"))
                 to = self._panel(number_, f.binary("udiv", row, number(depth, "i64")))
-                for lane, turned in enumerate(square(self.emitter, words)):
-                    f.store(turned, f.at(to, lane * self.type.row_size), align=self.item)
+                for lane, column in enumerate(square(self.emitter, words)):
+                    f.store(column, f.at(to, lane * self.type.row_size), align=self.item)
 
-            self._over(self.row_count, width * depth, turn)
+            self._over(self.row_count, width * depth, store_square)
 
         return self._steps(start, stop, width, panel)
 
