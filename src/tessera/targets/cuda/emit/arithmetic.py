@@ -1,7 +1,7 @@
 """Elementwise work on tiles in registers: what the machine has instructions for, and the shared recipes for the rest.
 
 Work on narrower floats is done in f32: elements are opened, computed with, and closed two at a time. Functions are
-those of `functions`, exact to a few units in the last place of f32; ops marked `{brief}` have shorter forms, those
+those of `functions`, exact to a few units in the last place of f32; ops marked `{brief}` have approximate forms, those
 marked `{fast}` are one instruction each.
 """
 
@@ -47,7 +47,7 @@ def emit_elementwise(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadT
 
 
 def _each(registers: Iterable[Sequence[Value]], compute: Compute) -> list[Value]:
-    """What is computed of the operands of every register; what is asked twice is computed once."""
+    """Results computed from the operands of every register; what is asked twice is computed once."""
     known: dict[tuple[Value, ...], Value] = {}
     found: list[Value] = []
     for values in registers:
@@ -109,7 +109,7 @@ def _signed_alike(emitter: Emitter, half: Value) -> Value:
 
 
 def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
-    """What an op does with values of f32 or f64, giving one of the same type or a bool."""
+    """The code of an op on values of f32 or f64, which gives one of the same type or a bool."""
     f, fn = emitter.f, op.fn.data
     if wide is f32:
         tables = [functions.FAST] if FAST in op.attributes else []

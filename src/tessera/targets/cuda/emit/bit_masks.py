@@ -27,7 +27,7 @@ _FAR = 1 << 24
 
 
 class _Form(NamedTuple):
-    """What a comparison says of a place t, by whether places count up: t < ±number + more, or not."""
+    """A comparison of a position t, by whether positions count up: t < ±number + more, or not."""
 
     more: int
     below: bool
@@ -67,13 +67,13 @@ def emit_masks(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) 
 
 def _chosen(emitter: Emitter, bit: _Bit, a: Value, b: Value) -> Value:
     """One of two numbers. LLVM would move each bit to the end of the word first, which hides them from the machine."""
-    test = f"and.b32 t, $3, {1 << bit.place:#x}; setp.ne.b32 p, t, 0;"
+    test = f"and.b32 t, $3, {1 << bit.number:#x}; setp.ne.b32 p, t, 0;"
     return one(emitter.f, f"{{ .reg .pred p; .reg .b32 t; {test} selp.f32 $0, $1, $2, p; }}", "float", a, b, bit.word)
 
 
 class _Bit(NamedTuple):
     word: Value
-    place: int
+    number: int
 
 
 @dataclass
@@ -83,7 +83,7 @@ class _Bits:
     emitter: Emitter
     run: int
     period: int
-    places: list[int]
+    positions: list[int]
     """Of the columns of a row, from the first on."""
     counts: dict[tuple[Value, bool, int], Value] = field(default_factory=dict[tuple[Value, bool, int], Value])
     words: dict[tuple[object, ...], Value] = field(default_factory=dict[tuple[object, ...], Value])
@@ -96,20 +96,22 @@ class _Bits:
         if rows is None or any(one.predicate not in _ASCENDING for one in questions):
             return None
         columns = mask.layout.offsets(1)
-        places = [columns[register] - columns[rows[0][0]] for register in rows[0]]
-        run = next((count for count, place in enumerate(places) if place != count), len(places))
-        period = places[run] if run < len(places) else 1 << (run - 1).bit_length()
-        regular = all(place == period * (count // run) + count % run for count, place in enumerate(places))
-        if not regular or period & (period - 1) or _WORD % run or len(places) < _FEWEST:
+        positions = [columns[register] - columns[rows[0][0]] for register in rows[0]]
+        run = next((count for count, position in enumerate(positions) if position != count), len(positions))
+        period = positions[run] if run < len(positions) else 1 << (run - 1).bit_length()
+        regular = all(position == period * (count // run) + count % run for count, position in enumerate(positions))
+        if not regular or period & (period - 1) or _WORD % run or len(positions) < _FEWEST:
             return None
-        made = _Bits(emitter, run, period, places)
+        made = _Bits(emitter, run, period, positions)
         found: dict[int, _Bit] = {}
         for row in rows:
             for start in range(0, len(row), _WORD):
                 word = made.word(row[start : start + _WORD], questions)
                 if word is None:
                     return None
-                found |= {register: _Bit(word, place) for place, register in enumerate(row[start : start + _WORD])}
+                found |= {
+                    register: _Bit(word, position) for position, register in enumerate(row[start : start + _WORD])
+                }
         return [found[register] for register in range(mask.count)]
 
     def word(self, registers: Sequence[int], questions: Sequence[Question]) -> Value | None:
@@ -118,11 +120,11 @@ class _Bits:
         for question in questions:
             given = [question.offsets[register] for register in registers]
             steps = [offset - given[0] for offset in given]
-            places = self.places[: len(given)]
-            if steps == places:
+            positions = self.positions[: len(given)]
+            if steps == positions:
                 form = _ASCENDING[question.predicate]
                 forms.append((question.number, True, form.more - given[0], form.below))
-            elif steps == [-place for place in places]:
+            elif steps == [-position for position in positions]:
                 form = _DESCENDING[question.predicate]
                 forms.append((question.number, False, form.more + given[0], form.below))
             else:
@@ -138,7 +140,7 @@ class _Bits:
         return self.words[tuple(forms)]
 
     def _part(self, bound: Value, plus: bool, more: int, below: bool) -> Value:
-        """Bits of the places below ±bound + more, or of the others."""
+        """Bits of the positions below ±bound + more, or of the others."""
         f = self.emitter.f
         whole, rest = divmod(more, self.period)
         count = self._count(bound, plus, rest)
@@ -148,7 +150,7 @@ class _Bits:
         return f.binary("xor", moved, number(-1, "i32")) if below else moved
 
     def _count(self, bound: Value, plus: bool, more: int) -> Value:
-        """How many places there are below ±bound + more, were there places everywhere."""
+        """How many positions there are below ±bound + more, were there positions everywhere."""
         known = self.counts.get((bound, plus, more))
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""nv level → LLVM text: loops, branches, and where a program is in its grid."""
+"""nv level → LLVM text: loops, branches, and where a program instance is in its grid."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _program_id(emitter: Emitter, op: tile.ProgramIdOp) -> None:
 
 
 def program_ids(emitter: Emitter) -> list[Value]:
-    """Where this block is in the grid: the first axis turns fastest.
+    """Where this block is in the grid: the first axis varies fastest.
 
     With a `group`, blocks go through so many rows of the grid's first axis before they go on along the second: what
     neighbours read is then a square of the operands, and not a stripe.
@@ -73,8 +73,8 @@ def program_ids(emitter: Emitter) -> list[Value]:
     if isinstance(group, IntegerAttr) and count > 1:
         rows = group.value.data
         rest, plane = _divided(f, rest, f.binary("mul", extents[0], extents[1])) if count > 2 else (None, rest)
-        turn, within = _divided(f, plane, f.times(extents[1], rows))
-        first = f.times(turn, rows)
+        band, within = _divided(f, plane, f.times(extents[1], rows))
+        first = f.times(band, rows)
         height = f.intrinsic("umin", f.binary("sub", extents[0], first), number(rows, "i32"))
         column, row = _divided(f, within, height)
         found = [f.binary("add", first, row), column]

@@ -30,7 +30,7 @@ def _convert(emitter: Emitter, op: nv.ConvertOp) -> None:
         return
     threads = emitter.source.thread_count
     chosen = plan(source.layout, layout, shape, source.dtype.storage.itemsize, threads)
-    memory = Places(emitter, chosen.order)
+    memory = ConversionBuffer(emitter, chosen.order)
 
     def put() -> Sequence[Value]:
         _write(emitter, memory, chosen.writes, source)
@@ -49,7 +49,7 @@ def _convert(emitter: Emitter, op: nv.ConvertOp) -> None:
     _read(emitter, memory, chosen, op.result)
 
 
-class Places:
+class ConversionBuffer:
     """Addresses of atoms in the shared memory of one conversion."""
 
     def __init__(self, emitter: Emitter, order: Order) -> None:
@@ -90,20 +90,20 @@ class Places:
                 rows += step * offset
         if order.mask:
             row, column = f.add(row, rows), f.add(column, columns)
-            turn = f.binary("lshr", row, number(order.shift, "i32")) if order.shift else row
-            turn = f.times(f.binary("and", turn, number(order.mask, "i32")), order.group)
-            column = f.binary("xor", column, turn)
+            swizzle = f.binary("lshr", row, number(order.shift, "i32")) if order.shift else row
+            swizzle = f.times(f.binary("and", swizzle, number(order.mask, "i32")), order.group)
+            column = f.binary("xor", column, swizzle)
             rows = columns = 0
-        place = f.times(f.binary("add", f.times(row, order.pitch), column), order.atom_bytes)
+        offset = f.times(f.binary("add", f.times(row, order.pitch), column), order.atom_bytes)
         constant = (rows * order.pitch + columns) * order.atom_bytes
         if where is not None:
-            place = f.select(where, f.add(place, constant), number(0, "i32"))
+            offset = f.select(where, f.add(offset, constant), number(0, "i32"))
             constant = 0
-        pointer = f.op(SHARED, f"getelementptr i8, {self._memory}, {place}")
+        pointer = f.op(SHARED, f"getelementptr i8, {self._memory}, {offset}")
         return pointer if constant == 0 else f.op(SHARED, f"getelementptr i8, {pointer}, i32 {constant}")
 
 
-def _write(emitter: Emitter, memory: Places, side: Side, source: ThreadTile) -> None:
+def _write(emitter: Emitter, memory: ConversionBuffer, side: Side, source: ThreadTile) -> None:
     inside = emitter.inside(source.layout, source.shape)
     for vector in side.vectors:
         atoms = [_atom(emitter, source, registers) for registers in vector]
@@ -118,8 +118,8 @@ def _put(emitter: Emitter, atoms: Sequence[Value], pointer: Value, where: Value 
         value = atoms[0]
         if len(atoms) > 1:
             value = Value("poison", f"<{len(atoms)} x {value.type}>")
-            for place, atom in enumerate(atoms):
-                value = f.insert(value, atom, place)
+            for index, atom in enumerate(atoms):
+                value = f.insert(value, atom, index)
         f.store(value, pointer, align=len(atoms) * size)
         return []
 
@@ -138,7 +138,7 @@ def _atom(emitter: Emitter, source: ThreadTile, registers: Sequence[int]) -> Val
     return packed(emitter, values) if ways > 1 else values[0]
 
 
-def _read(emitter: Emitter, memory: Places, chosen: ConversionPlan, result: SSAValue) -> None:
+def _read(emitter: Emitter, memory: ConversionBuffer, chosen: ConversionPlan, result: SSAValue) -> None:
     f, order, layout = emitter.f, memory.order, layout_of(result)
     type_ = tile_type(result)
     dtype = tile_dtype(result)
@@ -154,8 +154,8 @@ def _read(emitter: Emitter, memory: Places, chosen: ConversionPlan, result: SSAV
             found[vector[0]] = f.load(held, pointer, align=align)
             continue
         loaded = f.load(f"<{count} x {held}>", pointer, align=align)
-        for place, registers in enumerate(vector):
-            found[registers] = f.lane(loaded, place)
+        for index, registers in enumerate(vector):
+            found[registers] = f.lane(loaded, index)
     _bind(emitter, result, found, order.atom)
 
 

@@ -1,4 +1,4 @@
-"""Of what numbers a scalar is a multiple, and whether it can be negative, as far as the program's text shows."""
+"""Of what numbers a scalar is a multiple, and whether it can be negative, as far as the kernel's ops show."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _size_of(view: SSAValue, axis: int) -> int | None:
 
 
 def is_natural(value: SSAValue) -> bool:
-    """Whether a scalar is never negative: numbers of programs, turns of loops, sizes, and their sums and products."""
+    """Whether a scalar is never negative: program_id, counters of loops, sizes, and their sums and products."""
     op = value.owner
     if isinstance(op, Block):
         loop = op.parent_op()

@@ -129,13 +129,13 @@ class Access:
         self.view = emitter.view(self.source)
         self.pieces = Pieces.of(self.layout, self.shape, self.view.dtype)
         self.starts = [emitter.number(offset) for offset in self.offsets]
-        place = number(0, "i64")
+        flat = number(0, "i64")
         for axis, start in enumerate(self.starts):
             own = f.convert("zext", emitter.base(self.layout, axis), "i64") if self._varies(axis) else number(0, "i64")
             position = folded(f, "add", start, own)
-            place = folded(f, "add", place, folded(f, "mul", position, self.view.strides[axis]))
-        place = folded(f, "mul", place, number(self.item, "i64"))
-        self.base = f.op(self.view.pointer.type, f"getelementptr i8, {self.view.pointer}, {place}")
+            flat = folded(f, "add", flat, folded(f, "mul", position, self.view.strides[axis]))
+        flat = folded(f, "mul", flat, number(self.item, "i64"))
+        self.base = f.op(self.view.pointer.type, f"getelementptr i8, {self.view.pointer}, {flat}")
 
     @property
     def item(self) -> int:
@@ -217,7 +217,7 @@ class Access:
 
 
 class Path:
-    """One way of doing an access, in a block of the program of its own: addresses and predicates by register."""
+    """One way of doing an access, in a basic block of its own: addresses and predicates by register."""
 
     def __init__(self, access: Access, *, pieces: bool, tested: bool) -> None:
         self.access = access
@@ -229,7 +229,7 @@ class Path:
         self._pointers: dict[tuple[int, ...], Value] = {}
         self._steps: dict[tuple[int, int], Value] = {}
         self._tests: dict[tuple[int, int], Value] = {}
-        self._places: dict[int, tuple[Value, Value]] = {}
+        self._positions: dict[int, tuple[Value, Value]] = {}
         self._known: dict[tuple[str, str], Value] = {}
 
     def _fixed_stride(self, axis: int) -> int | None:
@@ -248,17 +248,17 @@ class Path:
             known += 0 if stride is None else stride * offsets[register]
         return self._pointer(tuple(moving)), known
 
-    def _pointer(self, place: tuple[int, ...]) -> Value:
-        """By one step from the place before it along the last axis that it is not at the start of."""
-        if not any(place):
+    def _pointer(self, offsets: tuple[int, ...]) -> Value:
+        """By one step from the element before it along the last axis that it is not at the start of."""
+        if not any(offsets):
             return self.access.base
-        if place not in self._pointers:
-            axis = max(axis for axis, offset in enumerate(place) if offset)
-            before = max(offset for offset in set(self._offsets[axis]) if offset < place[axis])
-            last = self._pointer((*place[:axis], before, *place[axis + 1 :]))
-            step = self._step(axis, place[axis] - before)
-            self._pointers[place] = self._f.op(last.type, f"getelementptr i8, {last}, {step}")
-        return self._pointers[place]
+        if offsets not in self._pointers:
+            axis = max(axis for axis, offset in enumerate(offsets) if offset)
+            before = max(offset for offset in set(self._offsets[axis]) if offset < offsets[axis])
+            last = self._pointer((*offsets[:axis], before, *offsets[axis + 1 :]))
+            step = self._step(axis, offsets[axis] - before)
+            self._pointers[offsets] = self._f.op(last.type, f"getelementptr i8, {last}, {step}")
+        return self._pointers[offsets]
 
     def _step(self, axis: int, count: int) -> Value:
         if (axis, count) not in self._steps:
@@ -283,19 +283,19 @@ class Path:
 
     def _test(self, axis: int, offset: int) -> Value:
         if (axis, offset) not in self._tests:
-            position, size = self._place(axis)
+            position, size = self._position_and_size(axis)
             self._tests[axis, offset] = self._f.compare("ult", self._f.add(position, offset), size)
         return self._tests[axis, offset]
 
-    def _place(self, axis: int) -> tuple[Value, Value]:
+    def _position_and_size(self, axis: int) -> tuple[Value, Value]:
         """The first position along an axis and the view's size, in 32 bits: what is far outside stays outside."""
-        if axis not in self._places:
+        if axis not in self._positions:
             access, f = self.access, self._f
             size = self._clamped(access.view.sizes[axis], 0, _FARTHEST)
             lowest = -access.layout.coverage(axis)
             start = self._clamped(access.starts[axis], lowest, _FARTHEST + lowest)
-            self._places[axis] = f.binary("add", start, self._emitter.base(access.layout, axis)), size
-        return self._places[axis]
+            self._positions[axis] = f.binary("add", start, self._emitter.base(access.layout, axis)), size
+        return self._positions[axis]
 
     def _clamped(self, value: Value, low: int, high: int) -> Value:
         known = literal(value)
@@ -320,7 +320,7 @@ def read(
     emitter: Emitter,
     type_: str,
     count: int,
-    place: tuple[Value, int],
+    address: tuple[Value, int],
     where: Value | None,
     otherwise: Sequence[Value],
     *,
@@ -328,12 +328,12 @@ def read(
 ) -> list[Value]:
     """`count` neighbours of a type, or other values where a condition does not hold.
 
-    `constant` says that nobody writes this memory while the kernel runs.
+    `constant` says that this memory is not written while the kernel runs.
     """
-    f, (pointer, offset) = emitter.f, place
+    f, (pointer, offset) = emitter.f, address
     # Registers have 16 bits at least.
     held = "i16" if type_ == "i8" else type_
-    names = [f"${place}" for place in range(count)]
+    names = [f"${index}" for index in range(count)]
     load = (
         f"ld.global{'.nc' if constant else ''}{_SUFFIX[count]}.{_KINDS[type_]} {_braced(names)}, [${count}+{offset}];"
     )
@@ -361,12 +361,12 @@ def _float_bits(name: str) -> int:
     return struct.unpack("<I", struct.pack("<f", wide))[0]
 
 
-def write(emitter: Emitter, values: Sequence[Value], place: tuple[Value, int], where: Value | None) -> None:
+def write(emitter: Emitter, values: Sequence[Value], address: tuple[Value, int], where: Value | None) -> None:
     """Neighbours into memory, where a condition holds."""
-    f, (pointer, offset) = emitter.f, place
+    f, (pointer, offset) = emitter.f, address
     kind = _KINDS[values[0].type]
     held = [f.convert("zext", value, "i16") if value.type == "i8" else value for value in values]
-    names = [f"${place + 1}" for place in range(len(values))]
+    names = [f"${index + 1}" for index in range(len(values))]
     store = f"st.global{_SUFFIX[len(values)]}.{kind} [$0+{offset}], {_braced(names)};"
     arguments = [pointer, *held]
     if where is not None:
@@ -381,9 +381,9 @@ def packed(emitter: Emitter, values: Sequence[Value]) -> Value:
     if values[0].type == "i16":
         return asm(f, "mov.b32 $0, {$1, $2};", returns=["i32"], arguments=list(values))[0]
     found: Value | None = None
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         wide = f.convert("zext", value, "i32")
-        wide = f.binary("shl", wide, number(8 * place, "i32")) if place else wide
+        wide = f.binary("shl", wide, number(8 * index, "i32")) if index else wide
         found = wide if found is None else f.binary("or", found, wide)
     assert found is not None
     return found
@@ -391,5 +391,5 @@ def packed(emitter: Emitter, values: Sequence[Value]) -> Value:
 
 def unpacked(emitter: Emitter, word: Value, ways: int) -> list[Value]:
     f, bits = emitter.f, 32 // ways
-    moved = [f.binary("lshr", word, number(bits * place, "i32")) if place else word for place in range(ways)]
+    moved = [f.binary("lshr", word, number(bits * index, "i32")) if index else word for index in range(ways)]
     return [f.convert("trunc", part, f"i{bits}") for part in moved]

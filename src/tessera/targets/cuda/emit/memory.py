@@ -61,7 +61,7 @@ PROLOGUES.append(_test_arguments)
 
 
 def _is_constant(emitter: Emitter, view: SSAValue) -> bool:
-    """Whether nobody writes the memory of a view while the kernel runs, as far as the kernel knows."""
+    """Whether the memory of a view is not written while the kernel runs, as far as the kernel knows."""
     if emitter.follows:
         # The kernel begins while others still write what it will read. Nor of memory that stands still: assemblers move
         # such loads behind the wait, which is no barrier to them, and weights would be read when it is over.
@@ -107,7 +107,7 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
     emitter.bind(op.result, [elements.to_register(f, value, dtype) for value in found])
 
 
-def _place(emitter: Emitter, view: EmittedView, positions: Sequence[Value]) -> tuple[Value, Value]:
+def _address(emitter: Emitter, view: EmittedView, positions: Sequence[Value]) -> tuple[Value, Value]:
     """The address of an element, and whether it is inside of its view."""
     f, inside, offset = emitter.f, number(1, "i1"), number(0, "i64")
     for position, size, stride in zip(positions, view.sizes, view.strides, strict=True):
@@ -125,7 +125,7 @@ def _read(emitter: Emitter, op: tile.ReadOp) -> None:
     ghosts, found = emitter.inside(layout, shape), list[Value]()
     nothing = number(0, type_) if type_.startswith("i") else constant(0, dtype)
     for register in range(layout.count):
-        pointer, inside = _place(emitter, view, [index.element(register) for index in indices])
+        pointer, inside = _address(emitter, view, [index.element(register) for index in indices])
         if (here := ghosts[register]) is not None:
             inside = f.binary("and", inside, here)
         found += read(emitter, type_, 1, (pointer, 0), inside, [nothing], constant=unchanging)
@@ -136,14 +136,14 @@ def _read(emitter: Emitter, op: tile.ReadOp) -> None:
 def _item(emitter: Emitter, op: tile.ItemOp) -> None:
     view = emitter.view(op.view)
     type_ = elements.memory_type(view.dtype)
-    pointer, inside = _place(emitter, view, [emitter.number(offset) for offset in op.offsets])
+    pointer, inside = _address(emitter, view, [emitter.number(offset) for offset in op.offsets])
     unchanging = _is_constant(emitter, op.view)
     (found,) = read(emitter, type_, 1, (pointer, 0), inside, [number(0, type_)], constant=unchanging)
     emitter.values[op.result] = found
 
 
 def _padding(value: float, access: Access) -> Value:
-    """What stands for elements outside, as memory would have it."""
+    """The value for elements outside, as in memory."""
     dtype = access.view.dtype
     found = constant(value, dtype)
     if dtype.is_integer and dtype.bits < 8:
@@ -154,7 +154,7 @@ def _padding(value: float, access: Access) -> Value:
 def _repeated(value: Value, itemsize: int) -> Value:
     """An element of 8 or 16 bits in every part of a word."""
     bits = int(value.name) % (1 << (8 * itemsize))
-    return number(sum(bits << (8 * place) for place in range(0, 4, itemsize)), "i32")
+    return number(sum(bits << (8 * index) for index in range(0, 4, itemsize)), "i32")
 
 
 @emits(tile.StoreOp)

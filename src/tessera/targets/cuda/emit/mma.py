@@ -1,7 +1,7 @@
-"""nv level → LLVM text: products of matrices by the tensor cores.
+"""nv level → LLVM text: dots by the tensor cores.
 
 Depth is the outermost loop. What a step needs is loaded one step ahead, if the operand comes straight from shared
-memory: then `nv.read` loads nothing itself, and its words are read when the product asks for them.
+memory: then `nv.read` loads nothing itself, and its words are read when the dot asks for them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _read(emitter: Emitter, op: nv.ReadOp) -> None:
 
 
 def _waits(op: nv.ReadOp) -> bool:
-    """Whether only products read the tile, before anything is written: then they load what they need."""
+    """Whether only dots read the tile, before anything is written: then they load what they need."""
     users = {use.operation for use in op.result.uses}
     if not users or not all(isinstance(user, nv.MmaOp) and user.parent is op.parent for user in users):
         return False
@@ -53,7 +53,7 @@ def _waits(op: nv.ReadOp) -> bool:
 
 
 class _Operand:
-    """One operand of a product, as words: those of one step at a time."""
+    """One operand of a dot, as words: those of one step at a time."""
 
     def __init__(self, emitter: Emitter, value: SSAValue, axis: int) -> None:
         self.emitter, self.axis = emitter, axis
@@ -66,15 +66,15 @@ class _Operand:
         self._depths = self.layout.offsets(axis)[:: self.side]
         self._reach = self.layout.reach(axis)
 
-    def word(self, place: int) -> Value:
+    def word(self, index: int) -> Value:
         """Elements of one word; zeros where the tile ends."""
         f, source = self.emitter.f, self.source
         if isinstance(source, MatrixReader) or per_word(self.dtype):
-            found = source.word(place)
+            found = source.word(index)
         else:
-            found = source.element(place)
+            found = source.element(index)
             found = f.convert("bitcast", found, "i32") if self.bits == 32 else found
-        first = self._depths[place]
+        first = self._depths[index]
         if first + self._reach + self.side <= self.depth:
             return found
         left = f.binary("sub", number(self.depth - first, "i32"), self.emitter.base(self.layout, self.axis))
@@ -92,31 +92,37 @@ def _mma(emitter: Emitter, op: nv.MmaOp) -> None:
     dtype = tile_dtype(op.c)
     instruction = INSTRUCTIONS[left.dtype.base, right.dtype.base, dtype.base]
     total = emitter.tile(op.c)
-    sums = total.words() if per_word(dtype) else total.elements()
+    accumulators = total.words() if per_word(dtype) else total.elements()
     if instruction.splits:
-        _Split(emitter, instruction, left, right, sums).run()
+        _Split(emitter, instruction, left, right, accumulators).run()
     elif left.bits == 64:
-        _Double(emitter, instruction, left, right, sums).run()
+        _Double(emitter, instruction, left, right, accumulators).run()
     else:
-        _Product(emitter, instruction, left, right, sums).run()
+        _Mma(emitter, instruction, left, right, accumulators).run()
     if per_word(dtype):
-        emitter.bind_words(op.result, sums)
+        emitter.bind_words(op.result, accumulators)
     else:
-        emitter.bind(op.result, sums)
+        emitter.bind(op.result, accumulators)
 
 
-class _Product:
-    """Writes the instructions of one product; `sums` becomes its result."""
+class _Mma:
+    """Writes the instructions of one dot; `accumulators` becomes its result."""
 
     def __init__(
-        self, emitter: Emitter, instruction: MmaInstruction, left: _Operand, right: _Operand, sums: Words
+        self, emitter: Emitter, instruction: MmaInstruction, left: _Operand, right: _Operand, accumulators: Words
     ) -> None:
-        self.emitter, self.instruction, self.left, self.right, self.sums = emitter, instruction, left, right, sums
+        self.emitter, self.instruction, self.left, self.right, self.accumulators = (
+            emitter,
+            instruction,
+            left,
+            right,
+            accumulators,
+        )
         # Words of an operand that lie between two steps, and between two rows or columns of matrices.
         self.steps = -(-left.depth // (8 * left.side))
         self.rows = left.layout.count // (4 * left.side * self.steps)
         self.columns = right.layout.count // (2 * right.side * self.steps)
-        self.share = len(sums) // (self.rows * self.columns)
+        self.share = len(accumulators) // (self.rows * self.columns)
 
     def run(self) -> None:
         ahead = self.fetched(0)
@@ -125,33 +131,33 @@ class _Product:
             if step + 1 < self.steps:
                 ahead = self.fetched(step + 1)
             for row in range(self.rows):
-                # There and back again: one operand of each product is that of the one before.
+                # There and back again: one operand of each instruction is that of the one before.
                 columns = range(self.columns) if row % 2 == 0 else reversed(range(self.columns))
                 for column in columns:
                     first = self.share * (column + self.columns * row)
                     part = slice(first, first + self.share)
-                    self.sums[part] = self.multiplied(lefts[row], rights[column], self.sums[part])
+                    self.accumulators[part] = self.multiplied(lefts[row], rights[column], self.accumulators[part])
 
     def fetched(self, step: int) -> tuple[list[Words], list[Words]]:
-        """What one step needs of both operands, by rows and by columns."""
+        """The words of both operands for one step, by rows and by columns."""
         lefts = [
-            [self.left.word(4 * (step + self.steps * row) + place) for place in range(4)] for row in range(self.rows)
+            [self.left.word(4 * (step + self.steps * row) + index) for index in range(4)] for row in range(self.rows)
         ]
         rights = [
-            [self.right.word(2 * (step + self.steps * column) + place) for place in range(2)]
+            [self.right.word(2 * (step + self.steps * column) + index) for index in range(2)]
             for column in range(self.columns)
         ]
         return lefts, rights
 
-    def multiplied(self, left: Words, right: Words, sums: Words) -> Words:
-        return self.instructed([*left, *right, *sums], len(left), len(right))
+    def multiplied(self, left: Words, right: Words, accumulators: Words) -> Words:
+        return self.instructed([*left, *right, *accumulators], len(left), len(right))
 
     def instructed(self, arguments: Words, left: int, right: int) -> Words:
         """One instruction."""
         count = len(arguments) - left - right
         bounds = [0, count, count + left, count + left + right, 2 * count + left + right]
         groups = [
-            "{" + ", ".join(f"${place}" for place in range(first, last)) + "}" for first, last in pairwise(bounds)
+            "{" + ", ".join(f"${index}" for index in range(first, last)) + "}" for first, last in pairwise(bounds)
         ]
         return asm(
             self.emitter.f,
@@ -162,11 +168,11 @@ class _Product:
         )
 
 
-class _Split(_Product):
+class _Split(_Mma):
     """f32 by tf32: each number is a sum of two, and three of the four products count.
 
-    Tensor cores cut sums off where they should round them. So each step's products are added up by themselves, and
-    rounded into the sums afterwards.
+    Tensor cores truncate sums where they should round them. So each step's products are added up by themselves, and
+    rounded into the accumulators afterwards.
     """
 
     def fetched(self, step: int) -> tuple[list[Words], list[Words]]:
@@ -180,7 +186,7 @@ class _Split(_Product):
         return [*uppers, *(self._rest(word, upper) for word, upper in zip(words, uppers, strict=True))]
 
     def _rest(self, word: Value, upper: Value) -> Value:
-        """What is left of a number, and a trifle more: never 0, which would make NaN of the other side's infinity.
+        """The rest of a number, and a trifle more: never 0, which would make NaN of the other side's infinity.
 
         Of an infinity all of it is left, for the same reason.
         """
@@ -190,20 +196,20 @@ class _Split(_Product):
         endless = f.compare("oeq", f.intrinsic("fabs", whole), number(float("inf"), "float"))
         return f.convert("bitcast", f.select(endless, whole, rest), "i32")
 
-    def multiplied(self, left: Words, right: Words, sums: Words) -> Words:
-        parts = [number(0.0, "float")] * len(sums)
+    def multiplied(self, left: Words, right: Words, accumulators: Words) -> Words:
+        parts = [number(0.0, "float")] * len(accumulators)
         for first, second in ((left[4:], right[:2]), (left[:4], right[2:]), (left[:4], right[:2])):
             parts = self.instructed([*first, *second, *parts], 4, 2)
-        return [self.emitter.f.binary("fadd", total, part) for total, part in zip(sums, parts, strict=True)]
+        return [self.emitter.f.binary("fadd", total, part) for total, part in zip(accumulators, parts, strict=True)]
 
 
-class _Double(_Product):
+class _Double(_Mma):
     """f64: half the rows and a quarter of the depth to an instruction."""
 
-    def multiplied(self, left: Words, right: Words, sums: Words) -> Words:
+    def multiplied(self, left: Words, right: Words, accumulators: Words) -> Words:
         found: Words = []
         for half in range(2):
-            part = sums[2 * half : 2 * half + 2]
+            part = accumulators[2 * half : 2 * half + 2]
             for step in range(2):
                 part = self.instructed([left[half + 2 * step], right[step], *part], 1, 1)
             found += part

@@ -19,7 +19,7 @@ from tessera.targets.llvm.text import Value, number
 
 _NAMES: Mapping[DType, str] = {f8e4m3: "e4m3x2", f8e5m2: "e5m2x2"}
 _OVERFLOW: Mapping[DType, tuple[str, float, int]] = {f8e4m3: ("ole", 464.0, 0x7F), f8e5m2: ("ult", 61440.0, 0x7C)}
-"""What stays a number, and the code of what does not. The machine's casts clamp; a tie at the limit goes to even."""
+"""The largest finite number, and the code of larger ones. The machine's casts clamp; a tie at the limit is even."""
 
 
 def has_eights(emitter: Emitter) -> bool:
@@ -29,7 +29,7 @@ def has_eights(emitter: Emitter) -> bool:
 
 def closes(emitter: Emitter, dtype: DType) -> bool:
     """Whether f32 becomes such elements by instructions of the machine, under the type's policy."""
-    # How sums are carried does not matter here.
+    # The accumulator's type does not matter here.
     policy = replace(dtype.policy, accum=None)
     if dtype.base in _NAMES:
         return has_eights(emitter) and policy in (NO_POLICY, saturate)
@@ -48,23 +48,23 @@ def opened(emitter: Emitter, tile: ThreadTile, register: int) -> Value:
 
         return emitter.once((dtype, word, upper), of_word)
     if dtype in _NAMES and has_eights(emitter) and tile.has_words:
-        word, place = tile.word(register // 4), register % 4
-        pair = emitter.once((dtype, word, place // 2), lambda: _halves(emitter, dtype, word, place // 2))
-        return emitter.once((dtype, word, place, "f32"), lambda: _of_half(emitter, pair, place % 2))
+        word, index = tile.word(register // 4), register % 4
+        pair = emitter.once((dtype, word, index // 2), lambda: _halves(emitter, dtype, word, index // 2))
+        return emitter.once((dtype, word, index, "f32"), lambda: _of_half(emitter, pair, index % 2))
     value = tile.element(register)
     return emitter.once((dtype, value), lambda: elements.decode(f, value, dtype, emitter.level))
 
 
-def _of_half(emitter: Emitter, pair: Value, place: int) -> Value:
+def _of_half(emitter: Emitter, pair: Value, index: int) -> Value:
     f = emitter.f
-    part = f.binary("lshr", pair, number(16, "i32")) if place else pair
+    part = f.binary("lshr", pair, number(16, "i32")) if index else pair
     return f.convert("fpext", f.convert("bitcast", f.convert("trunc", part, "i16"), "half"), "float")
 
 
-def _halves(emitter: Emitter, dtype: DType, word: Value, place: int) -> Value:
+def _halves(emitter: Emitter, dtype: DType, word: Value, index: int) -> Value:
     """Two 8-bit floats of a word as f16, in a word."""
     f = emitter.f
-    part = f.binary("lshr", word, number(16, "i32")) if place else word
+    part = f.binary("lshr", word, number(16, "i32")) if index else word
     return one(f, f"cvt.rn.f16x2.{_NAMES[dtype]} $0, $1;", "i32", f.convert("trunc", part, "i16"))
 
 
@@ -121,9 +121,9 @@ def _pair(emitter: Emitter, dtype: DType, low: Value, high: Value) -> Value:
     if dtype.policy.saturate:
         return codes
     predicate, limit, code = _OVERFLOW[dtype.base]
-    for place, value in enumerate((low, high)):
+    for index, value in enumerate((low, high)):
         inside = f.compare(predicate, f.intrinsic("fabs", value), number(limit, "float"))
-        beyond = number(code << (8 * place), "i16")
-        sign = number((0x80 if place == 0 else 0x8000) | (0xFF00 if place == 0 else 0xFF), "i16")
+        beyond = number(code << (8 * index), "i16")
+        sign = number((0x80 if index == 0 else 0x8000) | (0xFF00 if index == 0 else 0xFF), "i16")
         codes = f.select(inside, codes, f.binary("or", f.binary("and", codes, sign), beyond))
     return codes

@@ -79,8 +79,8 @@ def fold_registers(emitter: Emitter, operand: ThreadTile, axis: int, neutral: Va
     reach, offsets = layout.reach(axis), layout.offsets(axis)
     within: dict[int, Value] = {}
     groups: dict[int, list[Value]] = {}
-    for register, place in enumerate(_places_without(layout, axis)):
-        offset, group = offsets[register], groups.setdefault(place, [])
+    for register, position in enumerate(_positions_without(layout, axis)):
+        offset, group = offsets[register], groups.setdefault(position, [])
         if offset >= size:
             continue
         value = operand.element(register)
@@ -92,7 +92,7 @@ def fold_registers(emitter: Emitter, operand: ThreadTile, axis: int, neutral: Va
     return [_folded(group, combine) if group else neutral for _, group in sorted(groups.items())]
 
 
-def _places_without(layout: Layout, axis: int) -> list[int]:
+def _positions_without(layout: Layout, axis: int) -> list[int]:
     """For each register the number that is left of its own without the digits of an axis."""
     found, below = [0], 1
     for digit in layout.registers:
@@ -156,8 +156,8 @@ def _shuffled(emitter: Emitter, value: Value, across: int) -> Value:
     if bits < 32:
         return f.convert("trunc", shuffle(f, f.convert("zext", value, "i32"), across), value.type)
     pair = f.op("<2 x i32>", f"bitcast {value} to <2 x i32>")
-    for place in (0, 1):
-        pair = f.insert(pair, shuffle(f, f.lane(pair, place), across), place)
+    for position in (0, 1):
+        pair = f.insert(pair, shuffle(f, f.lane(pair, position), across), position)
     return f.op(value.type, f"bitcast {pair} to {value.type}")
 
 
@@ -178,7 +178,7 @@ def _number_in(emitter: Emitter, parts: Sequence[_Part]) -> Value:
 def _through_memory(
     emitter: Emitter, layout: Layout, threads: _Threads, values: Sequence[Value], dtype: DType, combine: Combine
 ) -> list[Value]:
-    """Threads that hold parts of the same sums write them down; then every thread reads all parts of its sums."""
+    """Threads that hold parts of the same sums write them to memory; then every thread reads all parts of its sums."""
     f = emitter.f
     type_ = values[0].type
     slot = "i32" if bits_of(type_) < 32 else type_
@@ -199,17 +199,17 @@ def _through_memory(
     memory = emitter.scratch(len(values) * others * ways * item)
     base = f.op(SHARED, f"inttoptr {memory} to {SHARED}")
 
-    def at(place: Value, constant: int) -> Value:
-        moved = f.op(SHARED, f"getelementptr i8, {base}, {f.times(place, item)}")
+    def at(position: Value, constant: int) -> Value:
+        moved = f.op(SHARED, f"getelementptr i8, {base}, {f.times(position, item)}")
         return f.op(SHARED, f"getelementptr i8, {moved}, i32 {constant * item}")
 
     def write() -> Sequence[Value]:
         step = 1 if alike else side
         for first in range(0, len(values), step):
-            constant, place, distance = index(first)
-            place = f.binary("add", place, f.times(way, distance))
+            constant, position, distance = index(first)
+            position = f.binary("add", position, f.times(way, distance))
             group = [_wide(emitter, value, slot) for value in values[first : first + step]]
-            _put(emitter, group, at(place, constant), item)
+            _put(emitter, group, at(position, constant), item)
         return []
 
     barrier(f)
@@ -222,15 +222,15 @@ def _through_memory(
     found: list[Value] = []
     if alike:
         for sum_ in range(len(values)):
-            constant, place, _ = index(sum_)
+            constant, position, _ = index(sum_)
             parts: list[Value] = []
             for part in range(0, ways, side):
-                parts += _get(emitter, slot, at(place, constant + part), side, item)
+                parts += _get(emitter, slot, at(position, constant + part), side, item)
             found.append(_folded([_narrow(emitter, part, type_) for part in parts], combine))
         return found
     for first in range(0, len(values), side):
-        constant, place, distance = index(first)
-        groups = [_get(emitter, slot, at(place, constant + part * distance), side, item) for part in range(ways)]
+        constant, position, distance = index(first)
+        groups = [_get(emitter, slot, at(position, constant + part * distance), side, item) for part in range(ways)]
         columns = [[_narrow(emitter, part, type_) for part in column] for column in zip(*groups, strict=True)]
         found += [_folded(column, combine) for column in columns]
     return found
@@ -247,14 +247,14 @@ def _spread(
     f, layout = emitter.f, operand.layout
     threads, inner = _Threads.of(layout, axis), layout.without(axis)
     rest = operand.shape[:axis] + operand.shape[axis + 1 :]
-    steps = [prod(rest[place + 1 :]) for place in range(len(rest))]
-    places = [sum(inner.offset(number_, a) * by for a, by in enumerate(steps)) for number_ in range(inner.count)]
+    steps = [prod(rest[position + 1 :]) for position in range(len(rest))]
+    positions = [sum(inner.offset(number_, a) * by for a, by in enumerate(steps)) for number_ in range(inner.count)]
     at = number(0, "i32")
-    for place, by in enumerate(steps):
-        at = f.binary("add", at, f.times(emitter.base(layout, place if place < axis else place + 1), by))
+    for position, by in enumerate(steps):
+        at = f.binary("add", at, f.times(emitter.base(layout, position if position < axis else position + 1), by))
     lanes, met = list(threads.shuffles), 0
-    while lanes and len(values) > 1 and _halves(places) is not None:
-        across, apart, half = lanes.pop(), _halves(places), len(values) // 2
+    while lanes and len(values) > 1 and _halves(positions) is not None:
+        across, apart, half = lanes.pop(), _halves(positions), len(values) // 2
         assert apart is not None
         upper = f.compare("ne", f.binary("and", emitter.thread, number(across, "i32")), number(0, "i32"))
         pairs = list(zip(values[:half], values[half:], strict=True))
@@ -262,7 +262,7 @@ def _spread(
         given = [f.select(upper, low, high) for low, high in pairs]
         values = [combine(one, _shuffled(emitter, other, across)) for one, other in zip(kept, given, strict=True)]
         at = f.binary("add", at, f.select(upper, number(apart, "i32"), number(0, "i32")))
-        places = places[:half]
+        positions = positions[:half]
     for across in lanes:
         values = [combine(value, _shuffled(emitter, value, across)) for value in values]
         met |= across
@@ -277,8 +277,8 @@ def _spread(
 
     def write() -> Sequence[Value]:
         index = f.binary("add", at, f.times(_number_in(emitter, threads.left), count))
-        for value, place in zip(values, places, strict=True):
-            _put(emitter, [_wide(emitter, value, slot)], pointer(index, place), item)
+        for value, position in zip(values, positions, strict=True):
+            _put(emitter, [_wide(emitter, value, slot)], pointer(index, position), item)
         return []
 
     barrier(f)
@@ -292,22 +292,22 @@ def _spread(
         f.branch(writes, write)
     barrier(f)
     index = number(0, "i32")
-    for place, by in enumerate(steps):
-        index = f.binary("add", index, f.times(emitter.base(wanted, place), by))
+    for position, by in enumerate(steps):
+        index = f.binary("add", index, f.times(emitter.base(wanted, position), by))
     found: list[Value] = []
     for register in range(wanted.count):
-        constant = sum(wanted.offset(register, place) * by for place, by in enumerate(steps))
+        constant = sum(wanted.offset(register, position) * by for position, by in enumerate(steps))
         parts = [_get(emitter, slot, pointer(index, constant + way * count), 1, item)[0] for way in range(ways)]
         found.append(_folded([_narrow(emitter, part, type_) for part in parts], combine))
     return found
 
 
-def _halves(places: Sequence[int]) -> int | None:
-    """How far the second half of some places is from the first; None where they are no such halves."""
-    half = len(places) // 2
-    if len(places) % 2:
+def _halves(positions: Sequence[int]) -> int | None:
+    """How far the second half of some positions is from the first; None where they are no such halves."""
+    half = len(positions) // 2
+    if len(positions) % 2:
         return None
-    apart = {high - low for low, high in zip(places[:half], places[half:], strict=True)}
+    apart = {high - low for low, high in zip(positions[:half], positions[half:], strict=True)}
     return next(iter(apart)) if len(apart) == 1 else None
 
 
@@ -337,8 +337,8 @@ def _put(emitter: Emitter, values: Sequence[Value], pointer: Value, item: int) -
         return
     type_ = f"<{len(values)} x {values[0].type}>"
     vector = Value("poison", type_)
-    for place, value in enumerate(values):
-        vector = f.insert(vector, value, place)
+    for index, value in enumerate(values):
+        vector = f.insert(vector, value, index)
     f.store(vector, pointer, align=item * len(values))
 
 
@@ -347,4 +347,4 @@ def _get(emitter: Emitter, type_: str, pointer: Value, count: int, item: int) ->
     if count == 1:
         return [f.load(type_, pointer, align=item)]
     vector = f.load(f"<{count} x {type_}>", pointer, align=item * count)
-    return [f.lane(vector, place) for place in range(count)]
+    return [f.lane(vector, index) for index in range(count)]

@@ -76,7 +76,7 @@ class ThreadTile:
         self._emitter = emitter
         self._elements = None if elements is None else list(elements)
         self._words = None if words is None else list(words)
-        # What was made from the other form, and in which block of the program: others need not come by there.
+        # What was made from the other form, and in which basic block: others need not come by there.
         self._made: dict[tuple[str, int], tuple[int, Value]] = {}
         self.affine = affine
         self.questions = questions
@@ -97,7 +97,7 @@ class ThreadTile:
         if self.questions is not None:
             alike = [asked.offsets[register] for asked in self.questions]
             first = next(
-                place for place in range(register + 1) if [asked.offsets[place] for asked in self.questions] == alike
+                index for index in range(register + 1) if [asked.offsets[index] for asked in self.questions] == alike
             )
             return self._cached("truth", first)
         return self._cached("element", register)
@@ -105,26 +105,26 @@ class ThreadTile:
     def elements(self) -> list[Value]:
         return [self.element(register) for register in range(self.count)]
 
-    def word(self, place: int) -> Value:
-        """Elements `place · n` to `place · n + n − 1` of n to a word, the first in the lowest bits."""
+    def word(self, index: int) -> Value:
+        """Elements `index · n` to `index · n + n − 1` of n to a word, the first in the lowest bits."""
         if self._words is not None:
-            return self._words[place]
-        return self._cached("word", place)
+            return self._words[index]
+        return self._cached("word", index)
 
     def words(self) -> list[Value]:
-        return [self.word(place) for place in range(self.count // per_word(self.dtype))]
+        return [self.word(index) for index in range(self.count // per_word(self.dtype))]
 
     @property
     def has_words(self) -> bool:
         return self._words is not None
 
-    def _cached(self, form: str, place: int) -> Value:
-        known = self._made.get((form, place))
+    def _cached(self, form: str, index: int) -> Value:
+        known = self._made.get((form, index))
         if known is not None and known[0] in self._emitter.scopes:
             return known[1]
         make = {"element": self._unpacked, "word": self._packed, "position": self._position, "truth": self._truth}[form]
-        found = make(place)
-        self._made[form, place] = (self._emitter.scopes[-1], found)
+        found = make(index)
+        self._made[form, index] = (self._emitter.scopes[-1], found)
         return found
 
     def _position(self, offset: int) -> Value:
@@ -145,13 +145,13 @@ class ThreadTile:
         assert self._words is not None
         f, ways = self._emitter.f, per_word(self.dtype)
         bits = 32 // ways
-        word, place = self._words[register // ways], register % ways
-        moved = f.binary("lshr", word, number(bits * place, "i32")) if place else word
+        word, index = self._words[register // ways], register % ways
+        moved = f.binary("lshr", word, number(bits * index, "i32")) if index else word
         return f.convert("trunc", moved, f"i{bits}")
 
-    def _packed(self, place: int) -> Value:
+    def _packed(self, index: int) -> Value:
         f, ways = self._emitter.f, per_word(self.dtype)
-        given = [self.element(register) for register in range(place * ways, place * ways + ways)]
+        given = [self.element(register) for register in range(index * ways, index * ways + ways)]
         if ways == 2:
             return one(f, "mov.b32 $0, {$1, $2};", "i32", *given)
         found: Value | None = None

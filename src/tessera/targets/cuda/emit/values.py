@@ -89,21 +89,21 @@ def _expand(emitter: Emitter, op: tile.ExpandOp) -> None:
 @emits(tile.BroadcastOp)
 def _broadcast(emitter: Emitter, op: tile.BroadcastOp) -> None:
     source, result = tile_type(op.operand).get_shape(), tile_type(op.result).get_shape()
-    places = [axis if source[axis] == result[axis] else None for axis in range(len(source))]
-    reseen(emitter, op, emitter.tile(op.operand), op.result, places)
+    axes = [axis if source[axis] == result[axis] else None for axis in range(len(source))]
+    reseen(emitter, op, emitter.tile(op.operand), op.result, axes)
 
 
 @emits(tile.TransOp)
 def _transpose(emitter: Emitter, op: tile.TransOp) -> None:
     permutation = list(op.permutation.iter_values())
-    places = [permutation.index(axis) for axis in range(len(permutation))]
-    reseen(emitter, op, emitter.tile(op.operand), op.result, places)
+    axes = [permutation.index(axis) for axis in range(len(permutation))]
+    reseen(emitter, op, emitter.tile(op.operand), op.result, axes)
 
 
-def reseen(emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue, places: Sequence[int | None]) -> None:
-    """Binds a tile whose registers are those of another: axis `i` of that is `places[i]` of this, or repeated."""
+def reseen(emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue, axes: Sequence[int | None]) -> None:
+    """Binds a tile whose registers are those of another: axis `i` of that is `axes[i]` of this, or repeated."""
     layout = layout_of(result)
-    picked = registers_of(source.layout, layout, tile_type(result).get_shape(), places)
+    picked = registers_of(source.layout, layout, tile_type(result).get_shape(), axes)
     if picked is None:
         raise unlike(op, source.layout, layout)
     if source.affine is not None:
@@ -111,7 +111,7 @@ def reseen(emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue
         return
     if source.questions is not None:
         questions = [
-            asked._replace(offsets=tuple(asked.offsets[place] for place in picked)) for asked in source.questions
+            asked._replace(offsets=tuple(asked.offsets[register] for register in picked)) for asked in source.questions
         ]
         emitter.bind_questions(result, tuple(questions))
         return
@@ -124,25 +124,23 @@ def reseen(emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue
     emitter.bind(result, [source.element(register) for register in picked])
 
 
-def registers_of(
-    source: Layout, result: Layout, shape: Sequence[int], places: Sequence[int | None]
-) -> list[int] | None:
+def registers_of(source: Layout, result: Layout, shape: Sequence[int], axes: Sequence[int | None]) -> list[int] | None:
     """For each register of the result the source's that holds the same element; None where threads would have to meet.
 
     `shape` is the result's. Registers that never hold an element of the tile get any. Along an axis of which all
     threads hold the one element there is, nothing has to agree.
     """
-    places = [None if source.coverage(axis) == 1 else place for axis, place in enumerate(places)]
-    for axis, place in enumerate(places):
-        mine = [] if place is None else _thread_digits(result, place)
+    axes = [None if source.coverage(axis) == 1 else target for axis, target in enumerate(axes)]
+    for axis, target in enumerate(axes):
+        mine = [] if target is None else _thread_digits(result, target)
         if _thread_digits(source, axis) != mine:
             return None
     known: dict[tuple[int, ...], int] = {}
-    for register, offsets in enumerate(_coordinates(source, range(len(places)))):
+    for register, offsets in enumerate(_coordinates(source, range(len(axes)))):
         known.setdefault(offsets, register)
     found: list[int] = []
     for offsets in _coordinates(result, range(len(shape))):
-        wanted = tuple(0 if place is None else offsets[place] for place in places)
+        wanted = tuple(0 if target is None else offsets[target] for target in axes)
         register = known.get(wanted)
         if register is None:
             if all(offset < size for offset, size in zip(offsets, shape, strict=True)):
@@ -159,7 +157,7 @@ def _coordinates(layout: Layout, axes: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _thread_digits(layout: Layout, axis: int) -> list[tuple[int, int, int]]:
-    """What coordinates along an axis owe to the thread: (threads below, size, step), plainly spelled."""
+    """The thread's part of coordinates along an axis: (threads below, size, step), plainly spelled."""
     found: list[tuple[int, int, int]] = []
     for digit, below in layout.positions:
         if digit.axis != axis or digit.size == 1:

@@ -1,8 +1,8 @@
 """sin, cos and tan in f32 on GPUs, of any angle.
 
 An angle is split as x = n · π/2 + r with |r| ≤ π/4. Below 2^17 three products with parts of π/2 do that. Beyond, x is
-m · 2^e with 24 bits in m, and of 2/π only the bits count that give parts of a turn: those above give whole turns, and
-those 96 bits below give nothing that f32 could show.
+m · 2^e with 24 bits in m, and of 2/π only the bits count that give parts of a period: those above give whole periods,
+and those 96 bits below give nothing that f32 could show.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tessera.targets.llvm import angles
 from tessera.targets.llvm.text import Value, number
 
 # 2/π, 32 bits at a time, behind 32 zeros.
-_TURNS = (0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB)
+_TWO_OVER_PI = (0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB)
 
 
 def sin(k: MachineFloats, x: Value) -> Value:
@@ -39,23 +39,23 @@ def _split(k: MachineFloats, x: Value) -> tuple[Value, Value]:
 
 
 def _reduced(k: MachineFloats, x: Value) -> Sequence[Value]:
-    """A large angle's quarter of a turn and what is left of it."""
+    """A large angle's quarter of a period and what is left of it."""
     f, words = k.f, k.bits(k.absolute(x))
     exponent = k.on_bits("sub", k.on_bits("lshr", words, 23), 127)
     mantissa = f.convert("zext", k.on_bits("or", k.on_bits("and", words, 0x7FFFFF), 0x800000), "i64")
     # The first bit that counts has the weight 2 with the mantissa: bit e − 24 behind the point, 8 further in the table.
-    place = k.on_bits("add", exponent, 7)
-    word, bit = k.on_bits("lshr", place, 5), k.on_bits("and", place, 31)
+    first_bit = k.on_bits("add", exponent, 7)
+    word, bit = k.on_bits("lshr", first_bit, 5), k.on_bits("and", first_bit, 31)
     window = [_window(k, word, bit, step) for step in range(3)]
     low = f.binary("mul", mantissa, window[2])
     middle = f.binary("add", f.binary("mul", mantissa, window[1]), f.binary("lshr", low, number(32, "i64")))
     high = f.binary("add", f.binary("mul", mantissa, window[0]), f.binary("lshr", middle, number(32, "i64")))
-    turns = f.binary("or", f.binary("shl", high, number(32, "i64")), _lowest(k, middle))
+    periods = f.binary("or", f.binary("shl", high, number(32, "i64")), _lowest(k, middle))
     # The upper two bits are the quarter, those below it a part of one: rounded to the nearest, it has a sign.
     quarter = f.convert(
-        "trunc", f.binary("lshr", f.binary("add", turns, number(1 << 61, "i64")), number(62, "i64")), "i32"
+        "trunc", f.binary("lshr", f.binary("add", periods, number(1 << 61, "i64")), number(62, "i64")), "i32"
     )
-    part = f.convert("sitofp", f.binary("shl", turns, number(2, "i64")), "double")
+    part = f.convert("sitofp", f.binary("shl", periods, number(2, "i64")), "double")
     r = f.binary("fmul", part, number(math.pi / 2 * 2.0**-64, "double"))
     r = f.convert("fptrunc", r, "float")
     negative = k.compare("olt", x, 0.0)
@@ -71,7 +71,7 @@ def _lowest(k: MachineFloats, value: Value) -> Value:
 
 
 def _window(k: MachineFloats, word: Value, bit: Value, step: int) -> Value:
-    """32 bits of the table from a place on, `step` words further, in 64 bits."""
+    """32 bits of the table from a bit on, `step` words further, in 64 bits."""
     f = k.f
     upper, lower = (_entry(k, word, step + more) for more in (0, 1))
     both = f.binary("or", f.binary("shl", upper, number(32, "i64")), lower)
@@ -81,9 +81,9 @@ def _window(k: MachineFloats, word: Value, bit: Value, step: int) -> Value:
 
 def _entry(k: MachineFloats, word: Value, more: int) -> Value:
     """A word of the table; angles of f32 begin in one of the first five."""
-    found = number(_TURNS[more], "i64")
-    for place in range(1, 5):
-        here = k.f.compare("eq", word, number(place, "i32"))
-        entry = _TURNS[place + more] if place + more < len(_TURNS) else 0
+    found = number(_TWO_OVER_PI[more], "i64")
+    for index in range(1, 5):
+        here = k.f.compare("eq", word, number(index, "i32"))
+        entry = _TWO_OVER_PI[index + more] if index + more < len(_TWO_OVER_PI) else 0
         found = k.f.select(here, number(entry, "i64"), found)
     return found

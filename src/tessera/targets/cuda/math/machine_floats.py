@@ -15,5 +15,5 @@ class MachineFloats(Floats):
 
     def instruction(self, name: str, *operands: Operand) -> Value:
         """An instruction of the machine with one result."""
-        places = ", ".join(f"${place}" for place in range(len(operands) + 1))
-        return one(self.f, f"{name} {places};", self.type, *map(self.of, operands))
+        operands_ = ", ".join(f"${index}" for index in range(len(operands) + 1))
+        return one(self.f, f"{name} {operands_};", self.type, *map(self.of, operands))

@@ -61,7 +61,7 @@ def _division(k: MachineFloats, a: Value, b: Value) -> tuple[MachineFloats, Valu
 
 
 def _step(k: MachineFloats, a: Value, b: Value) -> tuple[Value, Value]:
-    """What is left of a when b is taken away as often as it fits in, and how often that is."""
+    """The remainder of a by b, and the quotient."""
     quotient = k.f.intrinsic("trunc", k.div(a, b))
     rest = k.sub(a, k.mul(quotient, b))
     return k.select(k.compare("olt", k.absolute(a), k.absolute(b)), a, rest), k.absolute(quotient)
@@ -71,24 +71,24 @@ def _slowly(k: MachineFloats, a: Value, b: Value) -> Value:
     """The same for any quotient."""
     largest = k.mul(b, _FEW ** (_STEPS - 1))
 
-    def turn(_: Value, carried: list[Value]) -> Sequence[Value]:
+    def iteration(_: Value, carried: list[Value]) -> Sequence[Value]:
         rest, multiple = carried
         return [_step(k, rest, multiple)[0], k.mul(multiple, 1 / _FEW)]
 
-    return k.f.loop(number(0, "i32"), number(_STEPS, "i32"), 1, [a, largest], turn, runs=True)[0]
+    return k.f.loop(number(0, "i32"), number(_STEPS, "i32"), 1, [a, largest], iteration, runs=True)[0]
 
 
 # Of numbers of f64
 
 
 def _wide_rest(k: MachineFloats, a: Value, b: Value) -> Value:
-    """What is left of a when b is taken away as often as it fits in; neither is negative."""
+    """The remainder of a by b; neither is negative."""
     f = k.f
     apart = f.binary("sub", _exponent(k, a), _exponent(k, b))
     steps = f.binary("add", f.binary("sdiv", apart, number(_BITS, "i64")), number(2, "i64"))
     steps = f.intrinsic("smax", f.intrinsic("smin", steps, number(_MOST_STEPS, "i64")), number(1, "i64"))
 
-    def turn(_: Value, carried: list[Value]) -> Sequence[Value]:
+    def iteration(_: Value, carried: list[Value]) -> Sequence[Value]:
         (rest,) = carried
         between = f.binary("sub", _exponent(k, rest), _exponent(k, b))
         shift = f.binary("sub", between, number(_BITS, "i64"))
@@ -101,7 +101,7 @@ def _wide_rest(k: MachineFloats, a: Value, b: Value) -> Value:
         left = k.select(k.compare("olt", left, 0.0), k.add(left, multiple), left)
         return [k.select(k.compare("olt", rest, multiple), rest, left)]
 
-    return f.loop(number(0, "i64"), steps, 1, [a], turn, runs=True)[0]
+    return f.loop(number(0, "i64"), steps, 1, [a], iteration, runs=True)[0]
 
 
 def _exponent(k: MachineFloats, x: Value) -> Value:

@@ -33,7 +33,7 @@ _CONTEXT_LINES = 2
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one kernel takes: registers and stack of a thread, shared memory and barriers of a block. Bytes else."""
+    """The resources of one kernel: registers and stack of a thread, memory and barriers of a block; sizes in bytes."""
 
     registers: int = 0
     spill_stores: int = 0
@@ -56,7 +56,7 @@ class Remark:
 
     @property
     def slows(self) -> bool:
-        """Whether it costs speed: C75xx and C76xx are about matrix instructions that wait where nobody asked."""
+        """Whether it costs speed: C75xx and C76xx are about matrix instructions that wait where no wait was written."""
         return self.code.startswith(("C75", "C76"))
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ def disassembly(cubin: bytes) -> str | None:
 
 
 def usage_of(said: str) -> dict[str, Usage]:
-    """What each kernel uses, from the output of `ptxas -v`. Functions that a kernel calls are counted with it."""
+    """The resources of each kernel, from the output of `ptxas -v`. Functions that a kernel calls count with it."""
     found: dict[str, Usage] = {}
     entry = ""
     for line in said.splitlines():
@@ -134,13 +134,13 @@ def _with(usage: Usage, line: str) -> Usage:
 
 
 def remarks_of(said: str) -> Iterator[Remark]:
-    """What ptxas warns of. Its warnings about matrix instructions are called `info`, and have a number."""
+    """The warnings of ptxas. Those about matrix instructions are called `info`, and have a number."""
     for line in said.splitlines():
         found = _REMARK.match(line)
         if found is None or (found[2] == "info" and not found[3]):
             continue
-        place = found[1] or next(iter(_AROUND.findall(line)), None)
-        yield Remark(found[3] or "", found[4].strip(), None if place is None else int(place))
+        line_number = found[1] or next(iter(_AROUND.findall(line)), None)
+        yield Remark(found[3] or "", found[4].strip(), None if line_number is None else int(line_number))
 
 
 def _refusal(said: str, ptx: str, arch: str, status: int) -> CompileError:
@@ -154,5 +154,5 @@ def _refusal(said: str, ptx: str, arch: str, status: int) -> CompileError:
     written, number = ptx.split("\n"), int(found[1])
     first = max(1, number - _CONTEXT_LINES)
     shown = written[first - 1 : number + _CONTEXT_LINES]
-    story = [f"{'>' if first + place == number else ' '} {first + place:>4} {text}" for place, text in enumerate(shown)]
+    story = [f"{'>' if first + index == number else ' '} {first + index:>4} {text}" for index, text in enumerate(shown)]
     return CompileError(f"ptxas refuses line {number} of the code for {arch}: {found[2]}", story=story)

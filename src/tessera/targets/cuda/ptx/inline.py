@@ -32,7 +32,7 @@ def asm(
     reached by all threads of a warp together.
     """
     constraints = [f"={'&' if early else ''}{letter(type_)}" for type_ in returns]
-    constraints += [str(place) for place in range(tied)]
+    constraints += [str(index) for index in range(tied)]
     constraints += [letter(argument.type) for argument in arguments[tied:]]
     if effects:
         constraints.append("~{memory}")
@@ -47,7 +47,7 @@ def asm(
     found = f.op(type_, call)
     if len(returns) == 1:
         return [found]
-    return [f.op(each, f"extractvalue {type_} {found.name}, {place}") for place, each in enumerate(returns)]
+    return [f.op(each, f"extractvalue {type_} {found.name}, {index}") for index, each in enumerate(returns)]
 
 
 def one(f: Function, text: str, returns: str, *arguments: Value) -> Value:
@@ -56,7 +56,7 @@ def one(f: Function, text: str, returns: str, *arguments: Value) -> Value:
 
 
 def shuffle(f: Function, value: Value, across: int) -> Value:
-    """What the lane whose number differs in the bits of `across` holds; 32-bit values."""
+    """The value of the lane whose number differs in the bits of `across`; 32-bit values."""
     return asm(
         f,
         f"shfl.sync.bfly.b32 $0, $1, {across}, 31, -1;",

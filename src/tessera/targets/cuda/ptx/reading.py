@@ -23,7 +23,7 @@ NO_RESULT = frozenset(
     {"st", "bra", "ret", "exit", "bar", "barrier", "red", "cp", "stmatrix", "fence", "membar", "mbarrier", "prefetch"}
     | {"setmaxnreg", "trap", "discard", "griddepcontrol", "nanosleep", "pragma"}
 )
-"""What leaves nothing in a register; of `mbarrier` tests and waits do."""
+"""Instructions without a result in a register; of `mbarrier` tests and waits have one."""
 
 
 def names_in(operand: str) -> list[str]:

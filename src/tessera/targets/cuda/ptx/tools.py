@@ -1,4 +1,4 @@
-"""Programs of the CUDA toolkit, where they are installed. Looking for them loads nothing."""
+"""Commands of the CUDA toolkit, where they are installed. Looking for them loads nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tessera.starting import is_program, program
 
 _WHEEL = "cu13/bin"
-"""Where the wheel `nvidia-cuda-nvcc` keeps its programs, in the namespace `nvidia`."""
+"""Where the wheel `nvidia-cuda-nvcc` keeps its commands, in the namespace `nvidia`."""
 
 BRIEFLY = "// is not kept for long"
 """The first line of PTX that is assembled by the driver, whose assembler is there already: starting one takes longer
@@ -22,11 +22,11 @@ def find_ptxas() -> Path | None:
 
 
 def find_tool(name: str) -> Path | None:
-    """A program of the CUDA toolkit, looked for as ptxas is."""
+    """A command of the CUDA toolkit, looked for as ptxas is."""
     if (on_path := program(name)) is not None:
         return Path(on_path)
     home = os.environ.get("CUDA_HOME", "")
     folders = [Path(home) / "bin"] if os.path.isabs(home) else []
     namespace = find_spec("nvidia")
-    folders += [Path(place) / _WHEEL for place in (namespace and namespace.submodule_search_locations) or ()]
+    folders += [Path(folder) / _WHEEL for folder in (namespace and namespace.submodule_search_locations) or ()]
     return next((found for folder in folders if is_program(found := folder / name)), None)
