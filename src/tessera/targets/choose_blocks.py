@@ -49,7 +49,7 @@ class ChooseBlocks(ModulePass):
 
 
 FEW_ROWS: Mapping[str, int] = MappingProxyType({"cuda": 1})
-"""So many rows of a matmul are few on a target: kernels are joined that would each take less than starting them."""
+"""Up to how many rows a target fuses a matmul with what its operands are made of (`gemv_fusion`)."""
 
 
 def stages_for(

@@ -121,6 +121,6 @@ def print_extents(printer: Printer, shapes: ArrayAttr[SizesAttr], grid: SizesAtt
 
 
 def parse_count(parser: Parser, keyword: str) -> int:
-    """Such as `outputs 2`."""
+    """Parses a keyword and a number, such as `outputs 2`."""
     parser.parse_keyword(keyword)
     return parser.parse_integer(allow_boolean=False)

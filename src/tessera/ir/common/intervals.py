@@ -573,4 +573,4 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "cast": cast,
     }
 )
-"""By elementwise function; its table names them all."""
+"""The interval rule of each elementwise function of the table."""

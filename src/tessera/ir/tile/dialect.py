@@ -100,7 +100,7 @@ def memory_of(view: SSAValue) -> SSAValue:
 
 
 def first_overlapping(function: Operation, count: int) -> tuple[int, ...]:
-    """Of each of a function's `count` arguments, the first that it may overlap."""
+    """For each of a function's `count` arguments, the index of the first that it may overlap."""
     found = function.attributes.get(OVERLAPPING)
     return tuple(map(int, found.iter_values())) if isinstance(found, DenseArrayBase) else tuple(range(count))
 
@@ -187,7 +187,7 @@ class FuncOp(Function):
             raise VerifyException("a tile function ends with tile.return")
 
     def _verify_overlapping(self) -> None:
-        """Of each argument the first of those that it overlaps: an earlier view, or itself."""
+        """Checks that each argument names the first one that it overlaps: an earlier view, or itself."""
         found, types = self.attributes.get(OVERLAPPING), self.function_type.inputs.data
         if found is None:
             return

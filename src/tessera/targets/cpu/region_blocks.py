@@ -19,7 +19,7 @@ from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
 from tessera.transforms.fusion.emit_tile_online import online_of
 
 DEEPEST = 1024
-"""Of a block along the depth."""
+"""The largest block along the depth."""
 UNKNOWN_DEPTH = 512
 LANES = 16
 """Columns come in as many as the widest vectors have lanes."""

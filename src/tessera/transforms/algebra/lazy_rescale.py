@@ -109,7 +109,7 @@ class _Iteration:
         self.rows: list[SSAValue] = []
         """Results of rare ops that others need, in the shape of the maximum."""
         self.wide: list[SSAValue] = []
-        """Such results in other shapes."""
+        """Results of rare ops that others need, in other shapes."""
         self.again: set[Operation] = set()
         """Rare ops that are done in every iteration all the same: they repeat rows."""
         self._sort()

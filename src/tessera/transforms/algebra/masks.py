@@ -330,7 +330,7 @@ class Edge:
 
 
 def dead_from(mask: SSAValue, variable: SSAValue, window: Window) -> Sequence[Sequence[Edge]]:
-    """From where on, in a variable, a mask is false all over a window: the least, over each inner list the greatest.
+    """The values of a variable from which on a mask is false all over a window: the least of the lists' greatest.
 
     An empty outer list says that nothing is known.
     """
@@ -409,7 +409,7 @@ def _room(op: tile.EwOp, window: Window) -> Linear | None:
 
 
 def _sides(op: tile.EwOp, window: Window) -> tuple[Range, Range, Linear] | None:
-    """Of a comparison, what has to be the larger, what the smaller, and 1 if they may be equal."""
+    """The sides of a comparison: the larger, the smaller, and 1 if they may be equal."""
     name = op.fn.data
     if name not in ("lt", "le", "gt", "ge"):
         return None

@@ -23,9 +23,9 @@ from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.core.rewriting import replace
 
 TAIL_ERROR = 3e-4
-"""Of the tail of erf, in parts of it."""
+"""The relative error of the tail of erf."""
 TANH_ERROR = 1e-6
-"""Of tanh by a sigmoid; 1 + tanh is as exact, in parts of it, as sigmoids are."""
+"""The error of tanh by a sigmoid; the relative error of 1 + tanh is that of sigmoids."""
 # log2(1 − erf(z)) for 0 ≤ z ≤ 4
 _TAIL = (-0.000408534427, -1.62028259, -0.941244056, -0.124586485, 0.018962581, -0.00126047756)
 _FAR = 4.0

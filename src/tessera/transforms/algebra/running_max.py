@@ -126,7 +126,7 @@ def _reduction(value: SSAValue, block: Block) -> tuple[tile.ReduceOp, tuple[Oper
 
 @dataclass(frozen=True)
 class CarriedMax:
-    """So many times the maximum; 0 is 0."""
+    """A multiple of the carried maximum; with factor 0, the constant 0."""
 
     factor: float
 

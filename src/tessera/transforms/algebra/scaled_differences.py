@@ -52,7 +52,7 @@ def use_scaled_differences(function: tile.FuncOp) -> bool:
 
 
 def _parts(op: tile.EwOp) -> Sequence[SSAValue]:
-    """Of what an exponential is of."""
+    """The operands of the difference that an exponential is of."""
     difference = op.operands_[0].owner
     assert isinstance(difference, tile.EwOp)
     return difference.operands_

@@ -85,7 +85,7 @@ def _rest(op: scf.IfOp) -> tuple[list[Operation], list[Operation]] | None:
 
 
 def _wanted(rest: list[Operation], passed: list[Operation]) -> list[Operation] | None:
-    """Of the ops that others would overtake, those that these need; None where memory forbids it."""
+    """The ops among `passed` that `rest` needs, which move with it; None where memory forbids it."""
     needed = {value for one in rest for value in one.operands}
     wanted: list[Operation] = []
     for other in reversed(passed):

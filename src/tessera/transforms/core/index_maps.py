@@ -139,7 +139,7 @@ class SplitError(Exception):
 
 
 Splits = Callable[[Var], bool]
-"""Which variables may become two."""
+"""Says whether a variable may be split into two."""
 
 
 def never(var: Var) -> bool:

@@ -48,7 +48,7 @@ class Online:
     scores: graph.MatmulOp
     values: graph.MatmulOp
     spaces: Spaces
-    """Of the matmul with values."""
+    """The index maps of the matmul with values."""
     score_map: Map
     exponent: Read
     weights: Read

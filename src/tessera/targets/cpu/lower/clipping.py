@@ -47,7 +47,7 @@ class Clipping:
         return shape_of(self.mask)[1]
 
     def edges(self, start: Linear, rows: int) -> Sequence[Sequence[Edge]]:
-        """From which column on nothing counts for some rows: see `dead_from`."""
+        """The columns from which on nothing counts for some rows; see `dead_from`."""
         return _edges(self.mask, start, rows)
 
 
@@ -102,11 +102,11 @@ class BlockClipping:
         return shape_of(self.mask)[1]
 
     def edges(self) -> Sequence[Sequence[Edge]]:
-        """From which column on nothing counts: see `dead_from`."""
+        """The columns from which on nothing counts; see `dead_from`."""
         return _edges(self.mask, Linear(), shape_of(self.mask)[0])
 
     def starts(self) -> Sequence[Sequence[Edge]]:
-        """Below which column nothing counts: see `dead_before`."""
+        """The columns below which nothing counts; see `dead_before`."""
         return dead_before(self.mask, COLUMN, one_column(self.mask, Linear(), shape_of(self.mask)[0]))
 
     def covers(self, phase: Phase) -> bool:
