@@ -1,4 +1,4 @@
-"""Checks of single ops: what a declaration says is remembered by kinds, and what depends on the place never is."""
+"""Checks of single ops: what a declaration says is remembered by kinds, and what depends on the context never is."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def raised_at(error: BaseException | None) -> Iterator[tuple[str, str, int]]:
 
 
 def test_every_verification_error_is_reached() -> None:
-    reached = {place for case in CASES for place in raised_at(refusal(case))}
+    reached = {line for case in CASES for line in raised_at(refusal(case))}
     missed = raise_sites() - reached
     assert {(file, function) for file, function, _ in missed} == set(UNREACHABLE)
     assert len(missed) == len(UNREACHABLE)
@@ -203,10 +203,12 @@ TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[%@!#]?[A-Za-z_][\w.]*|-?\d[\w.]*|->|\s+|
 def garbled(text_: str, vocabulary: list[str], source: random.Random) -> str:
     """The text with one to three tokens left out, doubled, or replaced by others."""
     tokens = TOKEN.findall(text_)
-    places = [place for place, token in enumerate(tokens) if not token.isspace()]
-    for place in source.sample(places, source.randint(1, 3)):
-        similar = [token for token in vocabulary if token[0] == tokens[place][0]]
-        tokens[place] = source.choice(["", f"{tokens[place]} " * 2, source.choice(vocabulary), source.choice(similar)])
+    positions = [position for position, token in enumerate(tokens) if not token.isspace()]
+    for position in source.sample(positions, source.randint(1, 3)):
+        similar = [token for token in vocabulary if token[0] == tokens[position][0]]
+        tokens[position] = source.choice(
+            ["", f"{tokens[position]} " * 2, source.choice(vocabulary), source.choice(similar)]
+        )
     return "".join(tokens)
 
 

@@ -169,8 +169,8 @@ def _(attribute: ConfigAttr) -> list[Attribute]:
 
 @others.register
 def _(attribute: DenseAttr) -> list[Attribute]:
-    data, places = attribute.data, range(len(attribute.data))
-    flipped = [data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :] for at in places for bit in (1, 128)]
+    data, indices = attribute.data, range(len(attribute.data))
+    flipped = [data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :] for at in indices for bit in (1, 128)]
     return [DenseAttr(changed) for changed in (*flipped, data + b"\0")]
 
 
@@ -237,8 +237,8 @@ def mutations(module: ModuleOp) -> Iterator[tuple[str, Mutation]]:
     # Text numbers the values of each function anew, so that it can show only those of the same block.
     values: dict[tuple[Block | None, Attribute], list[tuple[int, int]]] = {}
     for number, op in enumerate(ops):
-        for place, result in enumerate(op.results):
-            values.setdefault((op.parent, result.type), []).append((number, place))
+        for index, result in enumerate(op.results):
+            values.setdefault((op.parent, result.type), []).append((number, index))
     for number, op in enumerate(ops):
         yield "attribute", lambda ops, n=number: ops[n].attributes.update(surprise=UnitAttr())
         for name, attribute in op.properties.items():
@@ -248,19 +248,19 @@ def mutations(module: ModuleOp) -> Iterator[tuple[str, Mutation]]:
             yield "property", lambda ops, n=number, name=name: demote_property(ops[n], name)
         for name in op.attributes:
             yield "attribute", lambda ops, n=number, name=name: drop_attribute(ops[n], name)
-        for place, operand in enumerate(op.operands):
+        for index, operand in enumerate(op.operands):
             for other in values.get((op.parent, operand.type), []):
-                yield "operand", lambda ops, n=number, p=place, o=other: set_operand(ops[n], p, ops[o[0]].results[o[1]])
+                yield "operand", lambda ops, n=number, p=index, o=other: set_operand(ops[n], p, ops[o[0]].results[o[1]])
         if len(op.operands) > 1:
             yield "operand", lambda ops, n=number: set_operands(ops[n], ops[n].operands[::-1])
-        for place, result in enumerate(op.results):
+        for index, result in enumerate(op.results):
             for other in others(result.type):
-                yield "type", lambda ops, n=number, p=place, o=other: retype(ops[n].results[p], o)
+                yield "type", lambda ops, n=number, p=index, o=other: retype(ops[n].results[p], o)
         for region in op.regions:
             for argument in region.blocks[0].args if region.blocks else ():
                 for other in others(argument.type):
-                    place = argument.index
-                    yield "type", lambda ops, n=number, p=place, o=other: retype(ops[n].regions[0].block.args[p], o)
+                    index = argument.index
+                    yield "type", lambda ops, n=number, p=index, o=other: retype(ops[n].regions[0].block.args[p], o)
         if op.parent is not None:
             yield "order", lambda ops, n=number: duplicate(ops[n])
             if all(result.first_use is None for result in op.results):
@@ -281,8 +281,8 @@ def drop_attribute(op: Operation, name: str) -> None:
     del op.attributes[name]
 
 
-def set_operand(op: Operation, place: int, value: SSAValue) -> None:
-    op.operands[place] = value
+def set_operand(op: Operation, index: int, value: SSAValue) -> None:
+    op.operands[index] = value
 
 
 def set_operands(op: Operation, values: Sequence[SSAValue]) -> None:
@@ -369,8 +369,8 @@ def bits(number: float) -> str:
 
 def padded(*numbers: float) -> ModuleOp:
     loads = "\n".join(
-        f"  %x{place} = tile.load %v[%i] pad {bits(number)} : !tile.view<1, f64, global> -> tensor<4xf64>"
-        for place, number in enumerate(numbers)
+        f"  %x{index} = tile.load %v[%i] pad {bits(number)} : !tile.view<1, f64, global> -> tensor<4xf64>"
+        for index, number in enumerate(numbers)
     )
     return text.read(
         "tile.func @f(%v: !tile.view<1, f64, global>, %i: index) outputs 0 shapes [[N], []] grid [1] {\n"

@@ -74,22 +74,22 @@ def _call_memory(name: str, n: int) -> list[str]:
 
 
 def _read_and_write(name: str, n: int) -> list[str]:
-    places = ["@own", "@shown", "@tentative"]
+    addresses = ["@own", "@shown", "@tentative"]
     arrays = [("@paged", 3), ("@zeros", 512), ("@shown_zeros", 9)]
     if n % 2:
-        lines, place = [], places[n % 3]
+        lines, address = [], addresses[n % 3]
     else:
         array, size = arrays[n % 3]
-        place = f"%{name}_place"
+        address = f"%{name}_address"
         lines = [
             f"%{name}_at = urem i64 %{name}_in, {size}",
-            f"{place} = getelementptr i64, ptr {array}, i64 %{name}_at",
+            f"{address} = getelementptr i64, ptr {array}, i64 %{name}_at",
         ]
     return [
         *lines,
-        f"%{name}_old = load i64, ptr {place}",
+        f"%{name}_old = load i64, ptr {address}",
         f"%{name}_out = add i64 %{name}_old, %{name}_in",
-        f"store i64 %{name}_out, ptr {place}",
+        f"store i64 %{name}_out, ptr {address}",
     ]
 
 

@@ -47,8 +47,8 @@ class Loops:
         def iteration(index: Value, _: list[Value]) -> list[Value]:
             operands: list[Value] = []
             for pointer, source in zip(inputs, sources, strict=True):
-                place = f.at(pointer, f.times(index, source.storage.itemsize))
-                loaded = f.load(memory_type(source, lanes), place, align=1)
+                address = f.at(pointer, f.times(index, source.storage.itemsize))
+                loaded = f.load(memory_type(source, lanes), address, align=1)
                 operands.append(to_register(f, loaded, source))
             found = to_memory(f, body(f, operands), target)
             assert found.type == memory_type(target, lanes), f"{name} gives {found.type}"
@@ -87,14 +87,14 @@ def padded(array: Array) -> Array:
 
 
 def difference(got: Array, wanted: Array, *operands: Array) -> str:
-    """The first place where two arrays of bits differ, in words; nothing where they agree."""
-    places = np.flatnonzero(words(got) != words(wanted))
-    if not places.size:
+    """The first index at which two arrays of bits differ, in words; nothing where they agree."""
+    indices = np.flatnonzero(words(got) != words(wanted))
+    if not indices.size:
         return ""
-    at = places[0]
+    at = indices[0]
     given = ", ".join(f"{operand[at]} ({words(operand)[at]:#x})" for operand in operands)
     found, expected = (f"{array[at]} ({words(array)[at]:#x})" for array in (got, wanted))
-    return f"{places.size} of {got.size} differ, first {given}: expected {expected}, got {found}"
+    return f"{indices.size} of {got.size} differ, first {given}: expected {expected}, got {found}"
 
 
 # Elements

@@ -39,7 +39,7 @@ def lowered(arrays: list[Array], level: str, block: tuple[int, int], *, facts: b
     """Attention at the tile level and at the cpu level, for these arrays, and what the latter rests on."""
     width = arrays[0].shape[-1]
     made = flash_attention.with_schedule(Schedule(block=(*block, width))).lower(*arrays, width**-0.5, causal=True)
-    given_ = {f"arg{place}": asarray(array) for place, array in enumerate(arrays)}
+    given_ = {f"arg{index}": asarray(array) for index, array in enumerate(arrays)}
     known = observe({**given_, "arg4": width**-0.5}) if facts else Facts()
     low, guards, _ = lower_kernel(made.module, made.name, level=level, facts=known)
     return made, low, guards
@@ -132,7 +132,7 @@ def square(x: Any, o: Out):
 
 @pytest.mark.parametrize("start", [0, 5, 128 * 7])
 def test_machine_code_copies_what_is_overwritten(start: int) -> None:
-    """The result takes the place of the left operand, or of a part of it."""
+    """The result is written over the left operand, or over a part of it."""
     x, w = drawn(np.float32, 32, 128), drawn(np.float32, 128, 128)
     made = product.with_schedule(Schedule(block=(32, 128, 128)))
     for one in (made, made.assume("sizes", "strides")):
@@ -178,7 +178,7 @@ def test_machine_code_reads_nothing_behind_an_array() -> None:
 @settings(max_examples=6)
 @given(st.integers(0, 15), st.booleans(), st.sampled_from([64, 70]), st.booleans())
 def test_machine_code_takes_rows_from_anywhere(start: int, causal: bool, keys: int, in_place: bool) -> None:
-    """Memory that begins in the middle of a cache line, and a result that takes the place of an operand."""
+    """Memory that begins in the middle of a cache line, and a result that is written over an operand."""
 
     def moved(array: Array) -> Array:
         memory = np.zeros(array.size + 16, np.float32)

@@ -27,7 +27,7 @@ def view(element: str = "f32", rank: int = 2) -> str:
 def run(body: str, types: dict[str, str], *values: Any, seed: int | None = None, grid: str = "1") -> None:
     """Runs a function with this body; its arguments have the names in `types`, and `%c7` is the number 7."""
     ranks = [int(type_[11]) if type_.startswith("!tile.view") else 0 for type_ in types.values()]
-    shapes = [", ".join(f"s{place}_{axis}" for axis in range(rank)) for place, rank in enumerate(ranks)]
+    shapes = [", ".join(f"s{index}_{axis}" for axis in range(rank)) for index, rank in enumerate(ranks)]
     head = ", ".join(f"%{name}: {type_}" for name, type_ in types.items())
     known = sorted(set(re.findall(r"%c(m?\d+)\b", body)))
     constants = "\n".join(f"%c{name} = arith.constant {name.replace('m', '-')} : index" for name in known)

@@ -87,9 +87,9 @@ def instance(kernel: Any, given: list[Any], static: dict[str, Any]) -> tuple[Any
     made = kernel.lower(*given, **static)
     function = symbol_in(made.module, made.name, tile.FuncOp)
     sizes = ShapeEnvironment()
-    for place, (shape, value) in enumerate(zip(function.shapes, given, strict=False)):
+    for index, (shape, value) in enumerate(zip(function.shapes, given, strict=False)):
         for size, actual in zip(shape.data, np.shape(value), strict=True):
-            sizes.unify(size, actual, Origin(f"argument {place}", None))
+            sizes.unify(size, actual, Origin(f"argument {index}", None))
     results: list[Array] = []
     for type_, shape in list(zip(function.function_type.inputs, function.shapes, strict=True))[len(given) :]:
         assert isinstance(type_, ViewType)

@@ -371,11 +371,11 @@ def test_damaged_objects_are_refused_or_flattened_but_never_crash(data: st.DataO
     whole = whole_object(data.draw(st.sampled_from([*TRIPLES])))
     headers = int.from_bytes(whole[40:48], "little")  # where the table of sections starts
     broken = bytearray(whole if data.draw(st.booleans()) else whole[: data.draw(st.integers(0, len(whole)))])
-    places = st.integers(0, len(whole) - 1) | st.integers(headers, len(whole) - 1)
+    offsets = st.integers(0, len(whole) - 1) | st.integers(headers, len(whole) - 1)
     for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(places)
-        if place < len(broken):
-            broken[place] = data.draw(st.integers(0, 255))
+        offset = data.draw(offsets)
+        if offset < len(broken):
+            broken[offset] = data.draw(st.integers(0, 255))
     try:
         made = flatten(bytes(broken))
     except CompileError:

@@ -108,7 +108,7 @@ GOOD: list[Any] = [None, 1, 1.0, 1.0, True, np.zeros(1)]
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "said"),
+    ("index", "value", "said"),
     [
         (5, [1.0], "argument 5 of the kernel: expected an array, got <class 'list'>"),
         (5, None, "argument 5 of the kernel: expected an array, got <class 'NoneType'>"),
@@ -121,10 +121,10 @@ GOOD: list[Any] = [None, 1, 1.0, 1.0, True, np.zeros(1)]
         (4, None, "argument 4 of the kernel: expected a bool, got <class 'NoneType'>"),
     ],
 )
-def test_other_types_are_refused_before_anything_runs(make: Maker, place: int, value: Any, said: str) -> None:
+def test_other_types_are_refused_before_anything_runs(make: Maker, index: int, value: Any, said: str) -> None:
     echo, out = make("echo", block(*[0] * 8), ECHO), words()
     values = [out, *GOOD[1:]]
-    values[place] = value
+    values[index] = value
     with pytest.raises(TypeError) as caught:
         echo(*values)
     assert str(caught.value) == said
@@ -299,13 +299,13 @@ def test_objects_laid_out_differently_are_noticed(monkeypatch: pytest.MonkeyPatc
 
 def test_a_function_in_a_cycle_has_its_definition_to_the_end() -> None:
     """Python's collector empties what it finds in some order: not what a function still looks at."""
-    place = objects.definition("nothing", 1)
-    before = ctypes.string_at(place, 32)
+    address = objects.definition("nothing", 1)
+    before = ctypes.string_at(address, 32)
     for _ in range(10):
         holds: list[object] = []
         holds.append(objects.built_in("nothing", 1, b"", holds))
         del holds
         gc.collect()
         assert [float(number) for number in range(1000)]  # they would take its memory
-        assert ctypes.string_at(place, 32) == before
-    assert objects.definition("nothing", 1) == place
+        assert ctypes.string_at(address, 32) == before
+    assert objects.definition("nothing", 1) == address

@@ -71,8 +71,8 @@ entry:
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
   %sum = phi i32 [ 0, %entry ], [ %more, %loop ]
-  %place = getelementptr i32, ptr %p, i64 %i
-  %value = load i32, ptr %place
+  %address = getelementptr i32, ptr %p, i64 %i
+  %value = load i32, ptr %address
   %more = add i32 %sum, %value
   %next = add i64 %i, 1
   %done = icmp eq i64 %next, 1024

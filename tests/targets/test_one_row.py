@@ -80,7 +80,7 @@ def operations(cubin: bytes) -> Iterator[int]:
     """Of the machine instructions of an ELF file, in order: 16 bytes each, the first 12 bits say what it is."""
     (table,) = struct.unpack_from("<Q", cubin, 40)
     width, count, names = struct.unpack_from("<HHH", cubin, 58)
-    sections = [struct.unpack_from("<II4Q", cubin, table + width * place) for place in range(count)]
+    sections = [struct.unpack_from("<II4Q", cubin, table + width * index) for index in range(count)]
     for name, _, _, _, at, nbytes in sections:
         if cubin.startswith(b".text.", sections[names][4] + name):
             yield from (word & 0xFFF for word in struct.unpack_from(f"<{nbytes // 8}Q", cubin, at)[::2])

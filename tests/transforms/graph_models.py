@@ -108,9 +108,9 @@ def rope(batch: Size, length: Size, heads: int, width: int, dtype: DType = f32) 
     """Halves of each head are rotated against each other; sizes in front of them are folded, as slices want numbers."""
     build = Build([[batch, length, heads, width], [length, 1, width], [length, 1, width]], [dtype] * 3)
     x, cosine, sine = build.args
-    places = [build.add(graph.IotaOp(0, GraphTensorType.of([width // 2], i64))) for _ in range(2)]
-    first = build.add(graph.GatherOp(x, places[0], 3))
-    second = build.add(graph.GatherOp(x, build.ew("add", places[1], width // 2), 3))
+    indices = [build.add(graph.IotaOp(0, GraphTensorType.of([width // 2], i64))) for _ in range(2)]
+    first = build.add(graph.GatherOp(x, indices[0], 3))
+    second = build.add(graph.GatherOp(x, build.ew("add", indices[1], width // 2), 3))
     rotated = build.add(graph.ConcatenateOp([build.ew("neg", second), first], 3))
     return build.finish(build.ew("add", build.ew("mul", x, cosine), build.ew("mul", rotated, sine)))
 
@@ -121,8 +121,8 @@ def cross_entropy(rows: Size, columns: int, dtype: DType = f32) -> ModuleOp:
     x = build.cast(build.args[0], f32)
     top = build.reduce("max", x)
     total = build.reduce("sum", build.ew("exp", build.ew("sub", x, top)))
-    places = build.add(graph.IotaOp(1, graph_type(x).with_dtype(i64)))
-    picked = build.ew("eq", places, build.args[1])
+    indices = build.add(graph.IotaOp(1, graph_type(x).with_dtype(i64)))
+    picked = build.ew("eq", indices, build.args[1])
     nothing = build.ew("mul", x, 0.0)
     right = build.reduce("sum", build.add(graph.EwOp("select", [picked, x, nothing])))
     return build.finish(build.ew("sub", build.ew("add", build.ew("log", total), top), right))

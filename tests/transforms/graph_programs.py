@@ -206,8 +206,8 @@ def block(heads: int, width: int) -> Any:
         batch, length, _ = x.shape
         parts = (x @ qkv).reshape(batch, length, 3, heads, width)
         q, k, v = (
-            parts.slice(2, place, place + 1).reshape(batch, length, heads, width).transpose(0, 2, 1, 3)
-            for place in range(3)
+            parts.slice(2, index, index + 1).reshape(batch, length, heads, width).transpose(0, 2, 1, 3)
+            for index in range(3)
         )
         found = attended(g, q, k, v).transpose(0, 2, 1, 3).reshape(batch, length, heads * width)
         x = x + found @ out

@@ -42,7 +42,7 @@ class MixedGraph:
         self.types += [GraphTensorType.of([], i64), GraphTensorType.of([1], i64), GraphTensorType.of([2, 1], i64)]
         self.function = graph.FuncOp("f", self.types, [])
         self.values: list[SSAValue] = list(self.function.arguments[:-3])
-        self.places: list[SSAValue] = list(self.function.arguments[-3:])
+        self.indices: list[SSAValue] = list(self.function.arguments[-3:])
         for _ in range(self.source.randint(2, 12)):
             value = self.source.choice(self.values[-6:])
             step = self.source.choice(_STEPS)
@@ -166,8 +166,8 @@ def _reshape(program: MixedGraph, value: SSAValue) -> None:
     elif choice == 1:
         shape.insert(program.source.randint(0, len(shape)), 1)
     elif choice == 2 and 6 in shape:
-        place = shape.index(6)
-        shape[place : place + 1] = program.source.choice([[2, 3], [3, 2]])
+        axis_number = shape.index(6)
+        shape[axis_number : axis_number + 1] = program.source.choice([[2, 3], [3, 2]])
     else:
         shape = [element_count(shape)]
     program.keep(program.add(graph.ReshapeOp(value, shape)))
@@ -179,18 +179,18 @@ def _slice(program: MixedGraph, value: SSAValue) -> None:
         return
     bounds = [(0, one, 1) for one in shape]
     axis = program.source.randrange(len(shape)) if shape else 0
-    for place, extent in enumerate(shape):
-        if place == axis and extent:
+    for axis_number, extent in enumerate(shape):
+        if axis_number == axis and extent:
             start = program.source.randrange(extent)
             stop = program.source.choice([start, start + 1, extent])
-            bounds[place] = (start, stop, 1)
+            bounds[axis_number] = (start, stop, 1)
     starts, stops, steps = ([bound[part] for bound in bounds] for part in range(3))
     made = program.add(graph.SliceOp(value, starts, stops, steps))
     program.keep(made)
     found = shape_of(made)
     if 1 in found and program.source.random() < 0.6:
-        place = found.index(1)
-        program.keep(program.add(graph.ReshapeOp(made, [*found[:place], *found[place + 1 :]])))
+        axis_number = found.index(1)
+        program.keep(program.add(graph.ReshapeOp(made, [*found[:axis_number], *found[axis_number + 1 :]])))
 
 
 def _reduce(program: MixedGraph, value: SSAValue) -> None:
@@ -235,7 +235,7 @@ def _concatenate(program: MixedGraph, value: SSAValue) -> None:
         one
         for one in program.values
         if len(shape_of(one)) == len(shape)
-        and all(a == b for place, (a, b) in enumerate(zip(shape, shape_of(one), strict=True)) if place != axis)
+        and all(a == b for index, (a, b) in enumerate(zip(shape, shape_of(one), strict=True)) if index != axis)
     ]
     others = [program.source.choice(fits) for _ in range(program.source.randint(1, 2))]
     program.keep(program.add(graph.ConcatenateOp([value, *others], axis)))
@@ -254,15 +254,15 @@ def _gather(program: MixedGraph, value: SSAValue) -> None:
     if not axes:
         return
     axis = program.source.choice(axes)
-    places = program.source.choice(program.places)
+    indices = program.source.choice(program.indices)
     least = program.number(shape[axis])
     numbers = list(range(least))
     if isinstance(shape[axis], int) and least > 1 and program.source.random() < 0.7:
         # Computed from what is looked up: 0 there.
-        type_ = graph_type(places)
+        type_ = graph_type(indices)
         added = program.add(graph.ConstantOp.splat(program.source.choice(numbers), type_))
-        places = program.add(graph.EwOp("add", [places, added]))
-    program.keep(program.add(graph.GatherOp(value, places, axis)))
+        indices = program.add(graph.EwOp("add", [indices, added]))
+    program.keep(program.add(graph.GatherOp(value, indices, axis)))
 
 
 def _dynamic_slice(program: MixedGraph, value: SSAValue) -> None:
@@ -270,7 +270,7 @@ def _dynamic_slice(program: MixedGraph, value: SSAValue) -> None:
     if not shape or any(not isinstance(one, int) for one in shape):
         return
     wanted = [program.source.choice([one, min(1, one), max(one - 1, 0)]) for one in shape]
-    starts = [program.places[0]] * len(shape)
+    starts = [program.indices[0]] * len(shape)
     program.keep(program.add(DynamicSliceOp(value, starts, wanted)))
 
 

@@ -102,8 +102,8 @@ def _reshape(program: Program, value: SSAValue) -> None:
     elif choice == 1:
         shape.insert(program.draw(st.integers(0, len(shape))), 1)
     elif choice == 2 and 6 in shape:
-        place = shape.index(6)
-        shape[place : place + 1] = program.draw(st.sampled_from([[2, 3], [3, 2], [6, 1]]))
+        axis = shape.index(6)
+        shape[axis : axis + 1] = program.draw(st.sampled_from([[2, 3], [3, 2], [6, 1]]))
     else:
         total: Any = 1
         for size in shape:

@@ -97,9 +97,9 @@ CASES: dict[str, Case] = {
 
 def drawn(types: Types) -> list[Array]:
     found = [normal(shape, dtype, seed) for seed, (shape, dtype) in enumerate(types) if dtype is not i64]
-    places = [place for place, (_, dtype) in enumerate(types) if dtype is i64]
-    for place in places:
-        found.insert(place, np.array(5, np.int64))
+    indices = [index for index, (_, dtype) in enumerate(types) if dtype is i64]
+    for index in indices:
+        found.insert(index, np.array(5, np.int64))
     return found
 
 
@@ -128,7 +128,7 @@ def test_their_kernels_on_a_gpu(name: str) -> None:
     lined = range(len(kernel.arguments)) if "odd" not in name else ()
     lowered, *_ = lower_kernel(alone, kernel.sym_name.data, warps=4, lined=lined, follows=True)
     function = symbol_in(lowered, kernel.sym_name.data, nv.FuncOp)
-    given = drawn([(tuple(shape.data), dtype_of(kernel, place)) for place, shape in enumerate(kernel.shapes)])
+    given = drawn([(tuple(shape.data), dtype_of(kernel, index)) for index, shape in enumerate(kernel.shapes)])
     arrays, results = given[: kernel.input_count], given[kernel.input_count :]
     others = [array.copy() for array in results]
     run_kernel(alone, kernel.sym_name.data, [*arrays, *results])
@@ -146,8 +146,8 @@ def test_their_kernels_on_a_gpu(name: str) -> None:
     assert "ld.global.nc" not in ptx
 
 
-def dtype_of(kernel: tile.FuncOp, place: int) -> DType:
-    return view_type(kernel.arguments[place]).dtype
+def dtype_of(kernel: tile.FuncOp, index: int) -> DType:
+    return view_type(kernel.arguments[index]).dtype
 
 
 @pytest.mark.parametrize("name", ["a norm", "a long cache", "a cache of an odd length"])

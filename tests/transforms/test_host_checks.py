@@ -104,7 +104,7 @@ def test_strides_and_truths() -> None:
 STAY = {
     "a number that is given": """%is = arith.cmpi eq, %n, %zero : index
       tile.assert %is, "n" : i1""",
-    "the program's place": """%p = tile.program_id 0
+    "program_id": """%p = tile.program_id 0
       %is = arith.cmpi eq, %p, %zero : index
       tile.assert %is, "p" : i1""",
     "what is in memory": """%a = tile.load %x[%zero, %zero] : !tile.view<2, f32, global> -> tensor<4x4xf32>
@@ -233,8 +233,8 @@ def random_program(seed: int) -> ModuleOp:
             return add(arith.CmpiOp(truth(depth - 1), truth(depth - 1), chance.choice(("eq", "ne"))))
         return add(arith.CmpiOp(number(depth), number(depth), chance.choice(PREDICATES)))
 
-    for place in range(chance.randint(1, 3)):
-        block.add_op(tile.AssertOp(truth(2), f"assert {place}"))
+    for position in range(chance.randint(1, 3)):
+        block.add_op(tile.AssertOp(truth(2), f"assert {position}"))
     block.add_op(tile.ReturnOp())
     return ModuleOp([function])
 

@@ -126,7 +126,7 @@ AROUND: Edits = [
     (END, "  }\n  tile.return"),
 ]
 
-# What is written in the place of what.
+# Replacements in the text.
 ACCEPTED: dict[str, Edits] = {
     "as it is": [],
     "its logarithm, too": [(END, LOGARITHM)],

@@ -43,7 +43,7 @@ class Loop(Writer):
         return self.add(tile.FullOp(self.add(arith.ConstantOp(FloatAttr(value, f32))), shape))
 
     def weights(self, width: int) -> SSAValue:
-        """One mask, or several, over the products of queries and keys; some are used in other places as well."""
+        """One mask, or several, over the dots of queries and keys; some have other uses as well."""
         counter, zero = self.numbers[0], self.numbers[-1]
         keys = self.add(tile.TransOp(self.add(tile.LoadOp(self.given[1], [counter, zero], (width, DEPTH))), (1, 0)))
         scores = self.add(tile.DotOp(self.given[0], keys, self.full(0.0, (ROWS, width))))

@@ -135,7 +135,7 @@ def test_nothing_is_multiplied_twice(name: str) -> None:
 
 
 def test_rows_that_are_masked_out_are_what_they_were() -> None:
-    """With the least number in the place of −∞ all weights of such a row are 1."""
+    """With the least number instead of −∞ all weights of such a row are 1."""
     x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
     for name in ("softmax with the least number", "softmax with a number that is given"):
         before, after = values(BODIES[name][0], x)

@@ -208,18 +208,18 @@ def test_sums_are_waited_for_and_stored_in_the_same_branch(name: str, length: in
 def test_no_bit_of_random_programs_changes(kinds: list[int], n: int) -> None:
     """Ops that rest on the branch's tile or do not, loads, numbers of the branch, stores; in any order."""
     tiles, numbers, lines = ["s", "a"], ["at", "n", "zero"], list[str]()
-    for place, kind in enumerate(kinds):
+    for index, kind in enumerate(kinds):
         if kind == 2:
-            lines.append(LOAD.replace("%old", f"%v{place}"))
-            tiles.append(f"v{place}")
+            lines.append(LOAD.replace("%old", f"%v{index}"))
+            tiles.append(f"v{index}")
         elif kind < 2:
-            lines.append(ew("add", f"v{place}", tiles[kind], tiles[-1]))
-            tiles.append(f"v{place}")
+            lines.append(ew("add", f"v{index}", tiles[kind], tiles[-1]))
+            tiles.append(f"v{index}")
         elif kind == 3:
-            lines.append(f"%n{place} = arith.addi %{numbers[place % len(numbers)]}, %four : index")
-            numbers.append(f"n{place}")
+            lines.append(f"%n{index} = arith.addi %{numbers[index % len(numbers)]}, %four : index")
+            numbers.append(f"n{index}")
         else:
-            lines.append(store(tiles[place % len(tiles)], "yz"[kind - 4], numbers[place % len(numbers)]))
+            lines.append(store(tiles[index % len(tiles)], "yz"[kind - 4], numbers[index % len(numbers)]))
     check_same(program(*lines, store(tiles[-1])), sink_into_branches, arguments(4 * n))
 
 

@@ -48,7 +48,7 @@ def observed(run: Callable[[], object]) -> dict[SSAValue, Seen]:
         def perform(self, op: Operation, operands: Values) -> Values:
             results = super().perform(op, operands)
             for result, value in zip(op.results, results, strict=True):
-                if not isinstance(value, interpreter.View) and np.size(value):
+                if not isinstance(value, interpreter.ArrayView) and np.size(value):
                     numbers = np.asarray(value).astype(np.float64)
                     low = np.min(numbers, initial=math.inf, where=~np.isnan(numbers))
                     high = np.max(numbers, initial=-math.inf, where=~np.isnan(numbers))
@@ -134,7 +134,7 @@ def test_bounds_hold(name: str, dtype: Any, limit: float, rows: int, columns: in
     reach = float(np.abs(x.astype(np.float64)).max())
     made, arguments = RUNS[name](x, min(n, rows - 1) if name == "scores" else n)
     premises = {
-        place: Interval(-reach, reach) for place, given in enumerate(arguments) if isinstance(given, np.ndarray)
+        index: Interval(-reach, reach) for index, given in enumerate(arguments) if isinstance(given, np.ndarray)
     }
     check(made.with_schedule(Schedule(block=(4,))), arguments, premises)
     check(made.with_schedule(Schedule(block=(4,))), arguments, {})
@@ -154,7 +154,7 @@ def test_bounds_hold_where_types_overflow(dtype: Any, values: list[float]) -> No
 
 def stored(made: Kernel, arguments: list[Any], *limits: tuple[float, float]) -> list[tuple[float, float]]:
     program = program_of(made.lower(*arguments))
-    bounds = value_bounds(program, {place: Interval(*pair) for place, pair in enumerate(limits)})
+    bounds = value_bounds(program, {index: Interval(*pair) for index, pair in enumerate(limits)})
     found = [bounds[op.value] for op in program.body.walk() if isinstance(op, tile_dialect.StoreOp)]
     assert not any(interval.may_nan for interval in found)
     return [(interval.lo, interval.hi) for interval in found]
