@@ -67,8 +67,8 @@ def bare_launches(function: Any, arrays: list[Any]) -> dict[str, Callable[[], ob
     kernel = site.executable(run.kernel, site.lines(bound.buffers, run))
     geometry = [Geometry(one.shape, one.strides) if isinstance(one, BufferSlice) else None for one in run.operands]
     ready = kernel.ready(geometry, site.device)
-    (place,) = bound.buffers.results
-    result = Fresh(place.shape, place.dtype.storage, site.meta(place)).maker()(current_stream())
+    (buffer,) = bound.buffers.results
+    result = Fresh(buffer.shape, buffer.dtype.storage, site.meta(buffer)).maker()(current_stream())
     values = [*(array.geometry for array in arrays), result]
     block = ready.params.filled(values, [], [])
     pointers = ctypes.c_void_p(ctypes.addressof(block))

@@ -39,7 +39,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
         *("jit", "operator", "random", "making", "operators", ""),
     ),
     "lang.tracing": (
-        *("sizes", "places", "world", "values", "asking", "effects"),
+        *("sizes", "index_ranges", "world", "values", "asking", "effects"),
         *("primitives", "arithmetic", "kernel_calls", "functions", ""),
     ),
     "lang.calls": (

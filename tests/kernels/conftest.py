@@ -15,7 +15,7 @@ from tessera.tile.calls.settings import architecture_of
 
 @pytest.fixture(name="agents_here")
 def _agents_here() -> None:
-    """Leaves out what only some GPUs have: programs of agents are for sm_90a."""
+    """Leaves out what only some GPUs have: warp-specialized programs are for sm_90a."""
     from tessera.runtime.cuda.context import Context
 
     if architecture_of(Context.of(0).properties.capability) != "sm_90a":

@@ -76,7 +76,7 @@ def on_device(call: Call, given: Odd, *, repeats: int = 2) -> Array:
     """What a call gives on the GPU; every time the same."""
     found: list[Array] = []
     for _ in range(repeats):
-        fields = {name: getattr(given, name) for name in ("dtype", "ordinary", "special", "place", "layouts", "seed")}
+        fields = {name: getattr(given, name) for name in ("dtype", "ordinary", "special", "which", "layouts", "seed")}
         arrays = GpuOdd(**fields, terms=given.terms)
         with knobs.interpret.using(False):
             result = call(arrays)

@@ -170,6 +170,6 @@ def rope(x: Any, y: Any, *, base: float = 10000.0):
     at = (here.row_start, 0), (here.row_start, half)
     first, second = (tile.load(here.matrix(x), at=place, shape=(here.m, half)).to(f32) for place in at)
     angle = tile.row_index().to(f32) * tile.exp2(-tile.log2(base) / half * tile.iota((1, half), 1, dtype=f32))
-    turned = first * tile.cos(angle) - second * tile.sin(angle), second * tile.cos(angle) + first * tile.sin(angle)
-    for place, part in zip(at, turned, strict=True):
+    rotated = first * tile.cos(angle) - second * tile.sin(angle), second * tile.cos(angle) + first * tile.sin(angle)
+    for place, part in zip(at, rotated, strict=True):
         tile.store(here.matrix(y), tile.cast(part, y.dtype), at=place)

@@ -70,7 +70,7 @@ def _factor(kind: str, dtype: DType) -> float:
 
 @dataclass
 class Odd:
-    """Makes the arrays of one call, the same for the same fields: layouts in turn, and one array of special values.
+    """Makes the arrays of one call, the same for the same fields: layouts by rotation, and one array of special values.
 
     With `terms`, arrays that are summed are made positive: what a kernel gives then is what its errors are relative to.
     """
@@ -78,7 +78,7 @@ class Odd:
     dtype: DType
     ordinary: str
     special: str
-    place: int
+    which: int
     layouts: tuple[str, ...]
     seed: int
     terms: bool = False
@@ -94,16 +94,16 @@ class Odd:
 
     def __call__(self, *shape: int, summed: bool = False, exact: bool = False, modest: bool = False) -> Array:
         """Numbers. `summed`: see `terms`. `exact`: sums of them are exact. `modest`: none is huge or infinite."""
-        kind = self.special if self.made == self.place else self.ordinary
+        kind = self.special if self.made == self.which else self.ordinary
         if (exact and kind == "normal") or (modest and kind in ("huge", "infinite")):
             kind = "whole"
         values = self.random.standard_normal(shape) if kind == "normal" else self.random.integers(-4, 5, shape) / 8
         if kind in ("huge", "tiny"):
             values *= _factor(kind, self.dtype)
         if kind in ("infinite", "nan") and values.size:
-            places = self.random.integers(0, values.size, 1 + values.size // 300)
+            indices = self.random.integers(0, values.size, 1 + values.size // 300)
             found = [np.nan] if kind == "nan" else [-np.inf, np.inf]
-            values.reshape(-1)[places] = self.random.choice(found, len(places))
+            values.reshape(-1)[indices] = self.random.choice(found, len(indices))
         if self.terms and summed:
             values = np.where(np.isfinite(values), np.abs(values), 0)
         return {**LAYOUTS, **REPEATED}[self._layout()](values.astype(self.dtype.storage))

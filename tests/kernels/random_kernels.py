@@ -92,9 +92,9 @@ def _loop(
 ) -> None:
     """Several times: adds what is loaded to a sum, and stores that further on."""
     total = tile.zeros(shape, dtype)
-    for turn in tile.range(3):
-        total = tile.cast(_small(total + tile.load(arguments[source], at=(turn * step, *at[1:]), shape=shape)), dtype)
-        tile.store(arguments[target], total, at=(turn * step + at[0], *at[1:]))
+    for number in tile.range(3):
+        total = tile.cast(_small(total + tile.load(arguments[source], at=(number * step, *at[1:]), shape=shape)), dtype)
+        tile.store(arguments[target], total, at=(number * step + at[0], *at[1:]))
     made.append(total)
 
 
@@ -166,9 +166,9 @@ class Reference:
 
     def _loop(self, made: list[Array], source: int, target: int, at: Any, shape: Any, step: int) -> None:
         total = np.zeros(shape)
-        for turn in range(3):
-            total = np.clip(total + self._read(source, (turn * step, *at[1:]), shape), -MOST, MOST)
-            self._write(target, total, (turn * step + at[0], *at[1:]))
+        for iteration in range(3):
+            total = np.clip(total + self._read(source, (iteration * step, *at[1:]), shape), -MOST, MOST)
+            self._write(target, total, (iteration * step + at[0], *at[1:]))
         made.append(total)
 
 

@@ -18,9 +18,9 @@ _BOUND = 4e-3
 
 def dropout_mask(heads: int, rows: int, columns: int, probability: float) -> Array:
     """The factors 0 or 1/(1 − p) by which the kernel multiplies, from each element's position alone."""
-    place = np.arange(heads * rows * columns, dtype=np.uint64).reshape(heads, rows, columns)
-    counter = np.zeros((*place.shape, 4), np.uint32)
-    counter[..., 0], counter[..., 1], counter[..., 2] = place & 0xFFFFFFFF, place >> 32, Stream.DROPOUT
+    index = np.arange(heads * rows * columns, dtype=np.uint64).reshape(heads, rows, columns)
+    counter = np.zeros((*index.shape, 4), np.uint32)
+    counter[..., 0], counter[..., 1], counter[..., 2] = index & 0xFFFFFFFF, index >> 32, Stream.DROPOUT
     word = philox4x32(counter, (0, 0))[..., 0].astype(np.uint64)
     return np.where(word >= int(probability * 2**32), 1 / (1 - probability), 0.0)
 

@@ -90,7 +90,7 @@ def test_what_cannot_be_given_to_agents_keeps_the_default() -> None:
     ids=["cpu", "sm_80", "checked"],
 )
 def test_elsewhere_nothing_is_chosen(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing.Choices, "find", None)  # nobody asks
+    monkeypatch.setattr(choosing.Choices, "find", None)  # not called
     assert block_of(stdlib.attention, *arrays(4, 16, 4096, 64), chosen=chosen) == DEFAULT
 
 
@@ -135,7 +135,7 @@ def test_choices_and_programs_are_kept_for_other_processes(
     blocks = [fresh(stdlib.attention).program_for(case, {}, HOPPER)[0].schedule for case in cases]
     count = len(compiled)
     assert count == len(cases) + 1
-    monkeypatch.setattr(Kernel, "traced", None)  # nobody looks again
+    monkeypatch.setattr(Kernel, "traced", None)  # not traced again
     assert [fresh(stdlib.attention).program_for(case, {}, HOPPER)[0].schedule for case in cases] == blocks
     assert fresh(stdlib.softmax).program_for([cases[0][0]], {}, HOPPER)[0].schedule.block == DEFAULT
     assert len(compiled) == count

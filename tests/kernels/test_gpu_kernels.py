@@ -20,7 +20,7 @@ pytestmark = pytest.mark.gpu
 # Sums of f32 products go through the tensor cores in three parts, and exponentials are good to two units.
 _BEYOND = 4e-6
 DTYPES = [f32, bf16, f16]
-PLAIN: dict[str, Any] = {"ordinary": "normal", "special": "normal", "place": 0, "layouts": ("plain",)}
+PLAIN: dict[str, Any] = {"ordinary": "normal", "special": "normal", "which": 0, "layouts": ("plain",)}
 
 
 def check(name: str, arrays: Odd, n: Any) -> None:
@@ -54,22 +54,22 @@ SIZES = [(1, 1, 16), (33, 65, 17), (128, 128, 64), (257, 130, 33)]
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", cases.CASES)
 def test_kernels_give_what_the_interpreter_gives(name: str, dtype: DType) -> None:
-    for place, (s, t, d) in enumerate(SIZES):
-        arrays = Odd(dtype_for(name, dtype), "normal", "normal", 0, LAYOUTS[place % len(LAYOUTS)], seed=place)
-        check(name, arrays, cases.Sizes(s, t, d, 5, (32, 32, 32) if place % 2 else (64, 64, 64)))
+    for index, (s, t, d) in enumerate(SIZES):
+        arrays = Odd(dtype_for(name, dtype), "normal", "normal", 0, LAYOUTS[index % len(LAYOUTS)], seed=index)
+        check(name, arrays, cases.Sizes(s, t, d, 5, (32, 32, 32) if index % 2 else (64, 64, 64)))
 
 
 @pytest.mark.parametrize("name", cases.CASES)
 def test_odd_layouts(name: str) -> None:
-    for place, layouts in enumerate(LAYOUTS):
-        arrays = Odd(dtype_for(name, bf16), "whole", "whole", 0, layouts, seed=place)
+    for index, layouts in enumerate(LAYOUTS):
+        arrays = Odd(dtype_for(name, bf16), "whole", "whole", 0, layouts, seed=index)
         check(name, arrays, cases.Sizes(70, 90, 40, 3, (32, 64, 32)))
 
 
 @pytest.mark.parametrize("name", cases.CASES)
 def test_special_values(name: str) -> None:
-    for special, place in product(SPECIAL, range(2)):
-        arrays = Odd(dtype_for(name, f32), "normal", special, place, ("plain",), 3)
+    for special, which in product(SPECIAL, range(2)):
+        arrays = Odd(dtype_for(name, f32), "normal", special, which, ("plain",), 3)
         check(name, arrays, cases.Sizes(19, 70, 33, 5, (32, 64, 64)))
 
 
@@ -81,8 +81,8 @@ def test_of_no_rows_and_no_keys_all_agree(name: str) -> None:
 
 @pytest.mark.parametrize("types", products.WHOLE + products.FLOATS, ids=products.named)
 def test_exact_products_have_the_same_bits(types: tuple[DType, DType]) -> None:
-    for place, (m, n, k) in enumerate([(1, 1, 1), (33, 65, 17), (130, 70, 100), (64, 64, 64)]):
-        new = products.numbers(LAYOUTS[place], 2 * place + place % 2)
+    for index, (m, n, k) in enumerate([(1, 1, 1), (33, 65, 17), (130, 70, 100), (64, 64, 64)]):
+        new = products.numbers(LAYOUTS[index], 2 * index + index % 2)
 
         def call(new: Odd, m: int = m, n: int = n, k: int = k) -> Any:
             return products.multiplied(new, types, m, n, k, (64, 64, 64) if m != 33 else (33, 17, 31))
@@ -97,7 +97,7 @@ def test_rounded_products_are_close(dtype: DType) -> None:
 
         def call(new: Odd) -> Any:
             a, b, c = new(70, 130, summed=True), new(130, 50, summed=True), new.target(70, 50, dtype=ts.f32)
-            products.product.with_schedule(Schedule(block=(64, 64, 64)))[5, 5](a, b, c, turned=False)
+            products.product.with_schedule(Schedule(block=(64, 64, 64)))[5, 5](a, b, c, transposed=False)
             return c
 
         expected = interpreted(call, new)

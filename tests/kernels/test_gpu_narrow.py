@@ -1,12 +1,12 @@
-"""Products of 8 bits and of tf32 on a GPU with agents, against the interpreter: odd sizes, sums that lose nothing."""
+"""Warp-specialized dots of 8 bits and of tf32 on a GPU, against the interpreter: odd sizes, exact accumulators."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import agent_kernels as agents  # pyright: ignore[reportMissingImports]  (beside this file)
 import numpy as np
 import pytest
+import warp_specialized_kernels as cases  # pyright: ignore[reportMissingImports]  (beside this file)
 
 import tessera as ts
 from tessera import DType, accum, bf16, f16, f32, knobs
@@ -39,7 +39,7 @@ def multiplied(dtype: DType, size: Any, seed: int, *, on_gpu: bool) -> Array:
     result = RESULTS[dtype]
     c = ts.full((size.m, size.n), 77, result)
     given = [x.cuda() if on_gpu else x for x in (a, b, c)]
-    kernel = size.on(agents.narrow_gemm)
+    kernel = size.on(cases.narrow_gemm)
     if on_gpu:
         assert b"wgmma.mma_async" in program_of(kernel, *given).ptx
     kernel(*given)
@@ -52,7 +52,7 @@ def test_products(dtype: DType) -> None:
     for seed, ((m, n, k), (down, across, deep)) in enumerate(zip(SIZES, BLOCKS, strict=True)):
         if across == 256 and dtype in (ts.f8e4m3, ts.f8e5m2):
             continue  # sums that are promoted take twice the registers
-        size = agents.Product(m, n, k * unit, (down, across, deep * unit))
+        size = cases.Product(m, n, k * unit, (down, across, deep * unit))
         with knobs.interpret.using(True):
             expected = multiplied(dtype, size, seed, on_gpu=False)
         found = multiplied(dtype, size, seed, on_gpu=True)
@@ -75,8 +75,8 @@ def test_promoted_sums_keep_small_terms() -> None:
     found: dict[DType, float] = {}
     for dtype in (ts.f8e4m3, FAST):
         c = ts.full((64, 64), 77, f32).cuda()
-        size = agents.Product(64, 64, depth, (64, 64, 128))
-        size.on(agents.narrow_gemm)(*(ts.asarray(x).to(dtype).cuda() for x in (a, b)), c)
+        size = cases.Product(64, 64, depth, (64, 64, 128))
+        size.on(cases.narrow_gemm)(*(ts.asarray(x).to(dtype).cuda() for x in (a, b)), c)
         found[dtype] = float(c.cpu().numpy()[0, 0])
     # The first products are carried with the large one; others come by themselves.
     assert abs(found[ts.f8e4m3] - truth) <= DEPTH * 2.0**-6

@@ -1,4 +1,4 @@
-"""Grids: that they have all axes that a kernel uses, that they reach all of an output; and what nobody wrote."""
+"""Grids: that they have all axes that a kernel uses, that they reach all of an output; and unwritten elements."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ def test_a_plan_keeps_how_far_programs_reach() -> None:
     assert not covers(next(op for op in returned.lower(_arrays()[0]).module.body.block.ops if isinstance(op, FuncOp)))
 
 
-# What nobody wrote
+# Unwritten elements
 
 
 @kernel

@@ -257,8 +257,8 @@ def test_threads_with_different_arguments(compiles: list[str]) -> None:
     made, wrong = fresh(row_sums).assume("sizes", "values"), list[str]()
 
     def call(number: int) -> None:
-        for turn in range(40):
-            x, scale = np.full((3, 1 + (number + turn) % 3), 2.0, np.float32), float(turn % 2)
+        for iteration in range(40):
+            x, scale = np.full((3, 1 + (number + iteration) % 3), 2.0, np.float32), float(iteration % 2)
             if made(x, scale).tolist() != [2.0 * x.shape[1] * scale] * 3:
                 wrong.append(f"{x.shape}, {scale}")
 
@@ -451,9 +451,9 @@ def scaled(x, y, a: float):
         block = tile.load(here.matrix(x), at=(here.row_start, col), shape=(here.m, 16))
         tile.store(here.matrix(y), block / a, at=(here.row_start, col))
 
-words, shape, turned, a = json.loads(sys.argv[1])
+words, shape, transposed, a = json.loads(sys.argv[1])
 x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-x = x.swapaxes(1, 2) if turned else x
+x = x.swapaxes(1, 2) if transposed else x
 y = np.zeros(x.shape, np.float32)
 (scaled.assume(*words) if words else scaled)(x, y, a)
 assert np.array_equal(y, x / np.float32(a)), (x, y)
@@ -470,9 +470,9 @@ def _compiles_next(tmp_path: Path) -> Compiles:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TESSERA_", "PYTHON"))}
     kept |= {"TESSERA_CACHE_DIR": str(tmp_path / "cache"), "OPENBLAS_NUM_THREADS": "1"}
 
-    def compiles(words: Sequence[str], shape: Sequence[int], *, turned: bool = False, a: float = 2.0) -> bool:
+    def compiles(words: Sequence[str], shape: Sequence[int], *, transposed: bool = False, a: float = 2.0) -> bool:
         """Whether a process must compile; the process checks its result."""
-        command = [sys.executable, str(tmp_path / "script.py"), json.dumps([words, shape, turned, a])]
+        command = [sys.executable, str(tmp_path / "script.py"), json.dumps([words, shape, transposed, a])]
         output = subprocess.run(command, check=True, capture_output=True, text=True, env=kept).stdout
         return json.loads(output) == ["llvmlite", "xdsl"]
 
@@ -495,11 +495,11 @@ def test_the_next_process_finds_programs_with_facts_and_only_for_what_they_serve
     assert compiles(everything, (5, 20, 40))
     assert compiles(everything, shape, a=0.0)
     assert compiles(everything, shape, a=-0.0)
-    assert compiles(everything, (3, 40, 20), turned=True)
+    assert compiles(everything, (3, 40, 20), transposed=True)
     assert compiles(everything, (3, 20, 41))
     for again in (0.0, -0.0, 2.0):
         assert not compiles(everything, shape, a=again)
-    assert not compiles(everything, (3, 40, 20), turned=True)
+    assert not compiles(everything, (3, 40, 20), transposed=True)
     # What is assumed is part of the first key.
     assert compiles([], shape)
     assert compiles(["values"], shape)

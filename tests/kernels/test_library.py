@@ -258,5 +258,5 @@ def test_rope(inputs: Inputs, batch: int, rows: int, width: int, block: int) -> 
     lib.rope.with_schedule(Schedule(block=(block,)))(x, y)
     first, second = np.split(wide(x)[0], 2, -1)
     angle = np.arange(rows)[:, None] * 10000.0 ** (-np.arange(width // 2) / (width // 2))
-    turned = first * np.cos(angle) - second * np.sin(angle), second * np.cos(angle) + first * np.sin(angle)
-    check(y, np.concatenate(turned, -1), inputs.dtype, np.concatenate([first, second], -1))
+    rotated = first * np.cos(angle) - second * np.sin(angle), second * np.cos(angle) + first * np.sin(angle)
+    check(y, np.concatenate(rotated, -1), inputs.dtype, np.concatenate([first, second], -1))

@@ -38,7 +38,7 @@ def strided(array: Array) -> Array:
     return memory[backwards]
 
 
-def turned(array: Array) -> Array:
+def transposed(array: Array) -> Array:
     """The same numbers, with columns side by side."""
     return np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
 
@@ -135,7 +135,7 @@ def test_every_optimization_computes_the_same(optimization: int) -> None:
     with knobs.interpret.using(True):
         expected = results(CALLS["softcap_attention"], f32, plain, 35)
     with knobs.backend.using("cpu"), knobs.optimization.using(optimization):
-        for layout in (plain, strided, turned):
+        for layout in (plain, strided, transposed):
             found = results(CALLS["softcap_attention"], f32, layout, 35)
             assert np.abs(found - expected).max() <= TOLERANCES[f32] * np.abs(expected).max()
 

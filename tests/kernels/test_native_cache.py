@@ -344,7 +344,7 @@ def test_functions_of_libraries_under_no_name_of_their_own_have_none(value: Any)
     check_nothing_is_told(value)
 
 
-def test_kernels_of_a_library_are_told_by_their_place() -> None:
+def test_kernels_of_a_library_are_identified_by_their_module() -> None:
     assert told(stdlib.gemm.function) != told(stdlib.softmax.function)
     assert identity_of(kernel(stdlib.gemm.function).function) == identity_of(stdlib.gemm.function)
 

@@ -81,10 +81,10 @@ def test_arrays_that_must_be_copied_are_copied_each_time(compiles: list[str]) ->
     raw = np.zeros(21, np.uint8)
     unaligned = raw[1:].view(np.float32)
     foreign = np.zeros(5, ">f4")
-    for turn in range(3):
+    for iteration in range(3):
         for array in (packed["value"], shifted, unaligned, foreign):
-            array[:] = np.arange(5) + turn
-            assert negated(array).tolist() == [-(place + turn) for place in range(5)]
+            array[:] = np.arange(5) + iteration
+            assert negated(array).tolist() == [-(index + iteration) for index in range(5)]
     assert compiles == ["negated"]
 
 
@@ -239,11 +239,11 @@ def test_threads_call_the_same_kernel_and_others_from_the_first_call_on(compiles
     def call(number: int) -> None:
         x = ts.asarray(np.full(1000 + number % 3, number, np.float32))
         start.wait()
-        for turn in range(60):
-            factor = (number + turn) % len(kernels)
+        for iteration in range(60):
+            factor = (number + iteration) % len(kernels)
             found = kernels[factor](x).numpy()
             if found.shape != x.shape or not (found == number * factor).all():
-                wrong.append(f"thread {number}, turn {turn}: {found}")
+                wrong.append(f"thread {number}, iteration {iteration}: {found}")
 
     threads = [threading.Thread(target=call, args=(number,)) for number in range(16)]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""Kernels in which masks leave out columns that somebody else needs: as machine code and in the interpreter."""
+"""Kernels in which masks leave out columns that other rows need: as machine code and in the interpreter."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def seen(lo: Any, hi: Any, rows: int = M) -> Any:
 
 
 @kernel
-def turned(y: Any, x: Any, lo: int, hi: int):
+def transposed(y: Any, x: Any, lo: int, hi: int):
     kept = tile.where(seen(lo, hi, N), tile.load(x, at=(0, 0), shape=(N, N)), -1.0)
     tile.store(y, kept.T, at=(0, 0))
 
 
 @kernel
-def turned_sum(y: Any, x: Any, lo: int, hi: int):
+def transposed_sum(y: Any, x: Any, lo: int, hi: int):
     kept = tile.where(seen(lo, hi, N), tile.load(x, at=(0, 0), shape=(N, N)), 0.0)
     tile.store(y, tile.sum(kept.T), at=(0,))
 
@@ -93,8 +93,8 @@ Q, K = numbers(1, M, D, dtype=NARROW), numbers(2, N, D, dtype=NARROW)
 WIDE, V = numbers(3, N, D, dtype=NARROW), numbers(4, N, D, dtype=NARROW)
 SQUARE, B, X = numbers(5, N, N, dtype=NARROW), numbers(6, M, N), numbers(7, N, N)
 CASES: dict[str, tuple[Any, list[tuple[int, ...]], list[Any]]] = {
-    "turned": (turned, [(N, N)], [X]),
-    "turned sum": (turned_sum, [(N,)], [X]),
+    "transposed": (transposed, [(N, N)], [X]),
+    "transposed sum": (transposed_sum, [(N,)], [X]),
     "added to a load": (added_to_a_load, [(M, N)], [Q, K, SQUARE, B]),
     "before a loop": (before_a_loop, [(M, N), (M,)], [Q, K, B]),
     "beside a store": (beside_a_store, [(M, D), (M,), (M, N)], [Q, K, V, B, np.full(M, -5, np.float32)]),

@@ -202,9 +202,9 @@ def test_planted_faults_are_seen() -> None:
     expected = np.array([1.0, np.nan, np.inf], np.float32)
     allowed = bounds(f32, expected, expected)
     expect_close(expected, expected, allowed)
-    for place, wrong in ((0, 1.00001), (0, np.nan), (0, np.inf), (1, 1.0), (2, -np.inf), (2, np.nan), (2, 3e38)):
+    for which, wrong in ((0, 1.00001), (0, np.nan), (0, np.inf), (1, 1.0), (2, -np.inf), (2, np.nan), (2, 3e38)):
         found = expected.copy()
-        found[place] = wrong
+        found[which] = wrong
         with pytest.raises(AssertionError):
             expect_close(found, expected, allowed)
 
@@ -245,8 +245,8 @@ def test_machine_code_gives_what_the_interpreter_gives(name: str, level: str, da
 @pytest.mark.parametrize("name", CASES)
 def test_special_values(name: str, level: str) -> None:
     dtype, width, block = QUICK[level]
-    for special, place in product(SPECIAL, range(2)):
-        arrays = Odd(dtype if dtype in dtypes_of(name) else f64, "normal", special, place, ("plain",), 3)
+    for special, which in product(SPECIAL, range(2)):
+        arrays = Odd(dtype if dtype in dtypes_of(name) else f64, "normal", special, which, ("plain",), 3)
         check(name, level, arrays, Sizes(19, 70, width, 5, block))
 
 
@@ -265,7 +265,7 @@ def test_machine_code_always_gives_what_the_interpreter_gives(name: str, level: 
     check(name, level, arrays, data.draw(st.builds(Sizes, SIZES, SIZES, widths, NUMBERS, schedules)))
 
 
-PLAIN: dict[str, Any] = {"ordinary": "normal", "special": "normal", "place": 0, "layouts": ("plain",)}
+PLAIN: dict[str, Any] = {"ordinary": "normal", "special": "normal", "which": 0, "layouts": ("plain",)}
 
 
 @pytest.mark.acceptance

@@ -15,13 +15,13 @@ from tessera import DType, Schedule, kernel, tile
 
 
 @kernel
-def product(a: Any, b: Any, c: Any, *, turned: bool):
+def product(a: Any, b: Any, c: Any, *, transposed: bool):
     """a·b, or aᵀ·bᵀ, added up in the type of c."""
     here = tile.context()
     row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
     acc = tile.zeros((here.m, here.n), c.dtype)
-    for k in tile.range(0, b.shape[1] if turned else a.shape[1], here.k):
-        if turned:
+    for k in tile.range(0, b.shape[1] if transposed else a.shape[1], here.k):
+        if transposed:
             left = tile.load(a, at=(k, row), shape=(here.k, here.m)).T
             right = tile.load(b, at=(col, k), shape=(here.n, here.k)).T
         else:
@@ -92,12 +92,12 @@ def whole(new: Odd, dtype: DType, *shape: int) -> Any:
 
 def multiplied(new: Odd, types: tuple[DType, DType], m: int, n: int, k: int, block: tuple[int, ...]) -> Any:
     operand, total = types
-    turned = bool(new.seed % 2)
-    a = whole(new, operand, *((k, m) if turned else (m, k)))
-    b = whole(new, operand, *((n, k) if turned else (k, n)))
+    transposed = bool(new.seed % 2)
+    a = whole(new, operand, *((k, m) if transposed else (m, k)))
+    b = whole(new, operand, *((n, k) if transposed else (k, n)))
     c = new.target(m, n, dtype=total)
     grid = -(-300 // block[0]), -(-300 // block[1])
-    product.with_schedule(Schedule(block=block))[grid](a, b, c, turned=turned)
+    product.with_schedule(Schedule(block=block))[grid](a, b, c, transposed=transposed)
     return c
 
 
@@ -171,7 +171,7 @@ def test_rounded_products_are_close(
 
     def call(new: Odd) -> Any:
         a, b, c = new(m, k, summed=True), new(k, n, summed=True), new.target(m, n, dtype=ts.f32)
-        product.with_schedule(Schedule(block=(64, 64, 64)))[5, 5](a, b, c, turned=False)
+        product.with_schedule(Schedule(block=(64, 64, 64)))[5, 5](a, b, c, transposed=False)
         return c
 
     expected = interpreted(call, new)

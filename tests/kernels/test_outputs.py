@@ -1,4 +1,4 @@
-"""Arguments annotated `Out`: what the annotation means, what it finds in kernels, and its place in the program."""
+"""Arguments annotated `Out`: what the annotation means, what it finds in kernels, and its attribute in the IR."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def play(y: Filled, seen: Any, shift: int, *, script: tuple[tuple[str, int, int]
     base = tile.program_id(0) * shift
     for kind, start, size in script:
         if kind == "read":
-            # What is loaded must be used, or nobody needs to load it.
+            # A loaded tile must be used, or the load is removed.
             tile.store(seen, tile.load(y, at=[base + start], shape=[size]), at=[base + start])
         elif kind == "write":
             tile.store(y, tile.ones((size,)), at=[base + start])
@@ -195,7 +195,7 @@ def test_only_an_array_can_be_filled(value: Any) -> None:
         filling(Out)[1](floats(4), value, peek=False)
 
 
-# Its place in the program.
+# Its attribute in the IR.
 
 
 def test_the_program_says_what_it_fills_and_reads_back() -> None:

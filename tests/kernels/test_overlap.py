@@ -88,8 +88,8 @@ def double(x: Any, y: Filled):
 
 
 def _running(x: Any, y: Any) -> None:
-    for place in range(4):
-        y[4 * place + 4 : 4 * place + 8] = x[4 * place : 4 * place + 4] + 1
+    for index in range(4):
+        y[4 * index + 4 : 4 * index + 8] = x[4 * index : 4 * index + 4] + 1
 
 
 def _stores_meet(x: Any, y: Any, z: Any) -> None:
@@ -212,11 +212,11 @@ def test_slower_programs_are_logged(caplog: pytest.LogCaptureFixture) -> None:
 def test_tiers_leave_overlapping_arrays_to_the_plain_kernel() -> None:
     with MetaTracingRuntime(RuntimeConfig(background_compilation=False)) as runtime:
         tiered = runtime.tiered(shift[1])
-        for turn in range(8):
+        for iteration in range(8):
             x, y = ts.arange(20, dtype=ts.f32), ts.zeros((20,))
-            target = x if turn % 2 else y
+            target = x if iteration % 2 else y
             tiered(x, target)
-            assert np.asarray(target)[1:9].tolist() == list(range(8)), turn
+            assert np.asarray(target)[1:9].tolist() == list(range(8)), iteration
 
 
 def test_launches_compare_addresses_wherever_they_are_made() -> None:

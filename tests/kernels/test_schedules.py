@@ -1,4 +1,4 @@
-"""Schedules as values: defaults, inheritance, equality, validity, spaces, and their place in Schedule IR."""
+"""Schedules as values: defaults, inheritance, equality, validity, spaces, and their form in Schedule IR."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def smaller(a: Bounded, b: Bounded) -> Bounded:
 
 
 def compared(name: str, a: Bounded, b: Bounded) -> Bounded:
-    """A compare, where no error can turn it."""
+    """A compare, where no error can change its outcome."""
     error = a.error + b.error
     if ((np.abs(a.exact - b.exact) <= error) & (error > 0)).any():
         raise UnfitError
@@ -261,14 +261,14 @@ def ordered(x: Bounded, axis: int, descending: bool) -> Bounded:
 
 
 def order(x: Bounded, axis: int, descending: bool) -> Array:
-    """The places of sorted values, where no error can exchange two."""
-    places = np.argsort(-x.exact if descending else x.exact, axis=axis, kind="stable")
+    """The indices that sort values, where no error can exchange two."""
+    indices = np.argsort(-x.exact if descending else x.exact, axis=axis, kind="stable")
     if not x.is_exact:
-        found = np.take_along_axis(x.exact, places, axis)
+        found = np.take_along_axis(x.exact, indices, axis)
         error = 2 * np.max(x.error, axis=axis, keepdims=True, initial=0.0)
         if (np.abs(np.diff(found, axis=axis)) <= error).any():
             raise UnfitError
-    return places
+    return indices
 
 
 def joined(xs: Sequence[Bounded], join: Callable[[Sequence[Array]], Array]) -> Bounded:

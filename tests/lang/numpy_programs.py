@@ -2,7 +2,7 @@
 
 A program is drawn step by step from a seed. Each step is a line of source and its value by `bounded_values`, so that
 the next step may look at shapes and numbers: what would leave a domain, overflow, or hang on a rounding is not taken.
-Sizes may be 0 and 1; arguments are contiguous, transposed, strided, turned around or repeated.
+Sizes may be 0 and 1; arguments are contiguous, transposed, strided, reversed or repeated.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Program:
         return replace(self, arguments=arguments, lines=tuple(lines), results=tuple(results))
 
     def described(self) -> str:
-        """The program for whoever has to look at it."""
+        """The program as text, for the report of a failure."""
         kinds = [
             f"# {name}: {value.dtype} {value.shape} strides {value.strides}" for name, value in self.arguments.items()
         ]
@@ -185,9 +185,9 @@ class Draft:
         self, shape: tuple[int, ...]
     ) -> tuple[Callable[[Callable[[tuple[int, ...]], Array]], Array], Callable[[ts.Tensor], ts.Tensor]]:
         """How an argument lies in memory: the array that is drawn, and what makes the argument of it."""
-        way = self.one_of(("plain", "plain", "plain", "turned", "strided", "backwards", "repeated"))
+        way = self.one_of(("plain", "plain", "plain", "transposed", "strided", "backwards", "repeated"))
         rank = len(shape)
-        if way == "turned" and rank > 1:
+        if way == "transposed" and rank > 1:
             order = [int(one) for one in self.random.permutation(rank)]
             back = [order.index(axis) for axis in range(rank)]
             return (lambda draw: draw(tuple(shape[axis] for axis in order))), lambda made: made.permute(*back)

@@ -336,7 +336,7 @@ def fold_of_expression(d: Draft) -> None:
 
 
 @rule(2)
-def extreme_place(d: Draft) -> None:
+def extreme_index(d: Draft) -> None:
     x = d.some("f", "i", least=1)
     a = d.values[x]
     name, most = d.one_of((("argmax", True), ("argmin", False)))
@@ -382,9 +382,9 @@ def topk(d: Draft) -> None:
     a = d.values[x]
     axis = d.axis(a)
     count, largest = d.whole(1, a.shape[axis]), d.chance(0.6)
-    places = np.take(bv.order(a, axis, largest), np.arange(count), axis)
-    values = a.at(lambda v: np.take_along_axis(v, places, axis))
-    d.let(f"ts.topk({{{x}}}, {count}, axis={axis}, largest={largest})", values, whole(places, "i64"))
+    indices = np.take(bv.order(a, axis, largest), np.arange(count), axis)
+    values = a.at(lambda v: np.take_along_axis(v, indices, axis))
+    d.let(f"ts.topk({{{x}}}, {count}, axis={axis}, largest={largest})", values, whole(indices, "i64"))
 
 
 @rule(1)
@@ -419,7 +419,7 @@ def slices(d: Draft) -> None:
     d.let(f"{{{x}}}[{key}]", a.at(lambda v: eval(f"v[{key}]", {"v": v})))
 
 
-def _places(d: Draft, size: int, shape: tuple[int, ...]) -> str:
+def _indices(d: Draft, size: int, shape: tuple[int, ...]) -> str:
     """Indices along an axis of that size, some of them from its end."""
     if not size and math.prod(shape):
         raise UnfitError
@@ -431,17 +431,17 @@ def gathers(d: Draft) -> None:
     x = d.some("f", "i", "b", ranks=(1, 2, 3))
     a = d.values[x]
     axis = d.axis(a, signed=False)
-    places = _places(d, a.shape[axis], tuple(d.size() for _ in range(d.whole(0, 2))))
-    where_ = d.values[places].exact
+    indices = _indices(d, a.shape[axis], tuple(d.size() for _ in range(d.whole(0, 2))))
+    where_ = d.values[indices].exact
     way = d.one_of(("take", "item", "embedding"))
     if way == "take":
         found = a.at(lambda v: np.take(v, where_, axis) if v.size or not where_.size else _unfit())
-        d.let(f"ts.take({{{x}}}, {{{places}}}, axis={axis})", found)
+        d.let(f"ts.take({{{x}}}, {{{indices}}}, axis={axis})", found)
     elif way == "embedding" and axis == 0:
-        d.let(f"ts.embedding({{{places}}}, {{{x}}})", a.at(lambda v: v[where_]))
+        d.let(f"ts.embedding({{{indices}}}, {{{x}}})", a.at(lambda v: v[where_]))
     else:
         colons = ":, " * axis
-        d.let(f"{{{x}}}[{colons}{{{places}}}]", a.at(lambda v: v[(slice(None),) * axis + (where_,)]))
+        d.let(f"{{{x}}}[{colons}{{{indices}}}]", a.at(lambda v: v[(slice(None),) * axis + (where_,)]))
 
 
 @rule(2)
@@ -450,7 +450,7 @@ def gathers_of_gathers(d: Draft) -> None:
     x = d.some("f", "i", ranks=(2, 3), least=1)
     a = d.values[x]
     shape = tuple(d.one_of((1, 2, 5)) for _ in range(d.whole(0, 2)))
-    i, j = (_places(d, size, shape) for size in a.shape[:2])
+    i, j = (_indices(d, size, shape) for size in a.shape[:2])
     first, second = d.values[i].exact, d.values[j].exact
     if d.chance(0.5):
         d.let(f"{{{x}}}[{{{i}}}, {{{j}}}]", a.at(lambda v: v[first, second]))
@@ -465,10 +465,10 @@ def along_axis(d: Draft) -> None:
     a = d.values[x]
     axis = d.axis(a)
     shape = tuple(d.size() if at == axis % len(a.shape) else size for at, size in enumerate(a.shape))
-    places = _places(d, a.shape[axis], shape)
-    spots = np.asarray(d.values[places].exact, np.int64)
+    index = _indices(d, a.shape[axis], shape)
+    spots = np.asarray(d.values[index].exact, np.int64)
     spots = np.where(spots < 0, spots + a.shape[axis], spots)
-    d.let(f"ts.take_along_axis({{{x}}}, {{{places}}}, axis={axis})", a.at(lambda v: np.take_along_axis(v, spots, axis)))
+    d.let(f"ts.take_along_axis({{{x}}}, {{{index}}}, axis={axis})", a.at(lambda v: np.take_along_axis(v, spots, axis)))
 
 
 @rule(2)
@@ -481,9 +481,9 @@ def updates(d: Draft) -> None:
         start, stop, step = d.whole(0, a.shape[0]), d.whole(0, a.shape[0]), d.one_of((1, 2))
         key, spots, text = slice(start, stop, step), np.arange(a.shape[0])[start:stop:step], f"{start}:{stop}:{step}"
     else:
-        places = _places(d, a.shape[0], (d.size(),))
-        spots = d.values[places].exact
-        key, text = spots, f"{{{places}}}"
+        indices = _indices(d, a.shape[0], (d.size(),))
+        spots = d.values[indices].exact
+        key, text = spots, f"{{{indices}}}"
     exact, error = a.exact.copy(), a.error.copy()
     functions = {"add": np.add, "max": np.maximum, "min": np.minimum}
     if way == "set":
@@ -500,14 +500,14 @@ def update_with_rows(d: Draft) -> None:
     x = d.some("f32", ranks=(1, 2, 3), least=1)
     a = d.values[x]
     count = d.size()
-    places = _places(d, a.shape[0], (count,))
+    indices = _indices(d, a.shape[0], (count,))
     rows = d.new("f32", (count, *a.shape[1:]))
     exact = a.exact.copy()
     sums = np.abs(a.exact)
-    np.add.at(exact, d.values[places].exact, d.values[rows].exact)
-    np.add.at(sums, d.values[places].exact, np.abs(d.values[rows].exact))
+    np.add.at(exact, d.values[indices].exact, d.values[rows].exact)
+    np.add.at(sums, d.values[indices].exact, np.abs(d.values[rows].exact))
     d.let(
-        f"{{{x}}}.at[{{{places}}}].add({{{rows}}})", Bounded(exact, a.error + (count + 1) * UNITS["f32"] * sums, "f32")
+        f"{{{x}}}.at[{{{indices}}}].add({{{rows}}})", Bounded(exact, a.error + (count + 1) * UNITS["f32"] * sums, "f32")
     )
 
 
@@ -545,7 +545,7 @@ def reshaped(d: Draft) -> None:
 
 
 @rule(2)
-def turned(d: Draft) -> None:
+def rearranged(d: Draft) -> None:
     x = d.some("f", "i", "b", ranks=(1, 2, 3))
     a = d.values[x]
     axis = d.axis(a)

@@ -1,7 +1,7 @@
 """Random programs over operators, that run traced, eagerly and by the interpreter alike.
 
 Values are floats, which stay small and are compared within a tolerance, or integers, which are exact: only these decide
-where things go (compares, sorting, places). A program is a list of steps over numbered values, so that hypothesis can
+where things go (compares, sorting, indices). A program is a list of steps over numbered values, so that hypothesis can
 shrink it, and its sizes come from its arguments, so that it can be traced with symbols.
 """
 
@@ -103,7 +103,7 @@ def _product(_: st.DrawFn, shapes: Sequence[Shape]) -> tuple[tuple[Any, ...], Sh
     return (), (*a[:-1], b[-2])
 
 
-def _turned(draw: st.DrawFn, shapes: Sequence[Shape]) -> tuple[tuple[Any, ...], Shape] | None:
+def _transposed(draw: st.DrawFn, shapes: Sequence[Shape]) -> tuple[tuple[Any, ...], Shape] | None:
     (shape,) = shapes
     order = (0, *draw(st.permutations(range(1, len(shape)))))
     return (order,), tuple(shape[at] for at in order)
@@ -136,12 +136,12 @@ def _joined(_: st.DrawFn, shapes: Sequence[Shape]) -> tuple[tuple[Any, ...], Sha
     return (), (*a[:-1], a[-1] + b[-1])
 
 
-def _placed(draw: st.DrawFn, shapes: Sequence[Shape]) -> tuple[tuple[Any, ...], Shape] | None:
+def _taken_at(draw: st.DrawFn, shapes: Sequence[Shape]) -> tuple[tuple[Any, ...], Shape] | None:
     (shape,) = shapes
     if len(shape) < 2:
         return None
-    places = tuple(draw(st.lists(st.integers(0, shape[-1] - 1), min_size=1, max_size=6)))
-    return (places,), (*shape[:-1], len(places))
+    indices = tuple(draw(st.lists(st.integers(0, shape[-1] - 1), min_size=1, max_size=6)))
+    return (indices,), (*shape[:-1], len(indices))
 
 
 def _held(x: Any) -> Any:
@@ -149,8 +149,8 @@ def _held(x: Any) -> Any:
     return ts.clip(x, -4.0, 4.0)
 
 
-def _gathered(xs: Sequence[Any], places: tuple[int, ...]) -> Any:
-    return ts.take(xs[0], np.asarray(places), axis=-1)
+def _gathered(xs: Sequence[Any], indices: tuple[int, ...]) -> Any:
+    return ts.take(xs[0], np.asarray(indices), axis=-1)
 
 
 RULES: dict[str, Rule] = {
@@ -170,14 +170,14 @@ RULES: dict[str, Rule] = {
     "mean": Rule((FLOAT,), FLOAT, lambda xs, axis: ts.mean(xs[0], axis=axis, keepdims=True), _axis(keep=True)),
     "most": Rule((FLOAT,), FLOAT, lambda xs, axis: ts.max(xs[0], axis=axis, keepdims=True), _axis(keep=True)),
     "product": Rule((FLOAT, FLOAT), FLOAT, lambda xs: _held(ts.matmul(xs[0], ts.matrix_transpose(xs[1]))), _product),
-    "turn": Rule((FLOAT,), FLOAT, lambda xs, order: ts.permute_dims(xs[0], order), _turned),
+    "transpose": Rule((FLOAT,), FLOAT, lambda xs, order: ts.permute_dims(xs[0], order), _transposed),
     "merge": Rule(
         (FLOAT,), FLOAT, lambda xs: ts.reshape(xs[0], (*xs[0].shape[:-2], xs[0].shape[-2] * xs[0].shape[-1])), _merged
     ),
     "split": Rule((FLOAT,), FLOAT, lambda xs: ts.reshape(xs[0], (*xs[0].shape[:-1], xs[0].shape[-1] // 2, 2)), _split),
     "cut": Rule((FLOAT,), FLOAT, lambda xs, start, step: xs[0][..., start::step], _cut),
     "join": Rule((FLOAT, FLOAT), FLOAT, lambda xs: ts.concat([xs[0], xs[1]], axis=-1), _joined),
-    "take": Rule((FLOAT,), FLOAT, _gathered, _placed),
+    "take": Rule((FLOAT,), FLOAT, _gathered, _taken_at),
     "round": Rule((FLOAT,), FLOAT, lambda xs: ts.astype(ts.astype(xs[0], ts.bf16), ts.f32)),
     "choose": Rule((INT, FLOAT, FLOAT), FLOAT, lambda xs: ts.where(xs[0] > 0, xs[1], xs[2]), _same),
     "float": Rule((INT,), FLOAT, lambda xs: _held(ts.astype(xs[0], ts.f32) * 0.5)),
@@ -189,7 +189,7 @@ RULES: dict[str, Rule] = {
     "int_sum": Rule(
         (INT,), INT, lambda xs, axis: ts.astype(ts.sum(xs[0], axis=axis, keepdims=True), ts.i32) % 31, _axis(keep=True)
     ),
-    "int_place": Rule(
+    "int_index": Rule(
         (INT,), INT, lambda xs, axis: ts.astype(ts.argmax(xs[0], axis=axis, keepdims=True), ts.i32), _axis(keep=True)
     ),
     "int_running": Rule(

@@ -406,39 +406,39 @@ DIFFERENT: list[list[Any]] = [
 ]
 
 
-class Places:
+class Numbered:
     """Which of the values an object is."""
 
     def __init__(self) -> None:
-        self.places = {id(one): place for place, one in enumerate([one for values in DIFFERENT for one in values])}
+        self.numbers = {id(one): index for index, one in enumerate([one for values in DIFFERENT for one in values])}
 
     def of(self, one: Any) -> float:
-        return float(self.places[id(one)])
+        return float(self.numbers[id(one)])
 
 
-PLACES = Places()
+NUMBERED = Numbered()
 
 
 @jit(static_argnames="k")
-def placed(x: Any, *, k: Any) -> Any:
-    return x * PLACES.of(k)
+def numbered(x: Any, *, k: Any) -> Any:
+    return x * NUMBERED.of(k)
 
 
 @kernel
-def placed_in_kernel(x: Any, *, k: Any) -> Any:
-    return tile.load(x) * PLACES.of(k)
+def numbered_in_kernel(x: Any, *, k: Any) -> Any:
+    return tile.load(x) * NUMBERED.of(k)
 
 
 @pytest.mark.usefixtures("interpreted")
 def test_values_that_mean_different_things_have_programs_of_their_own() -> None:
     for values in DIFFERENT:
-        for call in (placed, placed_in_kernel):
+        for call in (numbered, numbered_in_kernel):
             for _ in range(2):
                 for one in values:
-                    assert value(call(X, k=one)) == [PLACES.of(one)] * 3
+                    assert value(call(X, k=one)) == [NUMBERED.of(one)] * 3
         assert len({exact(one) for one in values}) == len(values)
         assert not any(are_same(values[0], one) for one in values[1:])
-    assert placed.explain().compilations == len(PLACES.places)
+    assert numbered.explain().compilations == len(NUMBERED.numbers)
     assert exact(float("nan")) == exact(float("nan"))
     assert exact(Frozen((1.0, "a"))) == exact(Frozen((1.0, "a")))
 
@@ -499,11 +499,11 @@ def test_a_look_costs_little_and_large_graphs_are_looked_at_whole() -> None:
     found = Dependencies((f,))
     watch = DependencyCheck(found.held(), found.chains)
     assert watch.check()
-    for place in (0, 150, 299):
-        nodes[place].k = 3.0
+    for index in (0, 150, 299):
+        nodes[index].k = 3.0
         assert not watch.check()
         assert watch.changed() is not None
-        nodes[place].k = 2.0
+        nodes[index].k = 2.0
         assert watch.check()
     nodes.pop()
     assert not watch.check()

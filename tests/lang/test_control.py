@@ -46,8 +46,8 @@ def running(x: Any, *, reverse: bool) -> Any:
 
 
 def powers(x: Any, count: Any) -> Any:
-    def step(place: Any, value: Any) -> Any:
-        return value * x + ts.astype(ts.asarray(place), ts.f32)
+    def step(index: Any, value: Any) -> Any:
+        return value * x + ts.astype(ts.asarray(index), ts.f32)
 
     return ts.fori_loop(1, count, step, x)
 
@@ -77,8 +77,8 @@ def test_a_scan_carries_and_stacks(traced: bool, reverse: bool) -> None:
     for count in (3, 5, 6):
         x = ts.randn((count, 2), seed=count)
         total, steps = run(x, reverse=reverse)
-        turned = x.numpy()[::-1] if reverse else x.numpy()
-        sums = np.cumsum(turned, axis=0)
+        ordered = x.numpy()[::-1] if reverse else x.numpy()
+        sums = np.cumsum(ordered, axis=0)
         assert np.allclose(total, sums[-1], atol=1e-6)
         assert np.allclose(steps["sum"], sums[::-1] if reverse else sums, atol=1e-6)
         assert np.array_equal(np.asarray(steps["row"]), x.numpy() * 2)
@@ -104,8 +104,8 @@ def test_a_scan_of_nothing_stacks_nothing(traced: bool) -> None:
 def test_a_counted_loop_counts(traced: bool) -> None:
     x = ts.randn((2,), seed=1)
     expected = x.numpy()
-    for place in range(1, 4):
-        expected = expected * x.numpy() + np.float32(place)
+    for index in range(1, 4):
+        expected = expected * x.numpy() + np.float32(index)
     fixed: Any = jit(powers, static_argnames="count") if traced else powers
     assert np.allclose(fixed(x, 4), expected)
     dynamic: Any = jit(powers) if traced else powers
@@ -164,7 +164,7 @@ def test_effects_in_bodies_happen_in_the_order_of_the_program() -> None:
 def test_random_draws_stay_in_order_and_repeat_under_a_seed() -> None:
     @jit
     def f(count: int) -> Any:
-        def step(place: Any, total: Any) -> Any:
+        def step(index: Any, total: Any) -> Any:
             return total * 10.0 + ts.random.uniform(None, ())
 
         first = ts.random.normal(None, (2,))

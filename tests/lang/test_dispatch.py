@@ -235,9 +235,9 @@ class Resized:
         outside = self.outside = SimpleNamespace(added=1.0)
 
         @jit
-        def f(x: Any, w: Any, *, turned: bool = False) -> Any:
+        def f(x: Any, w: Any, *, negated: bool = False) -> Any:
             found = x @ w + outside.added
-            return ts.negative(found) if turned else found
+            return ts.negative(found) if negated else found
 
         self.function, self.w = f, ts.randn((8, 6), seed=0)
         for size in (5, 7, 9, 12, 17, 20, 23, 29):
@@ -250,7 +250,7 @@ class Resized:
         found = self.function(x, self.w, **named).numpy()
         expected = x.numpy() @ self.w.numpy() + np.float32(added)
         assert found.shape == expected.shape
-        assert np.allclose(found, -expected if named.get("turned") else expected, atol=1e-5)
+        assert np.allclose(found, -expected if named.get("negated") else expected, atol=1e-5)
         return len(self.calls) - before
 
 
@@ -266,7 +266,7 @@ def test_what_is_new_apart_from_sizes_takes_the_long_way_first() -> None:
     """Static values, dtypes, ranks, strides, alignments, and what the function sees from outside."""
     with knobs.interpret.using(False):
         known = Resized()
-        assert known.check(ts.randn((61, 8), seed=0), turned=True) == 1
+        assert known.check(ts.randn((61, 8), seed=0), negated=True) == 1
         assert known.check(ts.randn((62, 16), seed=0)[:, ::2]) == 1
         assert known.check(ts.randn((2, 63, 8), seed=0)) == 1
         assert known.check(ts.randn((65 * 8 + 1,), seed=0)[1:].reshape(65, 8)) == 1

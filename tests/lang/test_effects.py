@@ -70,9 +70,9 @@ def test_state_keeps_its_type_and_outlives_calls() -> None:
         return total.read() - before
 
     x = ts.asarray(np.array([1.0, 2.0], np.float32))
-    for turn in range(1, 4):
+    for iteration in range(1, 4):
         assert np.array_equal(np.asarray(add(x)), x.numpy())
-        assert np.array_equal(np.asarray(total.read()), x.numpy() * turn)
+        assert np.array_equal(np.asarray(total.read()), x.numpy() * iteration)
     with pytest.raises(ShapeError, match="state of shape"):
         total.write(ts.zeros((3,)))
     with pytest.raises(DtypeError, match="state of f32 is given f64"):

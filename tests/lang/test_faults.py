@@ -124,7 +124,7 @@ def test_what_writes_machine_code_may_fail_as_well(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_kernel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever writes a kernel wants its machine code: a fault is told, and nothing runs a thousand times slower."""
+    """Users of kernels want machine code: a fault is an error, and nothing runs a thousand times slower instead."""
     from tessera.targets.cpu import compile as cpu
 
     def compile_kernel(*given: Any, **options: Any) -> Any:

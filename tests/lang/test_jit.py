@@ -193,8 +193,8 @@ def test_a_size_as_a_number_makes_a_program_of_its_own() -> None:
     @jit
     def f(x: Any) -> Any:
         total = x[0]
-        for place in range(1, x.shape[0]):
-            total = total + x[place]
+        for index in range(1, x.shape[0]):
+            total = total + x[index]
         return total, x.shape[0] * 2, x.shape[0] + x.shape[1]
 
     for size in (3, 4, 5, 4):
@@ -245,12 +245,12 @@ def test_captured_arrays_stand_on_either_side_of_traced_values() -> None:
     table = ts.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
 
     @jit
-    def uses(places: Any, x: Any) -> Any:
-        return table[places], table[places, 1:], table * x, x * table, table < x, table @ x
+    def uses(indices: Any, x: Any) -> Any:
+        return table[indices], table[indices, 1:], table * x, x * table, table < x, table @ x
 
-    places, x = np.array([2, 0]), np.array([1, 2, 3, 4], np.float32)
+    indices, x = np.array([2, 0]), np.array([1, 2, 3, 4], np.float32)
     t = table.numpy()
-    for found, wanted in zip(uses(places, x), (t[places], t[places, 1:], t * x, x * t, t < x, t @ x), strict=True):
+    for found, wanted in zip(uses(indices, x), (t[indices], t[indices, 1:], t * x, x * t, t < x, t @ x), strict=True):
         np.testing.assert_array_equal(np.asarray(found), wanted)
 
     def assigns(x: Any) -> Any:

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 @kernel
 @typed(x=KTile["M", "N", f32])
 def softmax(x: Any) -> Any:
-    place = tile.context()
-    block = tile.load(x, rows=place.m, cols=place.d)
+    here = tile.context()
+    block = tile.load(x, rows=here.m, cols=here.d)
     powers = tile.exp(block - tile.max(block, axis=1)[:, None])
     return powers / tile.sum(powers, axis=1)[:, None]
 
@@ -27,8 +27,8 @@ def softmax(x: Any) -> Any:
 @kernel
 @typed(x=KTile["M", "N", f32], out=Out[KTile["M", "N", f32]])
 def scaled(x: Any, factor: float, out: Any, *, twice: bool = False) -> None:
-    place = tile.context()
-    block = tile.load(x, rows=place.m, cols=place.d) * factor
+    here = tile.context()
+    block = tile.load(x, rows=here.m, cols=here.d) * factor
     tile.store(out, block + block if twice else block)
 
 

@@ -25,8 +25,8 @@ def _added(a: Any, b: Any):
 
 def _loop(x: Any, y: Any) -> Any:
     total = x * 0.0
-    for place in range(x.shape[0]):
-        total = total + y[place]
+    for index in range(x.shape[0]):
+        total = total + y[index]
     return total
 
 
@@ -77,7 +77,7 @@ FUNCTIONS: dict[str, Function] = {
     "in threes": lambda x, y: ts.sum(ts.reshape(x, (-1, 3)), axis=0),
     "fewer rows": lambda x, y: ts.reshape(x, (x.shape[0] - 5, -1)),
     "less than nothing": lambda x, y: ts.reshape(x, (-1, 3 - x.shape[0])),
-    "turned": lambda x, y: ts.reshape(x.T, (x.shape[1] * 2, -1)),
+    "transposed": lambda x, y: ts.reshape(x.T, (x.shape[1] * 2, -1)),
     "in halves": _halves,
     "odd or even": lambda x, y: x[: x.shape[0] // 2] if x.shape[0] % 2 == 0 else x[1:],
     "one beside the other": lambda x, y: x + y,

@@ -33,12 +33,12 @@ def check(
     for first in (None, 5) if many else (None,):
         arguments = program.draw(seed, first)
         expected = interpreted(program, arguments)
-        placed = [(ts.array(argument) if donate else argument).to(device) for argument in arguments]
-        agree([one.cpu() for one in compiled(*placed)], expected, program.narrow)
+        on_device = [(ts.array(argument) if donate else argument).to(device) for argument in arguments]
+        agree([one.cpu() for one in compiled(*on_device)], expected, program.narrow)
         assert fallbacks(compiled) == []
         if eager and first is None:
             with knobs.eager_elements.using(0):  # Python's operators are programs, too
-                agree([one.cpu() for one in program(*placed)], expected, program.narrow)
+                agree([one.cpu() for one in program(*on_device)], expected, program.narrow)
 
 
 @settings(relaxed, max_examples=10)
@@ -66,10 +66,10 @@ def _topped(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "shape"),
     [(_gathered, (7, 1, 1)), (_squared, (4, 1, 2)), (_cut, (4, 2)), (_topped, (2, 3))],
-    ids=["looked up", "itself", "single places", "beside its own rows"],
+    ids=["looked up", "itself", "single elements", "beside its own rows"],
 )
 def test_programs_that_once_had_no_machine_code(function: Any, shape: tuple[int, ...]) -> None:
-    """Places that are looked up, a value that meets itself, rows of which a single place is read, or all and more."""
+    """Indices that are looked up, a value that meets itself, rows of which one element is read, or all and more."""
     x, compiled = ts.randn(shape, seed=1), ts.jit(function)
     with knobs.backend.using("interpreter"):
         expected = ts.jit(function)(x)

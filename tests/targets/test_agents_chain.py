@@ -47,7 +47,7 @@ from tessera.targets.cuda.ptx.assembler import Assembly, assemble
 from tessera.transforms.checks.host_checks import take_host_checks
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
-kernels: Any = import_module("agent_kernels")
+kernels: Any = import_module("warp_specialized_kernels")
 PRODUCTS: dict[str, Any] = kernels.PRODUCTS
 STAGES: dict[str, Any] = kernels.STAGES
 Heads, Product = kernels.Heads, kernels.Product

@@ -28,7 +28,7 @@ from tessera.targets.cuda.ptx.assembler import assemble
 from tessera.transforms.core.facts import FactKind, Facts, observe
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
-kernels: Any = import_module("agent_kernels")
+kernels: Any = import_module("warp_specialized_kernels")
 Heads, Product = kernels.Heads, kernels.Product
 
 Array = np.ndarray[Any, np.dtype[Any]]

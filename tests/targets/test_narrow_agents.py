@@ -27,7 +27,7 @@ from tessera.tile.calls.settings import Settings
 from tessera.transforms.pipelining.promote_accumulators import DEPTH
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
-kernels: Any = import_module("agent_kernels")
+kernels: Any = import_module("warp_specialized_kernels")
 Array = np.ndarray[Any, np.dtype[Any]]
 
 FAST = ts.f8e4m3 @ accum(f16)

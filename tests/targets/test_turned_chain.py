@@ -25,7 +25,7 @@ from tessera.targets.cuda.ir.types import shared_type
 from tessera.tile.calls.settings import Settings
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
-agents: Any = import_module("agent_kernels")
+agents: Any = import_module("warp_specialized_kernels")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 e4m3 = np.dtype(ml_dtypes.float8_e4m3fn)

@@ -59,13 +59,13 @@ def checked(
     traced = trace_function(name, function, types, call.rebuild, device, None, {})
 
     def described(outcome: Outcome) -> Any:
-        if outcome.place is None:
+        if outcome.result is None:
             return outcome.constant if outcome.size is None else outcome.size
-        sizes, dtype = traced.result_types[outcome.place]
+        sizes, dtype = traced.result_types[outcome.result]
         return annotation("tensor", (*sizes, dtype))
 
     def told(outcome: Outcome) -> ShapeHistory | None:
-        return None if outcome.place is None else traced.histories[outcome.place]
+        return None if outcome.result is None else traced.histories[outcome.result]
 
     results = tree_unflatten(traced.structure, [described(one) for one in traced.outcomes])
     stories = tree_unflatten(traced.structure, [told(one) for one in traced.outcomes])

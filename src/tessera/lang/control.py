@@ -42,7 +42,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     _expect_alike("cond: the branches", ("true_fn", given, first), ("false_fn", others, second))
     op = graph_control.CondOp(flag.value, chosen, otherwise, [value.value.type for value in given])
     primitives.write(op)
-    results = [_result("cond", value, op.results[place], values) for place, value in enumerate(given)]
+    results = [_result("cond", value, op.results[index], values) for index, value in enumerate(given)]
     return tree_unflatten(first, results)
 
 
@@ -69,7 +69,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
         primitives.write(graph_control.YieldOp([value.value for value in given]))
     op = graph_control.WhileOp([value.value for value in values], condition, body)
     primitives.write(op)
-    results = [_result("while_loop", value, op.results[place], [value]) for place, value in enumerate(values)]
+    results = [_result("while_loop", value, op.results[index], [value]) for index, value in enumerate(values)]
     return tree_unflatten(structure, results)
 
 
@@ -101,8 +101,8 @@ def scan(
         Traced(argument, graph_type(argument).shape, value.dtype, value.history, value.trace)
         for argument, value in zip(body.block.args, (*carried, *slices), strict=True)
     ]
-    for place, argument in enumerate(arguments):
-        step = "carried by scan" if place < len(carried) else "one slice of scan's xs"
+    for index, argument in enumerate(arguments):
+        step = "carried by scan" if index < len(carried) else "one slice of scan's xs"
         argument.history = argument.history.step(step, argument.sizes, span)
     with current().within(body.block):
         pair = f(tree_unflatten(structure, arguments[: len(carried)]), tree_unflatten(inner, arguments[len(carried) :]))
@@ -132,16 +132,16 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init_v
     """`val = body_fn(i, val)` for i from `lower` to `upper` - 1, which may be numbers, sizes or traced integers."""
     if current_or_none() is None:
         value = init_val
-        for place in range(int(lower), int(upper)):
-            value = body_fn(place, value)
+        for index in range(int(lower), int(upper)):
+            value = body_fn(index, value)
         return value
     if isinstance(lower, int | TracedSize) and isinstance(upper, int | TracedSize):
         count = plain_size(upper - lower)
         if isinstance(count, int):
             count = max(0, count)
         first = lower if isinstance(lower, int) else int(lower)
-        places = elementwise("add", primitives.iota((count,), 0), first)
-        return scan(lambda value, place: (body_fn(place, value), None), init_val, places)[0]
+        indices = elementwise("add", primitives.iota((count,), 0), first)
+        return scan(lambda value, index: (body_fn(index, value), None), init_val, indices)[0]
     start, stop = primitives.lift(lower), primitives.lift(upper)
     if not (start.dtype.is_integer and stop.dtype.is_integer):
         raise DtypeError(
@@ -169,17 +169,17 @@ def _scan_now(
             shapes=[format_shape(one.shape) for one in slices],
             hint="give xs of one length along their first axis, or length=",
         )
-    places = range(next(iter(lengths)))
+    indices = range(next(iter(lengths)))
     carry: Any = init
     rows: list[Any] = []
-    if not places:
+    if not indices:
         # What `f` would have given, and in which shapes, a trace of it says.
         def over_nothing(init: Any, xs: Any) -> Any:
             return scan(f, init, xs, 0)
 
         return import_module("tessera.lang.jit").jit(over_nothing)(init, xs)
-    for place in reversed(places) if reverse else places:
-        carry, row = f(carry, tree_unflatten(structure, [one[place] for one in slices]))
+    for index in reversed(indices) if reverse else indices:
+        carry, row = f(carry, tree_unflatten(structure, [one[index] for one in slices]))
         rows.append(row)
     if reverse:
         rows.reverse()
@@ -278,10 +278,10 @@ def _expect_alike(
             shapes=[f"{name}: {structure}", f"{other}: {its_structure}"],
             hint="give the same nesting of tuples, lists and dictionaries",
         )
-    for place, (one, two) in enumerate(zip(values, others, strict=True)):
+    for index, (one, two) in enumerate(zip(values, others, strict=True)):
         if one.value.type == two.value.type:
             continue
-        leaf = f"leaf {place} of " if len(values) > 1 else ""
+        leaf = f"leaf {index} of " if len(values) > 1 else ""
         shapes = [f"{leaf}{name}: {_shown(one)}", f"{leaf}{other}: {_shown(two)}"]
         story = dict.fromkeys((*one.history.lines(), *two.history.lines()))
         if one.sizes != two.sizes:
@@ -289,7 +289,7 @@ def _expect_alike(
                 f"{what} must keep one shape: {format_shape(one.sizes)} became {format_shape(two.sizes)}",
                 shapes=shapes,
                 story=tuple(story),
-                hint="a program is traced once, so that each turn and branch gives the same shapes",
+                hint="a program is traced once, so that each iteration and branch gives the same shapes",
             )
         raise DtypeError(
             f"{what} must keep one dtype: {one.dtype} became {two.dtype}",

@@ -112,8 +112,8 @@ class Explanation:
             least = {name: low for name, (low, _) in traced.least.items() if low}
             guards = [f"{name} >= {low}" for name, low in least.items()]
             for guard in traced.guards:
-                place = "" if guard.span is None else f" ({guard.span})"
-                guards.append(f"{guard}, asked{place}")
+                where = "" if guard.span is None else f" ({guard.span})"
+                guards.append(f"{guard}, asked{where}")
             lines += [f"    only while {guard}" for guard in guards]
             lines += [f"    changes inside of {name} are not seen: {what}" for name, what in variant.unwatched.items()]
             if traced.effects:
@@ -160,8 +160,8 @@ def _broken(call: Call, variant: Variant) -> str:
             return f"{symbol} >= {low} was taken for granted, and is {sizes[symbol]} now"
     for guard in variant.traced.guards:
         if guard.value.symbols <= sizes.keys() and not guard.holds(sizes):
-            place = "" if guard.span is None else f" at {guard.span}"
-            return f"{guard} was asked{place}, and does not hold any more"
+            where = "" if guard.span is None else f" at {guard.span}"
+            return f"{guard} was asked{where}, and does not hold any more"
     return "sizes that no program serves"
 
 

@@ -28,7 +28,7 @@ from tessera.lang.calls.variants import Family, ObservedSizes, Reason, Variant, 
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
 from tessera.lang.tracing.asking import TraceAgain, is_automatic
 from tessera.lang.tracing.functions import TracedFunction, trace_function
-from tessera.lang.tracing.places import looking
+from tessera.lang.tracing.index_ranges import looking
 from tessera.lang.tracing.values import current_or_none
 from tessera.lang.tracing.world import world
 from tessera.runtime.device.device import Device, default_device
@@ -75,7 +75,7 @@ class Jitted(Named):
     ) -> None:
         functools.update_wrapper(self, alive(function))
         if alive(function) is not function:
-            del self.__dict__["__wrapped__"]  # whoever has the object has it
+            del self.__dict__["__wrapped__"]  # it is in the hands of those who have the object
         self._function = function
         self._identity = identity
         # Whether indices among the arguments are looked at before each call on the host.
@@ -106,7 +106,7 @@ class Jitted(Named):
         tell_in_child(self)
 
     def forked(self) -> None:
-        """In the child of a fork: whoever held the lock is not there."""
+        """In the child of a fork: the thread that held the lock is not there."""
         self._lock = RLock()
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ class Jitted(Named):
     def _of_object(self, method: Held) -> Jitted:
         options = self._given()
         for name in ("static_argnums", "donate_argnums"):  # the first parameter is given
-            options[name] = [place - (place > 0) for place in options[name] if place != 0]
+            options[name] = [index - (index > 0) for index in options[name] if index != 0]
         return Jitted(method, **options)
 
     def _given(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Jitted(Named):
     # Calls
 
     def in_tiers(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Any call, in tiers; whoever runs them may put something quicker in this one's place."""
+        """Any call, in tiers; their runtime may replace it by something quicker."""
         if current_or_none() is not None:
             return inlined(self.name, self.parameters, args, kwargs)
         if self._tiered is None:
@@ -215,7 +215,7 @@ class Jitted(Named):
         if self.donated or self.graphs or any(leaf.number is not None for leaf in call.leaves):
             return None
         family = self.families.get((self._device(call), chosen, *call.key))
-        if self.careful and family is not None and any(variant.traced.places for variant in family.variants):
+        if self.careful and family is not None and any(variant.traced.index_ranges for variant in family.variants):
             return None
         return None if family is None else functools.partial(_resized, family, self._lock)
 
@@ -229,8 +229,8 @@ class Jitted(Named):
             run = _moving(run, call, self._device(call))
         if self.donated:
             run = _donating(run, call, self.donated)
-        if self.careful and variant.traced.places and self._device(call).kind == "cpu":
-            run = looking(run, self.name, variant.traced.places, sizes)
+        if self.careful and variant.traced.index_ranges and self._device(call).kind == "cpu":
+            run = looking(run, self.name, variant.traced.index_ranges, sizes)
         return DispatchEntry(variant.unchanged, run, variant.traced.hidden, finish_for(variant.traced, sizes))
 
     def _device(self, call: Call) -> Device:
@@ -242,21 +242,21 @@ class Jitted(Named):
         try:
             graph = self.graphs and self._recorded < _MOST_GRAPHS
             with boundary(self.name, "binding", lambda: variant.program.codes.graph_text):
-                bound = variant.program.bind(values, graph=graph, donated=_places_of(call, self.donated))
+                bound = variant.program.bind(values, graph=graph, donated=_indices_of(call, self.donated))
             self._recorded += bound.recorded > 0
             return variant, sizes, bound
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
-            # Machine code is made when a program is first bound, so that this is where it may turn out to have none.
+            # Machine code is made when a program is first bound, so that this is where it may be found to have none.
             variant.program, variant.fallback = interpreted(variant.traced), error.message
             log_fallback(self.name, error)
             return variant, sizes, variant.program.bind(values)
 
     def _on_device(self, call: Call, variant: Variant) -> list[Tensor]:
-        place = self._device(call)
+        index = self._device(call)
         moved = [
-            value.to(place) if leaf.number is not None else value
+            value.to(index) if leaf.number is not None else value
             for leaf, value in zip(call.leaves, call.values, strict=True)
         ]
         return [*moved, *variant.traced.hidden]
@@ -357,7 +357,7 @@ class Jitted(Named):
         return narrowed(self.name, lambda trial: self._traced(call, trial, device), symbols, seen, refusal)
 
     def _traced(self, call: Call, seen: ObservedSizes, device: Device) -> TracedFunction:
-        """The function traced for a call; again, with sizes put in one, where it turns out to need that."""
+        """The function traced for a call; again, with sizes unified, where it is found to need that."""
         for _ in range(_MOST_TRACES):
             pattern = pattern_of(call, self.parameters, seen)
             try:
@@ -461,8 +461,8 @@ def finish_for(traced: TracedFunction, sizes: Mapping[str, int]) -> Finish | Non
     if traced.finish is not None:
         return traced.finish[0]
     leaves = [
-        ResultIndex(one.place)
-        if one.place is not None
+        ResultIndex(one.result)
+        if one.result is not None
         else one.constant
         if one.size is None
         else one.size.evaluate(sizes)
@@ -476,12 +476,12 @@ def finish_for(traced: TracedFunction, sizes: Mapping[str, int]) -> Finish | Non
 
 def _moving(run: Callable[..., Any], call: Call, device: Device) -> Callable[..., Any]:
     """Numbers go to the device with each call."""
-    places = [place for place, leaf in enumerate(call.leaves) if leaf.number is not None]
+    indices = [index for index, leaf in enumerate(call.leaves) if leaf.number is not None]
 
     def moved(*values: Tensor) -> Any:
         given = list(values)
-        for place in places:
-            given[place] = given[place].to(device)
+        for index in indices:
+            given[index] = given[index].to(device)
         return run(*given)
 
     return moved
@@ -489,21 +489,21 @@ def _moving(run: Callable[..., Any], call: Call, device: Device) -> Callable[...
 
 def _donating(run: Callable[..., Any], call: Call, donated: frozenset[str]) -> Callable[..., Any]:
     """Arguments that are given away are gone after the call."""
-    places = _places_of(call, donated)
+    indices = _indices_of(call, donated)
 
     def given_away(*values: Tensor) -> Any:
         try:
             return run(*values)
         finally:  # also where something went wrong: results may have been written there already
-            for value in {id(values[place]): values[place] for place in places}.values():
+            for value in {id(values[index]): values[index] for index in indices}.values():
                 value.give_away()
 
     return given_away
 
 
-def _places_of(call: Call, names: frozenset[str]) -> list[int]:
+def _indices_of(call: Call, names: frozenset[str]) -> list[int]:
     """Which of a call's values belong to arguments of these names."""
-    return [place for place, leaf in enumerate(call.leaves) if leaf.name.split("[")[0] in names]
+    return [index for index, leaf in enumerate(call.leaves) if leaf.name.split("[")[0] in names]
 
 
 def device_of(name: str, call: Call) -> Device:
@@ -513,7 +513,7 @@ def device_of(name: str, call: Call) -> Device:
         if leaf.number is None:
             devices.setdefault(value.device, value)
     if len(devices) > 1:
-        shapes = [f"{format_shape(value.shape)} of {value.dtype} on {place}" for place, value in devices.items()]
+        shapes = [f"{format_shape(value.shape)} of {value.dtype} on {index}" for index, value in devices.items()]
         raise DeviceError(
             f"{name}: arguments are on different devices: {', '.join(map(str, devices))}",
             shapes=shapes,

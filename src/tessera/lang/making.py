@@ -85,17 +85,17 @@ def _like(x: Any) -> tuple[Any, DType, Any]:
 
 def full_like(x: Array, /, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """`fill_value` in the shape of `x`, and in its dtype and on its device unless others are named."""
-    shape, own, place = _like(x)
+    shape, own, own_device = _like(x)
     inside = current_or_none() is not None
-    return full(shape, fill_value, dtype=dtype or own, device=device if inside else device or place)
+    return full(shape, fill_value, dtype=dtype or own, device=device if inside else device or own_device)
 
 
 def empty_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """A tensor in the shape of `x` whose elements mean nothing yet."""
     if current_or_none() is not None:
         return zeros_like(x, dtype=dtype, device=device)
-    shape, own, place = _like(x)
-    return empty(shape, dtype=dtype or own, device=device or place)
+    shape, own, own_device = _like(x)
+    return empty(shape, dtype=dtype or own, device=device or own_device)
 
 
 def zeros_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
@@ -154,13 +154,13 @@ def arange(
         )
     else:
         count = builtins.max(0, math.ceil((last - first) / step))
-    places = _primitives().iota((count,), 0, target if whole and target.is_integer else i64)
-    return _along(places, first, step, target, whole)
+    indices = _primitives().iota((count,), 0, target if whole and target.is_integer else i64)
+    return _along(indices, first, step, target, whole)
 
 
-def _along(places: Traced, first: Any, step: Any, target: DType, whole: bool) -> Traced:
-    """first + step · place, computed in integers or in f64, and rounded once."""
-    values = places if whole else _primitives().cast(places, f64)
+def _along(indices: Traced, first: Any, step: Any, target: DType, whole: bool) -> Traced:
+    """first + step · index, computed in integers or in f64, and rounded once."""
+    values = indices if whole else _primitives().cast(indices, f64)
     if step != 1:
         values = _elementwise("mul", values, step if whole else float(step))
     if first != 0:

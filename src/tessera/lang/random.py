@@ -114,19 +114,19 @@ def _uniform(key: Array, shape: tuple[Any, ...], dtype: DType) -> Traced:
 @operator
 def _normal(key: Array, shape: tuple[Any, ...], dtype: DType) -> Traced:
     made = _key(key, "normal")
-    place = _places(shape)
+    index = _positions(shape)
     # Box–Muller: elements 2p and 2p + 1 are the cosine and the sine of one pair of words.
-    words = _outputs(made, elementwise("shr", place, 2), Stream.NORMAL)
-    later = elementwise("eq", elementwise("and", elementwise("shr", place, 1), 1), 1)
+    words = _outputs(made, elementwise("shr", index, 2), Stream.NORMAL)
+    later = elementwise("eq", elementwise("and", elementwise("shr", index, 1), 1), 1)
     first = primitives.cast(elementwise("select", later, words[2], words[0]), f64)
     second = primitives.cast(elementwise("select", later, words[3], words[1]), f64)
     # (word + 1)·2⁻³² lies in (0, 1], where the logarithm is finite.
     logarithm = primitives.ew("log", elementwise("mul", elementwise("add", first, 1.0), 2.0**-32))
     radius = primitives.ew("sqrt", elementwise("mul", logarithm, -2.0))
     angle = elementwise("mul", second, 2.0 * math.pi * 2.0**-32)
-    odd = elementwise("eq", elementwise("and", place, 1), 1)
-    turned = elementwise("select", odd, primitives.ew("sin", angle), primitives.ew("cos", angle))
-    rounded = primitives.cast(elementwise("mul", radius, turned), f32)
+    odd = elementwise("eq", elementwise("and", index, 1), 1)
+    wave = elementwise("select", odd, primitives.ew("sin", angle), primitives.ew("cos", angle))
+    rounded = primitives.cast(elementwise("mul", radius, wave), f32)
     return primitives.reshape(primitives.cast(rounded, dtype), shape)
 
 
@@ -148,7 +148,7 @@ def _randint(key: Array, shape: tuple[Any, ...], low: int, high: int, dtype: DTy
             elementwise("mul", upper, span_upper),
             elementwise("add", elementwise("shr", middle, 32), elementwise("shr", other, 32)),
         )
-    # Adding in 64 bits wraps around, which is what turns an unsigned distance from a negative `low` into its sum.
+    # Adding in 64 bits wraps around, so that an unsigned distance from a negative `low` gives the right sum.
     return primitives.cast(elementwise("add", distance, low % 2**64), dtype)
 
 
@@ -182,7 +182,7 @@ def _key(given: Array, where: str) -> Traced:
     return made
 
 
-def _places(shape: Sequence[Any]) -> Traced:
+def _positions(shape: Sequence[Any]) -> Traced:
     """The number of each element, in row order, flat."""
     count = dim(1)
     for one in shape:
@@ -192,10 +192,10 @@ def _places(shape: Sequence[Any]) -> Traced:
 
 def _words(key: Traced, shape: Sequence[Any], stream: Stream, *, per_element: int = 1) -> list[Traced]:
     """For each element its words of the stream, 32 bits each in a u64; one or two."""
-    place = _places(shape)
+    index = _positions(shape)
     bits = 2 if per_element == 1 else 1
-    words = _outputs(key, elementwise("shr", place, bits), stream)
-    within = elementwise("and", place, (1 << bits) - 1)
+    words = _outputs(key, elementwise("shr", index, bits), stream)
+    within = elementwise("and", index, (1 << bits) - 1)
     chosen: list[Traced] = []
     for number in range(per_element):
         candidates = words[number::per_element]
@@ -216,8 +216,8 @@ def _outputs(key: Traced, block: Traced, stream: Stream) -> list[Traced]:
     k0, k1 = ew("and", wide, low), ew("shr", wide, half)
     c0, c1 = ew("and", block, low), ew("shr", block, half)
     c2, c3 = (primitives.constant(number, block.sizes, u64) for number in (int(stream), 0))
-    for turn in range(ROUNDS):
-        if turn:
+    for iteration in range(ROUNDS):
+        if iteration:
             k0, k1 = ew("and", ew("add", k0, first_step), low), ew("and", ew("add", k1, second_step), low)
         left, right = ew("mul", c0, left_factor), ew("mul", c2, right_factor)
         c0, c1, c2, c3 = (

@@ -19,7 +19,7 @@ _numbers = count()
 
 
 class State:
-    """A tensor that functions may change: `read` gives its value, `write` puts another of its type in its place.
+    """A tensor that functions may change: `read` gives its value, `write` replaces it by another of its type.
 
     In a jitted function both are effects: they happen in the order of the program, and when the function is called.
     """
@@ -44,7 +44,7 @@ class State:
         return primitives.emit("state", lambda _: StateReadOp(self.slot, type_))
 
     def write(self, value: Any) -> None:
-        """Puts a value of the state's shape and dtype in its place."""
+        """Replaces the value by another of the same shape and dtype."""
         if current_or_none() is None:
             tensor = value if isinstance(value, Tensor) else asarray(value)
             self._check(tensor.shape, tensor.dtype, ())

@@ -47,5 +47,5 @@ def wanted_tiers(given: Any) -> Any:
 def tiers_of(jitted: Named, wanted: Any) -> Tiers:
     """The tiers of a function."""
     if not _makers:
-        raise TesseraError("nobody provides tiers here", hint="import tessera, not only parts of it")
+        raise TesseraError("tiers are not loaded", hint="import tessera, not only parts of it")
     return _makers[0](jitted, wanted)

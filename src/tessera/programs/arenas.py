@@ -19,7 +19,7 @@ NOTHING: Array = np.empty(0, np.uint8)
 
 
 def larger(nbytes: int) -> Array:
-    """An arena of so many bytes, in place of one that is too small."""
+    """An arena of so many bytes, to replace one that is too small."""
     found = aligned_empty((nbytes + ALIGNMENT,), _BYTE)
     return found[-found.ctypes.data % ALIGNMENT :]
 

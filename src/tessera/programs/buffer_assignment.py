@@ -2,7 +2,7 @@
 
 A piece of memory belongs to an argument, a result, a constant or a temporary array, or its address is in a variable:
 what a branch or a loop gives may lie here or there. Views are other sizes and strides on the same piece. Where an array
-has to lie elsewhere, or otherwise, than it does, it is moved.
+has to lie elsewhere, or with other strides, it is moved.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class KernelLaunch(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Copies elements from one place to another."""
+    """Copies elements from one buffer to another."""
 
     target: BufferSlice
     source: BufferSlice
@@ -103,7 +103,7 @@ class Draw(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Copies what a slot holds."""
+    """Copies the value of a slot."""
 
     target: BufferSlice
     slot: str
@@ -117,7 +117,7 @@ class Save(NamedTuple):
 
 
 class Show(NamedTuple):
-    """Shows an array to people."""
+    """Prints an array."""
 
     label: str
     source: BufferSlice
@@ -133,7 +133,7 @@ class Combine(NamedTuple):
 
 
 class Assign(NamedTuple):
-    """From here on, a variable holds the address of a place."""
+    """Sets a variable to the address of a buffer."""
 
     variable: int
     source: BufferSlice
@@ -148,7 +148,7 @@ class Choose(NamedTuple):
 
 
 class Along(NamedTuple):
-    """In each turn of a loop, a variable holds the address of the next slice of an array."""
+    """In each iteration of a loop, a variable holds the address of the next slice of an array."""
 
     variable: int
     array: BufferSlice
@@ -158,7 +158,7 @@ class Along(NamedTuple):
 class Repeat(NamedTuple):
     """Does `body` again and again: `trips` times, or as long as the array `test` is true after `check`.
 
-    `swapped` are temporary pieces with two places each, of which turns take one and the other. Counted loops may go
+    `swapped` are temporary pieces with two slots each, which iterations use alternately. Counted loops may go
     along arrays, from the last slice on if they are `reversed`.
     """
 
@@ -209,7 +209,7 @@ class _Writer:
             arguments.append(operand)
             self.operands[value] = operand
         self.block(self.program.steps)
-        results = [self.result(number, self.place(value)) for number, value in enumerate(self.program.results)]
+        results = [self.result(number, self.buffer(value)) for number, value in enumerate(self.program.results)]
         return BufferAssignment(self.pieces, tuple(self.acts), results, arguments)
 
     def piece(self, kind: str, number: int | None = None, **more: object) -> int:
@@ -218,7 +218,7 @@ class _Writer:
         self.pieces.append(Piece(kind, number, **more))  # pyright: ignore[reportArgumentType]  (as given)
         return len(self.pieces) - 1
 
-    def place(self, value: int) -> BufferSlice:
+    def buffer(self, value: int) -> BufferSlice:
         found = self.operands[value]
         assert isinstance(found, BufferSlice)
         return found
@@ -228,29 +228,29 @@ class _Writer:
 
     def fresh(self, value: int, kind: str = TEMPORARY) -> BufferSlice:
         """A piece of its own for an array."""
-        place = self.plain(kind, self.program.array(value).dtype, self.shape(value))
-        self.operands[value] = place
-        return place
+        buffer = self.plain(kind, self.program.array(value).dtype, self.shape(value))
+        self.operands[value] = buffer
+        return buffer
 
     def plain(self, kind: str, dtype: DType, shape: tuple[int, ...]) -> BufferSlice:
         nbytes = math.prod(shape) * dtype.storage.itemsize
         return BufferSlice(self.piece(kind, nbytes=nbytes), 0, dtype, shape, contiguous_strides(shape, 1))
 
-    def result(self, number: int, place: BufferSlice) -> BufferSlice:
-        """Where a result lies: what a kernel writes into goes there at once, anything else is moved."""
-        piece = self.pieces[place.piece]
-        if piece.kind == TEMPORARY and place.is_plain and place.nbytes == piece.nbytes:
+    def result(self, number: int, buffer: BufferSlice) -> BufferSlice:
+        """The buffer of a result: a whole piece that a kernel fills becomes it, anything else is copied into one."""
+        piece = self.pieces[buffer.piece]
+        if piece.kind == TEMPORARY and buffer.is_plain and buffer.nbytes == piece.nbytes:
             piece.kind, piece.number = RESULT, number
-            return place
-        target = self.plain(RESULT, place.dtype, place.shape)
+            return buffer
+        target = self.plain(RESULT, buffer.dtype, buffer.shape)
         self.pieces[target.piece].number = number
-        self.acts.append(Move(target, place))
+        self.acts.append(Move(target, buffer))
         return target
 
-    def moved(self, place: BufferSlice) -> BufferSlice:
+    def moved(self, buffer: BufferSlice) -> BufferSlice:
         """A plain copy."""
-        target = self.plain(TEMPORARY, place.dtype, place.shape)
-        self.acts.append(Move(target, place))
+        target = self.plain(TEMPORARY, buffer.dtype, buffer.shape)
+        self.acts.append(Move(target, buffer))
         return target
 
     def block(self, steps: Sequence[host.Step]) -> None:
@@ -270,17 +270,17 @@ class _Writer:
                 assert isinstance(kind, host.Number)
                 self.operands[value] = Known(number, kind.kind)
             case host.ArrayView(value, source, how, numbers):
-                self.view(value, self.place(source), how, numbers)
+                self.view(value, self.buffer(source), how, numbers)
             case host.Random(value, distribution):
                 self.acts.append(Draw(self.fresh(value), distribution))
             case host.ReadState(value, slot):
                 self.acts.append(Load(self.fresh(value), slot))
             case host.WriteState(value, slot):
-                self.acts.append(Save(self.place(value), slot))
+                self.acts.append(Save(self.buffer(value), slot))
             case host.Print(label, value):
-                self.acts.append(Show(label, self.place(value)))
+                self.acts.append(Show(label, self.buffer(value)))
             case host.AllReduce(value, source, kind, axis):
-                self.acts.append(Combine(self.fresh(value), self.place(source), kind, axis))
+                self.acts.append(Combine(self.fresh(value), self.buffer(source), kind, axis))
             case host.Branch(test, blocks, values):
                 self.branch(test, blocks, values)
             case host.Loop():
@@ -296,13 +296,13 @@ class _Writer:
         self.operands[value] = BufferSlice(piece, 0, array.dtype, shape, strides)
 
     def view(self, value: int, source: BufferSlice, how: str, numbers: tuple[int, ...]) -> None:
-        """Another look at an array, by sizes and strides."""
+        """A view of an array, by sizes and strides."""
         shape, dtype = self.shape(value), self.program.array(value).dtype
         if how == "reshape":
-            place = self.reshaped(source, shape)
+            buffer = self.reshaped(source, shape)
         elif how == "transpose":
             strides = tuple([source.strides[axis] for axis in numbers])
-            place = source._replace(shape=shape, strides=strides)
+            buffer = source._replace(shape=shape, strides=strides)
         elif how == "slice":
             rank = len(source.shape)
             bounds = zip(numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank :], source.shape, strict=True)
@@ -310,15 +310,15 @@ class _Writer:
             first = sum(one.start * stride for one, stride in zip(ranges, source.strides, strict=True) if one)
             strides = tuple([one.step * stride for one, stride in zip(ranges, source.strides, strict=True)])
             offset = source.offset + (first * dtype.storage.itemsize if all(shape) else 0)
-            place = source._replace(offset=offset, shape=shape, strides=strides)
+            buffer = source._replace(offset=offset, shape=shape, strides=strides)
         elif how == "broadcast":
             lead = len(shape) - len(source.shape)
             kept = zip(source.shape, source.strides, shape[lead:], strict=True)
             strides = (0,) * lead + tuple([stride if count == wanted else 0 for count, stride, wanted in kept])
-            place = source._replace(shape=shape, strides=strides)
+            buffer = source._replace(shape=shape, strides=strides)
         else:
             raise CompileError(f"a view by {how} is none that the host knows")
-        self.operands[value] = place._replace(dtype=dtype)
+        self.operands[value] = buffer._replace(dtype=dtype)
 
     def reshaped(self, source: BufferSlice, shape: tuple[int, ...]) -> BufferSlice:
         """Other sizes of the same elements: a copy where no strides describe them."""
@@ -353,15 +353,15 @@ class _Writer:
     def settled(self, acts: list[Act], operand: Operand, variable: BufferSlice) -> None:
         """Ends a block: what it gives becomes what a variable leads to, moved if it does not lie plainly."""
         assert isinstance(operand, BufferSlice)
-        place = operand
-        if not place.is_plain or (self.pieces[place.piece].kind == CONSTANT and place.shape):
+        buffer = operand
+        if not buffer.is_plain or (self.pieces[buffer.piece].kind == CONSTANT and buffer.shape):
             outer, self.acts = self.acts, acts
-            place = self.moved(place)
+            buffer = self.moved(buffer)
             self.acts = outer
         piece = self.pieces[variable.piece]
-        piece.behind.append(place.piece)
-        piece.grain = math.gcd(piece.grain, place.offset)
-        acts.append(Assign(variable.piece, place))
+        piece.behind.append(buffer.piece)
+        piece.grain = math.gcd(piece.grain, buffer.offset)
+        acts.append(Assign(variable.piece, buffer))
 
     def branch(self, test: int, blocks: tuple[host.Block, host.Block], values: tuple[int, ...]) -> None:
         asked = self.operands[test]
@@ -382,7 +382,7 @@ class _Writer:
             check, (test,) = self.inside(step.test, variables)
             assert isinstance(test, BufferSlice)
         along: list[Along] = []
-        slices = [self.slice_of(self.place(value), along) for value in step.sliced]
+        slices = [self.slice_of(self.buffer(value), along) for value in step.sliced]
         body, results = self.inside(step.body, [*variables, *slices])
         swapped: list[int] = []
         ends: list[Act] = []
@@ -390,35 +390,37 @@ class _Writer:
             assert isinstance(given, BufferSlice)
             if given == variable:
                 continue  # it stays as it is
-            place = given
-            # Two turns' results are alive at once, so what a turn makes has two places. What it did not make is copied.
-            if not self.made_in(body, place) or place.piece in swapped:
-                place = self.plain(TEMPORARY, place.dtype, place.shape)
-                body.append(Move(place, given))
-            swapped.append(place.piece)
-            self.pieces[variable.piece].behind.append(place.piece)
-            ends.append(Assign(variable.piece, place))
+            buffer = given
+            # Results of two iterations are alive at once: those made by an iteration have two slots, others are copied.
+            if not self.made_in(body, buffer) or buffer.piece in swapped:
+                buffer = self.plain(TEMPORARY, buffer.dtype, buffer.shape)
+                body.append(Move(buffer, given))
+            swapped.append(buffer.piece)
+            self.pieces[variable.piece].behind.append(buffer.piece)
+            ends.append(Assign(variable.piece, buffer))
         for value, given in zip(step.stacked, results[len(variables) :], strict=True):
             assert isinstance(given, BufferSlice)
             whole = self.fresh(value)
-            # What a turn makes for its slice only, it makes there.
+            # What an iteration makes for its slice only is made right in the slice.
             if self.made_in(body, given) and given.piece not in swapped:
                 self.lead_along(given.piece, whole, along)
                 swapped.append(given.piece)
             else:
                 body.append(Move(self.slice_of(whole, along), given))
         trips = None if step.trips is None else dim(step.trips).evaluate(self.sizes)
-        turned = [piece for piece in swapped if self.pieces[piece].kind == TEMPORARY]
-        self.acts.append(Repeat(tuple(check), test, trips, (*body, *ends), tuple(turned), tuple(along), step.reverse))
+        alternating = [piece for piece in swapped if self.pieces[piece].kind == TEMPORARY]
+        self.acts.append(
+            Repeat(tuple(check), test, trips, (*body, *ends), tuple(alternating), tuple(along), step.reverse)
+        )
 
-    def made_in(self, acts: Sequence[Act], place: BufferSlice) -> bool:
-        """Whether acts fill the piece of a place, and the place is all of it."""
-        piece = self.pieces[place.piece]
-        whole = piece.kind == TEMPORARY and place.is_plain and place.nbytes == piece.nbytes
-        return whole and place.piece in _written(acts)
+    def made_in(self, acts: Sequence[Act], buffer: BufferSlice) -> bool:
+        """Whether acts fill the piece of a buffer, and the buffer is all of it."""
+        piece = self.pieces[buffer.piece]
+        whole = piece.kind == TEMPORARY and buffer.is_plain and buffer.nbytes == piece.nbytes
+        return whole and buffer.piece in _written(acts)
 
     def slice_of(self, whole: BufferSlice, along: list[Along]) -> BufferSlice:
-        """The slice of an array that a turn of a loop looks at."""
+        """The slice of an array that an iteration of a loop works on."""
         piece = self.piece(VARIABLE)
         self.lead_along(piece, whole, along)
         return BufferSlice(piece, 0, whole.dtype, whole.shape[1:], whole.strides[1:])
@@ -433,11 +435,11 @@ class _Writer:
 
 def _written(acts: Sequence[Act]) -> set[int]:
     """The pieces that these acts fill, by themselves."""
-    return {place.piece for act in acts for place in writes_of(act)}
+    return {buffer.piece for act in acts for buffer in writes_of(act)}
 
 
 def writes_of(act: Act) -> list[BufferSlice]:
-    """The places that an act fills."""
+    """The buffers that an act writes."""
     match act:
         case KernelLaunch(_, operands, outputs):
             return [one for one in operands[len(operands) - outputs :] if isinstance(one, BufferSlice)]
@@ -448,7 +450,7 @@ def writes_of(act: Act) -> list[BufferSlice]:
 
 
 def reads_of(act: Act) -> list[BufferSlice]:
-    """The places that an act looks at."""
+    """The buffers that an act reads."""
     match act:
         case KernelLaunch(_, operands, outputs):
             return [one for one in operands[: len(operands) - outputs] if isinstance(one, BufferSlice)]

@@ -1,4 +1,4 @@
-"""From a graph module to a program: the passes down to tile functions."""
+"""Compiles a graph module to a program: the passes down to tile functions."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def settings_for(target: str | Settings | None) -> Settings | None:
     chosen = settings()
     if chosen is None:
         return None
-    place = device(target or "cpu")
-    if place.kind not in ("cpu", "cuda"):
-        raise DeviceError(f"programs run on the CPU and on GPUs, not on {place}", hint="name cpu or cuda")
-    return settings_on(place, chosen)
+    found = device(target or "cpu")
+    if found.kind not in ("cpu", "cuda"):
+        raise DeviceError(f"programs run on the CPU and on GPUs, not on {found}", hint="name cpu or cuda")
+    return settings_on(found, chosen)
 
 
 def compile_graph(

@@ -81,13 +81,13 @@ class DeviceSite:
         """Whether each argument of a launch is an array whose rows are aligned well."""
         return tuple(isinstance(one, BufferSlice) and self._is_lined(buffers, one) for one in run.operands)
 
-    def _is_lined(self, buffers: BufferAssignment, place: BufferSlice) -> bool:
+    def _is_lined(self, buffers: BufferAssignment, buffer: BufferSlice) -> bool:
         """As tile/calls/arguments.py says it of tensors."""
-        if not place.shape or place.strides[-1] != 1 or self._alignment(buffers, place.piece, set()) % LINE:
+        if not buffer.shape or buffer.strides[-1] != 1 or self._alignment(buffers, buffer.piece, set()) % LINE:
             return False
-        itemsize = place.dtype.storage.itemsize
-        steps = [abs(step * itemsize) for step in (*place.strides[:-1], place.shape[-1])]
-        return place.offset % LINE == 0 and not any(step % LINE or step >= _FAR for step in steps)
+        itemsize = buffer.dtype.storage.itemsize
+        steps = [abs(step * itemsize) for step in (*buffer.strides[:-1], buffer.shape[-1])]
+        return buffer.offset % LINE == 0 and not any(step % LINE or step >= _FAR for step in steps)
 
     def _alignment(self, buffers: BufferAssignment, number: int, seen: set[int]) -> int:
         piece = buffers.pieces[number]
@@ -115,9 +115,9 @@ class DeviceSite:
         if launch.report_word >= 0:
             sources.append(Extra(f"{self._report(writer, plan)}.pointer", "i64"))
         for recipe, sized in zip(launch.maps, ready.maps, strict=True):
-            place = run.operands[recipe.argument]
-            assert isinstance(place, BufferSlice)
-            sources.append(self._map(sized, place, plan))
+            buffer = run.operands[recipe.argument]
+            assert isinstance(buffer, BufferSlice)
+            sources.append(self._map(sized, buffer, plan))
         fills = [(host_launch.WORD * slot, source) for (_, slot), source in zip(block.arguments, sources, strict=True)]
         return Prepared(
             block.entry, block.template, tuple(fills), 0, 1, plan, block.keep, params_bytes(block), tuple(block.open)
@@ -134,11 +134,11 @@ class DeviceSite:
         writer.line(f"{name} = {writer.helper('take', take_report)}({writer.helper('device', self.device)})")
         return name
 
-    def _map(self, sized: Sized, place: BufferSlice, plan: Plan) -> Extra:
+    def _map(self, sized: Sized, buffer: BufferSlice, plan: Plan) -> Extra:
         """A tensor map: it is made with all others of a sequence, each a step of another sequence."""
         added = MAP_BYTES * len(self._encoded)
         block, opened = sized.block()
-        fills = ((WORD * MAP_WORD, Extra("made", "array", added)), (WORD * ARRAY_WORD, place))
+        fills = ((WORD * MAP_WORD, Extra("made", "array", added)), (WORD * ARRAY_WORD, buffer))
         code = steps_on_host()
         step = Prepared(code.address("encode_map"), block, fills, 0, 1, plan, code, open=tuple(opened))
         self._encoded.append((sized.kind, step))
@@ -173,12 +173,12 @@ class DeviceSite:
         writer.line("if stream.graph is not None:")
         writer.line(f"    {writer.helper('refuse', _refuse_graph)}()")
         self.take_arena(writer)
-        for number, place in enumerate(writer.buffers.results):
-            size = writer.name("size", counted(rounded, place.nbytes))
-            storage = writer.name("storage", place.dtype.storage)
+        for number, buffer in enumerate(writer.buffers.results):
+            size = writer.name("size", counted(rounded, buffer.nbytes))
+            storage = writer.name("storage", buffer.dtype.storage)
             fresh = f"{writer.helper('fresh', maker())}(stream, {size}, {writer.meta(number)}, {storage})"
             # What several streams look at, this one may not overwrite when it likes.
-            writer.result(number, place, fresh, f"not {writer.helper('several', SEVERAL)}", whole=True)
+            writer.result(number, buffer, fresh, f"not {writer.helper('several', SEVERAL)}", whole=True)
 
     def take_arena(self, writer: Writer) -> None:
         """Lines that make `base` the address of memory for temporary arrays."""
@@ -215,9 +215,9 @@ class DeviceSite:
             writer.line(f"if {writer.helper('several', SEVERAL)}:")
             writer.line(f"    {writer.helper('note', note)}(stream, ({', '.join(arrays)},))")
 
-    def meta(self, place: BufferSlice) -> Meta:
+    def meta(self, buffer: BufferSlice) -> Meta:
         """The meta of a result."""
-        return made(Meta, place.dtype, place.shape, contiguous_strides(place.shape, 1), self.device, ALIGNMENT)
+        return made(Meta, buffer.dtype, buffer.shape, contiguous_strides(buffer.shape, 1), self.device, ALIGNMENT)
 
     def constant(self, data: bytes) -> int:
         found = self._constants.get(data)
@@ -298,9 +298,9 @@ class DeviceSite:
 
                 return combine
 
-    def truth(self, place: BufferSlice) -> Callable[..., bool]:
+    def truth(self, buffer: BufferSlice) -> Callable[..., bool]:
         def read(stream: Stream, at: int) -> bool:
-            return bool(self._got(stream, at, place).any())
+            return bool(self._got(stream, at, buffer).any())
 
         return read
 
@@ -319,33 +319,33 @@ class DeviceSite:
 
         return move
 
-    def _array(self, at: int, place: BufferSlice) -> Array:
+    def _array(self, at: int, buffer: BufferSlice) -> Array:
         """An array that describes memory of the GPU."""
-        itemsize = place.dtype.storage.itemsize
-        strides = tuple(stride * itemsize for stride in place.strides)
-        return Buffer(at, 0, self.device, None).array(place.dtype.storage, place.shape, strides)
+        itemsize = buffer.dtype.storage.itemsize
+        strides = tuple(stride * itemsize for stride in buffer.strides)
+        return Buffer(at, 0, self.device, None).array(buffer.dtype.storage, buffer.shape, strides)
 
     def _put(self, stream: Stream, at: int, array: Array) -> None:
         plain = aligned(np.ascontiguousarray(array))
         if plain.nbytes:
             Staging.of(self.context).to_device(at, data_address(plain), plain.nbytes, stream)
 
-    def _got(self, stream: Stream, at: int, place: BufferSlice) -> Array:
+    def _got(self, stream: Stream, at: int, buffer: BufferSlice) -> Array:
         """The elements on the host; waits for them."""
-        found = aligned_empty(place.shape, place.dtype.storage)
+        found = aligned_empty(buffer.shape, buffer.dtype.storage)
         if not found.nbytes:
             return found
         source, held = at, None
-        if not place.is_plain:
+        if not buffer.is_plain:
             held = Pool.of(self.context).allocate(stream, found.nbytes)
-            gather(self.device.index, held.address, self._array(at, place), stream.handle)
+            gather(self.device.index, held.address, self._array(at, buffer), stream.handle)
             source = held.address
         Staging.of(self.context).to_host(data_address(found), source, found.nbytes, stream)
         return found
 
 
 def _larger(stream: Stream, nbytes: int) -> tuple[int, int, object]:
-    """An arena of so many bytes, in place of one that is too small: that one goes back in the order of the stream."""
+    """An arena of so many bytes, to replace one that is too small: that one goes back in the order of the stream."""
     memory = Pool.of(stream.context).allocate(stream, nbytes)
     return memory.address, nbytes, memory
 

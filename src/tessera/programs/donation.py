@@ -26,20 +26,20 @@ def donors(
     `alignments` are those of arguments in bytes, `wanted` is that of results.
     """
     free = {
-        number: place
+        number: buffer
         for number in donated
-        if isinstance(place := buffers.arguments[number], BufferSlice)
-        and place.is_plain
+        if isinstance(buffer := buffers.arguments[number], BufferSlice)
+        and buffer.is_plain
         and alignments[number] >= wanted
     }
     if not free:
         return {}
     lives, found = lives_of(buffers), dict[int, int]()
-    for result in sorted(buffers.results, key=lambda place: -place.nbytes):
+    for result in sorted(buffers.results, key=lambda buffer: -buffer.nbytes):
         fitting = [
             number
-            for number, place in free.items()
-            if place.nbytes // 2 < result.nbytes <= place.nbytes and _is_free(result, place, lives, kernels)
+            for number, buffer in free.items()
+            if buffer.nbytes // 2 < result.nbytes <= buffer.nbytes and _is_free(result, buffer, lives, kernels)
         ]
         if fitting and result.piece not in found:
             found[result.piece] = min(fitting, key=lambda number: (free[number].nbytes, number))

@@ -43,7 +43,7 @@ class GraphSite(DeviceSite):
 
     def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
         super().grouped(writer, prepared)
-        # In a loop addresses change from turn to turn, and kernels that report are waited for one by one.
+        # In a loop addresses change with each iteration, and kernels that report are waited for one by one.
         if len(prepared) < LEAST or writer.looping or self._reports:
             return prepared
         blocks = [(one.template, one.params, _follows(one)) for one in prepared]
@@ -51,8 +51,8 @@ class GraphSite(DeviceSite):
         made: list[Prepared] = []
         for one, (step, words, at) in zip(prepared, steps, strict=True):
             fills: list[tuple[int, Source]] = [
-                (place, Extra("recording.state", "i64", at) if source == _STREAM else source)
-                for place, source in one.fills
+                (offset, Extra("recording.state", "i64", at) if source == _STREAM else source)
+                for offset, source in one.fills
             ]
             made.append(one._replace(entry=step, template=words, fills=tuple(fills)))
         last = prepared[-1]

@@ -1,4 +1,4 @@
-"""Host programs: what is left of a graph function when all computation is in kernels, as plain data.
+"""Host programs: the steps of a graph function around its kernels, as plain data.
 
 Values are numbered; an array has an element type and sizes that are expressions over the arguments' sizes. Steps name
 the values that they take and make. All of it goes to JSON and back, for the compile cache; reading it needs neither the
@@ -82,7 +82,7 @@ class Random:
 
 @dataclass(frozen=True)
 class ReadState:
-    """The value that a slot holds now."""
+    """Reads the value of a slot."""
 
     value: int
     slot: str
@@ -98,7 +98,7 @@ class WriteState:
 
 @dataclass(frozen=True)
 class Print:
-    """Shows an array to people."""
+    """Prints an array."""
 
     label: str
     value: int
@@ -116,7 +116,7 @@ class AllReduce:
 
 @dataclass(frozen=True)
 class Block:
-    """Steps inside of others: they take what is there by `arguments`, and give `results`."""
+    """Steps inside of others: they take `arguments` and give `results`."""
 
     arguments: tuple[int, ...]
     steps: tuple[Step, ...]
@@ -134,7 +134,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Loop:
-    """Runs `body` over and over, from `start` on, with what it gave the last time: `values` in the end.
+    """Runs `body` repeatedly, first on `start`, then on its last results, which are `values` in the end.
 
     It goes on as long as `test` gives true; without one, it takes so many `trips`. Then the body also takes one slice
     of each of `sliced` along their first axis, and gives one of each of `stacked`; `reverse` begins with the last.
@@ -168,14 +168,14 @@ class Slot:
 class Kernel:
     """A kernel of a program: its name, what identifies its tile function, and what its schedule says of threads.
 
-    `place` is the source that it was written for. Its result may have the memory of an input of which it is `in_place`.
+    `span` is the source that it was written for. Its result may have the memory of an input of which it is `in_place`.
     """
 
     name: str
     hash: str
     warps: int | None = None
     stages: int | None = None
-    place: SourceSpan | None = None
+    span: SourceSpan | None = None
     in_place: tuple[int, ...] = ()
 
 

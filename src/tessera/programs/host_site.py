@@ -91,9 +91,9 @@ class HostSite:
             nbytes = writer.helper("nbytes", writer.memory.nbytes)
             writer.line(f"if arena.nbytes < {nbytes}:")
             writer.line(f"    arena = {writer.helper('larger', arenas.larger)}({nbytes})")
-        for number, place in enumerate(writer.buffers.results):
-            fresh = writer.name("fresh", made(_fresh_maker, place.dtype, place.shape))
-            writer.result(number, place, f"{fresh}()")
+        for number, buffer in enumerate(writer.buffers.results):
+            fresh = writer.name("fresh", made(_fresh_maker, buffer.dtype, buffer.shape))
+            writer.result(number, buffer, f"{fresh}()")
 
     def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
         return prepared
@@ -105,9 +105,9 @@ class HostSite:
         if writer.memory.nbytes:
             writer.line(f"{writer.helper('push', arenas.FREE.append)}(arena)")
 
-    def meta(self, place: BufferSlice) -> Meta:
+    def meta(self, buffer: BufferSlice) -> Meta:
         """The meta of a result."""
-        return made(_fresh_meta, place.dtype, place.shape)
+        return made(_fresh_meta, buffer.dtype, buffer.shape)
 
     def constant(self, data: bytes) -> int:
         found = self._constants.get(data)
@@ -159,9 +159,9 @@ class HostSite:
 
                 return combine
 
-    def truth(self, place: BufferSlice) -> Callable[..., bool]:
+    def truth(self, buffer: BufferSlice) -> Callable[..., bool]:
         def read(at: int) -> bool:
-            return bool(array_at(at, place).any())
+            return bool(array_at(at, buffer).any())
 
         return read
 
@@ -179,13 +179,13 @@ def geometry_of(operand: BufferSlice | Given | Known) -> Geometry | None:
     return (operand.shape, operand.strides) if isinstance(operand, BufferSlice) else None
 
 
-def array_at(address: int, place: BufferSlice) -> Array:
-    """An array of the host at an address, with the sizes and strides of a place."""
-    storage = place.dtype.storage
-    strides = tuple(stride * storage.itemsize for stride in place.strides)
-    low, high = span_of(address, place.shape, strides, storage.itemsize)
+def array_at(address: int, buffer: BufferSlice) -> Array:
+    """An array of the host at an address, with the sizes and strides of a buffer."""
+    storage = buffer.dtype.storage
+    strides = tuple(stride * storage.itemsize for stride in buffer.strides)
+    low, high = span_of(address, buffer.shape, strides, storage.itemsize)
     memory: Any = (ctypes.c_char * max(high - low, 1)).from_address(low)
-    return np.ndarray(place.shape, storage, memory, address - low, strides)
+    return np.ndarray(buffer.shape, storage, memory, address - low, strides)
 
 
 def _mover(target: BufferSlice, source: BufferSlice) -> Callable[..., None]:

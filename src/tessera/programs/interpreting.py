@@ -31,7 +31,7 @@ def interpreted(
     types = symbol_in(module, name, graph.FuncOp).function_type.outputs
 
     def run(*values: Any) -> tuple[Tensor, ...]:
-        place = next((value.device for value in values if isinstance(value, Tensor)), otherwise)
+        device = next((value.device for value in values if isinstance(value, Tensor)), otherwise)
         given = [value.cpu().numpy() if isinstance(value, Tensor) else value for value in values]
         names = knobs.checks.value
         wanted = Checks(nonfinite="nan" if "nan" in names else False, unwritten="unwritten" in names)
@@ -43,7 +43,7 @@ def interpreted(
         made: list[Tensor] = []
         for array, type_ in zip(found, types, strict=True):
             assert isinstance(type_, GraphTensorType)
-            made.append(Tensor.wrap(aligned(np.array(array)), type_.dtype).to(place))
+            made.append(Tensor.wrap(aligned(np.array(array)), type_.dtype).to(device))
         return tuple(made)
 
     return run

@@ -101,8 +101,8 @@ class _Reader:
         identity = identity_of(function, located=self.located)
         found = self.kernels.get((identity, config.warps, config.stages))
         if found is None:
-            name, place, free = function.sym_name.data, span_of(function.location), overwritable(function)
-            made = host.Kernel(name, identity, config.warps, config.stages, place, free)
+            name, span, free = function.sym_name.data, span_of(function.location), overwritable(function)
+            made = host.Kernel(name, identity, config.warps, config.stages, span, free)
             found = len(self.kernels), made
             self.kernels[identity, config.warps, config.stages] = found
         return found[0]
@@ -146,9 +146,9 @@ def _literal(reader: _Reader, op: arith.ConstantOp) -> None:
     if not isinstance(value, IntegerAttr | FloatAttr):
         raise CompileError(f"{op.name} of {value} is no number", span=span_of(op.location))
     number = value.value.data
-    place = reader.add(op.result)
-    is_flag = reader.values[place] == host.Number("i1")
-    reader.steps.append(host.Literal(place, bool(number) if is_flag else number))
+    result = reader.add(op.result)
+    is_flag = reader.values[result] == host.Number("i1")
+    reader.steps.append(host.Literal(result, bool(number) if is_flag else number))
 
 
 def _call(reader: _Reader, op: graph.CallOp) -> None:

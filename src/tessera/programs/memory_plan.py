@@ -46,7 +46,7 @@ class Slot(NamedTuple):
 class Plan:
     """The arena of a program for given sizes. `least` is what of it is alive at once at the worst moment.
 
-    Pieces that turns of a loop swap have two slots.
+    Pieces that iterations of a loop swap have two slots.
     """
 
     nbytes: int
@@ -56,7 +56,7 @@ class Plan:
     """Results that may lie in the memory of arguments that are given away: the piece, and the argument's number."""
 
     def offsets(self) -> Mapping[int, list[int]]:
-        """Where each piece begins; two places for those that are swapped."""
+        """The offset of each piece in the arena; two for those that are swapped."""
         found: dict[int, list[int]] = {}
         for slot in self.slots:
             found.setdefault(slot.piece, []).append(slot.offset)
@@ -114,21 +114,21 @@ class Planner:
 
 
 def _planned(lives: list[_Life], written: Mapping[int, int], sizes: Mapping[int, int]) -> Plan:
-    """Puts one array after the other where it fits best, the largest first.
+    """Puts one array after the other into the gap that fits best, the largest first.
 
-    Where that takes more than is alive at once, other orders are tried: whatever ends last comes first then. Results
-    that are `written` lend their memory to arrays that would be alive at the worst moment otherwise.
+    Where that takes more than is alive at once, other orders are tried: the array that ends last comes first then.
+    Results that are `written` lend their memory to arrays that would be alive at the worst moment otherwise.
     """
     lent = _lent(lives, written, sizes) if written else []
     least = _worst(lives)[0]
     order = sorted(lives, key=lambda one: (-one.nbytes, one.first, one.piece))
-    best = found = _placed(order)
+    best = found = _packed(order)
     for _ in range(_TRIES):
         if _end(best) == least:
             break
-        last = max(range(len(found)), key=lambda place: found[place].offset + found[place].nbytes)
+        last = max(range(len(found)), key=lambda index: found[index].offset + found[index].nbytes)
         order.insert(0, order.pop(last))
-        found = _placed(order)
+        found = _packed(order)
         if _end(found) < _end(best):
             best = found
     slots = sorted([*best, *lent], key=lambda slot: (slot.first, slot.offset))
@@ -146,7 +146,7 @@ def _worst(lives: Sequence[_Life]) -> tuple[int, int]:
 def _lent(lives: list[_Life], written: Mapping[int, int], sizes: Mapping[int, int]) -> list[Slot]:
     """Takes arrays out of `lives` that may lie in results, as long as that makes the worst moment better."""
     slots: list[Slot] = []
-    swapped = {one.piece for place, one in enumerate(lives) if one in lives[:place]}
+    swapped = {one.piece for index, one in enumerate(lives) if one in lives[:index]}
     while True:
         most, moment = _worst(lives)
         around = [one for one in lives if one.first <= moment <= one.last and one.piece not in swapped]
@@ -181,17 +181,17 @@ def _end(slots: Sequence[Slot]) -> int:
     return max((slot.offset + slot.nbytes for slot in slots), default=0)
 
 
-def _placed(order: Sequence[_Life]) -> list[Slot]:
-    """Each array at the best place that is free all its life, in this order."""
-    placed: list[Slot] = []
+def _packed(order: Sequence[_Life]) -> list[Slot]:
+    """Gives each array, in this order, the best gap that is free during all its life."""
+    slots: list[Slot] = []
     for life in order:
         others = sorted(
             (slot.offset, slot.offset + slot.nbytes)
-            for slot in placed
+            for slot in slots
             if slot.first <= life.last and life.first <= slot.last
         )
-        placed.append(Slot(life.piece, _gap(others, life.nbytes), life.nbytes, life.first, life.last))
-    return placed
+        slots.append(Slot(life.piece, _gap(others, life.nbytes), life.nbytes, life.first, life.last))
+    return slots
 
 
 def _gap(taken: Sequence[tuple[int, int]], nbytes: int) -> int:
@@ -239,14 +239,14 @@ def lives_of(buffers: BufferAssignment) -> Lives:
             moment += 1
             start = moment
             numbered[moment] = act
-            for place in (*reads_of(act), *writes_of(act)):
-                touch(place.piece, moment)
+            for buffer in (*reads_of(act), *writes_of(act)):
+                touch(buffer.piece, moment)
             for inner in inner_of(act):
                 moment = walk(inner, moment)
             if isinstance(act, Repeat):
                 moment += 1
-                # What a loop looks at, it looks at in every turn, and what it carries on is needed all the time.
-                for piece in {place.piece for place in _touched(act)}:
+                # What a loop reads, it reads in every iteration, and what it carries on is needed all the time.
+                for piece in {buffer.piece for buffer in _touched(act)}:
                     life = known.get(piece)
                     if piece in act.swapped or piece in behind or (life is not None and life.first < start):
                         touch(piece, start)
@@ -255,8 +255,8 @@ def lives_of(buffers: BufferAssignment) -> Lives:
         return moment
 
     end = walk(buffers.acts, 0)
-    for place in buffers.results:
-        touch(place.piece, end + 1)
+    for buffer in buffers.results:
+        touch(buffer.piece, end + 1)
     lives: list[_Life] = []
     for life in known.values():
         if life.nbytes and buffers.pieces[life.piece].kind == TEMPORARY:

@@ -25,7 +25,7 @@ from tessera.runtime.program.executable import Geometry
 from tessera.runtime.tensor.tensor import Tensor, stores_alike
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.symbols import Symbols
-from tessera.tile.calls.settings import Settings, place_of
+from tessera.tile.calls.settings import Settings, device_of
 
 if TYPE_CHECKING:
     from tessera.programs.code import Codes
@@ -82,7 +82,7 @@ class Program:
     codes: Codes
     world: Callable[[], Machine] = field(default_factory=lambda: _one_world(Machine()))
     device: Device | None = None
-    """Where it runs without an array among its arguments."""
+    """The device that it runs on without an array among its arguments."""
     _last: tuple[memory_plan.Plan, int] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -104,8 +104,8 @@ class Program:
         if len(values) != len(self.host.arguments):
             raise ShapeError(f"@{self.name} takes {len(self.host.arguments)} arguments, got {len(values)}")
         shapes: list[tuple[int, ...] | None] = []
-        for place, (number, value) in enumerate(zip(self.host.arguments, values, strict=True)):
-            described, what = self.host.values[number], f"argument {place} of @{self.name}"
+        for index, (number, value) in enumerate(zip(self.host.arguments, values, strict=True)):
+            described, what = self.host.values[number], f"argument {index} of @{self.name}"
             if isinstance(described, host.Number):
                 _check_number(what, described, value)
                 shapes.append(None)
@@ -128,10 +128,10 @@ class Program:
     def _unified(self, shapes: Sequence[tuple[int, ...] | None]) -> dict[str, int]:
         """The same by solving equations, or the error that says which of them cannot hold."""
         environment = ShapeEnvironment()
-        for place, (number, shape) in enumerate(zip(self.host.arguments, shapes, strict=True)):
+        for index, (number, shape) in enumerate(zip(self.host.arguments, shapes, strict=True)):
             for axis, actual in enumerate(shape or ()):
                 expected = self.host.array(number).shape[axis]
-                environment.unify(expected, actual, Origin(f"argument {place} of @{self.name}, axis {axis}"))
+                environment.unify(expected, actual, Origin(f"argument {index} of @{self.name}, axis {axis}"))
         return environment.sizes
 
     def bind(self, values: Sequence[Any], *, graph: bool = False, donated: Collection[int] = ()) -> BoundProgram:
@@ -151,7 +151,7 @@ class Program:
             # The arena of a graph stays where it is, and so do its nodes; results may be elsewhere in each call.
             site = self._site(values, self.settings, graph)
             plan = memory_plan.plan(buffers, lend=not graph, donors=self._donors(values, buffers, site, donated))
-            found = Rebound(_written(buffers, plan, site), plan, sum(place.nbytes for place in buffers.results))
+            found = Rebound(_written(buffers, plan, site), plan, sum(one.nbytes for one in buffers.results))
             recorded = getattr(site, "recorded", 0)
             if graph and not recorded:  # nothing to replay: then its arena may as well be shared
                 return self.bind(values, donated=donated)
@@ -193,11 +193,11 @@ class Program:
 
     def _site(self, values: Sequence[Any], chosen: Settings, graph: bool) -> Site:
         """The device that the arguments lie on, for this program."""
-        place = place_of(f"@{self.name}", values)
-        if place.kind != chosen.target and any(isinstance(value, Tensor) for value in values):
+        found = device_of(f"@{self.name}", values)
+        if found.kind != chosen.target and any(isinstance(value, Tensor) for value in values):
             raise DeviceError(
-                f"the arguments of @{self.name} lie on {place}, and it was compiled for {chosen.target}",
-                hint=f"bring them over first, or compile for {place}",
+                f"the arguments of @{self.name} lie on {found}, and it was compiled for {chosen.target}",
+                hint=f"bring them over first, or compile for {found}",
             )
         if chosen.target == "cpu":
             return HostSite(self.codes.executables(chosen), self.world, deterministic=chosen.deterministic)
@@ -209,7 +209,7 @@ class Program:
             return self.codes.executable(number, chosen, lines)
 
         alignments = [value.meta.alignment if isinstance(value, Tensor) else 0 for value in values]
-        device = place if place.kind == "cuda" else cuda_device(self.device)
+        device = found if found.kind == "cuda" else cuda_device(self.device)
         return (GraphSite if graph else DeviceSite)(executable, self.world, device, alignments)
 
     def _interpreted(self) -> BoundProgram:

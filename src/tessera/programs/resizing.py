@@ -1,7 +1,7 @@
 """Binding a program to other sizes quickly: by code that an earlier binding left.
 
 Of what a binding works out, most depends on the program alone: pieces of memory, kernels, the code of a call. The rest
-is numbers: sizes, strides, places in the arena, grids, tensor maps. A binding whose sizes are tracked
+is numbers: sizes, strides, offsets in the arena, grids, tensor maps. A binding whose sizes are tracked
 (`shapes/tracked.py`) leaves code that computes those of other sizes, and fills them in. Where a size has other
 consequences, such as another kernel because rows lie badly, the code says so; then there is a binding, and code, for
 these. Programs with control flow, effects or copies are bound the long way.
@@ -53,7 +53,7 @@ class Resizing:
         return None if True not in self._is_open else self._asked(values, sizes)[0]
 
     def bound(self, values: Sequence[Any], sizes: Mapping[str, int], write: Write) -> Rebound | None:
-        """A binding by code, or one that leaves some; None where the program is to be bound as ever."""
+        """A binding by code, or one that leaves some; None where the program is to be bound the long way."""
         if True not in self._is_open:
             return None
         found, again, numbers = self._asked(values, sizes)
@@ -105,7 +105,7 @@ class Resizing:
             run = write(buffers, Plan(arena, plan.least, tuple(slots)))
         except LostError:
             return None
-        return trail.made(Rebound, run, planned, sum(place.nbytes for place in buffers.results))
+        return trail.made(Rebound, run, planned, sum(buffer.nbytes for buffer in buffers.results))
 
     def _geometry(self, sizes: Mapping[str, Any], given: Iterator[Any], values: Sequence[Any]) -> list[Geometry | None]:
         """Sizes and strides of the arguments, tracked where they are not always the same."""

@@ -25,8 +25,8 @@ def find(key: str, chosen: Settings, device: Device | None = None) -> Program | 
 
     The key is chosen by the caller: all that a program was made of, and what it assumes of its arguments.
     """
-    place = _place(key, chosen)
-    data = None if place is None else cache.shared().get(place)
+    entry = _entry_key(key, chosen)
+    data = None if entry is None else cache.shared().get(entry)
     if data is None:
         return None
     try:
@@ -41,7 +41,7 @@ def find(key: str, chosen: Settings, device: Device | None = None) -> Program | 
 
 def keep(key: str, program: Program) -> None:
     """Keeps a program, if it can be: one that the interpreter runs is none."""
-    if program.settings is None or (place := _place(key, program.settings)) is None:
+    if program.settings is None or (entry := _entry_key(key, program.settings)) is None:
         return
     levels = program.levels
     texts = {
@@ -51,10 +51,10 @@ def keep(key: str, program: Program) -> None:
         "located": program.codes.tile_text,
     }
     body = zlib.compress(json.dumps(texts).encode())
-    cache.shared().put(place, cache.packed(program.host.encoded(), body))
+    cache.shared().put(entry, cache.packed(program.host.encoded(), body))
 
 
-def _place(key: str, chosen: Settings) -> str | None:
+def _entry_key(key: str, chosen: Settings) -> str | None:
     compiler = build()
     return None if compiler is None else cache.key_of("program", compiler, target_of(chosen), key)
 

@@ -47,7 +47,7 @@ _PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
 
 
 class Extra(NamedTuple):
-    """A word of a launch that is no argument: what a Python expression gives, of a kind that launches know.
+    """A word of a launch that is no argument: the value of a Python expression, of a kind that launches know.
 
     `added` is added to it.
     """
@@ -61,7 +61,7 @@ Source: TypeAlias = Operand | Extra
 
 
 class Prepared(NamedTuple):
-    """A launch: machine code, its args block, and what goes into which bytes of it. `plan` says what failures mean.
+    """A launch: machine code, its args block, and the sources of its bytes. `plan` says what failures mean.
 
     `params` is how many bytes of the args block are the params block of a GPU's kernel.
     """
@@ -90,7 +90,7 @@ class Site(Protocol):
         ...
 
     def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
-        """The launches that a sequence runs in place of those that follow each other."""
+        """The launches that a sequence runs instead of those that follow each other."""
         ...
 
     def after(self, writer: Writer, prepared: Sequence[Prepared]) -> None:
@@ -105,7 +105,7 @@ class Site(Protocol):
         """The address of bytes that never change."""
         ...
 
-    def meta(self, place: BufferSlice) -> Meta:
+    def meta(self, buffer: BufferSlice) -> Meta:
         """The meta of a result."""
         ...
 
@@ -114,16 +114,16 @@ class Site(Protocol):
         ...
 
     def act(self, act: Move | Draw | Load | Save | Show | Combine) -> Callable[..., None]:
-        """A function of the addresses of the act's places (its target first) that does it."""
+        """A function of the addresses of the act's buffers (its target first) that does it."""
         ...
 
-    def truth(self, place: BufferSlice) -> Callable[..., bool]:
+    def truth(self, buffer: BufferSlice) -> Callable[..., bool]:
         """A function that reads whether an element at an address is true."""
         ...
 
     @property
     def fail(self) -> Callable[..., None]:
-        """Raises what a status means; of `given`, the plans of a sequence, the status, the sequence and its values."""
+        """Raises the error of a status; takes `given`, the plans of a sequence, the status, the sequence and values."""
         ...
 
     @property
@@ -147,7 +147,7 @@ class Writer:
     def __post_init__(self) -> None:
         self.offsets: Mapping[int, list[int]] = self.memory.offsets()
         self.homes: Mapping[int, int] = self.memory.homes()
-        self.turned: set[int] = set()
+        self.alternating: set[int] = set()
         self.made: set[int] = set()
         """Results that are tensors from the beginning."""
         self.looping = 0
@@ -155,7 +155,7 @@ class Writer:
 
     def write(self) -> Callable[..., tuple[Tensor, ...]]:
         """The function."""
-        inputs = [f"v{place}" for place in range(len(self.buffers.arguments))]
+        inputs = [f"v{index}" for index in range(len(self.buffers.arguments))]
         self.site.begin(self)
         self.acts(self.buffers.acts)
         self.flush()
@@ -176,7 +176,7 @@ class Writer:
         self.names[name] = value
         return name
 
-    # Where things are
+    # Addresses
 
     def argument(self, number: int) -> str:
         """An argument as launches take it."""
@@ -196,7 +196,7 @@ class Writer:
         if piece.kind == RESULT:
             return f"r{piece.number}", "array", operand.offset
         if piece.kind == TEMPORARY:
-            if operand.piece in self.turned:
+            if operand.piece in self.alternating:
                 return f"s{operand.piece}", "i64", operand.offset
             if (home := self.homes.get(operand.piece)) is not None:
                 lender = self.buffers.pieces[home].number
@@ -204,19 +204,19 @@ class Writer:
             return (*self.site.arena_text(), self.offsets[operand.piece][0] + operand.offset)
         return f"c{operand.piece}", "i64", operand.offset
 
-    def known(self, place: BufferSlice) -> int | None:
-        """The address of a place that never changes: of constants, and somewhere for arrays without elements."""
-        piece = self.buffers.pieces[place.piece]
+    def known(self, buffer: BufferSlice) -> int | None:
+        """The address of a buffer that never moves: of constants, and some valid one for arrays without elements."""
+        piece = self.buffers.pieces[buffer.piece]
         if piece.kind == CONSTANT:
-            return self.site.constant(piece.data) + place.offset
-        is_nowhere = piece.kind == TEMPORARY and place.piece not in self.offsets
+            return self.site.constant(piece.data) + buffer.offset
+        is_nowhere = piece.kind == TEMPORARY and buffer.piece not in self.offsets
         return self.site.constant(b"") if is_nowhere else None
 
-    def address(self, place: BufferSlice) -> str:
-        """The address of a place, as an expression."""
-        if (known := self.known(place)) is not None:
+    def address(self, buffer: BufferSlice) -> str:
+        """The address of a buffer, as an expression."""
+        if (known := self.known(buffer)) is not None:
             return self.number(known)
-        text, kind, added = self.source(place)
+        text, kind, added = self.source(buffer)
         if kind == "array":
             text = f"{self.helper('address', data_address)}({text})"
         return f"{text} + {self.number(added)}"
@@ -230,12 +230,12 @@ class Writer:
         self.names.setdefault(name, value)
         return name
 
-    def result(self, number: int, place: BufferSlice, fresh: str, where: str = "", *, whole: bool = False) -> None:
+    def result(self, number: int, buffer: BufferSlice, fresh: str, where: str = "", *, whole: bool = False) -> None:
         """Lines that make the memory of a result, or take that of an argument, if they may, and `where` holds.
 
         `fresh` gives an array, or the `whole` tensor.
         """
-        donor = self.memory.donors.get(place.piece)
+        donor = self.memory.donors.get(buffer.piece)
         if donor is None and whole:
             self.made.add(number)
             self.line(f"t{number} = {fresh}")
@@ -250,7 +250,7 @@ class Writer:
             for other, one in enumerate(self.buffers.arguments)
             if isinstance(one, BufferSlice) and other != donor
         ]
-        shape, storage = self.name("shape", place.shape), self.name("storage", place.dtype.storage)
+        shape, storage = self.name("shape", buffer.shape), self.name("storage", buffer.dtype.storage)
         take = f"{self.helper('taken', taken)}(v{donor}, {shape}, {storage})"
         tests = " and ".join([*([where] if where else []), *others])
         self.line(f"r{number} = {take} if {tests} else None" if tests else f"r{number} = {take}")
@@ -270,7 +270,7 @@ class Writer:
             return f"t{number}"
         return f"{self.helper('tensor', Tensor.fresh)}(r{number}, {self.meta(number)})"
 
-    # What is done
+    # Acts
 
     def acts(self, acts: Sequence[Act]) -> None:
         for act in acts:
@@ -302,9 +302,9 @@ class Writer:
             case KernelLaunch():
                 raise AssertionError(act)
 
-    def call(self, act: Move | Draw | Load | Save | Show | Combine, *places: BufferSlice) -> None:
+    def call(self, act: Move | Draw | Load | Save | Show | Combine, *operands: BufferSlice) -> None:
         done = self.name("act", self.site.act(act))
-        self.line(f"{done}({self.site.given}{', '.join(self.address(place) for place in places)})")
+        self.line(f"{done}({self.site.given}{', '.join(self.address(one) for one in operands)})")
 
     def test(self, operand: Operand) -> str:
         if isinstance(operand, Known):
@@ -325,7 +325,7 @@ class Writer:
         self.depth -= 1
 
     def repeat(self, act: Repeat) -> None:
-        """Turns take one place and the other of what they make: `s` is the address for this turn, `o` the other."""
+        """A loop. Iterations write to two buffers alternately: `s` is the address for this one, `o` the other."""
         pairs = [piece for piece in act.swapped if len(self.offsets.get(piece, ())) > 1]
         for piece in pairs:
             text, kind = self.site.arena_text()
@@ -333,15 +333,15 @@ class Writer:
             first, second = self.offsets[piece]
             self.line(f"s{piece} = {base} + {self.number(first)}")
             self.line(f"o{piece} = {base} + {self.number(second)}")
-        self.turned |= set(pairs)
+        self.alternating |= set(pairs)
         self.looping += 1
         swaps = [f"s{piece}, o{piece} = o{piece}, s{piece}" for piece in pairs]
         if act.trips is not None:
             trips = self.number(act.trips)
-            turns = f"{trips} - 1, -1, -1" if act.reversed else trips
-            self.line(f"for turn in range({turns}):")
+            bounds = f"{trips} - 1, -1, -1" if act.reversed else trips
+            self.line(f"for iteration in range({bounds}):")
             for one in act.along:
-                self.line(f"    c{one.variable} = {self.address(one.array)} + turn * {self.number(one.step)}")
+                self.line(f"    c{one.variable} = {self.address(one.array)} + iteration * {self.number(one.step)}")
             self.inside(act.body, *swaps)
         else:
             assert act.test is not None
@@ -349,7 +349,7 @@ class Writer:
             self.inside(act.check, f"if not {self.test(act.test)}:", "    break")
             self.inside(act.body, *swaps)
         self.looping -= 1
-        self.turned -= set(pairs)
+        self.alternating -= set(pairs)
 
     def flush(self) -> None:
         """One call for all launches that wait for it."""
@@ -378,18 +378,18 @@ class Writer:
         template = bytearray(prepared.template)
         fields: list[sequence.Field] = []
         opened = list(prepared.open)
-        for place, operand in prepared.fills:
+        for offset, operand in prepared.fills:
             if isinstance(operand, Known):
-                struct.pack_into(_PACKING[operand.kind], template, place, operand.value)
+                struct.pack_into(_PACKING[operand.kind], template, offset, operand.value)
                 continue
             if isinstance(operand, BufferSlice) and (known := self.known(operand)) is not None:
-                struct.pack_into("<Q", template, place, plain(known))
+                struct.pack_into("<Q", template, offset, plain(known))
                 if is_tracked(known):
-                    opened.append((place, known))
+                    opened.append((offset, known))
                 continue
             text, kind, added = self.source(operand)
             value = values.setdefault((text, kind), len(values))
-            fields.append(sequence.Field(place, value, added))
+            fields.append(sequence.Field(offset, value, added))
         return sequence.Step(
             prepared.entry, bytes(template), tuple(fields), prepared.scratch, prepared.threads, tuple(opened)
         )

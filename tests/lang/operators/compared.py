@@ -59,7 +59,7 @@ def exactly(found: Any, expected: Any) -> None:
 
 
 def closely(found: Any, expected: Any, dtype: DType, *, units: float = 4.0, least: float = 0.0) -> None:
-    """Within some units in the last place of the exact result, or within `least`."""
+    """Within some units in the last digit of the exact result, or within `least`."""
     assert found.dtype.base is dtype.base
     got, want = found.numpy().astype(np.float64), np.asarray(expected, np.float64)
     assert got.shape == want.shape

@@ -154,8 +154,8 @@ def test_updates_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObj
         size = shape[axis]
         if not size:
             return
-        places = np.asarray(data.draw(st.lists(st.integers(-size, size - 1), min_size=1, max_size=4)))
-        key = (*(slice(None),) * axis, places)
+        indices = np.asarray(data.draw(st.lists(st.integers(-size, size - 1), min_size=1, max_size=4)))
+        key = (*(slice(None),) * axis, indices)
     part = x[key]
     values = drawn(part.shape, seed + 7)
     t = tensor(x, ts.i32)
@@ -189,8 +189,8 @@ def test_taking(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     x = drawn(shape, seed)
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     size = shape[axis]
-    places = np.random.default_rng(seed).integers(-size, size, (2, 3))
-    exactly(ts.take(tensor(x, ts.i32), places, axis=axis), np.take(x, places, axis))
+    indices = np.random.default_rng(seed).integers(-size, size, (2, 3))
+    exactly(ts.take(tensor(x, ts.i32), indices, axis=axis), np.take(x, indices, axis))
     lead = [*shape]
     lead[axis] = 4
     along = np.random.default_rng(seed).integers(0, size, lead)

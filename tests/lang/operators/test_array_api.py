@@ -65,8 +65,8 @@ def test_signatures_are_the_standard_s(group: str, name: str, said: list[list[st
     parameters = list(inspect.signature(found).parameters.values())
     if group == "array":
         parameters = parameters[1:]
-    places = [one for one in said if one[1] in ("positional", "either", "several")]
-    for (own, kind, *default), given in zip(places, parameters, strict=False):
+    positional = [one for one in said if one[1] in ("positional", "either", "several")]
+    for (own, kind, *default), given in zip(positional, parameters, strict=False):
         assert given.kind in KINDS[kind], own
         assert kind != "either" or given.name == own
         _same_default(given, default)
@@ -76,7 +76,7 @@ def test_signatures_are_the_standard_s(group: str, name: str, said: list[list[st
         if kind == "keyword":
             assert by_name[own].kind in KINDS[kind]
             _same_default(by_name[own], default)
-    known = {one[0] for one in said} | {one.name for one in parameters[: len(places)]}
+    known = {one[0] for one in said} | {one.name for one in parameters[: len(positional)]}
     extra = [one for one in parameters if one.name not in known]
     assert all(one.default is not inspect.Parameter.empty for one in extra)
 
@@ -116,7 +116,7 @@ def test_names_at_the_top_are_the_operators() -> None:
 
     # Tools that read sources want the one written out, and `import tessera` the other, which loads nothing.
     types = {name for name in ops.__all__ if isinstance(getattr(ops, name), ts.DType)}
-    assert {*ops.__all__} == {*NAMES, *types, "METHODS", "PROPERTIES", "__array_api_version__", "tile"}
+    assert {*ops.__all__} == {*NAMES, *types, "__array_api_version__", "tile"}
     assert len(ops.__all__) == len({*ops.__all__})
     for name in NAMES:
         assert getattr(ts, name) is getattr(ops, name)

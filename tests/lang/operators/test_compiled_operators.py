@@ -97,7 +97,7 @@ def _listed(x: Any) -> list[Any]:
     return ts.tree_leaves(x)
 
 
-def _placed(x: Any) -> Any:
+def _on_device(x: Any) -> Any:
     return ts.asarray(x).cuda()
 
 
@@ -119,9 +119,9 @@ def test_code_for_gpus_assembles(name: str) -> None:
 def test_results_of_a_gpu_are_the_interpreter_s(name: str) -> None:
     function, argument = CASES[name]
     expected = ts.jit(function)(argument)
-    placed = ts.tree_map(_placed, argument)
+    on_device = ts.tree_map(_on_device, argument)
     with knobs.backend.using("auto"):
-        found = ts.jit(function)(placed)
+        found = ts.jit(function)(on_device)
     for got, want in zip(_listed(found), _listed(expected), strict=True):
         a, b = (one.cpu().numpy().astype(np.float64) for one in (got, want))
         np.testing.assert_allclose(a, b, rtol=3e-2 if got.dtype.bits < 32 else 2e-5, atol=1e-5)

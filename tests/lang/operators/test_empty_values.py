@@ -263,7 +263,7 @@ CASES: dict[str, Case] = {
     ),
     "embedding": (lambda i, t: (ts.embedding(i, t), t[i]), (whole(2, 0), floats(4, 3)), [floats(2, 0, 3)] * 2),
     "rows of no columns": (lambda x, i: x[i] * 2, (floats(3, 0), np.array([1, 2])), [floats(2, 0)]),
-    "places along rows": (ts.take_along_axis, (floats(3, 0), whole(3, 0)), [floats(3, 0)]),
+    "indices along rows": (ts.take_along_axis, (floats(3, 0), whole(3, 0)), [floats(3, 0)]),
     "updates": (lambda x, i: x.at[i].add(1.0), (ONES((3, 2), np.float32), whole(0)), [ONES((3, 2))]),
     "concatenated": (
         lambda x, y: ts.sum(ts.exp(ts.concat([x, y, x], axis=1)), axis=1),
@@ -349,6 +349,6 @@ def test_sizes_beside_tensors_are_numbers_of_their_type() -> None:
         rows, columns = shape
         wanted = x + rows, rows * x, columns - x, x // (columns + 1), x > columns, np.maximum(x, rows * columns)
         found = beside(x)
-        assert [one.dtype for one in found] == [ts.bool_ if place == 4 else ts.f32 for place in range(6)]
+        assert [one.dtype for one in found] == [ts.bool_ if index == 4 else ts.f32 for index in range(6)]
         compare(found, wanted)
     assert beside.explain().compilations == 1

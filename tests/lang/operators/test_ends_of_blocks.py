@@ -39,7 +39,7 @@ CASES: dict[str, Case] = {
         lambda xs: ts.full((3, DEPTH), 2, dtype=ts.i32) @ ts.full((DEPTH, 2), 3, dtype=ts.i32) + xs[0],
         (np.ones((3, 1), np.int32),),
     ),
-    "places": (lambda xs: ts.astype(ts.arange(DEPTH), ts.f32)[None, :] @ ts.ones((DEPTH, 2)) + xs[0], (COLUMN,)),
+    "indices": (lambda xs: ts.astype(ts.arange(DEPTH), ts.f32)[None, :] @ ts.ones((DEPTH, 2)) + xs[0], (COLUMN,)),
     "repeated": (lambda xs: ts.broadcast_to(xs[0], (3, DEPTH)) @ ts.broadcast_to(xs[1], (DEPTH, 2)), (COLUMN, ROW)),
     "infinities": (lambda xs: ts.full((3, DEPTH), INFINITY) @ xs[0], (B,)),
     "infinities on the right": (lambda xs: xs[0] @ ts.full((DEPTH, 2), INFINITY), (A,)),

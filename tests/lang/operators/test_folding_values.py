@@ -74,11 +74,11 @@ def test_extremes(case: tuple[tuple[int, ...], Any], dtype: DType, keepdims: boo
         expected = getattr(np, name)(values.astype(np.float64), axis=axis, keepdims=keepdims)
         found = getattr(ts, name)(tensor(values, dtype), axis=axis, keepdims=keepdims)
         np.testing.assert_array_equal(found.numpy().astype(np.float64), expected)
-        place = axis if axis is None or isinstance(axis, int) else -1
+        one_axis = axis if axis is None or isinstance(axis, int) else -1
         wide = values.astype(np.float64)
         exactly(
-            getattr(ts, "arg" + name)(tensor(values, dtype), axis=place, keepdims=keepdims),
-            np.asarray(getattr(np, "arg" + name)(wide, axis=place, keepdims=keepdims), np.int64),
+            getattr(ts, "arg" + name)(tensor(values, dtype), axis=one_axis, keepdims=keepdims),
+            np.asarray(getattr(np, "arg" + name)(wide, axis=one_axis, keepdims=keepdims), np.int64),
         )
 
 
@@ -143,9 +143,9 @@ def test_long_rows_are_merged(size: int) -> None:
 
 def test_the_largest_few() -> None:
     values = array(ts.f32, (3, 20), 1, odd=False)
-    found, places = ts.topk(tensor(values, ts.f32), 4)
+    found, indices = ts.topk(tensor(values, ts.f32), 4)
     order = np.argsort(-values, axis=-1, stable=True)[:, :4]
-    exactly(places, order)
+    exactly(indices, order)
     exactly(found, np.take_along_axis(values, order, -1))
     smallest, _ = ts.topk(tensor(values, ts.f32), 2, axis=0, largest=False)
     exactly(smallest, np.sort(values, axis=0)[:2])

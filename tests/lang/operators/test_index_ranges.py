@@ -1,4 +1,4 @@
-"""Indices that are out of range: eager operators refuse them as `x[places]` does, programs under checks."""
+"""Indices that are out of range: eager operators refuse them as `x[indices]` does, programs under checks."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tessera.errors import RangeError, ShapeError
 TABLE = ts.randn((4, 5), seed=1)
 
 
-def _along_rows(x: Any, places: Any) -> Any:
+def _along_rows(x: Any, indices: Any) -> Any:
     # In the first of several rows: beyond its end the next one begins.
-    return ts.take_along_axis(x.mT, ts.concat([ts.expand_dims(places, axis=0), ts.zeros((4, 2), ts.i64)]), axis=1)
+    return ts.take_along_axis(x.mT, ts.concat([ts.expand_dims(indices, axis=0), ts.zeros((4, 2), ts.i64)]), axis=1)
 
 
 LOOKUPS: dict[str, Callable[[Any, Any], Any]] = {
-    "embedding": lambda x, places: ts.embedding(places, x),
-    "take": lambda x, places: ts.take(x, places, axis=0),
+    "embedding": lambda x, indices: ts.embedding(indices, x),
+    "take": lambda x, indices: ts.take(x, indices, axis=0),
     "take_along_axis": _along_rows,
-    "item": lambda x, places: x[places],
-    "item of two axes": lambda x, places: x[places, places],
-    "set": lambda x, places: x.at[places].set(1.0),
-    "add": lambda x, places: x.at[places].add(1.0),
-    "multiply": lambda x, places: x.at[places].multiply(2.0),
-    "one_hot": lambda x, places: ts.one_hot(places, 4),
-    "cross_entropy": lambda x, places: ts.cross_entropy(x[:2, :4], places),
+    "item": lambda x, indices: x[indices],
+    "item of two axes": lambda x, indices: x[indices, indices],
+    "set": lambda x, indices: x.at[indices].set(1.0),
+    "add": lambda x, indices: x.at[indices].add(1.0),
+    "multiply": lambda x, indices: x.at[indices].multiply(2.0),
+    "one_hot": lambda x, indices: ts.one_hot(indices, 4),
+    "cross_entropy": lambda x, indices: ts.cross_entropy(x[:2, :4], indices),
 }
 
 
@@ -46,13 +46,13 @@ def test_an_index_out_of_range_is_refused(name: str) -> None:
                 checked(TABLE, ts.asarray([0, bad]))
             assert isinstance(raised.value, ShapeError | IndexError)
     for bad in (4, -5):
-        places = ts.asarray([0, bad])
+        indices = ts.asarray([0, bad])
         with pytest.raises(RangeError, match=f"index {bad} is out of (range|bounds)") as raised:
-            lookup(TABLE, places)
+            lookup(TABLE, indices)
         assert raised.value.span is not None
         assert raised.value.span.file == __file__
         with knobs.interpret.using(True), pytest.raises(RangeError, match="out of range"):
-            ts.jit(lookup)(TABLE, places)
+            ts.jit(lookup)(TABLE, indices)
 
 
 @pytest.mark.parametrize("name", ["embedding", "take", "item", "add"])
@@ -66,11 +66,11 @@ def test_negative_indices_count_from_the_end(name: str) -> None:
 def test_each_size_has_its_own_range() -> None:
     """Calls for other sizes come by quick ways, which look, too."""
     for count in (3, 7, 5, 3):
-        table, places = ts.randn((count, 2), seed=count), ts.asarray([count - 1])
-        assert ts.embedding(places, table).tolist() == table[places].tolist()
+        table, indices = ts.randn((count, 2), seed=count), ts.asarray([count - 1])
+        assert ts.embedding(indices, table).tolist() == table[indices].tolist()
         with pytest.raises(RangeError, match=f"index {count} is out of range for axis 0 of size {count}"):
-            ts.embedding(places + 1, table)
-        assert ts.embedding(places, table).tolist() == table[places].tolist()
+            ts.embedding(indices + 1, table)
+        assert ts.embedding(indices, table).tolist() == table[indices].tolist()
 
 
 def test_numbers_and_narrow_indices_are_looked_at() -> None:

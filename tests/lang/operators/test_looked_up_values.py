@@ -1,4 +1,4 @@
-"""Elements at traced places: of slices, of other look-ups, at places that are computed; kernels against NumPy."""
+"""Elements at traced indices: of slices, of other look-ups, at indices that are computed; kernels against NumPy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def floats(*shape: int) -> Array:
     return draw.standard_normal(shape).astype(np.float32)
 
 
-def at(*places: Any) -> Array:
-    """Places: one number, or a row of them."""
-    return np.array(places[0] if len(places) == 1 else places, np.int64)
+def at(*indices: Any) -> Array:
+    """Indices: one number, or a row of them."""
+    return np.array(indices[0] if len(indices) == 1 else indices, np.int64)
 
 
 X, CUBE, W = floats(4, 5), floats(4, 5, 3), floats(3, 50, 4)
@@ -45,13 +45,13 @@ CASES: dict[str, Case] = {
     "beside a known number": (lambda x, i: (x[i, 0], x[0, i], x[..., i], x[None, i, None, -1]), SAME, (X, at(1))),
     "beside a slice": (lambda x, i: (x[i, 1:2], x[1:3, i]), SAME, (X, at(1))),
     "computed": (lambda x, i, j: x[i + j, j - i], SAME, (X, at(1), at(2))),
-    "parts of a row of places": (lambda x, i: (x[i[0], i[1]], x[i[:1], i[1:]], x[i[0]][i[1]]), SAME, (X, at([1, 2]))),
+    "parts of a row of indices": (lambda x, i: (x[i[0], i[1]], x[i[:1], i[1:]], x[i[0]][i[1]]), SAME, (X, at([1, 2]))),
     "of a row": (lambda x, i: x[0][i], SAME, (X, at([2]))),
     "of a row, one": (lambda x, i: x[0][i], SAME, (X, at(2))),
     "of the only row": (lambda x, i: x[0][i], SAME, (floats(1, 5), at([2]))),
     "of a column": (lambda x, i: x[:, 1][i], SAME, (X, at([2]))),
     "of a part of a row": (lambda x, i: x[-1][1:][i], SAME, (X, at([2, 0]))),
-    "of turned rows": (lambda x, i: x[1:3][::-1][i], SAME, (X, at([1]))),
+    "of reversed rows": (lambda x, i: x[1:3][::-1][i], SAME, (X, at([1]))),
     "of a matrix of three": (lambda w, i: w[1][i], SAME, (W, at([[7]]))),
     "of a matrix of three, many": (lambda w, i: w[1][i] * 2.0, SAME, (W, at([[7, 3], [2, 1]]))),
     "of a row of a matrix": (lambda w, i: w[1][0][i], SAME, (W, at(2))),
@@ -62,8 +62,8 @@ CASES: dict[str, Case] = {
         (W, at(3)),
     ),
     "of what was found": (lambda x, i, j: (x[i][j], x[i][i + 1]), SAME, (X, at(1), at([2]))),
-    "places of places": (lambda p, i: (p[p[p[i]]], p[p[0], None]), SAME, (ORDER, at([1]))),
-    "places of places, one": (lambda p, i: p[p[p[i]]], SAME, (ORDER, at(1))),
+    "indices of indices": (lambda p, i: (p[p[p[i]]], p[p[0], None]), SAME, (ORDER, at([1]))),
+    "indices of indices, one": (lambda p, i: p[p[p[i]]], SAME, (ORDER, at(1))),
     "along one row": (
         lambda x, i: ts.take_along_axis(x, i, axis=1),
         lambda x, i: np.take_along_axis(x, i, axis=1),

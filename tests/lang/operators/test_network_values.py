@@ -153,11 +153,11 @@ def test_rope(interleaved: bool) -> None:
     angles = np.arange(5)[:, None] * 10000.0 ** (-2 * np.arange(4) / 8)
     pairs = wide.reshape(2, 2, 5, 4, 2) if interleaved else np.swapaxes(wide.reshape(2, 2, 5, 2, 4), -1, -2)
     complex_ = (pairs[..., 0] + 1j * pairs[..., 1]) * np.exp(1j * angles)
-    turned = np.stack([complex_.real, complex_.imag], -1)
-    expected = (turned if interleaved else np.swapaxes(turned, -1, -2)).reshape(wide.shape)
+    rotated = np.stack([complex_.real, complex_.imag], -1)
+    expected = (rotated if interleaved else np.swapaxes(rotated, -1, -2)).reshape(wide.shape)
     near(ts.rope(x, interleaved=interleaved), expected, ts.f32)
-    places = np.broadcast_to(np.arange(5), (2, 5))
-    near(ts.rope(x, places, interleaved=interleaved), expected, ts.f32)
+    positions = np.broadcast_to(np.arange(5), (2, 5))
+    near(ts.rope(x, positions, interleaved=interleaved), expected, ts.f32)
     near(ts.rope(x[:, :, 1:], offset=1, interleaved=interleaved), expected[:, :, 1:], ts.f32)
 
 
@@ -178,7 +178,7 @@ def test_losses() -> None:
 
 
 def windows(x: Any, size: tuple[int, ...], stride: int, padding: Any, dilation: int, fill: float = 0.0) -> Any:
-    """[batch, channels, windows…, places in a window…]."""
+    """[batch, channels, windows…, indices in a window…]."""
     edges = (padding,) * len(size) if isinstance(padding, int) else padding
     x = np.pad(x, ((0, 0), (0, 0), *((edge, edge) for edge in edges)), constant_values=fill)
     reach = tuple(dilation * (width - 1) + 1 for width in size)
@@ -192,8 +192,8 @@ def convolved(x: Any, w: Any, options: dict[str, Any]) -> Any:
     groups = options.get("groups", 1)
     laid = windows(x, w.shape[2:], options.get("stride", 1), options.get("padding", 0), options.get("dilation", 1))
     parts = zip(np.split(laid, groups, 1), np.split(w, groups, 0), strict=True)
-    places = tuple(range(-(w.ndim - 2), 0))
-    found = [np.tensordot(part, filters, ((1, *places), (1, *places))) for part, filters in parts]
+    positions = tuple(range(-(w.ndim - 2), 0))
+    found = [np.tensordot(part, filters, ((1, *positions), (1, *positions))) for part, filters in parts]
     return np.moveaxis(np.concatenate(found, -1), -1, 1)
 
 

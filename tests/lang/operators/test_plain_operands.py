@@ -54,8 +54,8 @@ def test_bools_are_padded_with_bools() -> None:
         ts.pad(X > 9, ((1, 0),), value=1)
 
 
-def test_a_tensor_without_axes_has_no_places() -> None:
-    with pytest.raises(ShapeError, match="without axes has no places"):
+def test_a_tensor_without_axes_has_no_indices() -> None:
+    with pytest.raises(ShapeError, match="without axes has no indices"):
         ts.nonzero(ts.asarray(3.0))
     assert [one.tolist() for one in ts.nonzero(ts.asarray([3.0]))] == [[0]]
 

@@ -73,7 +73,7 @@ class Imitation:
         """Edges to nodes that wait for the whole node in front of them, and to those that wait by themselves."""
         self.to_device = self.to_host = self.on_device = self._copy
         self.records: list[tuple[str, int, bytes]] | None = None
-        """What is launched, if somebody wants to know: the kernel, how many blocks, and the params block."""
+        """Called with each launch, if set: the kernel, how many blocks, and the params block."""
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         """Calls about contexts, events and streams: all has happened already."""
@@ -82,7 +82,7 @@ class Imitation:
     def allocate(self, out: int, size: int, *_: int) -> int:
         memory = ctypes.create_string_buffer(size + 512)
         address = -(-ctypes.addressof(memory) // 512) * 512
-        ctypes.memset(address, 0xFF, size)  # what nobody wrote is NaN
+        ctypes.memset(address, 0xFF, size)  # memory that was not written is NaN
         self.allocated[address] = memory
         ctypes.c_uint64.from_address(out).value = address
         return 0
@@ -120,7 +120,7 @@ class Imitation:
         return 0
 
     def loaded(self, executable: CudaExecutable, module: Any, name: str, context: Any) -> Any:
-        """A kernel, in the place of what the driver would load."""
+        """A kernel, instead of the one that the driver would load."""
         handle = next(self._numbers)
         self.kernels[handle] = executable.plan, module, name
         return SimpleNamespace(handle=handle, context=context, name=name)

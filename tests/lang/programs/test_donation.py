@@ -1,4 +1,4 @@
-"""Arguments that are given away: results lie in their memory, where nobody else looks at it."""
+"""Arguments that are given away: results take their memory, where nothing else holds it."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def step(weights: Any, gradient: Any) -> Any:
 @pytest.mark.parametrize("size", SIZES)
 def test_a_step_is_done_in_place(size: int) -> None:
     weights, gradient = ts.ones((size,)), ts.full((size,), 0.25)
-    place = weights.pointer
-    for turn in range(1, 5):
+    address = weights.pointer
+    for iteration in range(1, 5):
         given = weights
         weights = step(given, gradient)
-        assert weights.pointer == place
-        assert set(weights.numpy()) == {np.float32(1 - 0.125 * turn)}
+        assert weights.pointer == address
+        assert set(weights.numpy()) == {np.float32(1 - 0.125 * iteration)}
         with pytest.raises(EffectError, match="donated"):
             _ = given.shape
     assert weights.meta is ts.empty((size,)).meta
@@ -67,9 +67,9 @@ def test_not_where_others_look(size: int) -> None:
     step(weights, gradient)
     assert set(shown) == {1.0}
     weights = ts.ones((size,))
-    place = weights.pointer
+    address = weights.pointer
     found = step(weights, weights)  # given as something else, too: it is gone, but not overwritten on the way
-    assert found.pointer != place
+    assert found.pointer != address
     assert set(found.numpy()) == {0.5}
 
 
@@ -89,9 +89,9 @@ def test_a_later_kernel_takes_what_an_earlier_one_read() -> None:
         return doubled(doubled(x))
 
     x = ts.randn((8, 8), seed=1)
-    expected, place = 4 * x.numpy(), x.pointer
+    expected, address = 4 * x.numpy(), x.pointer
     found = both(x)
-    assert found.pointer == place
+    assert found.pointer == address
     np.testing.assert_array_equal(found.numpy(), expected)
 
 
@@ -101,18 +101,18 @@ def test_not_what_a_kernel_reads_elsewhere() -> None:
         return x - ts.max(x, axis=1, keepdims=True)
 
     @jit(donate_argnums=0)
-    def turned(x: Any) -> Any:
+    def transposed(x: Any) -> Any:
         return x + x.T
 
     @jit(donate_argnums=0)
     def wider(x: Any) -> Any:
         return ts.astype(x, ts.f64)
 
-    for function in (rows, turned, wider):
+    for function in (rows, transposed, wider):
         x = ts.randn((40, 40), seed=3)
-        expected, place = jit(function.function)(x).numpy(), x.pointer
+        expected, address = jit(function.function)(x).numpy(), x.pointer
         found = function(x)
-        assert found.pointer != place
+        assert found.pointer != address
         np.testing.assert_array_equal(found.numpy(), expected)
 
 
@@ -122,11 +122,11 @@ def test_results_choose_among_arguments() -> None:
         return y + 1.0, x * 2.0, x + 0.0
 
     x, y = ts.ones((3, 4)), ts.zeros((9,))
-    places = {x.pointer, y.pointer}
+    pointers = {x.pointer, y.pointer}
     results = both(x, y)
     assert [one.numpy().flat[0] for one in results] == [1.0, 2.0, 1.0]
     assert len({one.pointer for one in results}) == 3
-    assert results[0].pointer in places
+    assert results[0].pointer in pointers
 
 
 def test_an_argument_is_gone_where_the_call_fails() -> None:
@@ -143,13 +143,13 @@ def test_an_argument_is_gone_where_the_call_fails() -> None:
 
 def test_on_a_gpu(gpu: Imitation) -> None:
     weights, gradient = ts.ones((6,)).cuda(), ts.full((6,), 0.25).cuda()
-    place = weights.pointer
-    for turn in range(1, 4):
+    address = weights.pointer
+    for iteration in range(1, 4):
         weights = step(weights, gradient)
-        assert weights.pointer == place
-        assert set(weights.cpu().numpy()) == {np.float32(1 - 0.125 * turn)}
+        assert weights.pointer == address
+        assert set(weights.cpu().numpy()) == {np.float32(1 - 0.125 * iteration)}
     beside = weights[1:]
-    assert step(weights, gradient).pointer != place
+    assert step(weights, gradient).pointer != address
     assert set(beside.cpu().numpy()) == {np.float32(0.625)}
 
 
@@ -157,21 +157,21 @@ def test_on_a_gpu(gpu: Imitation) -> None:
 def test_on_a_real_gpu() -> None:
     for size in SIZES:
         weights, gradient = ts.ones((size,), device="cuda:0"), ts.full((size,), 0.25, device="cuda:0")
-        place = weights.pointer
-        for turn in range(1, 4):
+        address = weights.pointer
+        for iteration in range(1, 4):
             weights = step(weights, gradient)
-            assert weights.pointer == place
-            assert set(weights.cpu().numpy()) == {np.float32(1 - 0.125 * turn)}
+            assert weights.pointer == address
+            assert set(weights.cpu().numpy()) == {np.float32(1 - 0.125 * iteration)}
 
 
 def test_memory_of_numpy_is_taken_where_nobody_else_knows_it() -> None:
     for size in range(1, 9):  # some of them lie at multiples of 64 bytes, and are not copied
         weights = ts.asarray(np.ones((16, 16 * size), np.float32))
-        gradient, place = ts.ones((16, 16 * size)), weights.pointer
-        is_aligned = place % 64 == 0
+        gradient, address = ts.ones((16, 16 * size)), weights.pointer
+        is_aligned = address % 64 == 0
         for _ in range(2):
             weights = step(weights, gradient)
-            assert not is_aligned or weights.pointer == place
+            assert not is_aligned or weights.pointer == address
         assert set(weights.numpy().flat) == {0.0}
 
 
@@ -205,7 +205,7 @@ STORE = f"  tile.store %s, %z[%at] : {TILE}, {VIEW}\n"
         (HEAD + LOADS + SUM + STORE.replace("%at", "%zero"), ()),
         (HEAD + LOADS + SUM + STORE.replace("%z", "%x"), ()),
     ],
-    ids=["same places", "another place", "read twice", "not used", "two stores", "stored elsewhere", "its own"],
+    ids=["same place", "another place", "read twice", "not used", "two stores", "stored elsewhere", "its own"],
 )
 def test_what_a_result_may_overwrite(body: str, expected: tuple[int, ...]) -> None:
     head = f"tile.func @f(%x: {VIEW}, %y: {VIEW}, %z: {VIEW}) outputs 1 shapes [[N], [N], [N]] grid [2]"

@@ -14,7 +14,7 @@ from tessera import knobs
 from tessera.errors import DeviceError, DtypeError
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
-PLACES = np.array([2, 0, -1])
+INDICES = np.array([2, 0, -1])
 
 
 @pytest.fixture(autouse=True)
@@ -29,10 +29,10 @@ def same(found: Any, expected: Any) -> None:
 
 
 def test_arrays_as_indices(gpu: Imitation) -> None:
-    x, places = ts.asarray(X).cuda(), ts.asarray(PLACES).cuda()
-    same(x[places], X[PLACES])
+    x, indices = ts.asarray(X).cuda(), ts.asarray(INDICES).cuda()
+    same(x[indices], X[INDICES])
     assert gpu.launched
-    same(x[1:, PLACES], X[1:, PLACES])
+    same(x[1:, INDICES], X[1:, INDICES])
     same(x[[2, 0]], X[[2, 0]])
     same(x[x > 5], X[X > 5])
     launched = len(gpu.launched)
@@ -41,11 +41,11 @@ def test_arrays_as_indices(gpu: Imitation) -> None:
 
 
 def test_indices_lie_where_the_tensor_does() -> None:
-    x, places = ts.asarray(X), ts.asarray(PLACES)
+    x, indices = ts.asarray(X), ts.asarray(INDICES)
     with pytest.raises(DeviceError, match="indexed with one of cuda:0"):
-        x[places.cuda()]
+        x[indices.cuda()]
     with pytest.raises(DeviceError, match="on different devices"):
-        x.cuda()[places]
+        x.cuda()[indices]
 
 
 def test_assignment() -> None:
@@ -68,19 +68,19 @@ def test_assignment_that_is_refused() -> None:
 
 def test_arrays_of_the_host_in_compiled_functions() -> None:
     """They lie on no device: they are brought to where the function runs, and what is written to them is seen."""
-    places = PLACES.copy()
+    indices = INDICES.copy()
 
     @ts.jit
     def taken(x: Any) -> Any:
-        return ts.take(x, places, axis=1) + ts.take(x, np.array([1, 1, 1]), axis=1)
+        return ts.take(x, indices, axis=1) + ts.take(x, np.array([1, 1, 1]), axis=1)
 
     x = ts.asarray(X).cuda()
     for _ in range(2):
-        same(taken(x), X[:, places] + X[:, [1, 1, 1]])
+        same(taken(x), X[:, indices] + X[:, [1, 1, 1]])
     assert taken.explain().compilations == 1
-    places[0] = 1
-    same(taken(x), X[:, places] + X[:, [1, 1, 1]])
-    held = ts.asarray(PLACES)
+    indices[0] = 1
+    same(taken(x), X[:, indices] + X[:, [1, 1, 1]])
+    held = ts.asarray(INDICES)
 
     def elsewhere(x: Any) -> Any:
         return ts.take(x, held, axis=1)

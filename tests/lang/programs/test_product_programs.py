@@ -23,7 +23,7 @@ build, error, normal = programs.build, programs.error, programs.normal
 
 BOUNDS = {f32: 4e-6, bf16: 8e-3}
 LONG = pytest.mark.acceptance
-PLACES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 def layer(g: Any, x: Any, w: Any, bias: Any) -> Any:
@@ -31,7 +31,7 @@ def layer(g: Any, x: Any, w: Any, bias: Any) -> Any:
 
 
 def scores(g: Any, q: Any, k: Any) -> Any:
-    """Batches, a factor that is turned, and a result that is stored with its axes changed."""
+    """Batches, an operand that is transposed, and a result that is stored with its axes changed."""
     return ((q @ k.T) * 0.5).transpose(1, 0, 2, 3)
 
 
@@ -44,17 +44,17 @@ CASES: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [f32, bf16], ids=str)
 @pytest.mark.parametrize("name", [pytest.param(one, marks=LONG if one == "block" else ()) for one in CASES])
-def test_programs_are_right_for_all_sizes(name: str, dtype: DType, place: str) -> None:
+def test_programs_are_right_for_all_sizes(name: str, dtype: DType, device: str) -> None:
     make, types = CASES[name]
-    program = compile_graph(build(make, *((shape, dtype) for shape in types)), place)
+    program = compile_graph(build(make, *((shape, dtype) for shape in types)), device)
     exact = build(make, *((shape, f64) for shape in types))
     for numbers in ({"B": 2, "S": 37, "T": 70}, {"B": 1, "S": 1, "T": 300}, {"B": 3, "S": 130, "T": 5}):
         shapes = [programs.sized_by(numbers, shape) for shape in types]
         arrays = [normal(shape, dtype, seed, 0.4 if seed else 1.0) for seed, shape in enumerate(shapes)]
-        tensors = [ts.asarray(x).to(place) for x in arrays]
+        tensors = [ts.asarray(x).to(device) for x in arrays]
         (found,) = program.bind(tensors)(*tensors)
         (expected,) = run_function(exact, "main", [cast(x, dtype, f64) for x in arrays])
         assert error(np.asarray(found.cpu().numpy()), dtype, expected) < BOUNDS[dtype]

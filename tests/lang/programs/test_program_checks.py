@@ -64,30 +64,30 @@ def test_nothing_is_said_without_checks(device: str) -> None:
 
 @pytest.mark.parametrize("kind", ["gather", "scatter", "loop"])
 def test_indices_out_of_range_are_named(kind: str, device: str) -> None:
-    def function(x: Any, places: Any) -> Any:
+    def function(x: Any, indices: Any) -> Any:
         if kind == "gather":
-            return ts.exp(ts.take(x, places, axis=0))
+            return ts.exp(ts.take(x, indices, axis=0))
         if kind == "scatter":
-            return x.at[places].add(1.0)
+            return x.at[indices].add(1.0)
 
-        def step(total: Any, place: Any) -> Any:
-            return total + x[place[None]][0], None
+        def step(total: Any, index: Any) -> Any:
+            return total + x[index[None]][0], None
 
-        return ts.scan(step, ts.zeros(x.shape[1:]), places)[0]
+        return ts.scan(step, ts.zeros(x.shape[1:]), indices)[0]
 
     x = drawn((5, 3)).to(device)
     with knobs.checks.using("bounds"), knobs.backend.using("auto"):
         jitted = ts.jit(function)
         good = jitted(x, ts.asarray([0, -5, 4]).to(device))
-        for places in ([0, 5, 1], [-6, 0, 0]):
+        for indices in ([0, 5, 1], [-6, 0, 0]):
             said = r"(gather|scatter): an index is out of range for axis 0 of size 5"
             with pytest.raises(ShapeError, match=said) as raised:
-                jitted(x, ts.asarray(places).to(device))
+                jitted(x, ts.asarray(indices).to(device))
             assert raised.value.span is not None
             assert raised.value.span.file == __file__
     with knobs.backend.using("auto"):
         check_close([good], [ts.jit(function)(x, ts.asarray([0, -5, 4]).to(device)).cpu().numpy()])
-        ts.jit(function)(x, ts.asarray([0, 5, 1]).to(device))  # nobody looks
+        ts.jit(function)(x, ts.asarray([0, 5, 1]).to(device))  # no check
 
 
 def test_the_interpreter_names_the_first_op_that_makes_a_nan() -> None:

@@ -90,10 +90,10 @@ def flag(value: bool) -> ts.Tensor:
     return ts.asarray(np.bool_(value))
 
 
-@pytest.mark.parametrize("turns", [0, 1, 2, 7])
-def test_loops_carry_values_on(turns: int, device: str) -> None:
+@pytest.mark.parametrize("trips", [0, 1, 2, 7])
+def test_loops_carry_values_on(trips: int, device: str) -> None:
     # Whole numbers, so that sums are exact; the last is carried on as it is, and its strides are not plain.
-    values = [ts.ones(7), ts.asarray(np.arange(7, dtype=np.float32)), ts.asarray(np.float32(turns)), ts.ones(14)[::2]]
+    values = [ts.ones(7), ts.asarray(np.arange(7, dtype=np.float32)), ts.asarray(np.float32(trips)), ts.ones(14)[::2]]
     check(FIBONACCI, values, device)
 
 
@@ -177,8 +177,8 @@ def test_ranks_meet_in_a_collective() -> None:
       graph.return %s : {kind}
     }}"""
 
-    def rank(place: int, machine: Machine) -> list[float]:
-        given = [ts.full((3,), float(place + 1))]
+    def rank(number: int, machine: Machine) -> list[float]:
+        given = [ts.full((3,), float(number + 1))]
         return program_of(source, world=lambda: machine).bind(given)(*given)[0].tolist()
 
     assert run_ranks(2, "data", rank) == [[3.0] * 3] * 2

@@ -44,10 +44,10 @@ def planned(program: host.Host, *, lend: bool = False) -> tuple[BufferAssignment
 
 def check_plan(plan: memory_plan.Plan) -> None:
     """No two arrays that are needed at once have a byte in common, and all of it is in the arena."""
-    for place, one in enumerate(plan.slots):
+    for index, one in enumerate(plan.slots):
         assert one.offset % ALIGNMENT == 0
         assert one.home is not None or one.offset + one.nbytes <= plan.nbytes
-        for other in plan.slots[:place]:
+        for other in plan.slots[:index]:
             at_once = one.first <= other.last and other.first <= one.last
             apart = one.offset + one.nbytes <= other.offset or other.offset + other.nbytes <= one.offset
             assert apart or not at_once or one.home != other.home
@@ -102,13 +102,13 @@ def check_lent(buffers: BufferAssignment, plan: memory_plan.Plan) -> None:
     """What lies in a result is within it, and gone when it is written."""
     for slot in plan.slots:
         if slot.home is not None:
-            written = [place for place, act in enumerate(buffers.acts, 1) if slot.home in _touched(act)]
+            written = [index for index, act in enumerate(buffers.acts, 1) if slot.home in _touched(act)]
             assert slot.last < min(written)
             assert slot.offset + buffers.pieces[slot.piece].nbytes <= buffers.pieces[slot.home].nbytes
 
 
 def _touched(act: Act) -> set[int]:
-    return {place.piece for place in (*reads_of(act), *writes_of(act))}
+    return {buffer.piece for buffer in (*reads_of(act), *writes_of(act))}
 
 
 def test_results_lend_their_memory() -> None:

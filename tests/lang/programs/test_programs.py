@@ -124,8 +124,8 @@ def test_arguments_and_values_may_be_returned_as_they_are(device: str) -> None:
     given = [drawn((20,)).to(device), drawn((40,), seed=1).to(device)[::2]]
     results = program.bind(given)(*given)
     check_close(results, expected(source, given))
-    places = [one.pointer for one in (*results, *given)]
-    assert len(set(places)) == len(places)  # each has memory of its own
+    pointers = [one.pointer for one in (*results, *given)]
+    assert len(set(pointers)) == len(pointers)  # each has memory of its own
 
 
 def test_calls_are_inlined_and_equal_kernels_are_one(device: str) -> None:
@@ -163,14 +163,14 @@ def test_threads_share_a_bound_program(device: str) -> None:
     bound = program.bind(given[0])
     failures: list[BaseException] = []
 
-    def work(place: int) -> None:
+    def work(index: int) -> None:
         try:
             for _ in range(20):
-                check_close(bound(*given[place]), wanted[place])
+                check_close(bound(*given[index]), wanted[index])
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(3)]
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -61,7 +61,7 @@ def test_another_program_of_a_kernel_has_maps_of_the_arrays_given_lately(
     assert all((one != other).any() for one, other in zip(maps, first.maps_of([x]) + first.maps_of([y]), strict=True))
     program(monkeypatch, "read", 64).bound([taller])
     program(monkeypatch, "written", 64).bound([x])
-    assert gpu.mapped == 2 * given  # of other arrays, and of another kernel, nobody knows any
+    assert gpu.mapped == 2 * given  # none is known of other arrays, nor of another kernel
 
 
 def test_maps_that_cannot_be_made_ahead_are_left_to_calls(monkeypatch: pytest.MonkeyPatch, gpu: Imitation) -> None:
@@ -126,4 +126,4 @@ def test_events_are_recorded_without_asking_for_the_context_where_it_is_current(
     statuses += [_LOST] * 2
     with pytest.raises(DeviceError):
         timer.timed(run, [7])
-    assert seen[-1] == "event"  # nothing was launched whose time nobody would know
+    assert seen[-1] == "event"  # nothing was launched without its time being taken

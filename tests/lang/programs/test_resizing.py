@@ -49,15 +49,15 @@ class Counting:
 
 
 def launched(gpu: Imitation, program: Program, values: Sequence[Tensor]) -> list[tuple[str, int, bytes]]:
-    """What a call launches, with memory at addresses that are the same for all calls, and nobody looks at."""
+    """What a call launches, with memory at addresses that are the same for all calls, and never read."""
     stream = default_stream("cuda:0")
     stream.free.clear()
     stream.arenas.clear()
     stream.counters.clear()
-    places = iter(range(FAR, 2 * FAR, 1 << 30))
+    addresses = iter(range(FAR, 2 * FAR, 1 << 30))
 
     def allocate(out: int, *_: int) -> int:
-        ctypes.c_uint64.from_address(out).value = next(places)
+        ctypes.c_uint64.from_address(out).value = next(addresses)
         return 0
 
     nothing: Callable[..., int] = lambda *_: 0  # noqa: E731
@@ -205,7 +205,7 @@ def test_a_result_is_made_at_every_size_of_the_others(sizes: tuple[int, int]) ->
     beside.__annotations__ |= {"x": Tensor["M", "N"], "rows": Tensor["M", 1], "columns": Tensor["N"]}
     function = jit(beside)
     for seed, (m, n) in enumerate(((7, 9), sizes)):
-        x, rows, columns = (drawn(shape, seed=10 * seed + place) for place, shape in enumerate(((m, n), (m, 1), (n,))))
+        x, rows, columns = (drawn(shape, seed=10 * seed + index) for index, shape in enumerate(((m, n), (m, 1), (n,))))
         grown, small = np.exp(rows.numpy()), np.exp(columns.numpy())
         wanted = (x.numpy() * grown + small, grown, small, rows.numpy().sum())
         for found, exact in zip(function(x, rows, columns), wanted, strict=True):

@@ -36,7 +36,7 @@ from tessera.targets.cpu.compile import EFFORTS, compile_kernel
 from tessera.targets.llvm import machine
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.instance import Instance
-from tessera.tile.calls.settings import Settings, place_of, settings, settings_on
+from tessera.tile.calls.settings import Settings, device_of, settings, settings_on
 
 NO_TUNER = "there is no tuner yet: the schedule is the kernel's own"
 _LEAST_BATCHES = 5
@@ -57,7 +57,7 @@ def stages(kernel: Kernel, args: Sequence[Any] = (), kwargs: Mapping[str, Any] |
     profiler.lap("trace")
     if chosen is None:
         return profiler.stages_ms
-    place = place_of(instance.name, values)
+    place = device_of(instance.name, values)
     if place.kind == "cuda":
         return _gpu_stages(kernel, instance, values, settings_on(place, chosen), place.index, profiler)
     made = compile_kernel(

@@ -53,5 +53,5 @@ def pairs(expected: Any, value: Any) -> Iterator[tuple[TensorType, Any]]:
     elif origin in (tuple, list) and isinstance(value, tuple | list):
         items = cast("Sequence[Any]", value)
         repeated = origin is list or inner[-1:] == (Ellipsis,)
-        for place, item in enumerate(items):
-            yield from pairs(inner[0] if repeated else inner[place], item)
+        for index, item in enumerate(items):
+            yield from pairs(inner[0] if repeated else inner[index], item)

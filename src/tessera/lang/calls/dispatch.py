@@ -87,7 +87,7 @@ class Quick:
     ) -> bool:
         """Keeps an entry, and what makes more of its like; says whether `call` is another function now."""
         taken = self.structure.taken(**arguments)
-        assert taken is not None, "whoever adds has asked whether arguments fit"
+        assert taken is not None, "the caller has checked that arguments fit"
         metas, kinds, _ = taken
         key = (chosen, *metas, *kinds)
         if sibling is not None:
@@ -184,17 +184,17 @@ class Quick:
         if not inline:
             return f"        {dictionary}\n"
         different = [
-            place for place in range(len(parts)) if any(one.key[place] is not inline[0].key[place] for one in inline)
+            index for index in range(len(parts)) if any(one.key[index] is not inline[0].key[index] for one in inline)
         ]
 
-        def tests(number: int, places: Sequence[int]) -> str:
+        def tests(number: int, indices: Sequence[int]) -> str:
             listed: list[str] = []
-            for place in places:
-                scope[f"key{number}_{place}"] = inline[number].key[place]
-                listed.append(f"{raw[place]} is {mark}key{number}_{place}")
+            for index in indices:
+                scope[f"key{number}_{index}"] = inline[number].key[index]
+                listed.append(f"{raw[index]} is {mark}key{number}_{index}")
             return " and ".join(listed)
 
-        same = tests(0, [place for place in range(len(parts)) if place not in different]) or "True"
+        same = tests(0, [index for index in range(len(parts)) if index not in different]) or "True"
         if not different:
             return f"        if {same}:\n            {mark}which = 0\n        else:\n            {dictionary}\n"
         lines = [f"        if not ({same}):\n            {dictionary}\n"]
@@ -276,7 +276,7 @@ def finishing(structure: Any, leaves: Sequence[Any]) -> Finish | None:
             structure, [results[one.number] if one.__class__ is ResultIndex else one for one in leaves]
         )
     example = tree_unflatten(structure, leaves)
-    if example.__class__ is tuple and list(example) == [ResultIndex(place) for place in range(len(leaves))]:
+    if example.__class__ is tuple and list(example) == [ResultIndex(index) for index in range(len(leaves))]:
         return None
     text = _expression(example)
     if text is None:

@@ -37,7 +37,7 @@ class _Described:
 
 
 def _described(value: Any) -> Any:
-    """A value's type; sizes that nobody named are the numbers that they are in the call at hand."""
+    """A value's type; sizes without a name are the numbers that they are in the call at hand."""
     if not isinstance(value, Traced):
         return value
     numbers = value.trace.sizes.numbers or {}

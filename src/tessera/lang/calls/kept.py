@@ -17,7 +17,7 @@ from tessera.dtypes.types import DType
 from tessera.lang.calls.parameters import Call, Parameters, Static
 from tessera.lang.calls.variants import sizes_for
 from tessera.lang.tracing.functions import ArgumentType, Outcome, TracedFunction
-from tessera.lang.tracing.places import Inside
+from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.sizes import SizeGuard
 from tessera.lang.tracing.world import world
 from tessera.programs.host import decode, encode
@@ -36,7 +36,7 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 class Shelf:
-    """The place of the variants of one family of calls."""
+    """The variants of one family of calls on the disk."""
 
     def __init__(self, key: str, chosen: Settings, device: Device) -> None:
         self.key = key
@@ -56,7 +56,7 @@ class Shelf:
         """The shelf of a call; None where what the function depends on cannot be told from values."""
         compiler = None if chosen is None or device.kind not in ("cpu", "cuda") else build()
         kinds = _kinds(call)
-        # Whoever looks at stages, or puts in their own, means this process.
+        # Dumped and overridden stages are those of this process.
         if chosen is None or compiler is None or kinds is None or knobs.looks_at_stages():
             return None
         static = tuple([part.value for part in call.key if isinstance(part, Static)])
@@ -73,10 +73,10 @@ class Shelf:
         """A variant that serves a call, and its program."""
         for found in self._entries():
             try:
-                traced, place = _decoded(found, call)
+                traced, key = _decoded(found, call)
                 if sizes_for(traced, call.values) is None:
                     continue
-                program = find(place, self.chosen, self.device)
+                program = find(key, self.chosen, self.device)
             except cache.UNREADABLE as error:
                 _log(f"a variant of a function is not read: {type(error).__name__}: {error}")
                 continue
@@ -88,11 +88,11 @@ class Shelf:
 
     def keep(self, traced: TracedFunction, program: Program) -> None:
         """Keeps a variant, if it can be."""
-        place = cache.key_of(self.key, program.codes.graph_text)
-        encoded = _encoded(traced, place)
+        key = cache.key_of(self.key, program.codes.graph_text)
+        encoded = _encoded(traced, key)
         if encoded is None or program.settings is None:
             return
-        keep(place, program)
+        keep(key, program)
         entries = [one for one in self._entries() if one != encoded][-_MOST_VARIANTS + 1 :]
         cache.shared().put(self.key, json.dumps([*entries, encoded]).encode())
 
@@ -153,21 +153,23 @@ def _example(found: Any) -> Any:
     return tuple(made) if kind == "tuple" else made
 
 
-def _encoded(traced: TracedFunction, place: str) -> dict[str, Any] | None:
+def _encoded(traced: TracedFunction, key: str) -> dict[str, Any] | None:
     tree = _tree(tree_unflatten(traced.structure, range(len(traced.outcomes))))
     constants = [one.constant for one in traced.outcomes]
     has_state = any(effect.startswith("state(") for effect in traced.effects)
     if tree is None or traced.hidden or has_state or any(one.__class__ not in _PLAIN for one in constants):
         return None
     return {
-        "program": place,
+        "program": key,
         "types": [[one.name, encode(one.sizes), encode(one.dtype), one.weak, encode(one.span)] for one in traced.types],
-        "outcomes": [[one.place, None if one.size is None else str(one.size), one.constant] for one in traced.outcomes],
+        "outcomes": [
+            [one.result, None if one.size is None else str(one.size), one.constant] for one in traced.outcomes
+        ],
         "tree": tree,
         "guards": [[str(one.value), one.question, one.number, one.answer, encode(one.span)] for one in traced.guards],
         "least": {symbol: list(interval) for symbol, interval in traced.least.items()},
         "effects": list(traced.effects),
-        "places": [one.encoded() for one in traced.places],
+        "places": [one.encoded() for one in traced.index_ranges],
     }
 
 
@@ -179,7 +181,7 @@ def _decoded(found: dict[str, Any], call: Call) -> tuple[TracedFunction, str]:
     if [one.name for one in types] != [leaf.name for leaf in call.leaves]:
         raise ValueError("its arguments are others")
     outcomes = [
-        Outcome(place, None if size is None else dim(size), constant) for place, size, constant in found["outcomes"]
+        Outcome(key, None if size is None else dim(size), constant) for key, size, constant in found["outcomes"]
     ]
     guards = [
         SizeGuard(dim(value), question, number, answer, decode(span))
@@ -191,7 +193,7 @@ def _decoded(found: dict[str, Any], call: Call) -> tuple[TracedFunction, str]:
     traced = TracedFunction(
         "", "", tuple(types), (), tuple(outcomes), structure, tuple(guards), least, tuple(effects), (), ()
     )
-    traced.places = tuple(map(Inside.decoded, found["places"]))
+    traced.index_ranges = tuple(map(IndexRange.decoded, found["places"]))
     return traced, found["program"]
 
 

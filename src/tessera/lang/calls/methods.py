@@ -77,29 +77,29 @@ class Methods:
 
     def known(self, instance: Any) -> Any:
         """What was made of the method of an object; None without any. By what objects are, not by what they equal."""
-        place = id(instance)
-        if (weak := self._weak.get(place)) is not None and weak[0]() is instance:
+        key = id(instance)
+        if (weak := self._weak.get(key)) is not None and weak[0]() is instance:
             return weak[1]
-        return None if (strong := self._strong.get(place)) is None else strong[1]
+        return None if (strong := self._strong.get(key)) is None else strong[1]
 
     def of(self, function: Callable[..., Any], instance: Any, make: Callable[[Held], Any]) -> Any:
         """The same, made where there is none."""
         if (known := self.known(instance)) is not None:
             return known
-        place, method = id(instance), types.MethodType(function, instance)
+        key, method = id(instance), types.MethodType(function, instance)
         try:
             made = make(weakref.WeakMethod(method))
         except TypeError:  # nothing can refer to it weakly
             made = make(method)
-            self._strong[place] = (instance, made)
+            self._strong[key] = (instance, made)
             shorten(self._strong, _MOST_STRONG)
             return made
         weak = self._weak
 
         def gone(gone_one: weakref.ref[Any]) -> None:
-            if (found := weak.get(place)) is not None and found[0] is gone_one:  # another may be there by now
-                weak.pop(place, None)
+            if (found := weak.get(key)) is not None and found[0] is gone_one:  # another may be there by now
+                weak.pop(key, None)
 
-        weak[place] = (weakref.ref(instance, gone), made)
+        weak[key] = (weakref.ref(instance, gone), made)
         shorten(weak, _MOST_WEAK)
         return made

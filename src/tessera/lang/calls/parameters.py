@@ -72,7 +72,7 @@ class Call:
     key: tuple[object, ...]
     """Equal for calls that differ in the leaves' values alone, apart from their ranks and types."""
     rebuild: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
-    """Python's arguments with other values in place of the leaves."""
+    """Python's arguments with other values for the leaves."""
 
 
 class Parameters:
@@ -123,15 +123,15 @@ class Parameters:
         bound.apply_defaults()
         return bound.arguments
 
-    def names_of(self, places: Iterable[int]) -> frozenset[str]:
-        """The parameters at these places."""
+    def names_of(self, indices: Iterable[int]) -> frozenset[str]:
+        """The parameters at these indices."""
         names = self.labels()
-        for place in places:
-            if not -len(names) <= place < len(names):
+        for index in indices:
+            if not -len(names) <= index < len(names):
                 raise TesseraError(
-                    f"there is no argument {place}: {_name(self.function)} has {len(names)}", hint="count from 0"
+                    f"there is no argument {index}: {_name(self.function)} has {len(names)}", hint="count from 0"
                 )
-        return frozenset(names[place] for place in places)
+        return frozenset(names[index] for index in indices)
 
     def call(self, arguments: Mapping[str, Any], convert: Callable[[TensorType], Any] | None = None) -> Call:
         """The leaves of a call. With `convert`, types may stand for arrays; it says what becomes of them."""
@@ -209,7 +209,7 @@ def is_number_class(kind: type) -> bool:
 
 
 def scalar(value: bool | float) -> Tensor:
-    """A Python number as a tensor without axes, in the widest type of its kind. Nobody may write to it."""
+    """A Python number as a tensor without axes, in the widest type of its kind. It must not be written to."""
     return _scalar(value, value.__class__, copysign(1.0, value) if value.__class__ is float else 0.0)
 
 

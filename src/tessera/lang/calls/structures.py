@@ -27,7 +27,7 @@ class Static(NamedTuple):
     path: str
     by_parameter: bool
     numbered: bool
-    """Whether a number in its place would be an argument."""
+    """Whether a number for it would be an argument."""
 
 
 class Structure:
@@ -73,7 +73,7 @@ class Structure:
             return all(self._visit(name, f"{path}[{key!r}]", item[key]) for key in keys)
         elif kind in (list, tuple):
             self.tests.append(f"{path}.__class__ is {kind.__name__} and len({path}) == {len(item)}")
-            return all(self._visit(name, f"{path}[{place}]", one) for place, one in enumerate(item))
+            return all(self._visit(name, f"{path}[{index}]", one) for index, one in enumerate(item))
         elif is_number(item) and numbered:
             self.numbers.append(path)
             self.order.append(path)

@@ -38,7 +38,7 @@ class ObservedSizes:
 
     shapes: list[tuple[tuple[int, ...], ...]] = field(default_factory=list[tuple[tuple[int, ...], ...]])
     replaced: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
-    """Symbols that turned out to be needed as others, or as numbers where it is None."""
+    """Symbols that are needed as others, or as numbers where it is None."""
     narrowed: str | None = None
     """Which of them are numbers, and why, where the function refuses symbols; see `narrowing`."""
     is_open: bool = False
@@ -56,13 +56,13 @@ class ObservedSizes:
         found: dict[Axis, int] = {}
         changed: set[Axis] = set()
         for shapes in self.shapes:
-            for place, shape in enumerate(shapes):
+            for index, shape in enumerate(shapes):
                 for axis, count in enumerate(shape):
-                    if count not in _SPECIAL and found.setdefault((place, axis), count) != count:
-                        changed.add((place, axis))
+                    if count not in _SPECIAL and found.setdefault((index, axis), count) != count:
+                        changed.add((index, axis))
         if self.is_open and self.shapes:
             last = enumerate(self.shapes[-1])
-            changed |= {(place, axis) for place, shape in last for axis in range(len(shape) - 1)}
+            changed |= {(index, axis) for index, shape in last for axis in range(len(shape) - 1)}
         return changed
 
     def always_equal(self, first: Axis, second: Axis) -> bool:
@@ -87,15 +87,15 @@ def pattern_of(call: Call, parameters: Parameters, seen: ObservedSizes) -> Patte
     changing = seen.changing()
     symbols: dict[Axis, str] = {}
     types: list[ArgumentType] = []
-    for place, (leaf, value) in enumerate(zip(call.leaves, call.values, strict=True)):
-        expected = annotated[place]
+    for index, (leaf, value) in enumerate(zip(call.leaves, call.values, strict=True)):
+        expected = annotated[index]
         sizes: list[Size] = []
         lead = value.ndim if expected is None else value.ndim - len(expected.dims)
         for axis, count in enumerate(value.shape):
             if expected is not None and axis >= lead:
                 sizes.append(_annotated_size(expected.dims[axis - lead], environment))
-            elif (place, axis) in changing and count not in _SPECIAL:
-                sizes.append(_automatic((place, axis), symbols, seen))
+            elif (index, axis) in changing and count not in _SPECIAL:
+                sizes.append(_automatic((index, axis), symbols, seen))
             else:
                 sizes.append(count)
         dtype = value.dtype
@@ -134,7 +134,7 @@ def _automatic(axis: Axis, symbols: dict[Axis, str], seen: ObservedSizes) -> Siz
 def _with_replaced(
     types: Sequence[ArgumentType], numbers: Mapping[str, int], seen: ObservedSizes
 ) -> list[ArgumentType]:
-    """Types with numbers, or other symbols, for those that the function turned out to need so."""
+    """Types with numbers, or other symbols, for those that the function needs so."""
     values: dict[str, Size] = {}
     for symbol in numbers:
         found = _replacement(symbol, numbers, seen.replaced)
@@ -146,7 +146,7 @@ def _with_replaced(
 
 
 def _replacement(symbol: str, numbers: Mapping[str, int], replaced: Mapping[str, str | None]) -> str | None:
-    """What stands in a symbol's place: another with the same number, or None for the number, over several steps."""
+    """The replacement of a symbol: another with the same number, or None for the number, over several steps."""
     passed: list[str] = []
     while symbol in replaced and symbol not in passed:
         passed.append(symbol)
@@ -173,7 +173,7 @@ def sizes_for(
 ) -> dict[str, int] | None:
     """The sizes of the symbols of a traced function for these arguments; None where it does not serve them.
 
-    `shapes` are theirs, for whoever knows them.
+    `shapes` are theirs, where the caller knows them.
     """
     sizes = traced.symbols.quick([value.shape for value in values] if shapes is None else shapes)
     if sizes is None and (sizes := _told(traced, values)) is None:

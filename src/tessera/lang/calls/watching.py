@@ -1,7 +1,7 @@
-"""What a traced function saw from outside, and a quick look whether it is still there.
+"""Values from outside that a traced function depends on, and a quick check whether they are still the same.
 
-All that its code can reach is looked at (`kernels/dependencies`): by identity, in each call. Arrays found there are
-arguments of the program, so that writing into one needs no new trace; putting another in its place does.
+All that its code can reach is compared (`tile/identity/dependencies`): by identity, in each call. Arrays found there
+are arguments of the program, so that writing into one needs no new trace; replacing it by another does.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ def _changed_contents(earlier: Held, one: Held, effects: Effects) -> Iterable[He
 
 def _is_only_done(effects: Effects, one: Held, key: Any, was: Any, now: Any) -> bool:
     """Whether a change is only what the function does: it counts something, or does so in each trace."""
-    place = (one.kind, id(one.holder), key)
-    effects[place] = effects.get(place, 0) + 1
-    return effects[place] >= _OFTEN or (isinstance(was, _NUMBERS) and isinstance(now, _NUMBERS))
+    effect = (one.kind, id(one.holder), key)
+    effects[effect] = effects.get(effect, 0) + 1
+    return effects[effect] >= _OFTEN or (isinstance(was, _NUMBERS) and isinstance(now, _NUMBERS))
 
 
 def _all_same(some: Iterable[Any], others: Iterable[Any]) -> bool:

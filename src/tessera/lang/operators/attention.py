@@ -173,14 +173,14 @@ def _shared(x: Traced, group: int) -> Traced:
 def _seen(scores: Traced, mask: Any, causal: bool, offset: Any, window: int | None, key_lengths: Any) -> Traced | None:
     """Which keys each query looks at; None where it is all of them."""
     parts: list[Traced] = []
-    # In 64 bits no sum of places wraps, so the compiler may take masks apart.
+    # In 64 bits no sum of positions wraps, so the compiler may take masks apart.
     rows, columns = (primitives.iota(scores.sizes, axis, i64) for axis in (2, 3))
     if causal or window is not None:
-        place = _placed(rows, scores, offset)
+        position = _positions(rows, scores, offset)
         if causal:
-            parts.append(elementwise("ge", place, columns))
+            parts.append(elementwise("ge", position, columns))
         if window is not None:
-            parts.append(elementwise("lt", elementwise("sub", place, columns), window))
+            parts.append(elementwise("lt", elementwise("sub", position, columns), window))
     if key_lengths is not None:
         lengths = primitives.cast(tensor(key_lengths), i64)
         parts.append(elementwise("lt", columns, primitives.reshape(lengths, (-1, 1, 1, 1))))
@@ -200,7 +200,7 @@ def _seen(scores: Traced, mask: Any, causal: bool, offset: Any, window: int | No
     return found
 
 
-def _placed(rows: Traced, scores: Traced, offset: Any) -> Traced:
+def _positions(rows: Traced, scores: Traced, offset: Any) -> Traced:
     """The index of each query among the keys."""
     if offset is not None:
         return elementwise("add", rows, offset if isinstance(offset, int) else primitives.cast(offset, i64))
@@ -275,30 +275,32 @@ def rope(
     values, half = wide(made), width // 2
     length: Size = made.sizes[-2]
     if positions is None:
-        places = primitives.iota((length, half), 0, i32)
+        positions = primitives.iota((length, half), 0, i32)
         if offset is not None:
-            places = elementwise("add", places, offset if isinstance(offset, int) else primitives.cast(offset, i32))
+            positions = elementwise(
+                "add", positions, offset if isinstance(offset, int) else primitives.cast(offset, i32)
+            )
     else:
         given = tensor(positions)
-        places = expanded(given, [given.ndim])
+        positions = expanded(given, [given.ndim])
         if given.ndim == 2:
-            places = primitives.reshape(places, (given.sizes[0], *(1,) * (made.ndim - 3), given.sizes[1], 1))
+            positions = primitives.reshape(positions, (given.sizes[0], *(1,) * (made.ndim - 3), given.sizes[1], 1))
     rate = math.log(base) * -2.0 / width
-    turn = primitives.ew(
+    frequency = primitives.ew(
         "exp", elementwise("mul", primitives.cast(primitives.iota((1, half), 1, i32), values.dtype), rate)
     )
-    angle = elementwise("mul", primitives.cast(places, values.dtype), turn)
+    angle = elementwise("mul", primitives.cast(positions, values.dtype), frequency)
     cosine, sine = ew("cos", angle), ew("sin", angle)
     first, second = _pairs(values, half, interleaved)
-    turned = [
+    rotated = [
         elementwise("sub", elementwise("mul", first, cosine), elementwise("mul", second, sine)),
         elementwise("add", elementwise("mul", second, cosine), elementwise("mul", first, sine)),
     ]
     if interleaved:
         rank = made.ndim
-        joined = primitives.concatenate([expanded(one, [rank]) for one in turned], rank)
+        joined = primitives.concatenate([expanded(one, [rank]) for one in rotated], rank)
         return narrow(primitives.reshape(joined, made.sizes), made.dtype)
-    return narrow(primitives.concatenate(turned, made.ndim - 1), made.dtype)
+    return narrow(primitives.concatenate(rotated, made.ndim - 1), made.dtype)
 
 
 def _pairs(x: Traced, half: int, interleaved: bool) -> tuple[Traced, Traced]:

@@ -26,8 +26,8 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> list[Trace
     shape = [made[at].sizes[0] for at in order]
     found: list[Traced] = []
     for at, x in enumerate(made):
-        place = order.index(at)
-        laid = primitives.reshape(x, [x.sizes[0] if axis == place else 1 for axis in range(len(made))])
+        position = order.index(at)
+        laid = primitives.reshape(x, [x.sizes[0] if axis == position else 1 for axis in range(len(made))])
         found.append(primitives.broadcast_to(laid, shape))
     return found
 
@@ -61,6 +61,6 @@ def one_hot(indices: Array, classes: int, /, *, dtype: DTypeLike = f32) -> Trace
         raise refusal("one_hot", "indices that are numbers of classes", [made], "cast them: ts.astype(y, ts.i64)")
     made = primitives.looked_at(made, classes, "the classes")
     shape = (*made.sizes, classes)
-    places = primitives.iota(shape, made.ndim, i64)
+    indices = primitives.iota(shape, made.ndim, i64)
     spread = primitives.broadcast_to(primitives.reshape(primitives.cast(made, i64), (*made.sizes, 1)), shape)
-    return primitives.cast(primitives.ew("eq", places, spread), dtype)
+    return primitives.cast(primitives.ew("eq", indices, spread), dtype)

@@ -48,7 +48,7 @@ class Cut:
 class Given:
     """The index in a key of one of the arrays beside it."""
 
-    place: int
+    index: int
 
 
 Key: TypeAlias = tuple[Any, ...]
@@ -80,7 +80,7 @@ def _listed(part: Any) -> Any:
 
 def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
     """The parts of a key by axis; an error where it does not fit the shape."""
-    parts = [_part(x, given[part.place] if isinstance(part, Given) else part) for part in key]
+    parts = [_part(x, given[part.index] if isinstance(part, Given) else part) for part in key]
     dots = [at for at, part in enumerate(parts) if part is Ellipsis]
     taken = sum(part is not None and part is not Ellipsis for part in parts)
     if len(dots) > 1 or taken > x.ndim:
@@ -152,11 +152,11 @@ def _bound(end: Any) -> Any:
     return end if end is None else plain_size(end) if isinstance(end, TracedSize) else python.index(end)
 
 
-def _check_inside(x: Traced, axis: int, place: int) -> None:
+def _check_inside(x: Traced, axis: int, index: int) -> None:
     size = x.sizes[axis]
-    if isinstance(size, int) and not -size <= place < size:
+    if isinstance(size, int) and not -size <= index < size:
         raise RangeError(
-            f"index {place} is out of range for axis {axis} of size {size}",
+            f"index {index} is out of range for axis {axis} of size {size}",
             shapes=shown(x),
             story=x.history.lines(),
             hint=f"use an index from {-size} to {size - 1}" if size else "an axis without elements has no index",
@@ -200,16 +200,16 @@ def _gathered(x: Traced, spans: Spans) -> Traced:
     """Indices along one or more axes together; their axes stand where the first was, or in front if apart."""
     axes = sorted(spans.arrays)
     together = axes == list(range(axes[0], axes[-1] + 1)) and not any(axes[0] < at <= axes[-1] for at in spans.new)
-    found, places = _one_index(x, [(axis, spans.arrays[axis]) for axis in axes])
+    found, positions = _one_index(x, [(axis, spans.arrays[axis]) for axis in axes])
     # The indices' axes are in front now, then the other axes in order.
-    rank = places.ndim
+    rank = positions.ndim
     rest = [axis for axis in range(x.ndim) if axis not in axes]
     front = sum(axis < axes[0] for axis in rest) if together else 0
     order = [*range(rank, rank + front), *range(rank), *range(rank + front, found.ndim)]
     found = primitives.transpose(found, order)
     if not spans.new:
         return found
-    # New axes keep their places among the axes that are left.
+    # New axes keep their positions among the axes that are left.
     kept: list[Size | None] = []
     for axis in range(x.ndim + 1):
         kept += [1] * spans.new.count(axis)
@@ -218,12 +218,12 @@ def _gathered(x: Traced, spans: Spans) -> Traced:
     sizes: list[Size] = []
     laid = not together
     if laid:
-        sizes += places.sizes
+        sizes += positions.sizes
     for size in kept:
         if size is not None:
             sizes.append(size)
         elif not laid:
-            sizes += places.sizes
+            sizes += positions.sizes
             laid = True
     return primitives.reshape(found, sizes)
 
@@ -231,19 +231,19 @@ def _gathered(x: Traced, spans: Spans) -> Traced:
 def _one_index(x: Traced, indices: Sequence[tuple[int, Traced]]) -> tuple[Traced, Traced]:
     """Slices at indices along several axes at once, the indices' axes in front; and the indices as one."""
     axes = [axis for axis, _ in indices]
-    turned = primitives.transpose(x, [*axes, *(axis for axis in range(x.ndim) if axis not in axes)])
-    given = [primitives.cast(from_front(x, axis, places), i64) for axis, places in indices]
-    if len(given) > 1:  # one that is outside may be another's place in the index for all of them
+    transposed = primitives.transpose(x, [*axes, *(axis for axis in range(x.ndim) if axis not in axes)])
+    given = [primitives.cast(from_front(x, axis, positions), i64) for axis, positions in indices]
+    if len(given) > 1:  # one that is outside may be the index of another element in the joint index
         given = [
             primitives.looked_at(one, x.sizes[axis], f"axis {axis}") for one, axis in zip(given, axes, strict=True)
         ]
     spread = broadcast_all(given, "indexing")
     flat = spread[0]
-    for at, places in enumerate(spread[1:], 1):
-        size = known(turned, at, "an index along several axes")
-        flat = primitives.ew("add", elementwise("mul", flat, size), places)
+    for at, positions in enumerate(spread[1:], 1):
+        size = known(transposed, at, "an index along several axes")
+        flat = primitives.ew("add", elementwise("mul", flat, size), positions)
     count: Size = 1
-    for size in turned.sizes[: len(axes)]:
+    for size in transposed.sizes[: len(axes)]:
         count = count * size
-    rows = primitives.reshape(turned, (count, *turned.sizes[len(axes) :]))
+    rows = primitives.reshape(transposed, (count, *transposed.sizes[len(axes) :]))
     return primitives.gather(rows, flat, 0), flat

@@ -86,8 +86,8 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Traced:
 
 def _rows(x: Traced, axis: int) -> Traced:
     """`x` with one axis brought to the end."""
-    place = one_axis(x, axis, "vecdot")
-    return primitives.transpose(x, [*(at for at in range(x.ndim) if at != place), place])
+    axis = one_axis(x, axis, "vecdot")
+    return primitives.transpose(x, [*(at for at in range(x.ndim) if at != axis), axis])
 
 
 @operator
@@ -166,7 +166,7 @@ def _parsed(formula: str, operands: Sequence[Traced]) -> tuple[list[str], str]:
         for label, size in zip(labels, x.sizes, strict=True):
             if sizes.setdefault(label, size) != size:
                 raise ShapeError(
-                    f"einsum: {label} is {sizes[label]} in one place and {size} in another",
+                    f"einsum: {label} is {sizes[label]} in one operand and {size} in another",
                     shapes=shown(*operands),
                     hint="one letter is one size",
                 )
@@ -222,5 +222,5 @@ def _contracted(a: Traced, la: str, b: Traced, lb: str, wanted: set[str]) -> tup
 def _laid(x: Traced, labels: str, order: Sequence[str], extra: int, *, at: int = 0, at_end: bool = False) -> Traced:
     """Axes in an order, with `extra` ones of size 1 inserted."""
     laid = primitives.transpose(x, [labels.index(label) for label in order])
-    place = laid.ndim if at_end else at
-    return expanded(laid, range(place, place + extra)) if extra else laid
+    axis = laid.ndim if at_end else at
+    return expanded(laid, range(axis, axis + extra)) if extra else laid

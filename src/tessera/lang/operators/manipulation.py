@@ -53,8 +53,8 @@ def _some(arrays: Sequence[Any], where: str) -> Sequence[Any]:
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Traced:
     """Joins arrays of one shape along a new axis."""
     made = tensors("stack", *_some(arrays, "stack"))
-    place = rules.normalize_axis(axis, made[0].ndim + 1, where="stack")
-    return primitives.concatenate([expanded(x, [place]) for x in made], place)
+    axis = rules.normalize_axis(axis, made[0].ndim + 1, where="stack")
+    return primitives.concatenate([expanded(x, [axis]) for x in made], axis)
 
 
 @operator
@@ -113,7 +113,9 @@ def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[i
     come, go = (axes_of(made, axis, "moveaxis") for axis in (source, destination))
     if len(come) != len(go):
         raise ShapeError(
-            f"moveaxis: {len(come)} axes go to {len(go)} places", shapes=shown(made), hint="name as many as there are"
+            f"moveaxis: {len(come)} axes go to {len(go)} positions",
+            shapes=shown(made),
+            hint="name as many as there are",
         )
     rest = iter([axis for axis in range(made.ndim) if axis not in come])
     moved = dict(zip(go, come, strict=True))
@@ -186,13 +188,13 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Traced:
 def _repeat_each(x: Array, count: int, axis: int) -> Traced:
     """Each slice along `axis` `count` times."""
     made = tensor(x)
-    place = one_axis(made, axis, "repeat")
+    axis = one_axis(made, axis, "repeat")
     if count < 0:
         raise ShapeError(f"repeat: a count is {count}, and none may be negative", hint="give counts from 0 on")
     sizes = made.sizes
-    apart = primitives.reshape(made, replaced(sizes, place, sizes[place], 1))
-    laid = primitives.broadcast_to(apart, replaced(sizes, place, sizes[place], count))
-    return primitives.reshape(laid, replaced(sizes, place, sizes[place] * count))
+    apart = primitives.reshape(made, replaced(sizes, axis, sizes[axis], 1))
+    laid = primitives.broadcast_to(apart, replaced(sizes, axis, sizes[axis], count))
+    return primitives.reshape(laid, replaced(sizes, axis, sizes[axis] * count))
 
 
 @operator
@@ -223,8 +225,8 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Any
         raise ShapeError(
             f"repeat: {counts.shape} counts for an axis of {size}", hint="give one count, or one for each slice"
         )
-    places: Any = np.repeat(np.arange(int(size)), counts)
-    return _take(given, places, axis)
+    indices: Any = np.repeat(np.arange(int(size)), counts)
+    return _take(given, indices, axis)
 
 
 def data_dependent(what: str, *given: Traced) -> ShapeError:
@@ -241,12 +243,12 @@ def data_dependent(what: str, *given: Traced) -> ShapeError:
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Traced, ...]:
     """Splits `x` into its slices along `axis`, without that axis."""
     made = tensor(x)
-    place = one_axis(made, axis, "unstack")
-    count = known(made, place, "unstack")
-    return tuple(at_place(made, place, at) for at in range(count))
+    axis = one_axis(made, axis, "unstack")
+    count = known(made, axis, "unstack")
+    return tuple(at_index(made, axis, at) for at in range(count))
 
 
-def at_place(x: Traced, axis: int, at: int) -> Traced:
+def at_index(x: Traced, axis: int, at: int) -> Traced:
     """One slice along an axis, without the axis."""
     open_ends: list[Any] = [None] * x.ndim
     last = None if at == -1 else at + 1
@@ -258,12 +260,12 @@ def at_place(x: Traced, axis: int, at: int) -> Traced:
 def split(x: Array, parts: int | tuple[int, ...], /, *, axis: int = 0) -> tuple[Traced, ...]:
     """Splits `x` along `axis` into equal parts, or into parts of these sizes."""
     made = tensor(x)
-    place = one_axis(made, axis, "split")
-    size = known(made, place, "split")
+    axis = one_axis(made, axis, "split")
+    size = known(made, axis, "split")
     sizes = [size // parts] * parts if isinstance(parts, int) and parts > 0 and size % parts == 0 else parts
     if isinstance(sizes, int) or builtins.sum(sizes) != size:
         raise ShapeError(
-            f"split: {parts} does not divide axis {place} of size {size}",
+            f"split: {parts} does not divide axis {axis} of size {size}",
             shapes=shown(made),
             hint="give a number of equal parts, or sizes that add up",
         )
@@ -271,7 +273,7 @@ def split(x: Array, parts: int | tuple[int, ...], /, *, axis: int = 0) -> tuple[
     found: list[Traced] = []
     start = 0
     for one in sizes:
-        bounds = replaced(open_ends, place, start), replaced(open_ends, place, start + one)
+        bounds = replaced(open_ends, axis, start), replaced(open_ends, axis, start + one)
         found.append(primitives.slice_(made, *bounds))
         start += one
     return tuple(found)

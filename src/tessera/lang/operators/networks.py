@@ -99,9 +99,9 @@ def cross_entropy(
     classes alike. `reduction` is "mean", "sum" or "none".
     """
     (made,) = floats("cross_entropy", logits)
-    place = one_axis(made, axis, "cross_entropy")
+    class_axis = one_axis(made, axis, "cross_entropy")
     named = tensor(labels)
-    wanted = (*made.sizes[:place], *made.sizes[place + 1 :])
+    wanted = (*made.sizes[:class_axis], *made.sizes[class_axis + 1 :])
     if not named.dtype.is_integer:
         raise refusal("cross_entropy", "labels that are numbers of classes", [named], "cast them: ts.astype(y, ts.i64)")
     if named.sizes != wanted:
@@ -112,19 +112,21 @@ def cross_entropy(
             story=stories([made, named]),
             hint=f"axis {axis} of the logits has the classes; labels have all other axes, and hold the class",
         )
-    named = primitives.cast(primitives.looked_at(named, made.sizes[place], "the classes", ignored=ignore_index), i64)
+    named = primitives.cast(
+        primitives.looked_at(named, made.sizes[class_axis], "the classes", ignored=ignore_index), i64
+    )
     values = wide(made)
-    apart, powers, _ = exponentials(values, (place,))
-    total = ew("log", primitives.reduce("sum", powers, (place,), keepdims=True))
-    spread = expanded(named, [place])
-    hit = elementwise("eq", primitives.iota(values.sizes, place), spread)
-    own = primitives.reduce("sum", elementwise("select", hit, apart, 0.0), (place,), keepdims=True)
+    apart, powers, _ = exponentials(values, (class_axis,))
+    total = ew("log", primitives.reduce("sum", powers, (class_axis,), keepdims=True))
+    spread = expanded(named, [class_axis])
+    hit = elementwise("eq", primitives.iota(values.sizes, class_axis), spread)
+    own = primitives.reduce("sum", elementwise("select", hit, apart, 0.0), (class_axis,), keepdims=True)
     losses = ew("sub", total, own)
     if label_smoothing:
-        evenly = ew("sub", total, averaged(apart, (place,)))
+        evenly = ew("sub", total, averaged(apart, (class_axis,)))
         losses = ew("add", elementwise("mul", losses, 1 - label_smoothing), elementwise("mul", evenly, label_smoothing))
     counts = elementwise("ne", spread, ignore_index)
-    losses = folded(elementwise("select", counts, losses, 0.0), [place], False)
+    losses = folded(elementwise("select", counts, losses, 0.0), [class_axis], False)
     used = primitives.cast(counts, values.dtype)
     count = primitives.reduce("sum", used, tuple(range(used.ndim))) if reduction == "mean" else None
     return _reduced("cross_entropy", losses, reduction, count)
@@ -234,11 +236,11 @@ def _spots(
         )
     grid = (math.prod(size), math.prod(counts))
     spots = primitives.constant(0, grid, i64)
-    place, window = primitives.iota(grid, 0), primitives.iota(grid, 1)
-    places, windows, pitch = grid[0], grid[1], math.prod(extents)
+    tap, window = primitives.iota(grid, 0), primitives.iota(grid, 1)
+    taps, windows, pitch = grid[0], grid[1], math.prod(extents)
     for extent, width, count, step, gap in zip(extents, size, counts, stride, dilation, strict=True):
-        places, windows, pitch = places // width, windows // count, pitch // extent
-        inside = elementwise("rem", elementwise("floordiv", place, places), width)
+        taps, windows, pitch = taps // width, windows // count, pitch // extent
+        inside = elementwise("rem", elementwise("floordiv", tap, taps), width)
         start = elementwise("rem", elementwise("floordiv", window, windows), count)
         at = ew("add", elementwise("mul", inside, gap), elementwise("mul", start, step))
         spots = ew("add", spots, elementwise("mul", at, pitch))
@@ -267,12 +269,12 @@ def _convolved(
     steps, gaps = _per_axis(stride, rank, "stride"), _per_axis(dilation, rank, "dilation")
     edges = _per_axis(padding, rank, "padding", 0)
     held = tensor(pad(made, ((0, 0), (0, 0), *((edge, edge) for edge in edges))))
-    places, spots = _spots(held, window, steps, gaps, name)
+    windows, spots = _spots(held, window, steps, gaps, name)
     taps, count = (spots.sizes[at] for at in (0, 1))
     flat = primitives.reshape(held, (held.sizes[0], channels, element_count(held.sizes[2:])))
     laid = primitives.reshape(primitives.gather(flat, spots, 2), (made.sizes[0], groups, depth * taps, count))
     rows = primitives.reshape(filters, (groups, outputs // groups, depth * taps))
-    found = primitives.reshape(product(rows, laid, to), (made.sizes[0], outputs, *places))
+    found = primitives.reshape(product(rows, laid, to), (made.sizes[0], outputs, *windows))
     if bias is None:
         return found
     return elementwise("add", found, primitives.reshape(tensor(bias), (-1, *(1,) * rank)))

@@ -115,11 +115,11 @@ def batchnorm(
     x is [batch, channels, …]. The result is multiplied by `weight` and `bias` is added, where they are given.
     """
     (made,) = floats("batchnorm", x)
-    place = one_axis(made, axis, "batchnorm")
-    middle, width = (_per_channel(one, made, place) for one in (mean, variance))
+    axis = one_axis(made, axis, "batchnorm")
+    middle, width = (_per_channel(one, made, axis) for one in (mean, variance))
     scale = ew("rsqrt", elementwise("add", width, eps))
     found = elementwise("mul", elementwise("sub", wide(made), middle), scale)
-    return narrow(_scaled(found, _per_channel(weight, made, place), _per_channel(bias, made, place)), made.dtype)
+    return narrow(_scaled(found, _per_channel(weight, made, axis), _per_channel(bias, made, axis)), made.dtype)
 
 
 @operator

@@ -123,7 +123,7 @@ def require_elements(x: Traced, axes: Sequence[int], where: str) -> None:
 
 
 def replaced(sizes: Sequence[Any], axis: int, *new: Any) -> tuple[Any, ...]:
-    """Sizes, or bounds of slices, with others in the place of one."""
+    """Sizes, or bounds of slices, with others instead of one."""
     return (*sizes[:axis], *new, *sizes[axis + 1 :])
 
 
@@ -138,7 +138,7 @@ def moved_last(rank: int, axis: int) -> list[int]:
 
 
 def moved_from_last(rank: int, axis: int) -> list[int]:
-    """The permutation that brings the last axis to a place."""
+    """The permutation that moves the last axis to another position."""
     order = list(range(rank - 1))
     order.insert(axis, rank - 1)
     return order

@@ -1,4 +1,4 @@
-"""Where things are: largest and smallest elements, places in a sorted row, elements that are not zero."""
+"""Searching: indices of the largest and smallest elements and in a sorted row; counts of elements that are not 0."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.shapes.expr import Size
 
 
-def _extreme_place(kind: str, x: Any, axis: int | None, keepdims: bool) -> Traced:
+def _extreme_index(kind: str, x: Any, axis: int | None, keepdims: bool) -> Traced:
     """The first index of the extreme; a NaN is more extreme than any number."""
     made = tensor(x)
     name = f"arg{kind}"
@@ -22,31 +22,31 @@ def _extreme_place(kind: str, x: Any, axis: int | None, keepdims: bool) -> Trace
     if made.dtype.kind is Kind.BOOL:
         made = primitives.cast(made, u8)
     if axis is None:
-        made, place = primitives.reshape(made, (-1,)), 0
+        made, along = primitives.reshape(made, (-1,)), 0
     else:
-        place = one_axis(made, axis, name)
-    require_elements(made, [place], name)
-    extreme = primitives.broadcast_to(primitives.reduce(kind, made, [place], keepdims=True), made.sizes)
+        along = one_axis(made, axis, name)
+    require_elements(made, [along], name)
+    extreme = primitives.broadcast_to(primitives.reduce(kind, made, [along], keepdims=True), made.sizes)
     hit = primitives.ew("eq", made, extreme)
     if made.dtype.is_float:
         hit = primitives.ew("or", hit, primitives.ew("isnan", made))
-    places = primitives.iota(made.sizes, place)
-    first = primitives.reduce("min", elementwise("select", hit, places, 2**62), [place], keepdims=True)
+    indices = primitives.iota(made.sizes, along)
+    first = primitives.reduce("min", elementwise("select", hit, indices, 2**62), [along], keepdims=True)
     if axis is None:
         return primitives.reshape(first, (1,) * rank if keepdims else ())
-    return folded(first, [place], keepdims)
+    return folded(first, [along], keepdims)
 
 
 @operator
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Traced:
     """The index of the first largest element along `axis`, or of the flat array; that of a NaN if there is one."""
-    return _extreme_place("max", x, axis, keepdims)
+    return _extreme_index("max", x, axis, keepdims)
 
 
 @operator
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Traced:
     """The index of the first smallest element along `axis`, or of the flat array; that of a NaN if there is one."""
-    return _extreme_place("min", x, axis, keepdims)
+    return _extreme_index("min", x, axis, keepdims)
 
 
 def before(a: Traced, b: Traced, *, descending: bool = False, or_equal: bool) -> Traced:

@@ -65,12 +65,12 @@ def _new_so_far(row: Array) -> Traced:
 
 
 @operator
-def _quotients(places: Array, step: int, size: int) -> Traced:
+def _quotients(flat: Array, step: int, size: int) -> Traced:
     """The index along one axis of flat indices in C order."""
-    return elementwise("rem", elementwise("floordiv", tensor(places), step), size)
+    return elementwise("rem", elementwise("floordiv", tensor(flat), step), size)
 
 
-def _places_of(counts: Tensor) -> Tensor:
+def _steps_of(counts: Tensor) -> Tensor:
     """Where a row of running counts goes up, for each count from 1."""
     total = int(counts[-1]) if counts.size else 0
     if not total:
@@ -80,7 +80,7 @@ def _places_of(counts: Tensor) -> Tensor:
 
 def flat_nonzero(x: Any) -> Tensor:
     """Flat indices in C order of elements that are not 0."""
-    return _places_of(_true_so_far(x))  # pyright: ignore[reportArgumentType]  (a tensor for tensors)
+    return _steps_of(_true_so_far(x))  # pyright: ignore[reportArgumentType]  (a tensor for tensors)
 
 
 def nonzero(x: Array, /) -> tuple[Any, ...]:
@@ -88,16 +88,16 @@ def nonzero(x: Array, /) -> tuple[Any, ...]:
     made = _concrete("nonzero", x)
     if not made.ndim:
         raise ShapeError(
-            "nonzero: a tensor without axes has no places",
+            "nonzero: a tensor without axes has no indices",
             shapes=[format_shape(made.shape)],
             hint="compare it with 0, or reshape it to (1,)",
         )
-    places = flat_nonzero(made)
+    flat = flat_nonzero(made)
     found: list[Any] = []
     step = made.size
     for size in made.shape:
         step = step // size if size else 0
-        found.append(_quotients(places, step, size) if places.size else places)
+        found.append(_quotients(flat, step, size) if flat.size else flat)
     return tuple(found)
 
 
@@ -111,8 +111,8 @@ def masked(x: Any, mask: Any) -> Any:
             shapes=[format_shape(made.shape), format_shape(holds.shape)],
             hint="compare the tensor itself, or one of its shape",
         )
-    places = flat_nonzero(holds.reshape(-1))
-    return take(made.reshape(holds.size, *made.shape[rank:]), places, axis=0)
+    flat = flat_nonzero(holds.reshape(-1))
+    return take(made.reshape(holds.size, *made.shape[rank:]), flat, axis=0)
 
 
 def _distinct(name: str, x: Any) -> tuple[Tensor, Any, Any, Any]:
@@ -157,7 +157,7 @@ def _less_one(x: Array) -> Traced:
 def unique_all(x: Array, /) -> UniqueAll:
     """Different elements in sorted order, their first indices, inverse indices and counts; each NaN is different."""
     made, order, row, counts = _distinct("unique_all", x)
-    starts = _places_of(counts)
+    starts = _steps_of(counts)
     return UniqueAll(
         take(row, starts, axis=0) if starts.size else row,
         take(order, starts, axis=0) if starts.size else order,
@@ -169,19 +169,19 @@ def unique_all(x: Array, /) -> UniqueAll:
 def unique_counts(x: Array, /) -> UniqueCounts:
     """Different elements in sorted order, and how often each occurs."""
     made, _, row, counts = _distinct("unique_counts", x)
-    starts = _places_of(counts)
+    starts = _steps_of(counts)
     return UniqueCounts(take(row, starts, axis=0) if starts.size else row, _counts(starts, made.size))
 
 
 def unique_inverse(x: Array, /) -> UniqueInverse:
     """Different elements in sorted order, and which one each element was."""
     made, order, row, counts = _distinct("unique_inverse", x)
-    starts = _places_of(counts)
+    starts = _steps_of(counts)
     return UniqueInverse(take(row, starts, axis=0) if starts.size else row, _inverse(order, counts, made.shape))
 
 
 def unique_values(x: Array, /) -> Any:
     """Different elements in sorted order; each NaN is different."""
     _, _, row, counts = _distinct("unique_values", x)
-    starts = _places_of(counts)
+    starts = _steps_of(counts)
     return take(row, starts, axis=0) if starts.size else row

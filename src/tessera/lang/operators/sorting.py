@@ -36,8 +36,8 @@ def sorting_order(rows: Traced, descending: bool) -> Traced:
     keys = _padded(rows, size, blocks * run, descending)
     apart = primitives.reshape(keys, (rows.sizes[0] * blocks, run))
     order = primitives.reshape(_by_counting(apart, run, descending), keys.sizes)
-    place = primitives.iota(keys.sizes, 1)
-    order = primitives.ew("add", order, primitives.ew("sub", place, elementwise("rem", place, run)))
+    index = primitives.iota(keys.sizes, 1)
+    order = primitives.ew("add", order, primitives.ew("sub", index, elementwise("rem", index, run)))
     keys = along_rows(keys, order)
     while blocks > 1:
         source = _merged(keys, run, descending)
@@ -62,24 +62,24 @@ def _by_counting(rows: Traced, size: Size, descending: bool) -> Traced:
     cube = (rows.sizes[0], size, size)
     mine = primitives.broadcast_to(expanded(rows, [2]), cube)
     other = primitives.broadcast_to(expanded(rows, [1]), cube)
-    my_place, other_place = primitives.iota(cube, 1), primitives.iota(cube, 2)
-    earlier = primitives.ew("lt", other_place, my_place)
+    my_index, other_index = primitives.iota(cube, 1), primitives.iota(cube, 2)
+    earlier = primitives.ew("lt", other_index, my_index)
     ahead = elementwise(
         "or",
         before(other, mine, descending=descending, or_equal=False),
         elementwise("and", earlier, primitives.ew("not", before(mine, other, descending=descending, or_equal=False))),
     )
-    places = primitives.reduce("sum", primitives.cast(ahead, i64), [2])
-    asked = primitives.ew("eq", primitives.broadcast_to(expanded(places, [1]), cube), my_place)
-    return primitives.reduce("max", elementwise("select", asked, other_place, 0), [2])
+    ranks = primitives.reduce("sum", primitives.cast(ahead, i64), [2])
+    asked = primitives.ew("eq", primitives.broadcast_to(expanded(ranks, [1]), cube), my_index)
+    return primitives.reduce("max", elementwise("select", asked, other_index, 0), [2])
 
 
-def along_rows(x: Traced, places: Traced) -> Traced:
+def along_rows(x: Traced, indices: Traced) -> Traced:
     """Elements of [rows, n] at indices [rows, k] of the same row; n is known."""
     size = x.sizes[1]
-    first = elementwise("mul", primitives.iota(places.sizes, 0), size)
+    first = elementwise("mul", primitives.iota(indices.sizes, 0), size)
     flat = primitives.reshape(x, (x.sizes[0] * size,))
-    return primitives.gather(flat, primitives.ew("add", first, places), 0)
+    return primitives.gather(flat, primitives.ew("add", first, indices), 0)
 
 
 def _merged(keys: Traced, run: int, descending: bool) -> Traced:
@@ -88,14 +88,14 @@ def _merged(keys: Traced, run: int, descending: bool) -> Traced:
     Of the first k elements of a merged pair, i come from the left run: the least i for which the left run's next
     element does not belong before the right run's last one taken. Halving finds it.
     """
-    place = primitives.iota(keys.sizes, 1)
-    k = elementwise("rem", place, 2 * run)
-    start = primitives.ew("sub", place, k)
+    index = primitives.iota(keys.sizes, 1)
+    k = elementwise("rem", index, 2 * run)
+    start = primitives.ew("sub", index, k)
     low = elementwise("max", elementwise("sub", k, run), 0)
     high = elementwise("min", k, run)
 
     def element(first: int, at: Traced) -> Traced:
-        # Places that are not asked for in the end are kept inside the run.
+        # Indices that are not asked for in the end are kept inside the run.
         held = elementwise("min", elementwise("max", at, 0), run - 1)
         return along_rows(keys, elementwise("add", primitives.ew("add", start, held), first))
 
@@ -149,31 +149,31 @@ def _sorted(name: str, x: Any, axis: int, descending: bool) -> tuple[Traced, int
     made = tensor(x)
     if not made.ndim:
         raise ShapeError(f"{name}: a number has no axis to sort along", shapes=shown(made), hint="give a row")
-    place = one_axis(made, axis, name)
-    rows = _as_rows(made, place)
-    return made, place, rows, sorting_order(rows, descending)
+    axis = one_axis(made, axis, name)
+    rows = _as_rows(made, axis)
+    return made, axis, rows, sorting_order(rows, descending)
 
 
 @operator
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
     """The indices that sort `x` along `axis`; equal elements keep their order, NaN comes last."""
-    made, place, _, order = _sorted("argsort", x, axis, descending)
-    return _from_rows(order, made, place)
+    made, axis, _, order = _sorted("argsort", x, axis, descending)
+    return _from_rows(order, made, axis)
 
 
 @operator
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
     """`x` sorted along `axis`; equal elements keep their order, NaN comes last."""
-    made, place, rows, order = _sorted("sort", x, axis, descending)
-    return _from_rows(picked(rows, order), made, place)
+    made, axis, rows, order = _sorted("sort", x, axis, descending)
+    return _from_rows(picked(rows, order), made, axis)
 
 
 @operator
 def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Traced, Traced]:
     """The k largest elements along `axis`, the largest first, and their indices; the smallest without `largest`."""
-    made, place, rows, order = _sorted("topk", x, axis, largest)
+    made, axis, rows, order = _sorted("topk", x, axis, largest)
     count = rows.sizes[1]
     if k < 0 or (isinstance(count, int) and k > count):
         raise ShapeError(f"topk: {k} of {count} elements", shapes=shown(made), hint="ask for no more than there are")
     first = primitives.slice_(order, [None, None], [None, k])
-    return _from_rows(picked(rows, first), made, place), _from_rows(first, made, place)
+    return _from_rows(picked(rows, first), made, axis), _from_rows(first, made, axis)

@@ -183,14 +183,14 @@ def _running(kind: str, x: Any, axis: int | None, dtype: DTypeLike | None, inclu
     name = f"cumulative_{kind}"
     if axis is None and made.ndim != 1:
         raise refusal(name, "an axis for a tensor of more or fewer than one", [made], "give axis=")
-    place = one_axis(made, 0 if axis is None else axis, name)
+    axis = one_axis(made, 0 if axis is None else axis, name)
     values = primitives.cast(made, _summed_type(made, dtype))
-    found = running(kind, values, place)
+    found = running(kind, values, axis)
     if not include_initial:
         return found
-    sizes = replaced(values.sizes, place, 1)
+    sizes = replaced(values.sizes, axis, 1)
     start = primitives.constant({"sum": False, "prod": True}[kind], sizes, values.dtype)
-    return primitives.concatenate([start, found], place)
+    return primitives.concatenate([start, found], axis)
 
 
 _BLOCK = 64

@@ -17,40 +17,40 @@ from tessera.shapes import rules
 from tessera.shapes.expr import Size
 
 
-def from_front(x: Traced, axis: int, places: Traced) -> Traced:
+def from_front(x: Traced, axis: int, indices: Traced) -> Traced:
     """Indices counted from the front; negative ones count from the back."""
-    if places.dtype.kind is Kind.UINT:
-        return places
+    if indices.dtype.kind is Kind.UINT:
+        return indices
     size: Any = x.sizes[axis]
-    primitives.lie_inside(places, 0 - size, size, f"axis {axis}")
+    primitives.lie_inside(indices, 0 - size, size, f"axis {axis}")
     if not isinstance(size, int):
-        size = primitives.size_value(size, places.dtype)
-    return elementwise("select", elementwise("lt", places, 0), elementwise("add", places, size), places)
+        size = primitives.size_value(size, indices.dtype)
+    return elementwise("select", elementwise("lt", indices, 0), elementwise("add", indices, size), indices)
 
 
 @operator
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Traced:
     """Slices of `x` at integer indices along `axis`, which may be left out for one axis."""
-    made, places = tensor(x), tensor(indices)
+    made, indices = tensor(x), tensor(indices)
     if axis is None and made.ndim != 1:
         raise ShapeError("take: name the axis to take along", shapes=shown(made), hint="give axis=")
-    place = one_axis(made, 0 if axis is None else axis, "take")
-    return primitives.gather(made, from_front(made, place, places), place)
+    axis = one_axis(made, 0 if axis is None else axis, "take")
+    return primitives.gather(made, from_front(made, axis, indices), axis)
 
 
 @operator
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
     """Elements of `x` at `indices` along `axis`, which differ from row to row; the other axes broadcast."""
-    made, places = tensor(x), tensor(indices)
-    if made.ndim != places.ndim:
+    made, indices = tensor(x), tensor(indices)
+    if made.ndim != indices.ndim:
         raise ShapeError(
-            f"take_along_axis: indices have {places.ndim} axes, the tensor {made.ndim}",
-            shapes=shown(made, places),
+            f"take_along_axis: indices have {indices.ndim} axes, the tensor {made.ndim}",
+            shapes=shown(made, indices),
             hint="give indices with the same axes",
         )
     axis = one_axis(made, axis, "take_along_axis")
     order = moved_last(made.ndim, axis)
-    values, spots = (primitives.transpose(one, order) for one in (made, from_front(made, axis, places)))
+    values, spots = (primitives.transpose(one, order) for one in (made, from_front(made, axis, indices)))
     lead = broadcast_lead(values, spots)
     values = primitives.broadcast_to(values, (*lead, values.sizes[-1]))
     spots = primitives.cast(primitives.broadcast_to(spots, (*lead, spots.sizes[-1])), i64)

@@ -1,4 +1,4 @@
-"""x.at[...].set(v): a new tensor that differs at some places. Values in a trace are never changed in place."""
+"""x.at[...].set(v): a new tensor that differs in some elements. Values in a trace are never changed in place."""
 
 from __future__ import annotations
 
@@ -127,12 +127,12 @@ def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
         start, count, step = _counted(x, axis, one, box.sizes[axis])
         if not count:
             return x
-        places = primitives.iota(x.sizes, axis)
-        apart = elementwise("sub", places, start)
-        turn = elementwise("floordiv", apart, step)
-        hit = elementwise("and", elementwise("ge", turn, 0), elementwise("lt", turn, count))
+        indices = primitives.iota(x.sizes, axis)
+        apart = elementwise("sub", indices, start)
+        index = elementwise("floordiv", apart, step)
+        hit = elementwise("and", elementwise("ge", index, 0), elementwise("lt", index, count))
         if step not in (1, -1):
-            hit = elementwise("and", hit, elementwise("eq", elementwise("mul", turn, step), apart))
+            hit = elementwise("and", hit, elementwise("eq", elementwise("mul", index, step), apart))
         inside = hit if inside is None else elementwise("and", inside, hit)
         row = primitives.iota((x.sizes[axis],), 0)
         spot = elementwise("floordiv", elementwise("sub", row, start), step)
@@ -158,19 +158,19 @@ def _at_indices(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
             "an update takes integer indices along one axis, and whole slices along the others",
             shapes=shown(x),
             story=x.history.lines(),
-            hint="reshape the tensor so that the places lie along one axis",
+            hint="reshape the tensor so that the indices lie along one axis",
         )
-    ((axis, places),) = spans.arrays.items()
+    ((axis, indices),) = spans.arrays.items()
     size = x.sizes[axis]
-    given = _given(x, values, (*x.sizes[:axis], *places.sizes, *x.sizes[axis + 1 :]))
+    given = _given(x, values, (*x.sizes[:axis], *indices.sizes, *x.sizes[axis + 1 :]))
     count: Size = 1
-    for one in places.sizes:
+    for one in indices.sizes:
         count = count * one
-    flat = primitives.cast(primitives.reshape(from_front(x, axis, places), (count,)), i64)
+    flat = primitives.cast(primitives.reshape(from_front(x, axis, indices), (count,)), i64)
     given = primitives.reshape(given, (*x.sizes[:axis], count, *x.sizes[axis + 1 :]))
     if kind != "multiply":
         return primitives.scatter(kind, x, flat, given, axis)
-    # Factors of one place are multiplied first: each slice looks for those that name it.
+    # Factors of one element are multiplied first: each slice looks for those that name it.
     flat = primitives.looked_at(flat, size, f"axis {axis}")
     grid, rest = (size, count), x.ndim - axis - 1
     names = primitives.ew("eq", primitives.iota(grid, 0), primitives.broadcast_to(expanded(flat, [0]), grid))

@@ -1,7 +1,7 @@
 """Shape rules in a trace: where a rule needs two sizes to be equal that only happen to be, the trace begins anew.
 
-Sizes that nobody named are symbols of convenience. A program that adds two of them is right only where they are
-equal; it is traced again with one symbol, or a number, in place of both, and its guards say so.
+Sizes without a name are symbols of convenience. A program that adds two of them is right only where they are
+equal; it is traced again with one symbol, or a number, for both, and its guards say so.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tessera.shapes.expr import Dim, DimLike, size
 
 
 class TraceAgain(BaseException):
-    """Not an error: the function must be traced again with some sizes as numbers, or as others. Nobody should catch it.
+    """Raised where a function must be traced again with some sizes as numbers, or as others. Only `jit` catches it.
 
-    `replaced` says for a symbol which one stands in its place, or None: the number that it is in each call.
+    `replaced` says for a symbol which one replaces it, or None: the number that it is in each call.
     """
 
     def __init__(self, replaced: Mapping[str, str | None], reason: str, span: SourceSpan | None) -> None:
@@ -28,7 +28,7 @@ class TraceAgain(BaseException):
 
 
 def is_automatic(symbol: str) -> bool:
-    """Whether nobody named the symbol: it stands for an unannotated size that changed from call to call."""
+    """Whether the symbol is an automatic one: it stands for an unannotated size that changed from call to call."""
     return symbol.startswith("_")
 
 
@@ -75,7 +75,7 @@ def _needed(
         without = {other: number for other, number in needed.items() if other != symbol}
         if holds(without):
             needed = without
-    # Sizes of no meaning in place of the numbers: if they do as well, only symbols met each other.
+    # Sizes of no meaning instead of the numbers: if they do as well, only symbols met each other.
     elsewhere = {symbol: number + 1_000_003 for symbol, number in needed.items()}
     if not any(is_automatic(symbol) for symbol in needed) and holds(elsewhere):
         return None

@@ -11,7 +11,7 @@ from tessera.cached import cached_property
 from tessera.dtypes.types import DType
 from tessera.errors import SourceSpan
 from tessera.faults import boundary
-from tessera.lang.tracing.places import Inside
+from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.sizes import SizeGuard, Sizes, TracedSize, plain_size
 from tessera.lang.tracing.values import Copied, Trace, Traced, Writers, is_array, tracing
 from tessera.runtime.device.device import Device
@@ -41,9 +41,9 @@ class ArgumentType:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where one leaf of a function's result comes from: a result of the program, a size, or a constant."""
+    """The source of one leaf of a function's result: the index of a program's result, a size, or a constant."""
 
-    place: int | None = None
+    result: int | None = None
     size: Dim | None = None
     constant: Any = None
 
@@ -67,8 +67,8 @@ class TracedFunction:
     """Arrays whose elements were copied, or read by Python: it is right while they are what they were."""
     lifted: tuple[Any, ...] = ()
     """The objects behind the arguments that callers do not see."""
-    places: tuple[Inside, ...] = ()
-    """Where elements of arguments that are indices have to lie."""
+    index_ranges: tuple[IndexRange, ...] = ()
+    """The ranges of arguments that are indices."""
     finish: tuple[Any] | None = None
     """What makes the function's result of its program's, where that is the same for all sizes; see `jit`."""
 
@@ -132,7 +132,7 @@ def trace_function(
                 outcomes.append(Outcome(constant=found) if isinstance(found, int) else Outcome(size=found))
             elif isinstance(leaf, Traced) or is_array(leaf):
                 value = tensor(leaf)
-                outcomes.append(Outcome(place=len(values)))
+                outcomes.append(Outcome(result=len(values)))
                 values.append(value)
             else:
                 outcomes.append(Outcome(constant=leaf))
@@ -163,7 +163,7 @@ def trace_function(
         tuple(value.history for value in values),
         tuple(trace.copied),
         tuple(trace.kept.get("sources", ())),
-        tuple(trace.places),
+        tuple(trace.index_ranges),
     )
 
 

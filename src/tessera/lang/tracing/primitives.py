@@ -16,7 +16,7 @@ from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
 from tessera.lang.tracing.asking import ruled
 from tessera.lang.tracing.effects import allow
-from tessera.lang.tracing.places import Inside
+from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.sizes import TracedSize, plain, plain_shape, plain_size
 from tessera.lang.tracing.values import Copied, Trace, Traced, current, shown, stories, telling
 from tessera.runtime.tensor.creation import asarray
@@ -190,8 +190,8 @@ def iota(shape: Sequence[DimLike], axis: int, dtype: DTypeLike = i64) -> Traced:
     target, sizes = as_dtype(dtype), plain_shape(shape)
     if not target.is_integer:
         raise DtypeError(f"iota counts in an integer type, got {target}", hint="count in i64, and cast")
-    place = rules.normalize_axis(axis, len(sizes), where="iota")
-    return emit("iota", lambda _: graph.IotaOp(place, tensor_type(sizes, target)))
+    along = rules.normalize_axis(axis, len(sizes), where="iota")
+    return emit("iota", lambda _: graph.IotaOp(along, tensor_type(sizes, target)))
 
 
 def size_value(size: DimLike, dtype: DTypeLike = i64) -> Traced:
@@ -327,7 +327,7 @@ def slice_(
 def _ask_bounds(
     operand: Traced, begins: Sequence[Size | None], ends: Sequence[Size | None], strides: Sequence[int]
 ) -> None:
-    """A slice of a symbolic axis with numbers as bounds asks whether the axis is that long, where nobody said."""
+    """A slice of a symbolic axis with numbers as bounds asks whether the axis is that long, where that is not known."""
     sizes = current().sizes
     for item, begin, end, stride in zip(operand.sizes, begins, ends, strides, strict=True):
         if isinstance(item, int) or sizes.numbers is None or stride < 0:
@@ -378,16 +378,16 @@ def concatenate(xs: Sequence[Any], axis: int) -> Traced:
     return emit("concatenate", lambda values: graph.ConcatenateOp(values, axis), *operands)
 
 
-def lie_inside(places: Traced, low: Size, high: Size, what: str, ignored: int | None = None) -> None:
-    """Notes where indices have to lie, if they are an argument: whoever calls eagerly has them looked at."""
+def lie_inside(indices: Traced, low: Size, high: Size, what: str, ignored: int | None = None) -> None:
+    """Records the range of indices that are an argument: eager calls check it."""
     trace = current()
-    if places.value.owner is trace.body:
-        trace.places.append(Inside(trace.body.args.index(places.value), dim(low), dim(high), what, ignored))
+    if indices.value.owner is trace.body:
+        trace.index_ranges.append(IndexRange(trace.body.args.index(indices.value), dim(low), dim(high), what, ignored))
 
 
-def looked_at(places: Any, size: Size, what: str, *, ignored: int | None = None) -> Traced:
+def looked_at(indices: Any, size: Size, what: str, *, ignored: int | None = None) -> Traced:
     """Indices from 0 to below a size, as they are. Where indices are checked, so are these: they look themselves up."""
-    made = lift(places)
+    made = lift(indices)
     lie_inside(made, 0, size, what, ignored)
     chosen = settings()
     if chosen is not None and "bounds" not in chosen.checks:
@@ -428,7 +428,7 @@ def scatter(kind: str, x: Any, indices: Any, updates: Any, axis: int) -> Traced:
 
 
 def cumulate(kind: str, x: Any, axis: int, *, exclusive: bool = False) -> Traced:
-    """At each place of an axis what a reduction makes of all up to it; `exclusive`, of all before it."""
+    """The running reduction along an axis: of all elements up to each; `exclusive`, of all before it."""
     from tessera.ir.graph import indexing as graph_indexing
 
     return emit(

@@ -74,7 +74,7 @@ class Sizes:
         if self.numbers is None or not value.symbols <= self.numbers.keys():
             raise ShapeError(
                 f"the size {value} is asked for as a number, and it is only known as an expression here",
-                hint="compute with the size as it is, or check the function for numbers in its place",
+                hint="compute with the size as it is, or check the function for numbers instead",
             )
         return value.evaluate(self.numbers)
 
@@ -222,7 +222,7 @@ def _is_size(value: object) -> bool:
 
 
 def _divisor(value: DimLike) -> DimLike:
-    """Expressions are divided by numbers only; a symbol in that place is asked for its number."""
+    """Expressions are divided by numbers only; a symbol as divisor is asked for its number."""
     if isinstance(value, TracedSize) and value.constant is None:
         return int(value)
     return value

@@ -14,7 +14,7 @@ import numpy as np
 
 from tessera.dtypes.types import DType
 from tessera.errors import EffectError, ShapeError, TesseraError
-from tessera.lang.tracing.places import Inside
+from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.sizes import Sizes, TracedSize, traced_shape
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.operators import OPERATORS
@@ -57,7 +57,7 @@ class Trace:
     """One function while it is traced.
 
     `block` is where ops go now: the function's own, or that of a branch or a loop. `effects` are those that the
-    function turned out to have. Arrays that the code reaches from outside become arguments behind the given ones.
+    function is found to have. Arrays that the code reaches from outside become arguments behind the given ones.
     """
 
     def __init__(self, name: str, block: Block, sizes: Sizes, device: Device, writers: Writers) -> None:
@@ -75,7 +75,7 @@ class Trace:
         """What stands beside the function in its module: kernels, and slots of state."""
         self.kept: dict[Any, Any] = {}
         """What parts of the language keep while the function is traced, by a key of theirs."""
-        self.places: list[Inside] = []
+        self.index_ranges: list[IndexRange] = []
         """What arguments that are indices have to lie between."""
         self.closed = False
 
@@ -199,7 +199,7 @@ class Traced:
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Any]:
-        return (self[place] for place in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
     def _refuse(self, what: str, instead: str) -> NoReturn:
         raise EffectError(
@@ -356,7 +356,7 @@ _OPERATORS_OF_NUMPY = {
 }
 
 Array: TypeAlias = "Tensor | Traced | bool | int | float"
-"""What an operator takes for a tensor. A number in such a place is an argument; elsewhere it is static."""
+"""What an operator takes for a tensor. A number for such a parameter is an argument; for others it is static."""
 
 
 def is_operand(value: object) -> bool:

@@ -21,7 +21,7 @@ from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.program_cache import Kept, Programs
 from tessera.tile.calls.settings import (
     Settings,
-    place_of,
+    device_of,
     quick_settings,
     settings,
     settings_at,
@@ -78,7 +78,7 @@ class KernelClient:
         if not all(isinstance(value, Tensor) or value.__class__ in NUMBERS for value in values):
             return None
         chosen = settings()
-        here = None if chosen is None else settings_on(place_of(self.name, values), chosen)
+        here = None if chosen is None else settings_on(device_of(self.name, values), chosen)
         return Call(values, (here, bound.key), KernelContext(bound.static, here))
 
     def call_untiered(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -261,8 +261,8 @@ class KernelProgram:
         return 0 if self.program.executable is None else self.program.executable.nbytes
 
     def _guard(self, guard: Guard) -> RuntimeGuard:
-        path = self.program.paths[guard.ask.place]
-        index, what, axis = self._indices[guard.ask.place], guard.ask.what, guard.ask.axis
+        path = self.program.paths[guard.ask.argument]
+        index, what, axis = self._indices[guard.ask.argument], guard.ask.what, guard.ask.axis
         if what == "value":
             kind = GuardType.CAUSAL_GUARD if isinstance(guard.answer, bool) else GuardType.VALUE_GUARD
             return RuntimeGuard(kind, index, 0, path, guard.answer)

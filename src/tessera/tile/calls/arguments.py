@@ -76,13 +76,13 @@ class Ask(NamedTuple):
     first array.
     """
 
-    place: int
+    argument: int
     what: str
     axis: int
 
     def of(self, values: Sequence[Any]) -> Number:
         """The answer for given arguments; AttributeError or IndexError where there is none."""
-        value = values[self.place]
+        value = values[self.argument]
         if self.what == "value":
             return value
         if self.what == "lined":
@@ -103,10 +103,10 @@ class Guard(NamedTuple):
         return exact(self.ask.of(values)) == exact(self.answer)
 
     def __str__(self) -> str:
-        place, what, axis = self.ask
+        argument, what, axis = self.ask
         answer = str(self.answer).lower()  # as facts are spelled: true
         if what == "lined":
-            return f"arg{place} lined = {answer}"
+            return f"arg{argument} lined = {answer}"
         if what == "alike":
-            return f"arg{place}.size[{axis}] alike = {answer}"
-        return f"arg{place} = {answer}" if what == "value" else f"arg{place}.{what}[{axis}] = {answer}"
+            return f"arg{argument}.size[{axis}] alike = {answer}"
+        return f"arg{argument} = {answer}" if what == "value" else f"arg{argument}.{what}[{axis}] = {answer}"

@@ -24,7 +24,7 @@ _WORD = re.compile(r"(?P<path>\w+(?:\.\w+)*?)(?:\.(?:size|stride)\[(?P<axis>\d+)
 
 @dataclass(frozen=True)
 class Assumptions:
-    """The words, in order. Programs are compiled for what they turn out to mean, and serve no other arguments."""
+    """The words, in order. Programs are compiled for the facts that they name, and serve no other arguments."""
 
     words: tuple[str, ...] = ()
 
@@ -69,8 +69,8 @@ class Assumptions:
             return Facts()
         found = [
             atom
-            for place, (path, value) in enumerate(zip(instance.paths, values, strict=True))
-            for atom in observe({f"arg{place}": value})
+            for index, (path, value) in enumerate(zip(instance.paths, values, strict=True))
+            for atom in observe({f"arg{index}": value})
             if atom.kind in GROUPS and self._includes(path, atom)
         ]
         return Facts([*found, *self._of_results(instance)])
@@ -93,10 +93,10 @@ class Assumptions:
 
     def _of_results(self, instance: Instance) -> Iterator[Fact]:
         """Results are contiguous: their last stride is 1, and those before are known as far as sizes are."""
-        for place, (shape, _) in enumerate(instance.outputs, len(instance.paths)):
+        for index, (shape, _) in enumerate(instance.outputs, len(instance.paths)):
             stride = 1
             for axis in reversed(range(len(shape)) if GROUPS[FactKind.STRIDE] in self.words else ()):
-                yield Fact(FactKind.STRIDE, f"arg{place}.stride[{axis}]", stride)
+                yield Fact(FactKind.STRIDE, f"arg{index}.stride[{axis}]", stride)
                 size = shape[axis]
                 if not isinstance(size, int):
                     break
@@ -105,7 +105,7 @@ class Assumptions:
 
 def guards_of(instance: Instance, asked: Iterable[Fact]) -> Facts:
     """The guards of a program of an instance, if it asked for these facts; those about results follow from others."""
-    inputs = {f"arg{place}" for place in range(len(instance.paths))}
+    inputs = {f"arg{index}" for index in range(len(instance.paths))}
     return Facts(atom for atom in (*instance.guards, *asked) if atom.subject.partition(".")[0] in inputs)
 
 

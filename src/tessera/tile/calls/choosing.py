@@ -149,7 +149,7 @@ class Choices:
 
 
 def is_chosen(settings: Settings) -> bool:
-    """Whether blocks are chosen for programs of such settings. With checks, programs are not given to agents."""
+    """Whether blocks are chosen for programs of such settings. With checks, programs are not warp-specialized."""
     return settings.target == "cuda" and settings.level == LEVEL and not settings.checks
 
 
@@ -160,16 +160,16 @@ def leaves_open(schedule: Schedule | None) -> bool:
 
 def multiprocessors_of(given: Mapping[str, Any]) -> int:
     """The number of multiprocessors of the GPU where arrays lie."""
-    place = next((value.device for value in given.values() if isinstance(value, Tensor)), None)
-    if place is None or place.kind != "cuda":
+    device = next((value.device for value in given.values() if isinstance(value, Tensor)), None)
+    if device is None or device.kind != "cuda":
         return MULTIPROCESSORS
     from tessera.runtime.cuda.context import Context
 
-    return Context.of(place.index).properties.multiprocessors
+    return Context.of(device.index).properties.multiprocessors
 
 
 def came_out(program: GuardedKernel) -> bool:
-    """Whether a program was given to agents."""
+    """Whether a program is warp-specialized."""
     plan = None if program.executable is None else program.executable.plan
     return plan is not None and plan.device is not None and plan.device.persistent > 0
 
@@ -191,7 +191,7 @@ def _made(given: Mapping[str, Any], static: Mapping[str, Any], trace: Trace, fix
         return None
     values = [look_up(path, given) for path in instance.paths]
     lines = lines_of(values)
-    lined = [place for place in range(len(values) + len(instance.outputs)) if lines.get(place, place >= len(values))]
+    lined = [index for index in range(len(values) + len(instance.outputs)) if lines.get(index, index >= len(values))]
     driver = next(path for path, value in zip(instance.paths, values, strict=True) if isinstance(value, Tensor))
     looked_at = replace(GuardedKernel.of(instance, None, lines=lines), instance=None)
     return Choice(looked_at, driver, _candidates(instance, probe, lined, fixed))
@@ -226,7 +226,7 @@ def _used(traced: Traced, block: BlockShape) -> tuple[int, ...]:
 def _probe(sizes: set[int]) -> tuple[int, int, int] | None:
     """A block with sizes that occur nowhere else; None where all that are tried are taken.
 
-    Elements of any type are multiplied, and turned, in blocks of such sizes.
+    Elements of any type are multiplied, and transposed, in blocks of such sizes.
     """
     for m, n, k in product((128, 64, 192), (96, 32, 160, 224), (288, 352, 416, 480)):
         if not sizes & {m, n, k}:

@@ -121,7 +121,7 @@ def _for_gpu(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int,
 
     # Results are made by the launch, and are as they should be, unless it is said that they are not.
     arguments = source.inputs + source.outputs
-    lined = [place for place in range(arguments) if lines.get(place, place >= source.inputs)]
+    lined = [index for index in range(arguments) if lines.get(index, index >= source.inputs)]
     found: Machined | None = None
     for rung in range(RUNGS):
         made = compile_for_gpu(
@@ -242,7 +242,7 @@ def _kind_of(type_: Attribute) -> str:
 def _failures(function: tile.FuncOp, messages: tuple[str, ...]) -> Iterator[Failure]:
     """The failures that programs report, with the exact source: the machine code names only where it begins."""
     spans: dict[str, SourceSpan] = {}
-    # Ops that begin at one place: checks say which of them it was.
+    # Ops that begin at one location: checks say which of them it was.
     titled: dict[tuple[str, str], SourceSpan] = {}
     asserted: dict[str, str | None] = {}
     for op in function.body.walk():
@@ -254,11 +254,11 @@ def _failures(function: tile.FuncOp, messages: tuple[str, ...]) -> Iterator[Fail
             words = op.message.data if span is None else f"{span}: {op.message.data}"
             asserted[words] = check.data if isinstance(check, StringAttr) else None
     for message in messages:
-        place = next((place for place in spans if message.startswith(f"{place}: ")), None)
-        span, words = (None, message) if place is None else (spans[place], message.removeprefix(f"{place}: "))
+        location = next((location for location in spans if message.startswith(f"{location}: ")), None)
+        span, words = (None, message) if location is None else (spans[location], message.removeprefix(f"{location}: "))
         check = asserted[message] if message in asserted else check_of(words)
         if message in asserted and check is None:
             words = f"assertion failed: {words}"
-        elif message not in asserted and check is not None and place is not None:
-            span = titled.get((place, words.partition(" ")[0].removeprefix("tile.")), span)
+        elif message not in asserted and check is not None and location is not None:
+            span = titled.get((location, words.partition(" ")[0].removeprefix("tile.")), span)
         yield Failure(words, span, check)

@@ -105,7 +105,7 @@ class Calls:
 
     def _in_order(self, error: OverlapError, paths: Sequence[str]) -> Callee:
         """The kernel for calls in which these arrays overlap."""
-        groups = frozenset(tuple(paths[place] for place in pair) for pair in error.places)
+        groups = frozenset(tuple(paths[index] for index in pair) for pair in error.places)
         with WORK.brief:
             found = self.in_order.get(groups)
             if found is None:
@@ -227,7 +227,7 @@ class Calls:
         """The function of this kernel's parameters that finds what is known with as little work as Python allows."""
         mark = mark_for(self.signature)
         # An attribute is read once: it may be another the next time.
-        held = [path if "." not in path else f"{mark}{place}" for place, path in enumerate(known.paths)]
+        held = [path if "." not in path else f"{mark}{index}" for index, path in enumerate(known.paths)]
         is_array = {name: isinstance(value, np.ndarray) for name, value in zip(held, values, strict=True)}
         numbers = {
             name: f"{name}.__class__, {self._special(mark, name) if self.kernel.assumed.includes_value(path) else ''}"
@@ -314,11 +314,11 @@ def _array(value: Any) -> Any:
     return value.geometry if value.__class__ is Tensor else value
 
 
-def _picking(run: Runner, places: Sequence[int]) -> Runner:
+def _picking(run: Runner, indices: Sequence[int]) -> Runner:
     def picked(*values: Any) -> Any:
         try:
-            return run(*[values[place] for place in places])
+            return run(*[values[index] for index in indices])
         except OverlapError as error:
-            raise error.renumbered(places) from None
+            raise error.renumbered(indices) from None
 
     return picked

@@ -44,7 +44,7 @@ from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
 from tessera.tile.calls.overlapping import log_overlap, merged_groups
 from tessera.tile.calls.program_cache import Kept, Programs
-from tessera.tile.calls.settings import Settings, place_of, settings, settings_on
+from tessera.tile.calls.settings import Settings, device_of, settings, settings_on
 from tessera.tile.identity.captures import CapturedValues
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
 from tessera.tile.identity.fingerprint import identity_of
@@ -79,7 +79,7 @@ class BoundCall(NamedTuple):
 class Kernel(Named):
     """A kernel: call it on arrays, or `kernel[grid](...)`; `.with_schedule(s)` gives one cut up otherwise.
 
-    `.assume(...)` gives one that is compiled for what its arguments turn out to be.
+    `.assume(...)` gives one that is compiled for facts that its arguments are found to have.
     """
 
     # Each form of a kernel has a function of its own for its calls, written for its parameters; see `calls`.
@@ -125,7 +125,7 @@ class Kernel(Named):
         self.__call__ = self.calling()
 
     def calling(self) -> Callable[..., Any]:
-        """The function behind a call: at first the long way, which then puts a quicker one in its place."""
+        """The function behind a call: at first the long way, which then replaces itself by a quicker one."""
         return Calls(self).slowly
 
     def __repr__(self) -> str:
@@ -152,7 +152,7 @@ class Kernel(Named):
         return self.changed(schedule=space.first().over(self.schedule), space=space)
 
     def assume(self, *what: str) -> Self:
-        """The same kernel, compiled for what its arguments turn out to be; calls with others get other programs.
+        """The same kernel, compiled for facts that its arguments are found to have; others get other programs.
 
         `what` are `sizes`, `strides` and `values`, or single ones such as `a.size[1]`, `b.stride[0]` and `scale`;
         without any, sizes and strides. They add to what is assumed already.
@@ -214,11 +214,11 @@ class Kernel(Named):
         chosen = settings()
         if chosen is None:
             return interpret(instance, values)
-        here = settings_on(place_of(self.__name__, values), chosen)
+        here = settings_on(device_of(self.__name__, values), chosen)
         try:
             return self._programs.of_instance(instance, values, here, self.assumed).run(values, here)
         except OverlapError as error:
-            groups = [[instance.paths[place] for place in pair] for pair in error.places]
+            groups = [[instance.paths[index] for index in pair] for pair in error.places]
             return self.execute(instance.in_order(groups), values)
 
     def program_for(
@@ -226,7 +226,7 @@ class Kernel(Named):
     ) -> tuple[GuardedKernel, list[Any]]:
         """The compiled program for these arguments, and its values for them."""
         given, static = self._bind(args, kwargs)
-        here = settings_on(place_of(self.__name__, given.values()), chosen)
+        here = settings_on(device_of(self.__name__, given.values()), chosen)
         choice = self._choice(given, static, here)
         while choice is not None and (block := choice.block_for(given, multiprocessors_of(given))) is not None:
             try:
@@ -245,7 +245,7 @@ class Kernel(Named):
         if settled is None:
             return self
         given, static = self._bind(args, kwargs)
-        choice = self._choice(given, static, settings_on(place_of(self.__name__, given.values()), settled))
+        choice = self._choice(given, static, settings_on(device_of(self.__name__, given.values()), settled))
         block = None if choice is None else choice.block_for(given, multiprocessors_of(given))
         return self if block is None else self._in_block(block)
 
@@ -464,7 +464,7 @@ def _kind_text(value: Any) -> object:
 
 
 def _named(values: Sequence[Any]) -> dict[str, Any]:
-    return {f"arg{place}": value for place, value in enumerate(values)}
+    return {f"arg{index}": value for index, value in enumerate(values)}
 
 
 class _Decorator:

@@ -53,7 +53,7 @@ class GuardedKernel:
         `asked` are facts that it depends on besides those that its trace asked for, `lines` how rows lie, if it does.
         """
         guards = tuple(map(_guard, guards_of(instance, asked)))
-        guards += tuple(Guard(Ask(place, "lined", 0), answer) for place, answer in (lines or {}).items())
+        guards += tuple(Guard(Ask(argument, "lined", 0), answer) for argument, answer in (lines or {}).items())
         kept = None if executable is not None else instance
         return GuardedKernel(
             instance.paths, instance.kinds, guards, instance.schedule, instance.row_width, executable, kept
@@ -138,10 +138,10 @@ def _kind_of(text: Any) -> object:
 
 def ask_of(found: Any) -> Ask:
     """A question of a program about its arguments, from JSON."""
-    place, what, axis = found
+    argument, what, axis = found
     if what not in ("size", "stride", "value", "lined", "alike"):
         raise ValueError(what)
-    return Ask(int(place), what, int(axis))
+    return Ask(int(argument), what, int(axis))
 
 
 def _number_of(found: Any) -> Number:
@@ -154,8 +154,8 @@ def _guard(atom: Fact) -> Guard:
     """The guard that `arg0.size[1] = 64`, `arg0.stride[1] = 1`, `arg2 = 0.5` or `arg0.size[1] = arg1.size[1]` is."""
     assert atom.kind in (FactKind.SIZE, FactKind.STRIDE, FactKind.VALUE, FactKind.EQUAL), atom
     if atom.kind is FactKind.EQUAL:  # with the first array, which the other one is behind
-        (place, axis), _ = sorted((_size_of(atom.subject), _size_of(str(atom.value))), reverse=True)
-        return Guard(Ask(place, "alike", axis), True)
+        (argument, axis), _ = sorted((_size_of(atom.subject), _size_of(str(atom.value))), reverse=True)
+        return Guard(Ask(argument, "alike", axis), True)
     assert not isinstance(atom.value, str)
     argument, _, measure = atom.subject.partition(".")
     what, _, axis = measure.removesuffix("]").partition("[")
@@ -163,6 +163,6 @@ def _guard(atom: Fact) -> Guard:
 
 
 def _size_of(measure: str) -> tuple[int, int]:
-    """The place and the axis of `arg1.size[2]`."""
+    """The number of the argument and the axis of `arg1.size[2]`."""
     argument, _, axis = measure.removesuffix("]").partition(".size[")
     return int(argument.removeprefix("arg")), int(axis)

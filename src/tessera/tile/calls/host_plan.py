@@ -22,10 +22,10 @@ def plan_of_function(function: nv.FuncOp, made: CompiledPtx) -> Plan:
     block, outputs = made.block, function.outputs.value.data
     arguments: list[ArrayArgument | NumberArgument] = []
     first_output = len(function.arguments) - outputs
-    for place, (argument, shape) in enumerate(zip(function.arguments, function.shapes, strict=True)):
-        word = block.first[place]
+    for index, (argument, shape) in enumerate(zip(function.arguments, function.shapes, strict=True)):
+        word = block.first[index]
         if isinstance(argument.type, ViewType):
-            arguments.append(ArrayArgument(word, argument.type.dtype, tuple(shape.data), place >= first_output))
+            arguments.append(ArrayArgument(word, argument.type.dtype, tuple(shape.data), index >= first_output))
         else:
             arguments.append(NumberArgument(word, _kind_of(argument.type)))
     return Plan(

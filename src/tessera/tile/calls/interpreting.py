@@ -17,7 +17,7 @@ from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
 from tessera.tile.calls.instance import Instance
-from tessera.tile.calls.settings import place_of
+from tessera.tile.calls.settings import device_of
 
 
 def interpret(instance: Instance, values: Sequence[Any]) -> Any:
@@ -27,7 +27,7 @@ def interpret(instance: Instance, values: Sequence[Any]) -> Any:
     """
     from tessera.interpreters.levels.tile import run_kernel
 
-    place, mirror = place_of(instance.name, values), Mirror()
+    device, mirror = device_of(instance.name, values), Mirror()
     arrays = [mirror.array(value) if isinstance(value, Tensor) else value for value in values]
     outputs = [
         Tensor.wrap(_empty(shape, dtype), dtype)
@@ -38,7 +38,7 @@ def interpret(instance: Instance, values: Sequence[Any]) -> Any:
     mirror.bring_back()
     if not outputs:
         return None
-    outputs = [output.to(place) for output in outputs]
+    outputs = [output.to(device) for output in outputs]
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
@@ -50,10 +50,10 @@ def output_shapes(instance: Instance, values: Sequence[Any]) -> list[tuple[int, 
     assert function is not None
     shapes: Any = function.properties["shapes"]
     environment = ShapeEnvironment()
-    for place, (value, shape) in enumerate(zip(values, shapes, strict=False)):
+    for index, (value, shape) in enumerate(zip(values, shapes, strict=False)):
         if isinstance(value, Tensor):
             for axis, (expected, actual) in enumerate(zip(shape.data, value.shape, strict=True)):
-                environment.unify(expected, actual, Origin(f"argument {instance.paths[place]}, axis {axis}", None))
+                environment.unify(expected, actual, Origin(f"argument {instance.paths[index]}, axis {axis}", None))
     sizes = environment.sizes
     for shape, _ in instance.outputs:
         if missing := symbols_of(shape) - sizes.keys():

@@ -52,17 +52,17 @@ def returning(instance: Instance) -> tile.FuncOp:
 
 def _return_what_is_filled(kernel: tile.FuncOp) -> None:
     """In a graph arrays are values: those that a kernel fills are results, and results come last."""
-    inputs = [place for place in range(kernel.input_count) if place not in kernel.filled]
+    inputs = [index for index in range(kernel.input_count) if index not in kernel.filled]
     order = [*inputs, *kernel.filled, *range(kernel.input_count, len(kernel.arguments))]
     block, given = kernel.body.block, kernel.arguments
-    for argument in (given[place] for place in order):
+    for argument in (given[index] for index in order):
         moved = block.insert_arg(argument.type, len(block.args))
         moved.name_hint = argument.name_hint
         argument.replace_all_uses_with(moved)
     for argument in given:
         block.erase_arg(argument)
     kernel.properties["function_type"] = FunctionType.from_lists([argument.type for argument in block.args], [])
-    kernel.properties["shapes"] = ArrayAttr([kernel.shapes.data[place] for place in order])
+    kernel.properties["shapes"] = ArrayAttr([kernel.shapes.data[index] for index in order])
     kernel.properties["outputs"] = integer(len(order) - len(inputs))
     kernel.properties.pop("fills", None)
 

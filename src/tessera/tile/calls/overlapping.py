@@ -30,15 +30,15 @@ def say_overlapping(function: Operation, paths: Sequence[str], groups: Iterable[
 
     firsts = list(first_overlapping(function, len(paths)))
     for group in merged_groups([*_groups_of(paths, firsts), *groups]):
-        places = [place for place, path in enumerate(paths) if path in group]
-        for place in places:
-            firsts[place] = places[0]
+        members = [index for index, path in enumerate(paths) if path in group]
+        for index in members:
+            firsts[index] = members[0]
     if firsts != list(range(len(paths))):
         function.attributes[OVERLAPPING] = integers(firsts)
 
 
 def _groups_of(paths: Sequence[str], firsts: Sequence[int]) -> Iterable[Iterable[str]]:
-    return [(paths[first], paths[place]) for place, first in enumerate(firsts) if first != place]
+    return [(paths[first], paths[index]) for index, first in enumerate(firsts) if first != index]
 
 
 def log_overlap(name: str, groups: Groups) -> None:

@@ -89,20 +89,20 @@ class Programs:
 
         `key` is what its instances are kept under, `identity` the same for the disk, None where there is no such thing.
         """
-        place = (key, chosen, assumed)
-        if (found := self._fitting(place, given)) is not None:
+        full_key = (key, chosen, assumed)
+        if (found := self._fitting(full_key, given)) is not None:
             return found
         with WORK.compiling():
-            if (found := self._fitting(place, given)) is not None:
+            if (found := self._fitting(full_key, given)) is not None:
                 return found
-            if assumed and len(self._found.get(place, ())) >= MOST_SPECIAL:
+            if assumed and len(self._found.get(full_key, ())) >= MOST_SPECIAL:
                 return self.find(key, given, chosen, Assumptions(), identity=identity, trace=trace)
             kept = Kept.of("kernel", identity(), chosen, assumed)
             program = None if kept is None else kept.find(given)
             if program is None:
                 instance = trace()
                 program = self._made(instance, chosen, collect(instance.paths, given), assumed, kept)
-            self._add(place, program)
+            self._add(full_key, program)
         values = program.values_for(given)
         assert values is not None
         return program, values
@@ -117,21 +117,21 @@ class Programs:
         identity: Callable[[], tuple[object, ...] | None],
     ) -> tuple[GuardedKernel, list[Any]] | None:
         """The same as `find`, and None where it would have to compile."""
-        place = (key, chosen, assumed)
-        if (found := self._fitting(place, given)) is None:
+        full_key = (key, chosen, assumed)
+        if (found := self._fitting(full_key, given)) is None:
             kept = Kept.of("kernel", identity(), chosen, assumed)
             program = None if kept is None else kept.find(given)
             if program is None:
                 return None
-            self._add(place, program)
-            found = self._fitting(place, given)
+            self._add(full_key, program)
+            found = self._fitting(full_key, given)
         return found
 
-    def _add(self, place: object, program: GuardedKernel) -> None:
+    def _add(self, full_key: object, program: GuardedKernel) -> None:
         with WORK.brief:
-            while len(self._found) >= _MOST_KEYS and place not in self._found:
+            while len(self._found) >= _MOST_KEYS and full_key not in self._found:
                 del self._found[next(iter(self._found))]
-            self._found.setdefault(place, []).append(program)
+            self._found.setdefault(full_key, []).append(program)
 
     def of_instance(
         self, instance: Instance, values: Sequence[Any], chosen: Settings, assumed: Assumptions
@@ -174,7 +174,7 @@ class Programs:
 
 def lines_of(values: Sequence[Any]) -> dict[int, bool]:
     """Whether the rows of each array among values are aligned well for a GPU."""
-    return {place: is_lined(value) for place, value in enumerate(values) if isinstance(value, Tensor)}
+    return {index: is_lined(value) for index, value in enumerate(values) if isinstance(value, Tensor)}
 
 
 def _log_fallback(instance: Instance, refusal: CompileError) -> None:
@@ -186,7 +186,7 @@ def _log_fallback(instance: Instance, refusal: CompileError) -> None:
 
 @dataclass(frozen=True)
 class Kept:
-    """The place of a kernel's programs on the disk: its first key."""
+    """The programs of a kernel on the disk, under their first key."""
 
     key: str
 
@@ -218,7 +218,7 @@ class Kept:
         return None
 
     def put(self, program: GuardedKernel, code: bytes) -> None:
-        """Keeps a program with its code, or with what stands in its place."""
+        """Keeps a program with its code, or with the bytes that stand for it."""
         asked = tuple(guard.ask for guard in program.guards)
         answers = tuple(guard.answer for guard in program.guards)
         second = self._key(program.paths, asked, program.kinds, answers)

@@ -31,8 +31,8 @@ def prove(promises: Numerics, instance: Instance) -> Report:
     """Each promise with its proof, if intervals have one for this program."""
     program = _program(instance)
     premises = {
-        place: Interval(*limits_in(dtype, limits))
-        for place, dtype, limits in _bounded_inputs(promises, instance, program)
+        argument: Interval(*limits_in(dtype, limits))
+        for argument, dtype, limits in _bounded_inputs(promises, instance, program)
     }
     bounds = value_bounds(program, premises)
     return Report(tuple(_CLAIMS[check](program, bounds, value) for check, value in promises.wanted.items()))
@@ -41,8 +41,8 @@ def prove(promises: Numerics, instance: Instance) -> Report:
 def check_inputs(promises: Numerics, instance: Instance, values: Sequence[Any]) -> None:
     """Refuses numbers that come in out of their bounds."""
     program = _program(instance)
-    for place, dtype, limits in _bounded_inputs(promises, instance, program):
-        path, value = instance.paths[place], values[place]
+    for argument, dtype, limits in _bounded_inputs(promises, instance, program):
+        path, value = instance.paths[argument], values[argument]
         array = value.numpy() if isinstance(value, Tensor) else as_array(value, dtype)
         wrong = outside(array, dtype, limits)
         if wrong.any():
@@ -75,14 +75,14 @@ def _program(instance: Instance) -> tile.FuncOp:
 def _bounded_inputs(
     promises: Numerics, instance: Instance, program: tile.FuncOp
 ) -> Sequence[tuple[int, DType, Limits]]:
-    """The arguments with limits: place, element type, limits. Arrays that are only written hold nothing yet."""
+    """The arguments with limits: index, element type, limits. Arrays that are only written hold nothing yet."""
     used, found = read(program), list[tuple[int, DType, Limits]]()
-    for place, (path, argument) in enumerate(zip(instance.paths, program.arguments, strict=False)):
+    for index, (path, argument) in enumerate(zip(instance.paths, program.arguments, strict=False)):
         dtype = argument.type.dtype if isinstance(argument.type, ViewType) else dtype_of(argument.type)
         limits = promises.limits_of(path, is_float=dtype.is_float)
-        comes_in = argument in used and place not in program.blank if isinstance(argument.type, ViewType) else True
+        comes_in = argument in used and index not in program.blank if isinstance(argument.type, ViewType) else True
         if limits is not None and comes_in:
-            found.append((place, dtype, limits))
+            found.append((index, dtype, limits))
     return found
 
 

@@ -140,15 +140,15 @@ def settings_of_gpu(architecture: str) -> Settings:
     return _interned("cuda", architecture, 3, frozenset[str](), True, True)
 
 
-def settings_on(place: Device, chosen: Settings) -> Settings:
+def settings_on(device: Device, chosen: Settings) -> Settings:
     """The same settings for a device: those of the CPU, or of the architecture of a GPU."""
-    if place.kind == "cpu":
+    if device.kind == "cpu":
         return chosen
-    if place.kind != "cuda":
-        raise DeviceError(f"kernels have no machine code on {place}", hint="bring the arrays over first: .cpu()")
+    if device.kind != "cuda":
+        raise DeviceError(f"kernels have no machine code on {device}", hint="bring the arrays over first: .cpu()")
     from tessera.runtime.cuda.context import Context
 
-    level = architecture_of(Context.of(place.index).properties.capability)
+    level = architecture_of(Context.of(device.index).properties.capability)
     return _changed(chosen, target="cuda", level=level, demanded=True)
 
 
@@ -164,15 +164,15 @@ def architecture_of(capability: tuple[int, int]) -> str:
     return "sm_90" if capability > (9, 0) else "sm_89" if capability == (8, 9) else "sm_80"
 
 
-def place_of(name: str, given: Iterable[Any]) -> Device:
+def device_of(name: str, given: Iterable[Any]) -> Device:
     """The device on which a kernel's arrays lie; the CPU without any."""
-    places = {value.device: None for value in given if isinstance(value, Tensor)}
-    if len(places) > 1:
+    devices = {value.device: None for value in given if isinstance(value, Tensor)}
+    if len(devices) > 1:
         raise DeviceError(
-            f"{name}: the arrays lie on {', '.join(map(str, places))}, and a kernel runs on one device",
+            f"{name}: the arrays lie on {', '.join(map(str, devices))}, and a kernel runs on one device",
             hint="bring them to one first: .cuda() or .cpu()",
         )
-    return next(iter(places), CPU)
+    return next(iter(devices), CPU)
 
 
 def target_of(chosen: Settings) -> tuple[object, ...]:

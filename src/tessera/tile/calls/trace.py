@@ -142,7 +142,7 @@ def trace(kernel: Traceable, given: Mapping[str, Any], static: Mapping[str, Any]
 def _facts_of(values: Sequence[Any], *, matched: bool = False) -> Facts:
     """The sizes of concrete arguments, as facts a trace may ask for; and which are those of the first array."""
     found: list[Fact] = []
-    arrays = [(f"arg{place}", value.shape) for place, value in enumerate(values) if isinstance(value, Tensor)]
+    arrays = [(f"arg{index}", value.shape) for index, value in enumerate(values) if isinstance(value, Tensor)]
     for name, shape in arrays:
         found += [Fact(FactKind.SIZE, f"{name}.size[{axis}]", size) for axis, size in enumerate(shape)]
     for name, shape in arrays[1:] if matched else ():
@@ -247,23 +247,23 @@ def _store_results(work: Tracer, result: Any) -> list[tuple[Shape, DType]]:
             raise CompileError(
                 f"a kernel returns tiles, got {value!r}", hint="return tiles, or store and return nothing"
             )
-        place = current_context(work)
+        context = current_context(work)
         driver = work.driver
         assert driver is not None
         argument = work.argument_of(driver)
         leading, rank = argument.shape[:-2], len(argument.shape)
         rows = argument.shape[-2] if rank > 1 else argument.shape[0]
-        if value.ndim not in (1, 2) or value.shape[0] != place.m or (rank == 1 and value.ndim != 1):
+        if value.ndim not in (1, 2) or value.shape[0] != context.m or (rank == 1 and value.ndim != 1):
             raise ShapeError(
-                f"a returned tile holds this program's {place.m} rows, got {value}",
+                f"a returned tile holds this program's {context.m} rows, got {value}",
                 hint="return tiles of T.m rows, or use tile.store",
             )
         shape = (*leading, rows) if value.ndim == 1 else (*leading, rows, value.shape[1])
         shape = tuple(size(dim(one).substitute(work.constants)) for one in shape)
         name = "result" if len(tiles) == 1 else f"result{number}"
         view = work.add_view(name, len(shape), value.dtype.base, shape)
-        indices = place.indices_for(len(leading))
+        indices = context.indices_for(len(leading))
         target = work.part(view, indices) if indices else view
-        work.store(target, value, [place.row_start] if value.ndim == 1 else [place.row_start, 0])
+        work.store(target, value, [context.row_start] if value.ndim == 1 else [context.row_start, 0])
         outputs.append((shape, value.dtype.base))
     return outputs

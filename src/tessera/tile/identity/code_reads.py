@@ -65,16 +65,16 @@ def reads_of(code: CodeType) -> CodeReads:
     found = CodeReads()
     listed = [one for one in dis.get_instructions(code) if one.opname != "CACHE"]
     uses: dict[str, tuple[SourceSpan, set[tuple[str, ...]], bool]] = {}
-    for place, instruction in enumerate(listed):
+    for index, instruction in enumerate(listed):
         name, kind = instruction.argval, instruction.opname
         if kind in _OUTER:
-            chain = tuple(_chain(listed, place + 1))
+            chain = tuple(_chain(listed, index + 1))
             span, chains, escapes = uses.get(name) or (span_of(code, instruction.offset), set[tuple[str, ...]](), False)
             if chain:
                 chains.add(chain)
             uses[name] = (span, chains, escapes or not chain)
         elif kind == "IMPORT_NAME":
-            level = listed[place - 2].argval if place >= 2 else 0
+            level = listed[index - 2].argval if index >= 2 else 0
             found.imports.add((name, level if isinstance(level, int) else 0))
         elif kind in _STORES:
             found.stores.add(name)
@@ -114,8 +114,8 @@ def _note_constant(found: CodeReads, constant: Any) -> None:
             _note_constant(found, one)
 
 
-def _chain(listed: list[dis.Instruction], place: int) -> Iterator[str]:
+def _chain(listed: list[dis.Instruction], index: int) -> Iterator[str]:
     """The attributes that follow: `.b.c` of `a.b.c`."""
-    while place < len(listed) and listed[place].opname in _ATTRIBUTE:
-        yield listed[place].argval
-        place += 1
+    while index < len(listed) and listed[index].opname in _ATTRIBUTE:
+        yield listed[index].argval
+        index += 1

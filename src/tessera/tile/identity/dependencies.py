@@ -100,13 +100,13 @@ class Held(NamedTuple):
     values: tuple[Any, ...]
 
     def now(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The keys and values that there are now, in place of these."""
+        """The present keys and values."""
         keys, values = _READ[self.kind](self.holder, self.keys)
         return keys, values[: len(self.values)] if self.kind == "start" else values
 
-    def named(self, place: int) -> str:
+    def named(self, index: int) -> str:
         """A value as it is told."""
-        key = self.keys[place] if place < len(self.keys) else ""
+        key = self.keys[index] if index < len(self.keys) else ""
         joined = f"[{key!r}]" if self.kind in ("dict", "keys") else f".{key}" if self.label else f"{key}"
         return self.label if key == "" else f"{self.label}{joined}"
 
@@ -403,7 +403,7 @@ class Dependencies:
             self._chain(scope, outer.name, value, chain)
 
     def _chain(self, scope: dict[str, Any] | None, text: str, module: types.ModuleType, chain: Sequence[str]) -> None:
-        for place, name in enumerate(chain):
+        for index, name in enumerate(chain):
             if _is_ours(module):
                 return
             value = vars(module).get(name, MISSING)
@@ -414,7 +414,7 @@ class Dependencies:
             if not isinstance(value, types.ModuleType):
                 self._push(text, value)
                 return
-            if place == len(chain) - 1:
+            if index == len(chain) - 1:
                 self._push(text, value)
             module = value
 

@@ -67,9 +67,9 @@ class DependencyCheck:
                 return one.label
             if len(values) != len(one.values) or not all(map(are_same, keys, one.keys)):
                 return one.label
-            for place, (now, before) in enumerate(zip(values, one.values, strict=True)):
+            for index, (now, before) in enumerate(zip(values, one.values, strict=True)):
                 if not are_same(now, before):
-                    return one.named(place)
+                    return one.named(index)
         return None
 
 
@@ -117,7 +117,7 @@ class _Writing:
             inner.append(check)
             updates.append((update, len(given)))
         own = len(self.given)
-        tests = [*self.tests, *(f"{mark}{own + place}()" for place in range(len(inner)))]
+        tests = [*self.tests, *(f"{mark}{own + index}()" for index in range(len(inner)))]
         check, update = _written(mark, tests, own + len(inner), scope, [*self.given, *inner], again)
         if not updates:
             return check, update
@@ -135,7 +135,7 @@ class _Writing:
         return [*self.given, *(value for _, _, given in self.others.values() for value in given)]
 
     def _test(self, text: str, *values: Any) -> None:
-        """A test with values in place of braces."""
+        """A test with values for its braces."""
         names: list[str] = []
         for value in values:
             names.append(f"{self.mark}{len(self.given)}")
@@ -203,8 +203,8 @@ class _Writing:
             self._test("{}()", _same_lists([one]))
             return
         self._test("len({}) == {}", one.holder, len(one.values))
-        for place, value in enumerate(one.values):
-            self._test("{}[" + str(place) + "] is {}", one.holder, value)
+        for index, value in enumerate(one.values):
+            self._test("{}[" + str(index) + "] is {}", one.holder, value)
 
     def _start(self, one: Held) -> None:
         self._test("{}()", lambda: len(one.holder) >= len(one.values) and all(map(is_, one.values, one.holder)))
@@ -323,7 +323,7 @@ def _written(
     mark: str, tests: Sequence[str], count: int, scope: dict[str, Any], given: Sequence[Any], again: Check | None
 ) -> tuple[Check, Callable[..., None]]:
     """The check of some tests, as code of a module; and what gives it other values."""
-    names = [f"{mark}{place}" for place in range(count)]
+    names = [f"{mark}{index}" for index in range(count)]
     made: dict[str, Any] = {}
     exec(_compiled(mark, tuple(tests), tuple(names), again is not None), scope, made)  # it defines nothing in the scope
     return made[f"{mark}made"](*given, _FAULTS, again)
@@ -345,7 +345,7 @@ def _compiled(mark: str, tests: tuple[str, ...], names: tuple[str, ...], whole: 
         else f"        return ({condition})\n"
     )
     update = f"        nonlocal {', '.join(names)}\n" if names else ""
-    update += "".join(f"        {name} = {mark}_values[{place}]\n" for place, name in enumerate(names))
+    update += "".join(f"        {name} = {mark}_values[{index}]\n" for index, name in enumerate(names))
     text = f"""
 def {mark}made({"".join(f"{name}, " for name in names)}{mark}_faults, {mark}_again):
     def {mark}_check():

@@ -1,4 +1,4 @@
-"""Where a program stands: its block sizes, its rows of the driving argument, and its place among leading axes.
+"""The work of a program instance: its block sizes, its rows of the driving argument, and its index along leading axes.
 
 The driving argument is the kernel's first array. A program owns `T.m` rows of it, at one point of its leading axes; the
 grid is (blocks of rows, points of the leading axes). `T.d` is the width of its rows, whatever the schedule says.
@@ -82,7 +82,7 @@ class Context:
     def rows_of(self, block: Any) -> int:
         return block.rows if isinstance(block, BlockIndex) else self.m
 
-    def place(self, view: View, block: Any) -> tuple[View, Any]:
+    def rows_at(self, view: View, block: Any) -> tuple[View, Any]:
         """The matrix of an array that this program works on, and the first row of a block in it."""
         start = self.row_start if block is None else block.start if isinstance(block, BlockIndex) else block
         return self.matrix(view), start

@@ -74,12 +74,12 @@ def _tile_loop(
     moving: frozenset[tuple[str, int]] = frozenset()
     while True:
         region, after = _loop_body(bounds, body, names, before, initial, moving)
-        # A tile that enters at one place of an array and leaves at another has no place of its own.
+        # A tile that enters at one place of an array and leaves at another has no known place.
         moved = {
             (path, axis)
             for path, value in initial.items()
-            for axis, place in (value.places.items() if isinstance(value, Tile) else ())
-            if not place.same(after[path].places.get(axis))
+            for axis, one in (value.axis_bounds.items() if isinstance(value, Tile) else ())
+            if not one.same(after[path].axis_bounds.get(axis))
         }
         if moved <= moving:
             break
@@ -152,9 +152,9 @@ def _spread(values: Mapping[str, Any], like: Mapping[str, Any] | None = None) ->
                 f"{name} was a tuple of {len(members)} and becomes {value!r}",
                 hint="a variable keeps its structure in a loop or branch",
             )
-        places = [f"{name}[{place}]" for place, _ in enumerate(members)]
-        inner = None if like is None else dict(zip(places, members, strict=True))
-        found |= _spread(dict(zip(places, cast("tuple[Any, ...]", value), strict=True)), inner)
+        names = [f"{name}[{index}]" for index, _ in enumerate(members)]
+        inner = None if like is None else dict(zip(names, members, strict=True))
+        found |= _spread(dict(zip(names, cast("tuple[Any, ...]", value), strict=True)), inner)
     return found
 
 
@@ -163,7 +163,7 @@ def _gather(name: str, model: Any, leaves: Mapping[str, Any]) -> Any:
     if not isinstance(model, tuple):
         return leaves[name]
     members = cast("tuple[Any, ...]", model)
-    made = (_gather(f"{name}[{place}]", member, leaves) for place, member in enumerate(members))
+    made = (_gather(f"{name}[{index}]", member, leaves) for index, member in enumerate(members))
     # A named tuple stays one.
     return getattr(members, "_make", tuple)(made)
 
@@ -320,7 +320,7 @@ def static(condition: Any, statement: str, instead: str) -> Any:
 
 
 def rewritten(function: FunctionType) -> FunctionType:
-    """The function with its tile loops and branches turned into calls of this module."""
+    """The function with its tile loops and branches rewritten as calls of this module."""
     return rewrite(function, sys.modules[__name__])
 
 
@@ -358,29 +358,33 @@ def _like(model: Any, ssa: Any, lost: Collection[int] = ()) -> Any:
     """Another value of the same kind; along the axes `lost`, its place in an array is not known."""
     if isinstance(model, Scalar):
         return Scalar(ssa, model.dtype)
-    places = {axis: place.lost() if axis in lost else place for axis, place in model.places.items()}
-    return Tile(ssa, model.shape, model.dtype, denominator=model.denominator, places=places)
+    axis_bounds = {axis: bounds.lost() if axis in lost else bounds for axis, bounds in model.axis_bounds.items()}
+    return Tile(ssa, model.shape, model.dtype, denominator=model.denominator, axis_bounds=axis_bounds)
 
 
 def _either(one: Any, other: Any, ssa: Any) -> Any:
     """The result of an if: what both branches agree on."""
     if isinstance(one, Scalar):
         return Scalar(ssa, one.dtype)
-    places = other.places | one.places
-    lost = {axis for axis in places if axis not in one.places or not one.places[axis].same(other.places.get(axis))}
-    model = Tile(ssa, one.shape, one.dtype, denominator=one.denominator or other.denominator, places=places)
+    axis_bounds = other.axis_bounds | one.axis_bounds
+    lost = {
+        axis
+        for axis in axis_bounds
+        if axis not in one.axis_bounds or not one.axis_bounds[axis].same(other.axis_bounds.get(axis))
+    }
+    model = Tile(ssa, one.shape, one.dtype, denominator=one.denominator or other.denominator, axis_bounds=axis_bounds)
     return _like(model, ssa, lost)
 
 
 def _axes(value: Any) -> Collection[int]:
-    return value.places if isinstance(value, Tile) else ()
+    return value.axis_bounds if isinstance(value, Tile) else ()
 
 
 def _within(value: Tile, axis: int, region: Any) -> bool:
     """Whether a tile's place along an axis is computed inside a region, and has no meaning after it."""
     from xdsl.ir import Block
 
-    for bound in (edge for one in value.places[axis].bounds for edge in (one.start, one.limit)):
+    for bound in (edge for one in value.axis_bounds[axis].bounds for edge in (one.start, one.limit)):
         if isinstance(bound, Scalar):
             owner = bound.ssa.owner
             block = owner if isinstance(owner, Block) else owner.parent

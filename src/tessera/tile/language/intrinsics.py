@@ -132,12 +132,12 @@ def load(
             raise ShapeError("tile.load takes `at` and `shape` together, without a block", hint="give both")
         return tracer().load(view, list(at), _shape(tuple(shape)), pad)
     work = current_context(tracer())
-    matrix, places = work.place(view, block)
+    matrix, start = work.rows_at(view, block)
     if matrix.rank == 1:
-        return tracer().load(matrix, [places], (_whole(work.rows_of(block) if rows is None else rows, "rows"),), pad)
+        return tracer().load(matrix, [start], (_whole(work.rows_of(block) if rows is None else rows, "rows"),), pad)
     width = _whole(cols, "cols") if cols is not None else work.width_of(view, "tile.load")
     return tracer().load(
-        matrix, [places, 0], (_whole(work.rows_of(block) if rows is None else rows, "rows"), width), pad
+        matrix, [start, 0], (_whole(work.rows_of(block) if rows is None else rows, "rows"), width), pad
     )
 
 
@@ -150,8 +150,8 @@ def store(
     if at is not None:
         tracer().store(view, value, list(at))
         return
-    matrix, place = current_context(tracer()).place(view, block)
-    tracer().store(matrix, value, [place] if matrix.rank == 1 else [place, 0])
+    matrix, start = current_context(tracer()).rows_at(view, block)
+    tracer().store(matrix, value, [start] if matrix.rank == 1 else [start, 0])
 
 
 def _atomic(name: str, kind: str, what: str) -> Callable[..., None]:
@@ -391,7 +391,7 @@ def softmax_online(scores: Tile) -> tuple[Tile, Tile, Tile]:
     safe = where(top == -INF, 0.0, top)
     weights = exp(inside - safe[:, None])
     total = sum(weights, 1)
-    found = Tile(weights.ssa, weights.shape, weights.dtype, places=inside.places)
+    found = Tile(weights.ssa, weights.shape, weights.dtype, axis_bounds=inside.axis_bounds)
     found.weighed = inside, top, total
     return found, top, total
 
@@ -416,11 +416,11 @@ def softmax_accumulate(
         p = exp(p.weighed[0] - safe[:, None])
         total = dot(_weights(p, v), v, acc * old[:, None])
         sums = l * old + sum(p, 1)
-        return total, top, Tile(sums.ssa, sums.shape, sums.dtype, denominator=True, places=sums.places)
+        return total, top, Tile(sums.ssa, sums.shape, sums.dtype, denominator=True, axis_bounds=sums.axis_bounds)
     new = where(m_c == -INF, 0.0, exp(m_c - safe))
     total = dot(_weights(p * new[:, None], v), v, acc * old[:, None])
     sums = l * old + l_c * new
-    return total, top, Tile(sums.ssa, sums.shape, sums.dtype, denominator=True, places=sums.places)
+    return total, top, Tile(sums.ssa, sums.shape, sums.dtype, denominator=True, axis_bounds=sums.axis_bounds)
 
 
 def _weights(p: Tile, v: Tile) -> Tile:
@@ -444,13 +444,13 @@ dropout_in_kernel = dropout
 
 def _positions(x: Tile) -> Tile:
     """The number of each element in the whole array of scores: (batch · rows + row) · columns + column."""
-    if x.ndim != 2 or not {0, 1} <= x.places.keys():
+    if x.ndim != 2 or not {0, 1} <= x.axis_bounds.keys():
         raise CompileError(
             f"dropout of {x}: its position in the whole is not known",
             hint="apply it to scores: a tile made by a dot of loaded tiles, and elementwise work on it",
         )
     work = current_context(tracer())
-    rows, columns = x.places[0], x.places[1]
+    rows, columns = x.axis_bounds[0], x.axis_bounds[1]
     if not rows.is_known or not columns.is_known:
         raise CompileError(
             f"dropout of {x}: it was carried by a loop or chosen by an if, and where it lies is not known",
@@ -463,14 +463,14 @@ def _positions(x: Tile) -> Tile:
     return cast(down + across + first, u64)
 
 
-def _end(place: AxisBounds) -> Any:
+def _end(bounds: AxisBounds) -> Any:
     """Where the array ends that a tile is a part of: the shortest of those that begin with the tile's first one.
 
     So a mask or bias in a longer buffer, first operand or last, changes no position.
     """
-    end: Any = place.first.limit
-    for bound in place.bounds[1:]:
-        if bound.begins_with(place.first):
+    end: Any = bounds.first.limit
+    for bound in bounds.bounds[1:]:
+        if bound.begins_with(bounds.first):
             both_known = isinstance(end, int) and isinstance(bound.limit, int)
             end = sorted((end, bound.limit))[0] if both_known else minimum(end, bound.limit)
     return end

@@ -31,7 +31,7 @@ _OWN_SCOPE = (ast.stmt, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast
 
 
 def rewrite(function: FunctionType, runtime: ModuleType) -> FunctionType:
-    """The function with tile loops and branches turned into calls of the module `runtime`."""
+    """The function with tile loops and branches rewritten as calls of the module `runtime`."""
     made = _rewritten(function, function.__code__, runtime)
     if made is not function:  # they may be others than when it was made
         made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
@@ -71,7 +71,7 @@ def _rewritten(function: FunctionType, code: CodeType, runtime: ModuleType) -> F
 
 
 def _is_edited(code: CodeType) -> bool:
-    """Whether the file of a function has another one by now, or another text in its place."""
+    """Whether the file of a function has another one by now, or another text on its lines."""
     return os.path.exists(code.co_filename) and not is_as_written(code)
 
 
@@ -113,9 +113,9 @@ def _parse(function: FunctionType) -> ast.FunctionDef | None:
 
 def _parse_lambda(code: CodeType) -> ast.Lambda | None:
     """The expression of a lambda: the smallest whose body holds all its instructions. None where there is no source."""
-    places = [place for place in code.co_positions() if None not in place and place[2:] != (0, 0)]
-    starts = [(line, column) for line, _, column, _ in places]
-    ends = [(line, column) for _, line, _, column in places]
+    spans = [span for span in code.co_positions() if None not in span and span[2:] != (0, 0)]
+    starts = [(line, column) for line, _, column, _ in spans]
+    ends = [(line, column) for _, line, _, column in spans]
     linecache.checkcache(code.co_filename)
     try:
         module = ast.parse("".join(linecache.getlines(code.co_filename)))
@@ -123,7 +123,7 @@ def _parse_lambda(code: CodeType) -> ast.Lambda | None:
         return None
     best: ast.Lambda | None = None
     for node in ast.walk(module):
-        if not isinstance(node, ast.Lambda) or not places:
+        if not isinstance(node, ast.Lambda) or not spans:
             continue
         body = node.body
         # Inner nodes come later in the walk, so that the last one that fits is the smallest.
@@ -185,8 +185,8 @@ class _Rewriter(ast.NodeTransformer):
         return CompileError(message, span=span, hint=hint)
 
     def _runtime(self, name: str, node: ast.AST) -> ast.expr:
-        made = _placed(ast.Attribute(ast.Name(_RUNTIME, ast.Load()), name, ast.Load()), node)
-        # On the line where the call starts: Python places a call of an attribute at the attribute's last line.
+        made = _at_location(ast.Attribute(ast.Name(_RUNTIME, ast.Load()), name, ast.Load()), node)
+        # On the line where the call starts: Python gives a call of an attribute the attribute's last line.
         made.end_lineno, made.end_col_offset = made.lineno, made.col_offset
         return made
 
@@ -197,13 +197,13 @@ class _Rewriter(ast.NodeTransformer):
         self.count += 1
         values = ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load())
         made = _define(f"__part_{self.count}__", parameters, [*body, ast.Return(values)])
-        return _placed(made, node)
+        return _at_location(made, node)
 
     def _assign(self, names: list[str], value: ast.expr, node: ast.AST) -> ast.stmt:
         if not names:
-            return _placed(ast.Expr(value), node)
+            return _at_location(ast.Expr(value), node)
         target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
-        return _placed(ast.Assign([target], value), node)
+        return _at_location(ast.Assign([target], value), node)
 
     def _names(self, names: list[str]) -> ast.expr:
         return ast.Tuple([_constant(name) for name in names], ast.Load())
@@ -234,7 +234,7 @@ class _Rewriter(ast.NodeTransformer):
         names = [name for name in _assigned(node.body) if name != node.target.id]
         body = self._function([node.target.id, *names], names, self.statements(node.body), node)
         arguments = [iterable, ast.Name(body.name, ast.Load()), self._names(names), self._scope()]
-        run = _placed(ast.Call(self._runtime("loop", node.iter), arguments, []), node.iter)
+        run = _at_location(ast.Call(self._runtime("loop", node.iter), arguments, []), node.iter)
         return [body, self._assign(names, run, node)]
 
     def visit_If(self, node: ast.If) -> Any:
@@ -251,7 +251,7 @@ class _Rewriter(ast.NodeTransformer):
         otherwise = self._function(names, names, self.statements(node.orelse), node)
         parts = [ast.Name(then.name, ast.Load()), ast.Name(otherwise.name, ast.Load())]
         arguments = [condition, *parts, self._names(names), self._scope()]
-        run = _placed(ast.Call(self._runtime("branch", node.test), arguments, []), node.test)
+        run = _at_location(ast.Call(self._runtime("branch", node.test), arguments, []), node.test)
         return [then, otherwise, self._assign(names, run, node)]
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
@@ -259,20 +259,20 @@ class _Rewriter(ast.NodeTransformer):
             return node  # a name bound here would be lost in a lambda
         nothing = _define("nothing", [], []).args
         first, *rest = (self.visit(value) for value in node.values)
-        later = [_placed(ast.Lambda(nothing, value), value) for value in rest]
+        later = [_at_location(ast.Lambda(nothing, value), value) for value in rest]
         name = "every" if isinstance(node.op, ast.And) else "some"
-        return _placed(ast.Call(self._runtime(name, node), [first, *later], []), node)
+        return _at_location(ast.Call(self._runtime(name, node), [first, *later], []), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         self.generic_visit(node)
         if not isinstance(node.op, ast.Not):
             return node
-        return _placed(ast.Call(self._runtime("negated", node), [node.operand], []), node)
+        return _at_location(ast.Call(self._runtime("negated", node), [node.operand], []), node)
 
     def visit_Return(self, node: ast.Return) -> Any:
         self.generic_visit(node)
         if node.value is not None:
-            node.value = _placed(ast.Call(self._runtime("returned", node.value), [node.value], []), node.value)
+            node.value = _at_location(ast.Call(self._runtime("returned", node.value), [node.value], []), node.value)
         return node
 
     def visit_While(self, node: ast.While) -> Any:
@@ -284,17 +284,17 @@ class _Rewriter(ast.NodeTransformer):
 
     def _static(self, condition: ast.expr, word: str, instead: str) -> ast.expr:
         arguments = [condition, _constant(word), _constant(instead)]
-        return _placed(ast.Call(self._runtime("static", condition), arguments, []), condition)
+        return _at_location(ast.Call(self._runtime("static", condition), arguments, []), condition)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         nothing = _define("nothing", [], []).args
-        parts = [_placed(ast.Lambda(nothing, self.visit(side)), side) for side in (node.body, node.orelse)]
-        return _placed(ast.Call(self._runtime("choose", node), [self.visit(node.test), *parts], []), node)
+        parts = [_at_location(ast.Lambda(nothing, self.visit(side)), side) for side in (node.body, node.orelse)]
+        return _at_location(ast.Call(self._runtime("choose", node), [self.visit(node.test), *parts], []), node)
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name | ast.Attribute) and getattr(node.func, "id", "") not in _FRAME_READERS:
-            node.func = _placed(ast.Call(self._runtime("call", node), [node.func], []), node.func)
+            node.func = _at_location(ast.Call(self._runtime("call", node), [node.func], []), node.func)
         return node
 
     def visit_Expr(self, node: ast.Expr) -> Any:
@@ -309,7 +309,7 @@ class _Rewriter(ast.NodeTransformer):
                 )
             changed = ast.Name(value.args[0].id, ast.Store())
         self.generic_visit(node)
-        return node if changed is None else _placed(ast.Assign([changed], node.value), node)
+        return node if changed is None else _at_location(ast.Assign([changed], node.value), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         if not any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(node)):
@@ -323,13 +323,13 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
 
-def _placed(node: NodeT, source: ast.AST) -> NodeT:
+def _at_location(node: NodeT, source: ast.AST) -> NodeT:
     """A new node, and what is new inside it, at the position of `source`."""
     if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
         ast.copy_location(node, source)
     for inner in ast.iter_child_nodes(node):
         if not hasattr(inner, "lineno"):
-            _placed(inner, source)
+            _at_location(inner, source)
     return node
 
 

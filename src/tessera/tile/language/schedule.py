@@ -85,8 +85,8 @@ class Schedule:
     def k(self) -> int | None:
         return self._axis(2)
 
-    def _axis(self, place: int) -> int | None:
-        return self.block[place] if self.block is not None and len(self.block) > place else None
+    def _axis(self, axis: int) -> int | None:
+        return self.block[axis] if self.block is not None and len(self.block) > axis else None
 
     def serves(self, width: int) -> bool:
         """Whether a program under this schedule can hold rows of this width."""

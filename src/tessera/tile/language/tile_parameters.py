@@ -15,10 +15,10 @@ from tessera.tile.language.tracer import Tracer
 from tessera.tile.language.values import Tile, View
 
 
-def load_tiles(work: Tracer, places: Mapping[str, SourceSpan | None], arguments: Mapping[str, Any]) -> dict[str, Tile]:
-    """The tiles of the parameters at `places`; each is loaded where its annotation stands."""
+def load_tiles(work: Tracer, spans: Mapping[str, SourceSpan | None], arguments: Mapping[str, Any]) -> dict[str, Tile]:
+    """The tiles of the parameters with `spans`; the source of each load is its annotation."""
     found: dict[str, Tile] = {}
-    for name, span in places.items():
+    for name, span in spans.items():
         view: View = arguments[name]
         if view.rank == 0:
             raise ShapeError(
@@ -37,7 +37,7 @@ def load_tiles(work: Tracer, places: Mapping[str, SourceSpan | None], arguments:
 
 def _rows(work: Tracer, view: View) -> Tile:
     here = current_context(work)
-    matrix, start = here.place(view, None)
+    matrix, start = here.rows_at(view, None)
     if matrix.rank == 1:
         return work.load(matrix, [start], (here.m,), 0)
     return work.load(matrix, [start, 0], (here.m, here.width_of(view, "a Tile")), 0)

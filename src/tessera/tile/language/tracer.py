@@ -17,7 +17,7 @@ from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, i64
 from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, caller_frame, span_of
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.common.locations import location_of
-from tessera.ir.common.locations import span_of as placed_at
+from tessera.ir.common.locations import span_of as source_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.shapes import rules
@@ -66,10 +66,10 @@ _INTEGER_CASTS: dict[bool, Callable[..., Operation]] = {True: arith.ExtSIOp, Fal
 
 def _met(tiles: Iterable[Tile]) -> dict[int, AxisBounds]:
     """Where a tile lies that is made of others, element by element."""
-    places: dict[int, AxisBounds] = {}
-    for axis, found in (item for value in tiles for item in value.places.items()):
-        places[axis] = places[axis].beside(found) if axis in places else found
-    return places
+    axis_bounds: dict[int, AxisBounds] = {}
+    for axis, found in (item for value in tiles for item in value.axis_bounds.items()):
+        axis_bounds[axis] = axis_bounds[axis].beside(found) if axis in axis_bounds else found
+    return axis_bounds
 
 
 def _number(value: Any) -> Any:
@@ -110,7 +110,7 @@ class Tracer:
         # Where the kernel returned; set when its results are stored.
         self.ending: SourceSpan | None = None
         self.finishing: SourceSpan | None = None
-        # By the place in the user's code, with that code: as long as it is alive, its number is its own.
+        # By the position in the user's code, with that code: as long as it is alive, its number is its own.
         self.locations: dict[object, tuple[Any, object]] = {}
         # Worked out by the context; and the axes that the kernel asks for, with where it first does.
         self.grid: list[Size] = []
@@ -132,11 +132,11 @@ class Tracer:
     def locate(self, op: Operation) -> None:
         """Gives an op the user's line."""
         frame = None if self.finishing is not None else caller_frame()
-        place = self.finishing if frame is None else (id(frame.f_code), frame.f_lasti)
-        if place not in self.locations:
+        position = self.finishing if frame is None else (id(frame.f_code), frame.f_lasti)
+        if position not in self.locations:
             span = self.finishing if frame is None else span_of(frame.f_code, frame.f_lasti)
-            self.locations[place] = location_of(span), None if frame is None else frame.f_code
-        op.location = self.locations[place][0]
+            self.locations[position] = location_of(span), None if frame is None else frame.f_code
+        op.location = self.locations[position][0]
 
     def number(self, value: bool | float, type_: Attribute) -> SSAValue:
         """A constant; each is made once, at the top."""
@@ -211,9 +211,9 @@ class Tracer:
         known = self.symbolic_size(view, axis)
         if isinstance(known, int):
             return known
-        place = self.arguments.index(self.argument_of(view))
+        argument = self.arguments.index(self.argument_of(view))
         axis += view.whole.rank - view.rank
-        for atom in self.facts.about(FactKind.SIZE, f"arg{place}.size[{axis}]"):
+        for atom in self.facts.about(FactKind.SIZE, f"arg{argument}.size[{axis}]"):
             if len(known.symbols) == 1:
                 self.recorder.ask(atom)
                 self._bind(known, int(atom.value))
@@ -226,8 +226,8 @@ class Tracer:
     def is_alike(self, view: View, axis: int) -> bool:
         """Whether a size is that of the driving argument, if programs may depend on that: then it becomes a guard."""
         assert self.driver is not None
-        first, place = (self.arguments.index(self.argument_of(one)) for one in (self.driver, view))
-        return self.recorder.ask(fact(FactKind.EQUAL, f"arg{first}.size[{axis}]", f"arg{place}.size[{axis}]"))
+        first, other = (self.arguments.index(self.argument_of(one)) for one in (self.driver, view))
+        return self.recorder.ask(fact(FactKind.EQUAL, f"arg{first}.size[{axis}]", f"arg{other}.size[{axis}]"))
 
     def _bind(self, known: Dim, value: int) -> None:
         (symbol,) = known.symbols
@@ -259,13 +259,13 @@ class Tracer:
                 f"loading {list(shape)} at {len(at)} offsets from {view}",
                 hint=f"give {view.rank} offsets and {view.rank} sizes, or index leading axes first: x[i]",
             )
-        offsets = [self.position(place) for place in at]
+        offsets = [self.position(one) for one in at]
         ssa = self.emit(tile.LoadOp(view.ssa, offsets, shape, pad or None))
-        places: dict[int, AxisBounds] = {}
+        axis_bounds: dict[int, AxisBounds] = {}
         for axis, start in enumerate(at):
             bound = AxisBound(start, self.size(view, axis), self.symbolic_size(view, axis))
-            places[axis] = AxisBounds((bound,), not self._covers(view, axis, start, shape[axis]))
-        return Tile(ssa, tuple(shape), view.dtype, places=places)
+            axis_bounds[axis] = AxisBounds((bound,), not self._covers(view, axis, start, shape[axis]))
+        return Tile(ssa, tuple(shape), view.dtype, axis_bounds=axis_bounds)
 
     def _covers(self, view: View, axis: int, at: Any, extent: int) -> bool:
         """Whether a block is known to lie inside the array along an axis."""
@@ -282,17 +282,17 @@ class Tracer:
             raise DtypeError(
                 f"storing {value.dtype} elements into {view}", hint=f"cast the tile: tile.cast(x, {view.dtype.base})"
             )
-        self.emit(tile.StoreOp(value.ssa, view.ssa, [self.position(place) for place in at]))
+        self.emit(tile.StoreOp(value.ssa, view.ssa, [self.position(one) for one in at]))
 
     def atomic(self, kind: str, view: View, value: Tile, at: Sequence[Any]) -> None:
         if value.dtype.base is not view.dtype.base or value.ndim != view.rank or len(at) != view.rank:
             raise ShapeError(f"atomic {kind} of {value} into {view}", hint="ranks and element types must be equal")
-        self.emit(tile.AtomicOp(kind, value.ssa, view.ssa, [self.position(place) for place in at]))
+        self.emit(tile.AtomicOp(kind, value.ssa, view.ssa, [self.position(one) for one in at]))
 
     def program_id(self, axis: int) -> Scalar:
         made = tile.ProgramIdOp(axis)
         found = Scalar(self.emit(made), None)
-        self.axes.setdefault(axis, placed_at(made.location))
+        self.axes.setdefault(axis, source_of(made.location))
         return found
 
     # Tiles.
@@ -337,13 +337,13 @@ class Tracer:
 
     def elementwise(self, name: str, operands: Sequence[Tile], **options: Any) -> Tile:
         aligned = self.align(operands, name)
-        places = _met(aligned)
+        axis_bounds = _met(aligned)
         try:
             op = tile.EwOp(name, [value.ssa for value in aligned], **options)
         except DtypeError as error:
             error.shapes = tuple(str(value) for value in operands)
             raise
-        return self.wrap(self.emit(op), places=places)
+        return self.wrap(self.emit(op), axis_bounds=axis_bounds)
 
     def combine(self, name: str, left: Any, right: Any) -> Any:
         """A binary operator between tiles, scalars and numbers."""
@@ -489,8 +489,8 @@ class Tracer:
         return self.elementwise("cast", [value], to=dtype)
 
     def expand(self, value: Tile, axis: int) -> Tile:
-        places = {place + (place >= axis): found for place, found in value.places.items()}
-        return self.wrap(self.emit(tile.ExpandOp(value.ssa, axis)), places=places)
+        axis_bounds = {old + (old >= axis): found for old, found in value.axis_bounds.items()}
+        return self.wrap(self.emit(tile.ExpandOp(value.ssa, axis)), axis_bounds=axis_bounds)
 
     def broadcast(self, value: Tile, shape: tuple[int, ...]) -> Tile:
         if value.shape == shape:
@@ -501,22 +501,22 @@ class Tracer:
         if result.shape == shape:
             return result
         ssa = self.emit(tile.BroadcastOp(result.ssa, shape))
-        # A repeated element lies at one place, not along the axis.
-        places = {axis: place for axis, place in result.places.items() if result.shape[axis] == shape[axis]}
-        return self.wrap(ssa, places=places, denominator=value.denominator)
+        # A repeated element has one place in the array, not one along the axis.
+        axis_bounds = {axis: found for axis, found in result.axis_bounds.items() if result.shape[axis] == shape[axis]}
+        return self.wrap(ssa, axis_bounds=axis_bounds, denominator=value.denominator)
 
     def transpose(self, value: Tile, permutation: Sequence[int]) -> Tile:
         if sorted(permutation) != list(range(value.ndim)):
             raise ShapeError(
                 f"{list(permutation)} does not name each axis of {value} once", shapes=[format_shape(value.shape)]
             )
-        places = {list(permutation).index(axis): found for axis, found in value.places.items()}
-        return self.wrap(self.emit(tile.TransOp(value.ssa, permutation)), places=places)
+        axis_bounds = {list(permutation).index(axis): found for axis, found in value.axis_bounds.items()}
+        return self.wrap(self.emit(tile.TransOp(value.ssa, permutation)), axis_bounds=axis_bounds)
 
     def reduce(self, kind: str, value: Tile, axis: int) -> Tile:
         axis = rules.normalize_axis(axis, value.ndim, where=kind)
-        places = {place - (place > axis): found for place, found in value.places.items() if place != axis}
-        return self.wrap(self.emit(tile.ReduceOp(kind, value.ssa, axis)), places=places)
+        axis_bounds = {old - (old > axis): found for old, found in value.axis_bounds.items() if old != axis}
+        return self.wrap(self.emit(tile.ReduceOp(kind, value.ssa, axis)), axis_bounds=axis_bounds)
 
     def dot(self, a: Tile, b: Tile, c: Tile | None, out: DType | None) -> Tile:
         for value in (a, b):
@@ -539,33 +539,33 @@ class Tracer:
         start = c if c is not None else self.full(shape, 0, total.base)
         if start.shape != shape:
             raise ShapeError(f"dot: the sum has shape {format_shape(start.shape)}, the product {format_shape(shape)}")
-        rows = {0: a.places[0]} if 0 in a.places else {}
-        places = rows | ({1: b.places[1]} if 1 in b.places else {})
-        for axis, found in start.places.items():
-            places[axis] = places[axis].beside(found) if axis in places else found
+        rows = {0: a.axis_bounds[0]} if 0 in a.axis_bounds else {}
+        axis_bounds = rows | ({1: b.axis_bounds[1]} if 1 in b.axis_bounds else {})
+        for axis, found in start.axis_bounds.items():
+            axis_bounds[axis] = axis_bounds[axis].beside(found) if axis in axis_bounds else found
         declared = {value.dtype.policy.accum for value in (a, b)} - {None}
         narrow = [one for one in declared if one is not None and one.bits < start.dtype.bits]
         accum = element_of(narrow[0]) if len(declared) == len(narrow) == 1 else None
-        return self.wrap(self.emit(tile.DotOp(a.ssa, b.ssa, start.ssa, accum)), places=places)
+        return self.wrap(self.emit(tile.DotOp(a.ssa, b.ssa, start.ssa, accum)), axis_bounds=axis_bounds)
 
     def masked(self, value: Tile, axis: int, fill: float) -> Tile:
         """The tile with everything beyond the array along an axis replaced."""
-        place = value.places.get(axis)
-        if place is None or not place.ragged:
+        bounds = value.axis_bounds.get(axis)
+        if bounds is None or not bounds.ragged:
             return value
-        if not place.is_known:
+        if not bounds.is_known:
             raise CompileError(
                 f"{value} was carried by a loop or chosen by an if, and where it lies along axis {axis} is not known",
                 hint="load the block in the same iteration or branch that uses it",
             )
         shape = tuple(extent if other == axis else 1 for other, extent in enumerate(value.shape))
         kept = value
-        for bound in place.bounds:
+        for bound in bounds.bounds:
             positions = self.iota(shape, axis, bound.start, i64)
             inside = self.elementwise("lt", [positions, self.tile_like(bound.limit, positions)])
             kept = self.where(inside, kept, fill)
-        places = value.places | {axis: place._replace(ragged=False)}
-        return Tile(kept.ssa, kept.shape, kept.dtype, places=places)
+        axis_bounds = value.axis_bounds | {axis: bounds._replace(ragged=False)}
+        return Tile(kept.ssa, kept.shape, kept.dtype, axis_bounds=axis_bounds)
 
     def check(self, condition: Any, message: str) -> None:
         if not isinstance(condition, Tile | Scalar) or condition.dtype is not bool_:
@@ -582,7 +582,7 @@ class Tracer:
     # Control flow.
 
     def inside(self, region: Region, run: Callable[[Block], list[SSAValue]]) -> None:
-        """Runs `run` with a region's block as the place to build, and ends it with what it gives."""
+        """Runs `run` with a region's block as the insertion point, and ends the block with its results."""
         with self.building(region.block):
             self.emit(scf.YieldOp(*run(region.block)))
 
@@ -601,5 +601,5 @@ class Tracer:
             shapes,
             [size(dim(extent).substitute(self.constants)) for extent in grid],
             Region(self.entry),
-            fills=[place for place, argument in enumerate(self.arguments) if argument.filled],
+            fills=[index for index, argument in enumerate(self.arguments) if argument.filled],
         )

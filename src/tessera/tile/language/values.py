@@ -284,11 +284,11 @@ class Tile(_Operators, TileAnnotation):
     """A block of elements: constant sizes, one type.
 
     `denominator` marks the row sums of a softmax; the weights of one know in `weighed` the scores, row maxima and row
-    sums they came with. `places` tells, per axis that runs along an axis of some array, where
-    the tile lies there.
+    sums they came with. `axis_bounds` has, per axis that runs along an
+    axis of some array, the bounds of that array.
     """
 
-    __slots__ = ("denominator", "dtype", "places", "shape", "ssa", "weighed")
+    __slots__ = ("axis_bounds", "denominator", "dtype", "shape", "ssa", "weighed")
 
     def __init__(
         self,
@@ -297,13 +297,13 @@ class Tile(_Operators, TileAnnotation):
         dtype: DType,
         *,
         denominator: bool = False,
-        places: Mapping[int, AxisBounds] | None = None,
+        axis_bounds: Mapping[int, AxisBounds] | None = None,
     ) -> None:
         self.ssa = ssa
         self.shape = shape
         self.dtype = dtype
         self.denominator = denominator
-        self.places = dict(places or {})
+        self.axis_bounds = dict(axis_bounds or {})
         self.weighed: tuple[Tile, Tile, Tile] | None = None
 
     def __repr__(self) -> str:
@@ -340,7 +340,9 @@ class Tile(_Operators, TileAnnotation):
         for axis, part in enumerate(parts):
             if part is None:
                 result = operations().expand(result, axis)
-        return Tile(result.ssa, result.shape, result.dtype, denominator=self.denominator, places=result.places)
+        return Tile(
+            result.ssa, result.shape, result.dtype, denominator=self.denominator, axis_bounds=result.axis_bounds
+        )
 
 
 class View:

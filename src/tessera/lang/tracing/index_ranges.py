@@ -1,7 +1,7 @@
-"""Indices that a program takes as arguments: where they have to lie, and the look at them before an eager call.
+"""Ranges of the indices that a program takes as arguments, and the check of them before an eager call.
 
 Kernels do not look at indices, because that takes time (`transforms/checks/check_indices.py` makes them, where asked).
-An operator that is called by itself on the host is as careful as `x[places]` there: one look at its arguments, as
+An operator that is called by itself on the host is as careful as `x[indices]` there: one look at its arguments, as
 NumPy's.
 """
 
@@ -19,7 +19,7 @@ _FEW = 64  # numbers, which Python compares sooner than NumPy starts
 _least, _most = np.minimum.reduce, np.maximum.reduce
 
 
-class Inside(NamedTuple):
+class IndexRange(NamedTuple):
     """An argument whose elements lie from `low` to below `high`, apart from those that are `ignored`."""
 
     argument: int
@@ -34,16 +34,16 @@ class Inside(NamedTuple):
         return [self.argument, str(self.low), str(self.high), self.what, self.ignored]
 
     @staticmethod
-    def decoded(found: Sequence[Any]) -> Inside:
+    def decoded(found: Sequence[Any]) -> IndexRange:
         argument, low, high, what, ignored = found
-        return Inside(int(argument), dim(low), dim(high), str(what), None if ignored is None else int(ignored))
+        return IndexRange(int(argument), dim(low), dim(high), str(what), None if ignored is None else int(ignored))
 
 
 def looking(
-    run: Callable[..., Any], name: str, places: Sequence[Inside], sizes: Mapping[str, int]
+    run: Callable[..., Any], name: str, index_ranges: Sequence[IndexRange], sizes: Mapping[str, int]
 ) -> Callable[..., Any]:
     """The same, after a look at the arguments that are indices."""
-    known = [(one, one.low.evaluate(sizes), one.high.evaluate(sizes)) for one in places]
+    known = [(one, one.low.evaluate(sizes), one.high.evaluate(sizes)) for one in index_ranges]
 
     def looked(*values: Any) -> Any:
         for one, low, high in known:
@@ -64,7 +64,7 @@ def looking(
     return looked
 
 
-def _refusal(name: str, one: Inside, low: int, high: int, array: np.ndarray[Any, Any]) -> RangeError:
+def _refusal(name: str, one: IndexRange, low: int, high: int, array: np.ndarray[Any, Any]) -> RangeError:
     worst = int(array[(array < low) | (array >= high)].reshape(-1)[0])
     return RangeError(
         f"{name}: index {worst} is out of range for {one.what} of size {high}",

@@ -1,16 +1,16 @@
-"""Right factors of 8 bits that memory has across, on a GPU with agents: they are turned on their way.
+"""Right operands of 8 bits with rows along k, in warp-specialized kernels: they are transposed on their way.
 
 Attention in 8 bits against float64 and against the same rounding in NumPy, and products of matrices against the
-interpreter: odd sizes, causal, with one and more agents.
+interpreter: odd sizes, causal, with one and more consumers.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import agent_kernels as agents  # pyright: ignore[reportMissingImports]  (beside this file)
 import numpy as np
 import pytest
+import warp_specialized_kernels as cases  # pyright: ignore[reportMissingImports]  (beside this file)
 
 import tessera as ts
 from tessera import DType, Schedule, accum, bf16, f16, f32, knobs, stdlib
@@ -85,16 +85,16 @@ BLOCKS = {
 @pytest.mark.parametrize("dtype", [ts.f8e4m3, FAST], ids=str)
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention(dtype: DType, causal: bool) -> None:
-    for place, (heads, queries, keys, width) in enumerate(SIZES):
+    for index, (heads, queries, keys, width) in enumerate(SIZES):
         q = numbers(ts.f8e4m3, heads, queries, width)
         k, v = (numbers(one, heads, keys, width, seed=seed) for seed, one in ((1, ts.f8e4m3), (2, dtype)))
         given = [q, k, v]
         exact, rounded = (attended(given, causal=causal, rounds=rounds) for rounds in (False, True))
-        for block in (BLOCKS[dtype][place], (128, 64)):
+        for block in (BLOCKS[dtype][index], (128, 64)):
             found = run(given, block, causal=causal)
             assert np.isfinite(found).all()
             off, usual = error_of(found, exact), error_of(rounded, exact)
-            # Where a maximum lags behind, weights are rounded at other places.
+            # Where a maximum lags behind, weights are rounded elsewhere.
             assert off < max(1e-2, min(ERROR, 1.25 * usual)), f"{heads, queries, keys, width} {block}: {off:.3g}"
 
 
@@ -117,10 +117,10 @@ def test_products_whose_right_factor_lies_across(dtype: DType) -> None:
     for seed, (m, n, k, block) in enumerate(
         [(65, 80, 48, (64, 64, 64)), (131, 272, 144, (128, 128, 128)), (300, 1008, 1040, (128, 96, 64))]
     ):
-        size, result = agents.Product(m, n, k, block), RESULTS[dtype]
+        size, result = cases.Product(m, n, k, block), RESULTS[dtype]
         a, b = numbers(dtype, m, k, seed=seed), numbers(dtype, k, n, seed=seed + 1)
         c = ts.full((m, n), 77, result)
-        kernel = size.on(agents.plain_narrow_gemm)
+        kernel = size.on(cases.plain_narrow_gemm)
         there = [x.cuda() for x in (a, b, c)]
         assert b"wgmma.mma_async" in program_of(kernel, *there).ptx
         kernel(*there)

@@ -1,6 +1,6 @@
-"""Kernels with products in loops on a GPU with agents, against float64 and the interpreter: odd sizes and numbers.
+"""Kernels with dots in loops, warp-specialized on a GPU, against float64 and the interpreter: odd sizes and numbers.
 
-Every case says which way it goes: by agents (`wgmma` in its PTX), or by the products that all GPUs have.
+Every case says how it is compiled: warp-specialized (`wgmma` in its PTX), or with the dots that all GPUs have.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import agent_kernels as agents  # pyright: ignore[reportMissingImports]  (beside this file)
 import numpy as np
 import pytest
+import warp_specialized_kernels as cases  # pyright: ignore[reportMissingImports]  (beside this file)
 
 import tessera as ts
 from tessera import DType, Schedule, bf16, f16, f32, knobs, stdlib
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Make = Callable[[Any], Any]
 """A call with arrays that something makes."""
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("agents_here")]
-Heads, Product, PRODUCTS, STAGES = agents.Heads, agents.Product, agents.PRODUCTS, agents.STAGES
+Heads, Product, PRODUCTS, STAGES = cases.Heads, cases.Product, cases.PRODUCTS, cases.STAGES
 # Of 16-bit results, relative to the largest numbers of a row: weights are rounded, and what is stored.
 TOLERANCES = {bf16: 1.6e-2, f16: 2e-3, f32: 4e-6}
 
@@ -36,8 +36,8 @@ class Arrays:
     dtype: DType
     seed: int = 0
     on_gpu: bool = False
-    change: Callable[[int, Array], Array] = lambda place, values: values
-    """What becomes of each array's numbers; `place` is which it is."""
+    change: Callable[[int, Array], Array] = lambda which, values: values
+    """Changes each array's numbers; `which` is its index."""
 
     def __post_init__(self) -> None:
         self.random, self.made = np.random.default_rng(self.seed), 0
@@ -198,20 +198,20 @@ def test_blocks_that_fetch_together(name: str, m: int, teams: bool) -> None:
     expect_close(found, a @ (b.T if name == "a·bᵀ" else b), bf16)
 
 
-def steeper(place: int, values: Array) -> Array:
+def steeper(which: int, values: Array) -> Array:
     """Scores times 8."""
-    return 8 * values if place == 0 else values
+    return 8 * values if which == 0 else values
 
 
-def rising(place: int, values: Array) -> Array:
+def rising(which: int, values: Array) -> Array:
     """Later keys have greater scores, by more than maxima may lag behind: sums are brought to new ones all the time."""
-    if place > 1:
+    if which > 1:
         return values
-    return np.abs(values) * np.linspace(0.1, 6, values.shape[-2])[:, None] if place == 1 else np.abs(values)
+    return np.abs(values) * np.linspace(0.1, 6, values.shape[-2])[:, None] if which == 1 else np.abs(values)
 
 
-def falling(place: int, values: Array) -> Array:
-    return rising(place, values)[..., ::-1, :] if place == 1 else rising(place, values)
+def falling(which: int, values: Array) -> Array:
+    return rising(which, values)[..., ::-1, :] if which == 1 else rising(which, values)
 
 
 @pytest.mark.parametrize("change", [steeper, rising, falling])
@@ -230,7 +230,7 @@ def test_logarithms_of_sums(width: int, mask: Any) -> None:
     """Beside the result, and stored by threads: they are f32, and one for each row."""
     for queries, keys in ((1, 65), (333, 777), (1000, 1000)):
         q, k, v = (Arrays(bf16, seed, on_gpu=True)(3, rows, width) for seed, rows in enumerate((queries, keys, keys)))
-        call = agents.Call(stdlib.attention_lse, [q, k, v], {"mask": mask})
+        call = cases.Call(stdlib.attention_lse, [q, k, v], {"mask": mask})
         assert goes_by_agents(call)
         found, logs = (wide(one) for one in call())
         scores = wide(q) @ wide(k).swapaxes(1, 2) / math.sqrt(width)
@@ -264,7 +264,7 @@ def test_biases(width: int, dtype: DType) -> None:
     for shape in ((300, 500), (1, 3, 300, 500)):
         new = Arrays(bf16, 20, on_gpu=True)
         q, k, v = new(2, 3, 300, width), new(2, 3, 500, width), new(2, 3, 500, width)
-        call = agents.Call(stdlib.bias_attention, [q, k, v, new(*shape, dtype=dtype)])
+        call = cases.Call(stdlib.bias_attention, [q, k, v, new(*shape, dtype=dtype)])
         assert goes_by_agents(call)
         scores = wide(q) @ wide(k).swapaxes(2, 3) / math.sqrt(width) + wide(call.arguments[-1])
         weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -279,30 +279,30 @@ def late_rows(rows: Any, cols: Any) -> Any:
     return rows >= cols + 70
 
 
-def nobody(rows: Any, cols: Any) -> Any:
+def no_rows(rows: Any, cols: Any) -> Any:
     return rows < cols - 100000
 
 
-@pytest.mark.parametrize("mask", [late_rows, nobody])
+@pytest.mark.parametrize("mask", [late_rows, no_rows])
 @pytest.mark.parametrize("block", [(64, 64), (128, 128), (256, 64)], ids=str)
 def test_rows_that_see_nothing(mask: Any, block: tuple[int, int]) -> None:
     """They come out as the interpreter has them, and do no harm to the others."""
 
     def make(new: Any) -> Any:
         size = Heads(200, 150, 64, block, 2)
-        return agents.Call(size.on(stdlib.attention), size.arrays(new), {"mask": mask})
+        return cases.Call(size.on(stdlib.attention), size.arrays(new), {"mask": mask})
 
     check(make, Arrays(bf16, 8))
 
 
 @pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
-@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("which", [0, 1, 2])
 @pytest.mark.parametrize("name", ["full", "causal"])
-def test_infinite_numbers(name: str, place: int, number: float) -> None:
+def test_infinite_numbers(name: str, which: int, number: float) -> None:
     """One in the queries spoils a row; one in the keys or values those that see it."""
 
     def change(at: int, values: Array) -> Array:
-        if at == place:
+        if at == which:
             values[0, 90, 3] = number
         return values
 
@@ -311,7 +311,7 @@ def test_infinite_numbers(name: str, place: int, number: float) -> None:
     assert (~np.isfinite(expected)).any()
     spoiled = np.isnan(expected)
     if name == "causal":
-        # Turns that masks leave out are left out: what is infinite there may be missing.
+        # Iterations that masks leave out are skipped: what is infinite there may be missing.
         assert not (np.isnan(found) & ~spoiled).any()
         found = np.where(spoiled, np.nan, found)
     expect_close(found, expected, bf16)
@@ -328,7 +328,7 @@ def strided_heads(*sizes: Any, mask: Any = None) -> Make:
         q, out = (new(size.queries, size.heads, size.width, target=target) for target in (False, True))
         k, v = (new(size.keys, size.heads, size.width) for _ in range(2))
         arguments = [array.permute(1, 0, 2) for array in (q, k, v, out)]
-        return agents.Call(size.on(stdlib.attention_into), arguments, {"mask": mask})
+        return cases.Call(size.on(stdlib.attention_into), arguments, {"mask": mask})
 
     return make
 
@@ -346,7 +346,7 @@ def test_views_of_larger_arrays() -> None:
     def make(new: Any) -> Any:
         a, b, c = new(300, 256), new(256, 200), new(300, 400, target=True)
         call = PRODUCTS["a·b"](new, Product(200, 136, 128, (128, 128, 64)))
-        return agents.Call(call.kernel, [a[50:250, 64:192], b[8:136, 16:152], c[3:203, 40:176]])
+        return cases.Call(call.kernel, [a[50:250, 64:192], b[8:136, 16:152], c[3:203, 40:176]])
 
     check(make, Arrays(bf16, 11))
     call = make(Arrays(bf16, 11, on_gpu=True))
@@ -364,7 +364,7 @@ UNMAPPED: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "from the second column": lambda a, b: (a[:, 1:129], b[:128]),
     "every second column": lambda a, b: (a[:, ::2], b[:128]),
     "an odd start of b": lambda a, b: (a[:, :128], b[:128, 3:139]),
-    "b turned": lambda a, b: (a[:, :136], b[:136, :136].T),
+    "b transposed": lambda a, b: (a[:, :136], b[:136, :136].T),
 }
 
 
@@ -375,7 +375,7 @@ def test_what_has_no_tensor_map_goes_another_way(name: str) -> None:
     def make(new: Any) -> Any:
         a, b = UNMAPPED[name](new(200, 256), new(256, 144))
         size = Product(200, b.shape[1], a.shape[1], (64, 64, 32))
-        return agents.Call(size.on(stdlib.gemm), [a, b, new(200, b.shape[1], target=True)])
+        return cases.Call(size.on(stdlib.gemm), [a, b, new(200, b.shape[1], target=True)])
 
     check(make, Arrays(bf16, 12), by_agents=False)
 
@@ -387,11 +387,11 @@ def test_odd_widths_go_another_way(width: int) -> None:
 
 
 def test_results_that_have_no_tensor_map() -> None:
-    """Threads store them; the products are those of agents."""
+    """Threads store them; the dots are those of consumers."""
 
     def make(new: Any) -> Any:
         call = PRODUCTS["a·b"](new, Product(200, 136, 128, (128, 128, 64)))
-        return agents.Call(call.kernel, [*call.arguments[:2], new(200, 137, target=True)[:, :136]])
+        return cases.Call(call.kernel, [*call.arguments[:2], new(200, 137, target=True)[:, :136]])
 
     check(make, Arrays(bf16, 13))
 
@@ -418,7 +418,7 @@ LAUNCHED: dict[str, Make] = {
 
 @pytest.mark.parametrize("name", LAUNCHED)
 def test_many_launches_give_the_same_bits(name: str) -> None:
-    """Agents race in other orders each time; counters of programs start from 0 again."""
+    """Warp groups run in other orders each time; counters of programs start from 0 again."""
     call = LAUNCHED[name](Arrays(bf16, 14, on_gpu=True))
     assert goes_by_agents(call)
     first = wide(result(call))

@@ -1,4 +1,4 @@
-"""Kernels with products in loops, as calls of many kinds: what a machine with agents is asked to run."""
+"""Kernels with dots in loops, as calls of many kinds, which warp specialization applies to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Call:
 
 
 @kernel
-def turned_gemm(a: Any, b: Any, c: Any):
+def transposed_gemm(a: Any, b: Any, c: Any):
     """a·bᵀ: both have their rows along k."""
     here = tile.context()
     row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
@@ -101,8 +101,8 @@ def _plain(new: Make, size: Product) -> Call:
     return Call(size.on(stdlib.gemm), [new(size.m, size.k), new(size.k, size.n), new(size.m, size.n, target=True)])
 
 
-def _turned(new: Make, size: Product) -> Call:
-    return Call(size.on(turned_gemm), [new(size.m, size.k), new(size.n, size.k), new(size.m, size.n, target=True)])
+def _transposed(new: Make, size: Product) -> Call:
+    return Call(size.on(transposed_gemm), [new(size.m, size.k), new(size.n, size.k), new(size.m, size.n, target=True)])
 
 
 def _wide(new: Make, size: Product) -> Call:
@@ -129,7 +129,7 @@ def _with_more(new: Make, size: Product) -> Call:
 
 PRODUCTS: dict[str, Callable[[Make, Product], Call]] = {
     "a·b": _plain,
-    "a·bᵀ": _turned,
+    "a·bᵀ": _transposed,
     "a f32 result": _wide,
     "bias and gelu": _with_bias,
     "another matrix": _with_more,
