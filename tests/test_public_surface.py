@@ -6,14 +6,12 @@ import inspect
 import json
 import subprocess
 import sys
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 import tessera as ts
-from tessera import bench
 from tessera.lang.operator_names import MAKERS, NAMES
 
 MODULES = ("bench", "cuda", "distributed", "knobs", "metatracing", "ops", "random", "tile", "verify")
@@ -113,12 +111,6 @@ def test_dir_of_public_modules_shows_their_names(shown: dict[str, list[str]], mo
     found = getattr(ts, module)
     assert shown[module] == sorted(found.__all__)
     assert not [name for name in shown[module] if isinstance(getattr(found, name), ModuleType)]
-
-
-def test_names_are_functions_also_where_a_module_is_called_so() -> None:
-    # `tessera.bench.duel` is a function that lives in a module of its name.
-    import_module("tessera.bench.duel")
-    assert callable(bench.duel)
 
 
 def test_help_of_an_operator_reads_well() -> None:

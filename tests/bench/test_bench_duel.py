@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tessera.bench import registry
-from tessera.bench.duel import BUDGET, calibrate, duel, slowed
+from tessera.bench.duels import BUDGET, calibrate, duel, slowed
 from tessera.bench.measuring import frameworks
 from tessera.bench.measuring.precision import precision
 from tessera.bench.operator import OperatorBenchmark

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tessera.bench.compiler.levels import CompilationProfiler
     from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
     from tessera.bench.core import TesseraBench
-    from tessera.bench.duel import calibrate, duel, slowed
+    from tessera.bench.duels import calibrate, duel, slowed
     from tessera.bench.engine import MeasurementEngine
     from tessera.bench.instruments.hardware import HardwareProfiler, ProfilingHandle
     from tessera.bench.measuring.definition import Built, Implementation, implementation
@@ -37,7 +37,7 @@ _HOMES = {
     "core": ("TesseraBench",),
     "results.definitions": ("BenchError", "BenchmarkConfig", "BenchmarkMode", "HardwareConfig", "MeasurementType"),
     "processes.distributed": ("DistributedCoordinator",),
-    "duel": ("calibrate", "duel", "slowed"),
+    "duels": ("calibrate", "duel", "slowed"),
     "instruments.hardware": ("HardwareProfiler", "ProfilingHandle"),
     "compiler.inspector": ("IRInspector",),
     "compiler.integration": ("TesseraIntegration",),
@@ -91,10 +91,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'tessera.bench' has no attribute {name!r}")
-    home = import_module(_MODULES[name])
-    # All names of the module at once: importing `duel` has put the module itself under the name of its function.
-    globals().update({one: getattr(home, one) for one, module in _MODULES.items() if module == home.__name__})
-    return globals()[name]
+    found = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -363,8 +363,8 @@ def duel(
     files: Sequence[Path],
 ) -> int:
     """Two implementations against each other; prints the verdict."""
-    from tessera.bench.duel import BUDGET
-    from tessera.bench.duel import duel as fight
+    from tessera.bench.duels import BUDGET
+    from tessera.bench.duels import duel as fight
 
     for path in files:
         registry.load(path)
@@ -389,8 +389,8 @@ def duel(
 
 def calibrate(name: str, size_text: str | None, policy: str, slower: float, count: int, threads: int) -> int:
     """Fights duels with a known outcome and prints how they ended."""
-    from tessera.bench.duel import BUDGET
-    from tessera.bench.duel import calibrate as fight
+    from tessera.bench.duels import BUDGET
+    from tessera.bench.duels import calibrate as fight
 
     benchmark, size = _operator(name, size_text)
     config = dataclasses.replace(BUDGET, threads=threads)
