@@ -342,7 +342,7 @@ class ConcatenateOp(IRDLOperation):
 
 @irdl_op_definition
 class MatmulOp(IRDLOperation):
-    """Products over the last two axes, leading axes broadcast; accumulated as the policy says, rounded once."""
+    """A matmul over the last two axes, leading axes broadcast; accumulated as the policy says, rounded once."""
 
     name = "graph.matmul"
     a = operand_def(AnyTensor)

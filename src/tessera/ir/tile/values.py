@@ -314,4 +314,4 @@ class DotOp(IRDLOperation):
                 f"dot of {left} and {right} into {total}: expected equal operands and a sum of their kind, no narrower"
             )
         if self.accum is not None and dtype_of(self.accum).kind is not total.kind:
-            raise VerifyException(f"sums of {total} are not carried in {self.accum}")
+            raise VerifyException(f"an accumulator of {total} is not carried in {self.accum}")

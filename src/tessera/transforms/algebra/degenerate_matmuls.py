@@ -36,7 +36,7 @@ def lower_degenerate_matmuls(function: tile.FuncOp, *, rows: bool = False) -> se
 
 
 def _spread_row(op: tile.DotOp) -> list[Operation]:
-    """The row stands upright beside the other factor, which lies as it was read; sums go down its columns."""
+    """The row is transposed beside the other operand, which lies as it was read; sums go down its columns."""
     made: list[Operation] = []
 
     def add(new: Operation) -> SSAValue:

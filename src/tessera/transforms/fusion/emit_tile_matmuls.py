@@ -172,7 +172,7 @@ def finish(tiles: RegionTiles, positions: dict[SSAValue, Map], stored: Collectio
             continue
         if value not in positions:
             raise CompileError(
-                f"a result of a {tiles.region.kind.data} region is not made of its product, or not all of it",
+                f"a result of a {tiles.region.kind.data} region is not made of its matmul, or not all of it",
                 span=span_of(tiles.region.location),
                 shapes=[str(value.type)],
                 hint="put it into a region of its own",

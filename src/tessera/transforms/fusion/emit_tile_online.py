@@ -45,7 +45,7 @@ def online_of(region: schedule.RegionOp) -> Online:
         if isinstance(op, graph.MatmulOp) and (found := find_online(op, block)) is not None:
             return found
     raise CompileError(
-        "an online region has two products with exponentials of the first as weights of the second; here are none",
+        "an online region has two matmuls with exponentials of the first as weights of the second; here are none",
         span=span_of(region.location),
         hint="give other algebra another kind of region",
     )

@@ -56,7 +56,7 @@ cpu.func @f(%n: index, %x: f32, %h: f16, %i: i32) shapes [[], [], [], []] grid [
   %a = cpu.buffer : !cpu.buffer<4x8xf32>
   %b = cpu.reserve %n : !cpu.panels<8x16xf32, 16>
   %c = tile.full %h : tensor<4x16xf16>
-  // expected: products of f32 are not summed in f16
+  // expected: dots of f32 do not accumulate in f16
   %d = cpu.dot %a[%n], %b[%n, %n], %c : !cpu.buffer<4x8xf32>, !cpu.panels<8x16xf32, 16>, tensor<4x16xf16> -> tensor<4x16xf16>
   cpu.return
 }
@@ -65,7 +65,7 @@ cpu.func @f(%n: index, %x: f32, %h: f16, %i: i32) shapes [[], [], [], []] grid [
   %a = cpu.buffer : !cpu.buffer<4x8xi8>
   %b = cpu.reserve %n : !cpu.panels<8x16xi8, 16>
   %c = tile.full %x : tensor<4x16xf32>
-  // expected: products of i8 are not summed in f32
+  // expected: dots of i8 do not accumulate in f32
   %d = cpu.dot %a[%n], %b[%n, %n], %c : !cpu.buffer<4x8xi8>, !cpu.panels<8x16xi8, 16>, tensor<4x16xf32> -> tensor<4x16xf32>
   cpu.return
 }

@@ -2,7 +2,7 @@ cpu.func @f(%n: index) shapes [[]] grid [1] {
   %a = cpu.buffer : !cpu.buffer<16x32xbf16>
   %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
   %o = cpu.buffer : !cpu.buffer<16x48xf32>
-  // expected: !cpu.buffer<16x32xbf16> has no product with !cpu.panels<64x48xbf16, 16, 2>
+  // expected: !cpu.buffer<16x32xbf16> cannot be multiplied by !cpu.panels<64x48xbf16, 16, 2>
   cpu.matmul %a, %b[%n], %o[%n, %n] size [16, 16] : !cpu.buffer<16x32xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<16x48xf32>
   cpu.return
 }
@@ -11,7 +11,7 @@ cpu.func @f(%n: index) shapes [[]] grid [1] {
   %a = cpu.buffer : !cpu.buffer<16x64xf16>
   %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
   %o = cpu.buffer : !cpu.buffer<16x48xf32>
-  // expected: !cpu.buffer<16x64xf16> has no product with !cpu.panels<64x48xbf16, 16, 2>
+  // expected: !cpu.buffer<16x64xf16> cannot be multiplied by !cpu.panels<64x48xbf16, 16, 2>
   cpu.matmul %a, %b[%n], %o[%n, %n] size [16, 16] : !cpu.buffer<16x64xf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<16x48xf32>
   cpu.return
 }
@@ -56,7 +56,7 @@ cpu.func @f(%n: index) shapes [[]] grid [1] {
   %a = cpu.buffer : !cpu.buffer<16x64xbf16>
   %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
   %o = cpu.buffer : !cpu.buffer<16x48xf64>
-  // expected: products of bf16 are not summed in f64
+  // expected: dots of bf16 do not accumulate in f64
   cpu.matmul %a, %b[%n], %o[%n, %n] size [16, 16] : !cpu.buffer<16x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<16x48xf64>
   cpu.return
 }
@@ -65,7 +65,7 @@ cpu.func @f(%n: index) shapes [[]] grid [1] {
   %a = cpu.buffer : !cpu.buffer<16x64xbf16>
   %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
   %o = cpu.buffer : !cpu.buffer<16x48xi32>
-  // expected: products of bf16 are not summed in i32
+  // expected: dots of bf16 do not accumulate in i32
   cpu.matmul %a, %b[%n], %o[%n, %n] size [16, 16] : !cpu.buffer<16x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<16x48xi32>
   cpu.return
 }

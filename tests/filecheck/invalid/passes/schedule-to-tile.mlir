@@ -31,7 +31,7 @@ graph.func @f(%x: !graph.tensor<[S, S, S], f32>) -> (!graph.tensor<[S, S, S], f3
 // -----
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[S, S], f32>) -> (!graph.tensor<[S, S], f32>) {
-  // expected: an online region has two products with exponentials of the first as weights of the second; here are none
+  // expected: an online region has two matmuls with exponentials of the first as weights of the second; here are none
   %y = schedule.region<online> <block = [16, 16]> (%u : !graph.tensor<[S, S], f32> = %x) -> (!graph.tensor<[S, S], f32>) {
     %r = graph.matmul %u, %u : !graph.tensor<[S, S], f32>, !graph.tensor<[S, S], f32> -> !graph.tensor<[S, S], f32>
     schedule.yield %r : !graph.tensor<[S, S], f32>
@@ -117,7 +117,7 @@ graph.func @f(%x: !graph.tensor<[8, 8], f32>) -> (!graph.tensor<[8, 8], f32>) {
 // -----
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[8, 8], f32>) -> (!graph.tensor<[8], f32>) {
-  // expected: a result of a product region is not made of its product, or not all of it
+  // expected: a result of a product region is not made of its matmul, or not all of it
   %y = schedule.region<product> <> (%u : !graph.tensor<[8, 8], f32> = %x) -> (!graph.tensor<[8], f32>) {
     %r = graph.matmul %u, %u : !graph.tensor<[8, 8], f32>, !graph.tensor<[8, 8], f32> -> !graph.tensor<[8, 8], f32>
     %s = graph.reduce<sum> %r, [1] : !graph.tensor<[8, 8], f32> -> !graph.tensor<[8], f32>

@@ -52,7 +52,7 @@ tile.func @f(%c: f32) outputs 0 shapes [[]] grid [1] {
 // -----
 tile.func @f(%c: f32) outputs 0 shapes [[]] grid [1] {
   %x = tile.full %c : tensor<4x4xf32>
-  // expected: sums of f32 are not carried in i32
+  // expected: an accumulator of f32 is not carried in i32
   %y = tile.dot %x, %x, %x in i32 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   tile.return
 }

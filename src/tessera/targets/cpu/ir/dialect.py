@@ -405,7 +405,7 @@ class DotOp(IRDLOperation):
             raise VerifyException(f"the result has the type of c, a tile of two axes, not {self.result.type}")
         kind = tile_dtype(self.c)
         if kind.kind is not left.dtype.kind or kind.bits < left.dtype.bits:
-            raise VerifyException(f"products of {left.dtype} are not summed in {kind}")
+            raise VerifyException(f"dots of {left.dtype} do not accumulate in {kind}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY, self.a), reads(MEMORY, self.b)}
@@ -457,7 +457,7 @@ class MatmulOp(IRDLOperation):
         left, right, out = buffer_type(self.a), panels_type(self.b), buffer_type(self.out)
         _check_own(self.out)
         if left.cols != right.rows or left.element != right.element:
-            raise VerifyException(f"{left} has no product with {right}")
+            raise VerifyException(f"{left} cannot be multiplied by {right}")
         if right.width.data != TILE_ROWS or right.depth.data * right.dtype.storage.itemsize != 4:
             raise VerifyException(f"{right} is not packed for the matrix unit: 16 columns, 4 bytes deep")
         size = tuple(self.size.iter_values())
@@ -466,7 +466,7 @@ class MatmulOp(IRDLOperation):
         if len(self.depth) not in (0, 2):
             raise VerifyException(f"a depth goes from one column to another, got {len(self.depth)} numbers")
         if out.dtype.bits != 32 or out.dtype.kind is not left.dtype.kind:
-            raise VerifyException(f"products of {left.dtype} are not summed in {out.dtype}")
+            raise VerifyException(f"dots of {left.dtype} do not accumulate in {out.dtype}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY, self.a), reads(MEMORY, self.b), reads(MEMORY, self.out), writes(MEMORY, self.out)}
