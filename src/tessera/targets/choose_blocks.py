@@ -48,7 +48,7 @@ class ChooseBlocks(ModulePass):
                 region.properties["config"] = ConfigAttr(found[min(self.rank, len(found) - 1)])
 
 
-FEW_ROWS: Mapping[str, int] = MappingProxyType({"cuda": 1})
+GEMV_ROWS: Mapping[str, int] = MappingProxyType({"cuda": 1})
 """Up to how many rows a target fuses a matmul with what its operands are made of (`gemv_fusion`)."""
 
 
@@ -70,7 +70,7 @@ def stages_for(
         stages[CheckIndices.name] = Stage(CheckIndices(), "graph")
     for name, stage in default_stages().items():
         if name == GraphToSchedule.name and joined:
-            stages[name] = Stage(GraphToSchedule(FEW_ROWS.get(target, 0)), "schedule")
+            stages[name] = Stage(GraphToSchedule(GEMV_ROWS.get(target, 0)), "schedule")
             continue
         if name == "schedule-to-tile":
             stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level, tuple(hints), rank), "schedule")

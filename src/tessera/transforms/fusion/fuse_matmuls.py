@@ -29,8 +29,8 @@ from tessera.transforms.fusion.gemv_fusion import is_short
 from tessera.transforms.fusion.prologues import prologue_ops
 from tessera.transforms.fusion.regions import enclosable, enclose, erase_unused, is_splat, make_room
 
-FEW_ROWS = 16
-"""So many rows of a matmul at most are few: reading the other operand takes all the time."""
+CAST_FUSION_ROWS = 16
+"""The rows up to which a cast of the other operand is fused into a matmul: reading that operand takes all the time."""
 
 
 def fuse_matmuls(block: Block, few: int = 0) -> None:
@@ -85,7 +85,7 @@ def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows
     while isinstance(op := value.owner, Operation) and op.parent is block:
         if type(op) in PULL:
             inner = pull(op, where)
-        elif _is_narrow_cast(op) and isinstance(rows, int) and rows <= FEW_ROWS:
+        elif _is_narrow_cast(op) and isinstance(rows, int) and rows <= CAST_FUSION_ROWS:
             inner = where
         else:
             break

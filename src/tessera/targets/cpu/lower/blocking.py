@@ -15,7 +15,8 @@ from tessera.targets.cpu.emit.emitter import TargetMachine
 from tessera.targets.cpu.lower.nests import Nest, Phase
 from tessera.targets.llvm.elements import is_arm
 
-FEW_ROWS = 4
+SHORT_CODE_ROWS = 4
+"""Rows of a register tile of a dot in short code."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Blocking:
             count = self._vectors(_accumulator(dots[0]))
             wide = 2 if _accumulator(dots[0]).bits > 32 else 1
             if self.small:
-                return min(nest.rows, FEW_ROWS)
+                return min(nest.rows, SHORT_CODE_ROWS)
             return self._balanced(nest.rows, max(1, (self._registers - 1 - count * wide) // (count * wide)))
         if careful:
             return 1
