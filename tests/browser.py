@@ -122,7 +122,7 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """A press of the mouse in the middle of the element, as the user makes it."""
-        place = self.evaluate(
+        point = self.evaluate(
             f"""(() => {{
                 const element = document.querySelector({json.dumps(selector)});
                 element.scrollIntoView({{block: "center", inline: "center"}});
@@ -131,7 +131,7 @@ class Browser:
             }})()"""
         )
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+            self.call("Input.dispatchMouseEvent", type=kind, x=point[0], y=point[1], button="left", clickCount=1)
 
     def screenshot(self, path: Path) -> None:
         """The whole page, below the fold too."""

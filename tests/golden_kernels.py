@@ -1,6 +1,6 @@
 """Golden texts: kernels for sm_90a written by hand at the nv level, which passes are to find.
 
-A text is written for one element type of 16 bits; the other one takes its place word for word.
+A text is written for one element type of 16 bits; the other one replaces it word for word.
 """
 
 from __future__ import annotations

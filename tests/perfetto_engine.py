@@ -31,8 +31,8 @@ _ASK = """new Promise((done, failed) => {
     const bytes = Uint8Array.from(atob(%s), one => one.charCodeAt(0));
     engine.onmessage = event => {
         let text = "";
-        for (let place = 0; place < event.data.length; place += 8192)
-            text += String.fromCharCode(...event.data.subarray(place, place + 8192));
+        for (let start = 0; start < event.data.length; start += 8192)
+            text += String.fromCharCode(...event.data.subarray(start, start + 8192));
         done(btoa(text));
     };
     setTimeout(() => failed(new Error("the engine does not answer")), 100000);

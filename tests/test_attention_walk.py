@@ -25,13 +25,13 @@ def test_every_pass_of_the_chain_has_a_part(page: str) -> None:
 
 
 def test_what_is_as_before_is_left_out_and_what_changed_is_shown() -> None:
-    before = "\n".join(f"  %{place} = tile.load %x{place} : t{place}" for place in range(20))
+    before = "\n".join(f"  %{number} = tile.load %x{number} : t{number}" for number in range(20))
     after = before.replace("%9 = tile.load", "%9 = tile.trans").replace("%3 ", "%other ")
     assert attention_walk.shown(after, before).splitlines() == [
         "  // 6 lines as before",
-        *(f"  %{place} = tile.load %x{place} : t{place}" for place in (6, 7, 8)),
+        *(f"  %{number} = tile.load %x{number} : t{number}" for number in (6, 7, 8)),
         "  %9 = tile.trans %x9 : t9",
-        *(f"  %{place} = tile.load %x{place} : t{place}" for place in (10, 11, 12)),
+        *(f"  %{number} = tile.load %x{number} : t{number}" for number in (10, 11, 12)),
         "  // 7 lines as before",
     ]
 

@@ -43,7 +43,7 @@ def fault(name: str, value: Any) -> str | None:
     if inspect.isclass(value) and said.startswith(f"{value.__name__}("):
         return f"{name} has the docstring that a dataclass makes"
     if inspect.isfunction(value) and list(inspect.signature(value).parameters) == ["args", "kwargs"]:
-        return f"{name} shows *args, **kwargs in place of its parameters"
+        return f"{name} shows *args, **kwargs instead of its parameters"
     return None
 
 
@@ -66,7 +66,7 @@ def test_the_check_of_docstrings_sees_planted_faults() -> None:
     assert fault("x", Derived) == "x has no docstring of its own"
     assert fault("x", Derived()) == "x, a Derived, has no docstring of its own"
     assert fault("x", lambda: 0) == "x has no docstring of its own"
-    assert fault("x", bare) == "x shows *args, **kwargs in place of its parameters"
+    assert fault("x", bare) == "x shows *args, **kwargs instead of its parameters"
     assert fault("x", 1.5) == "x is a float and no known constant"
     assert fault("x", Base) is None
     assert fault("x", Base()) is None

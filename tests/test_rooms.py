@@ -82,7 +82,7 @@ def sub_room(module: str, room: str) -> str:
 def upward(room: str, of: Mapping[str, frozenset[str]]) -> list[str]:
     """Imports inside a room that point to a sub-room above."""
     inside = [module for module in of if module.startswith(f"tessera.{room}.")]
-    height = {name: place for place, name in enumerate(SUB_ROOMS[room])}
+    height = {name: index for index, name in enumerate(SUB_ROOMS[room])}
     return [
         f"{module} may not import {other}"
         for module in inside

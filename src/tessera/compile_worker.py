@@ -78,7 +78,7 @@ def _exactly(stream: Readable, count: int) -> bytes | None:
 
 
 def answered(name: str, data: bytes) -> tuple[bool, bytes]:
-    """What a request comes to. Nothing that goes wrong ends the process."""
+    """The answer to a request. An error of a request does not end the process."""
     try:
         module, _, function = name.partition(":")
         return True, getattr(import_module(module), function)(data)
@@ -231,7 +231,7 @@ def _is_open(descriptor: int) -> bool:
 
 
 def main() -> None:
-    # Where what usually comes first is closed, the socket must not be in its place.
+    # Where a standard descriptor is closed, the socket must not take its number.
     wishes = socket.socket(fileno=fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3))
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):

@@ -101,8 +101,8 @@ class TesseraError(Exception):
         super().__init__(message)
         self.message = message
         self.span = span if span is not None else caller_span()
-        # Given by who raised it, rather than guessed from the call stack.
-        self.placed = span is not None
+        # Given by the raise, rather than guessed from the call stack.
+        self.is_located = span is not None
         self.shapes = tuple(shapes)
         self.story = tuple(story)
         self.hint = hint
@@ -120,9 +120,9 @@ class TesseraError(Exception):
         return "\n".join(parts)
 
     def at(self, span: SourceSpan | None) -> Self:
-        """Moves the error to a more exact place; the first who knows one is right."""
-        if span is not None and not self.placed:
-            self.span, self.placed = span, True
+        """Sets the source location, unless a more exact one was set before."""
+        if span is not None and not self.is_located:
+            self.span, self.is_located = span, True
         return self
 
 

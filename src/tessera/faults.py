@@ -57,12 +57,12 @@ def fault(what: str, stage: str, problem: Exception, text: Callable[[], str] | N
     said = _said(problem).partition("\n")[0]
     written = report(what, stage, problem, text)
     path = _kept(written)
-    place = "its `report`" if path is None else f"{path}"
+    named = "its `report`" if path is None else f"{path}"
     error = InternalError(
         f"{what}: the compiler failed in {stage}: {said}",
-        hint=f"this is a fault of Tessera and not of your code; please send {place}. "
+        hint=f"this is a fault of Tessera and not of your code; please send {named}. "
         f"{knobs.backend.variable}=interpreter runs the program meanwhile",
-        span=problem.span if isinstance(problem, TesseraError) and problem.placed else None,
+        span=problem.span if isinstance(problem, TesseraError) and problem.is_located else None,
     )
     error.stage, error.report, error.report_path = stage, written, None if path is None else str(path)
     return error
@@ -96,7 +96,7 @@ def report(what: str, stage: str, problem: Exception, text: Callable[[], str] | 
     parts += [f"{knob.name}: {_value(knob)}" for knob in _KNOBS]
     parts += ["", _said(problem)]
     for frame in traceback.extract_tb(problem.__traceback__):
-        parts.append(f"  {_place(frame.filename)}:{frame.lineno} in {frame.name}")
+        parts.append(f"  {_short_path(frame.filename)}:{frame.lineno} in {frame.name}")
     if text is not None:
         try:
             written = text()
@@ -121,7 +121,7 @@ def _value(knob: knobs.Knob[Any]) -> str:
         return "not understood"
 
 
-def _place(file: str) -> str:
+def _short_path(file: str) -> str:
     """A file of the package from its root on; of any other only its name."""
     path = Path(file)
     return f"tessera/{path.relative_to(_ROOT)}" if path.is_relative_to(_ROOT) else path.name

@@ -135,7 +135,7 @@ def watching(*watched: Knob[Any]) -> Callable[[], object]:
 
 
 def watched() -> tuple[ContextVar[Any], list[int], Mapping[Any, Any]]:
-    """What changes where a knob may have: a variable, the first item of a list, and the environment."""
+    """Values that differ when a knob may have changed: a variable, the first item of a list, and the environment."""
     return _held, _changes, _variables
 
 

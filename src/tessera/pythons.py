@@ -13,7 +13,7 @@ from tessera.errors import TesseraWarning
 
 TESTED = ((3, 11), (3, 12), (3, 13))
 """Versions of CPython that all tests run on."""
-_SLOWER = "calls go through Python in place of machine code, which takes a few microseconds more each"
+_SLOWER = "calls go through Python instead of machine code, which takes a few microseconds more each"
 
 
 def is_free_threaded() -> bool:
@@ -38,7 +38,7 @@ def is_known() -> bool:
 
 
 def remarks() -> list[str]:
-    """What users of this Python should know: nothing on one that tests run on."""
+    """Notes for users of this Python: none on one that tests run on."""
     name, version = sys.implementation.name, ".".join(map(str, sys.version_info[:2]))
     first, last = (".".join(map(str, one)) for one in (TESTED[0], TESTED[-1]))
     found: list[str] = []

@@ -54,7 +54,7 @@ def search_path() -> list[str]:
     home = _root_of("tessera")
     if home is not None and home not in found:
         # Before another Tessera, and otherwise last: nothing that lies beside it is to hide a module of Python's.
-        hides = (place for place, path in enumerate(found) if os.path.isdir(os.path.join(path, "tessera")))
+        hides = (index for index, path in enumerate(found) if os.path.isdir(os.path.join(path, "tessera")))
         found.insert(next(hides, len(found)), home)
     found += [root for name in _DEPENDENCIES if (root := _root_of(name)) in own_folders()]
     return list(dict.fromkeys(found))

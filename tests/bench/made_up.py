@@ -20,8 +20,8 @@ def result(
     peak = 180e9 if precision == "f32" else 700e9
     base = flops / (peak * 0.6) * 1e3 * FACTORS.get(implementation, 2.0) / speed + 0.01
     samples = [
-        base * (1 + 0.02 * abs(noise.gauss(0, 1)) + 0.0008 * place + (0.2 if noise.random() < 0.04 else 0))
-        for place in range(count)
+        base * (1 + 0.02 * abs(noise.gauss(0, 1)) + 0.0008 * index + (0.2 if noise.random() < 0.04 else 0))
+        for index in range(count)
     ]
     ordered = sorted(samples)
     median = ordered[len(ordered) // 2]

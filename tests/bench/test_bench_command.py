@@ -154,7 +154,7 @@ def made(
 
 
 def steady(middle: float) -> list[float]:
-    return [middle * (1 + 0.002 * ((7 * place) % 5 - 2)) for place in range(60)]
+    return [middle * (1 + 0.002 * ((7 * index) % 5 - 2)) for index in range(60)]
 
 
 @pytest.mark.parametrize(

@@ -273,8 +273,8 @@ def simulated(trials: int, factor: float, correlation: float, budget: int, seed:
     random = np.random.default_rng(seed)
     noise = random.normal(size=(budget, 3, trials))
     noise[1:] *= math.sqrt(1.0 - correlation**2)
-    for place in range(1, budget):
-        noise[place] += correlation * noise[place - 1]
+    for index in range(1, budget):
+        noise[index] += correlation * noise[index - 1]
     shared, own = 0.1 * noise[:, :1], 0.1 / math.sqrt(2.0) * noise[:, 1:]
     spikes = np.where(random.random(own.shape) < 0.05, random.lognormal(0.0, 1.0, own.shape), 0.0)
     times = np.exp(shared + own) * (1.0 + spikes)

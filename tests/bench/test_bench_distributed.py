@@ -47,7 +47,7 @@ def _no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[re
         ([0, 1], {"axes": []}, "names that differ"),
         ([0, 1], {"axes": ["dp"], "shape": [1, 2]}, "1 axes, but a shape of 2"),
         ([0, 1], {"axes": ["dp"], "shape": [0]}, "whole numbers from 1"),
-        ([0, 1, 2], {"shape": [2, 2]}, "2 × 2 has 4 places; got 3"),
+        ([0, 1, 2], {"shape": [2, 2]}, "2 × 2 has 4 positions; got 3"),
     ],
 )
 def test_meshes_that_make_no_sense(devices: list[int], config: dict[str, Any], says: str) -> None:

@@ -119,7 +119,7 @@ def test_the_cache_is_written_over_before_every_sample_and_that_time_is_not_coun
     found, gpu = raced(rounds=5)
     assert gpu.log.count("flush") == 5 * len(found["entrants"])
     # Ours is two calls of 0.4 ms and one more in each graph: a flush is followed by a whole graph.
-    followed = [gpu.log[place + 1 : place + 3] for place, word in enumerate(gpu.log) if word == "flush"]
+    followed = [gpu.log[index + 1 : index + 3] for index, word in enumerate(gpu.log) if word == "flush"]
     assert all(calls == ["call", "call"] for calls in followed)
 
 

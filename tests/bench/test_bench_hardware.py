@@ -334,8 +334,8 @@ class Nvml(ModuleType):
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802
         return self.count
 
-    def nvmlDeviceGetHandleByIndex(self, place: int) -> int:  # noqa: N802
-        return place
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+        return index
 
     def nvmlDeviceGetMemoryInfo(self, device: int) -> SimpleNamespace:  # noqa: N802
         return SimpleNamespace(used=100 + device, free=7)

@@ -202,11 +202,11 @@ def test_honest_implementations_agree_with_each_other() -> None:
 
 def test_inputs_are_never_the_same_twice() -> None:
     inputs = Inputs(cheats.HonestBenchmark(), {"rows": 4, "cols": 4}, precision("f32"), np.random.default_rng(0))
-    seen = [array.tobytes() for place in inputs.draw(500) for array in inputs.make(place)]
+    seen = [array.tobytes() for offsets in inputs.draw(500) for array in inputs.make(offsets)]
     assert len(set(seen)) >= len(seen) - 2
 
 
-def test_equal_places_make_equal_inputs_elsewhere() -> None:
+def test_equal_offsets_make_equal_inputs_elsewhere() -> None:
     inputs = Inputs(cheats.HonestBenchmark(), cheats.ROWS, precision("bf16"), np.random.default_rng(0))
     one, other = inputs.draw(2)
     first, again, different = inputs.make(one), inputs.make(one), inputs.make(other)

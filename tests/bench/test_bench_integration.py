@@ -121,7 +121,7 @@ def _target(made: Any, *args: Any, **options: Any) -> levels.TargetIR:
     return levels.to_target_ir(tiles, options)
 
 
-def test_arrays_that_a_kernel_fills_keep_their_place() -> None:
+def test_arrays_that_a_kernel_fills_keep_their_index() -> None:
     compiled, _ = TesseraIntegration().compile_with_timing(product[3, 3], {}, (A, np.zeros_like(A), B))
     out = np.zeros_like(A)
     assert compiled(A, out, B) is None
@@ -141,7 +141,7 @@ def test_assumed_arguments_are_guarded() -> None:
 
 
 def test_filled_arrays_and_assumptions_together() -> None:
-    """Guards follow their arguments to other places."""
+    """Guards follow their arguments to other indices."""
     chosen = product[3, 3].assume("b.size[1]", "b.stride[1]", "c.stride[1]")
     compiled, _ = TesseraIntegration().compile_with_timing(chosen, {}, (A, np.zeros_like(A), B))
     assert compiled.program.paths == ("a", "b", "c")

@@ -223,7 +223,7 @@ def test_warming_up_calls_as_often_as_asked(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_more_confidence_takes_more_samples() -> None:
     rule = Case(cheats.HonestBenchmark(), TINY, precision("f32"), QUICK, {}, NoObserver())
-    samples = [1.0 + 0.001 * place for place in range(40)]
+    samples = [1.0 + 0.001 * index for index in range(40)]
     for confidence, enough in ((0.5, True), (0.9999, False)):
         rule.config = dataclasses.replace(QUICK, statistical_significance=confidence, max_variance_percent=0.8)
         assert rule.precise(samples) is enough

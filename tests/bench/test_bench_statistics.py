@@ -44,8 +44,8 @@ def first_order(random: np.random.Generator, count: int, correlation: float, dev
     steps = random.normal(size=count) * math.sqrt(1.0 - correlation**2)
     values = np.empty(count)
     last = random.normal()
-    for place, step in enumerate(steps):
-        last = values[place] = correlation * last + step
+    for index, step in enumerate(steps):
+        last = values[index] = correlation * last + step
     return deviation * values
 
 
@@ -210,11 +210,11 @@ def test_the_confidence_of_a_median_interval_is_the_binomial_one():
 def test_many_samples_use_an_approximation_that_fits_the_exact_law():
     exact = rank_laws.binomial_law(5000)
     approximate = rank_laws.RankLaw(5000, math.sqrt(5000) / 2, None)
-    assert abs(exact.place(0.99)[0] - approximate.place(0.99)[0]) <= 1
+    assert abs(exact.left_out(0.99)[0] - approximate.left_out(0.99)[0]) <= 1
     ranked = rank_laws.signed_rank_law(50)
     approximate = rank_laws.RankLaw(ranked.items, ranked.deviation, None)
     # The approximation leaves out less: its tails are the heavier ones.
-    assert 0 <= ranked.place(0.99)[0] - approximate.place(0.99)[0] <= 4
+    assert 0 <= ranked.left_out(0.99)[0] - approximate.left_out(0.99)[0] <= 4
 
 
 def test_the_median_interval_covers_at_least_as_often_as_it_says():
@@ -247,8 +247,8 @@ def test_more_than_can_be_listed_is_counted():
     assert hodges_lehmann(values) == pytest.approx(float(np.median(listed)), rel=1e-9)
     found = hodges_lehmann_interval(values, 0.99)
     law = rank_laws.signed_rank_law(1200)
-    place, _ = law.place(0.99)
-    assert (found.low, found.high) == pytest.approx((listed[place], listed[-1 - place]), rel=1e-9)
+    index, _ = law.left_out(0.99)
+    assert (found.low, found.high) == pytest.approx((listed[index], listed[-1 - index]), rel=1e-9)
     a, b = np.exp(values), np.exp(values[:50] + 0.3)
     differences = np.sort(np.subtract.outer(np.log(b), np.log(a)).ravel())
     assert ratio_unpaired(a, b).log_estimate == pytest.approx(float(np.median(differences)), rel=1e-9)

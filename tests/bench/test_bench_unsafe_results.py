@@ -27,14 +27,14 @@ def small() -> dict[str, Any]:
     return to_dict(made_up.suite((256,), ("f32",), ("tessera", "torch_sdpa"), trouble=False))
 
 
-def written(folder: Path, place: str, raw: str) -> Path:
-    """A result file with other text in the place of a field of its first row, or of its own."""
+def written(folder: Path, field: str, raw: str) -> Path:
+    """A result file with other text instead of a field of its first row, or of its own."""
     data = small()
     row = next(iter(data["results"].values()))
-    holder = row if place in row else data
-    holder[place] = "in place of this"
+    holder = row if field in row else data
+    holder[field] = "instead of this"
     path = folder / "run.json"
-    path.write_text(json.dumps(data).replace('"in place of this"', raw), encoding="utf-8")
+    path.write_text(json.dumps(data).replace('"instead of this"', raw), encoding="utf-8")
     return path
 
 
@@ -233,8 +233,8 @@ def test_journals_are_refused_by_line(tmp_path: Path) -> None:
                 journal.append(row)
         lines = path.read_text().splitlines()
         row = json.loads(lines[1])
-        row["row"]["latency_ms"] = "in place of this"
-        lines[1] = json.dumps(row).replace('"in place of this"', raw)
+        row["row"]["latency_ms"] = "instead of this"
+        lines[1] = json.dumps(row).replace('"instead of this"', raw)
         path.write_text("\n".join([*lines, lines[0], ""]))
         with pytest.raises(BenchError, match=r"run\.journal"):
             Journal.recover(path)

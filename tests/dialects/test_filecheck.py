@@ -148,8 +148,8 @@ def test_what_is_wrong_is_refused_in_its_place(case: Case) -> None:
     assert error.hint
     if not case.options:
         assert isinstance(error, CompileError)
-        assert error.placed
-    if error.placed:
+        assert error.is_located
+    if error.is_located:
         assert error.span is not None
         assert error.span.file == (label(case.path) if not case.options else "-")
         assert error.span.line == case.line

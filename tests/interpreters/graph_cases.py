@@ -1,4 +1,4 @@
-"""Cases of ops that read and write at looked-up places, and of control flow: programs as text, and their formulas."""
+"""Cases of ops that read and write at looked-up indices, and of control flow: programs as text, and their formulas."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def _cumulate(draw: Draw) -> Written:
 def _scatter(draw: Draw) -> Written:
     kind = draw(st.sampled_from(["set", "add", "max", "min"]))
     x, updates = _whole(draw, 5, 2), _whole(draw, 4, 2)
-    places = np.random.default_rng(draw(st.integers(0, 99))).integers(0, 5, 4).astype(np.int32)
+    rows = np.random.default_rng(draw(st.integers(0, 99))).integers(0, 5, 4).astype(np.int32)
     expected = x.copy()
-    for place, update in zip(places, updates, strict=True):
-        rules = {"set": update, "add": expected[place] + update}
-        rules |= {"max": np.maximum(expected[place], update), "min": np.minimum(expected[place], update)}
-        expected[place] = rules[kind]
+    for index, update in zip(rows, updates, strict=True):
+        rules = {"set": update, "add": expected[index] + update}
+        rules |= {"max": np.maximum(expected[index], update), "min": np.minimum(expected[index], update)}
+        expected[index] = rules[kind]
     into, what, at = "!graph.tensor<[M, 2], f32>", "!graph.tensor<[4, 2], f32>", "!graph.tensor<[4], i32>"
     return Written(
         f"graph.func @f(%x: {into}, %u: {what}, %i: {at}) -> ({into}) {{\n"
         f"%y = graph.scatter<{kind}> %u into %x[%i], 0 : {what} into {into}, {at} -> {into}\n"
         f"graph.return %y : {into}\n}}",
-        [x, updates, places],
+        [x, updates, rows],
         [expected],
     )
 
@@ -140,9 +140,9 @@ def _scan(draw: Draw) -> Written:
     row, rows = "!graph.tensor<[2], f32>", "!graph.tensor<[S, 2], f32>"
     steps = np.zeros_like(x)
     total = start.copy()
-    for place in reversed(range(len(x))) if backwards else range(len(x)):
-        total = total + x[place]
-        steps[place] = total
+    for index in reversed(range(len(x))) if backwards else range(len(x)):
+        total = total + x[index]
+        steps[index] = total
     return Written(
         f"""graph.func @f(%s: {row}, %x: {rows}) -> ({row}, {rows}) {{
   %total, %steps = graph.scan <[S]> {"reverse" if backwards else ""} from (%s) over (%x) do {{

@@ -215,8 +215,8 @@ def _built(
 
 def _facts_about(arguments: Sequence[Array]) -> list[str]:
     return [
-        f"arg{place}.size[{axis}] = {size}"
-        for place, array in enumerate(arguments)
+        f"arg{index}.size[{axis}] = {size}"
+        for index, array in enumerate(arguments)
         for axis, size in enumerate(array.shape)
     ]
 

@@ -67,7 +67,7 @@ def test_what_is_not_stored_has_no_bounds() -> None:
         run_kernel(module, "k", [x, np.zeros(4, np.float32)], checks=BOUNDED)
 
 
-def test_an_element_between_those_of_an_argument_is_named_by_its_place_in_memory() -> None:
+def test_an_element_between_those_of_an_argument_is_named_by_its_offset() -> None:
     module = program(
         "%one = arith.constant 1 : index\n"
         "%v = tile.view %y offset %one sizes[%one] strides[%one]\n"

@@ -403,7 +403,7 @@ def test_what_is_wrong_is_told(name: str) -> None:
             run_small(module, seed)
         assert message in caught.value.message
         assert hint in (caught.value.hint or "")
-        assert caught.value.placed
+        assert caught.value.is_located
 
 
 def test_what_is_taken_and_not_released_at_the_end_is_told() -> None:

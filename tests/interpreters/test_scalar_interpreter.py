@@ -351,7 +351,7 @@ def loop(start: int, stop: int, step: int) -> list[int]:
     body = Block(arg_types=[index] * 4)
     position, count, total, previous = body.args
     counted, summed = arith.AddiOp(count, one.result), arith.AddiOp(total, position)
-    # The carried values change places, so that one step's results must not leak into the same step.
+    # The carried values are swapped, so that one step's results must not leak into the same step.
     body.add_ops([counted, summed, scf.YieldOp(counted.result, summed.result, total)])
     del previous
     low, high, by = block.args

@@ -84,14 +84,14 @@ def test_a_read_looks_at_one_place_for_each_element(data: st.DataObject) -> None
     generator = np.random.default_rng(draw(st.integers(0, 99)))
     rows, columns = (generator.integers(0, size, (2, 3)) for size in sizes)
     x, y = arrays(draw, sizes, dtype), np.zeros((2, 3), dtype.storage)
-    places, type_, made = view(2, i64), view(2, dtype), tensor((2, 3), dtype)
+    indices, type_, made = view(2, i64), view(2, dtype), tensor((2, 3), dtype)
     looked = "tensor<2x3xi64>"
     body = ZERO + "".join(
-        f"%{name} = tile.load %{number}[{zeros(2)}] : {places} -> {looked}\n" for number, name in ((2, "i"), (3, "j"))
+        f"%{name} = tile.load %{number}[{zeros(2)}] : {indices} -> {looked}\n" for number, name in ((2, "i"), (3, "j"))
     )
     body += f"%t = tile.read %0[%i, %j] : {type_}, {looked}, {looked} -> {made}\n"
     body += f"tile.store %t, %1[{zeros(2)}] : {made}, {type_}"
-    run_kernel(kernel(body, type_, type_, places, places), "k", [x, y, rows, columns])
+    run_kernel(kernel(body, type_, type_, indices, indices), "k", [x, y, rows, columns])
     assert_same(y, x[rows, columns])
 
 

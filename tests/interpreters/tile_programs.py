@@ -50,10 +50,10 @@ def tensor(shape: Sequence[int], dtype: DType) -> str:
 def kernel(body: str, *types: str, outputs: int = 1, grid: str = "[]") -> ModuleOp:
     """@k with arguments %0, %1, … of these types; size 1 of argument 2 is called S2_1."""
     header, sizes = list[str](), list[str]()
-    for place, type_ in enumerate(types):
+    for index, type_ in enumerate(types):
         rank = int(type_.split("<")[1].split(",")[0]) if type_.startswith("!tile.view<") else 0
-        header.append(f"%{place}: {type_}")
-        sizes.append(f"[{', '.join(f'S{place}_{axis}' for axis in range(rank))}]")
+        header.append(f"%{index}: {type_}")
+        sizes.append(f"[{', '.join(f'S{index}_{axis}' for axis in range(rank))}]")
     module = text.read(
         f"tile.func @k({', '.join(header)}) outputs {outputs} shapes [{', '.join(sizes)}] grid {grid} {{\n"
         f"{body}\ntile.return\n}}"
@@ -64,7 +64,7 @@ def kernel(body: str, *types: str, outputs: int = 1, grid: str = "[]") -> Module
 
 def constants(prefix: str, numbers: Sequence[int]) -> tuple[str, str]:
     """Lines that define index constants, and the list of their names."""
-    names = [f"%{prefix}{place}" for place in range(len(numbers))]
+    names = [f"%{prefix}{index}" for index in range(len(numbers))]
     lines = [f"{name} = arith.constant {number} : index\n" for name, number in zip(names, numbers, strict=True)]
     return "".join(lines), ", ".join(names)
 
@@ -76,10 +76,10 @@ def zeros(count: int) -> str:
 def computed(body: str, shape: Sequence[int], dtype: DType, *inputs: tuple[Array, DType]) -> Array:
     """The tile %r of some shape that `body` makes of the tiles %a, %b, …, which hold the inputs."""
     lines, types = "%zero = arith.constant 0 : index\n", list[str]()
-    for place, (array, of) in enumerate(inputs):
+    for index, (array, of) in enumerate(inputs):
         types.append(view(array.ndim, of))
         lines += (
-            f"%{'abc'[place]} = tile.load %{place}[{zeros(array.ndim)}] : {types[-1]} -> {tensor(array.shape, of)}\n"
+            f"%{'abc'[index]} = tile.load %{index}[{zeros(array.ndim)}] : {types[-1]} -> {tensor(array.shape, of)}\n"
         )
     found = np.zeros(shape, dtype.storage)
     types.append(view(len(shape), dtype))

@@ -1,7 +1,7 @@
 """Entries of the recorder: texts by aspect under a readable key, made independent of machines, checkouts and names.
 
 The tree that is recorded moves and is renamed while the digests stay. So what is digested holds no name that belongs to
-the compiler itself: symbols of kernels, names of fields and classes in encoded plans, and places in files are left out.
+the compiler itself: symbols of kernels, names of fields and classes in encoded plans and source locations are left out.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, cast
 
 DIGITS = 16
 KNOWN_ASKS = ("size", "stride", "value")
-"""Words of guards that are not up for renaming; the others are recorded by their places and answers."""
+"""Words of guards that are not up for renaming; the others are recorded by their indices and answers."""
 
 _UNUSUAL = re.compile(r"[^\w×.,=-]+")
 _PATH = re.compile(r"(?:/[^\s/:\"']+)+/([^\s/:\"']+)")
-_PLACE = re.compile(r"\b[\w.-]+\.(?:py|md|mlir|nv|cpu)(?::\d+){1,2}")
+_LOCATION = re.compile(r"\b[\w.-]+\.(?:py|md|mlir|nv|cpu)(?::\d+){1,2}")
 
 
 def digest(text: str) -> str:
@@ -32,9 +32,9 @@ def without_paths(text: str) -> str:
     return _PATH.sub(r"\1", text)
 
 
-def without_places(text: str) -> str:
+def without_locations(text: str) -> str:
     """A text without paths, nor the lines that it names: an import above them may take another number of lines."""
-    return _PLACE.sub("<place>", without_paths(text))
+    return _LOCATION.sub("<place>", without_paths(text))
 
 
 def code_text(code: str, name: str) -> str:
@@ -43,7 +43,7 @@ def code_text(code: str, name: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Encoded data as nested lists: fields by their order and not by their names, source places left out."""
+    """Encoded data as nested lists: fields by their order and not by their names, source locations left out."""
     if isinstance(value, Mapping):
         found = cast("Mapping[str, Any]", value)
         if found.get("is") == "span":
@@ -54,14 +54,14 @@ def plain(value: Any) -> Any:
         several = cast("Sequence[Any]", value)
         return "<place>" if _is_span(several) else [plain(one) for one in several]
     if isinstance(value, str):
-        return without_places(value)
+        return without_locations(value)
     if value is None or isinstance(value, bool | int | float):
         return value
     return str(value)
 
 
 def _is_span(value: Sequence[Any]) -> bool:
-    """Whether a list is a place in a source: a file, a line, a column, and where it ends."""
+    """Whether a list is a location in a source: a file, a line, a column, and where it ends."""
     return len(value) == 5 and isinstance(value[0], str) and all(type(one) is int for one in value[1:3])
 
 
@@ -72,8 +72,8 @@ def plain_text(value: Any) -> str:
 def guards_text(guards: Sequence[Any]) -> str:
     """The guards of a program: which argument, which axis, and the answer that it is right for."""
     lines = [
-        f"argument {place} {what if what in KNOWN_ASKS else '*'} {axis} = {answer}"
-        for (place, what, axis), answer in guards
+        f"argument {index} {what if what in KNOWN_ASKS else '*'} {axis} = {answer}"
+        for (index, what, axis), answer in guards
     ]
     return "\n".join(sorted(lines))
 

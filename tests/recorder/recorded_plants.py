@@ -17,7 +17,7 @@ def nothing(*_args: Any, **_options: Any) -> Any:
 
 
 class Plant(NamedTuple):
-    """What takes the place of an attribute, which must be there: one that was renamed would be planted in vain."""
+    """A replacement of an attribute, which must be there: one that was renamed would be planted in vain."""
 
     owner: Any
     name: str

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import Any
 
-from recorded_entries import Recording, code_text, guards_text, plain_text, without_places
+from recorded_entries import Recording, code_text, guards_text, plain_text, without_locations
 from recorded_pins import TARGETS, Recorded, Target, compiling_for
 
 from tessera import jit
@@ -57,7 +57,7 @@ def refusal(error: TesseraError) -> str:
     if isinstance(error, InternalError):
         raise error
     lines = (f"{type(error).__name__}: {error.message}", *error.shapes, *error.story, str(error.hint))
-    return without_places("\n".join(lines))
+    return without_locations("\n".join(lines))
 
 
 def plan_text(plan: Plan) -> str:

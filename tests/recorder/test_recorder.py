@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import record
 import recorded_parts
-from recorded_entries import Recording, code_text, plain, without_places
+from recorded_entries import Recording, code_text, plain, without_locations
 from recorded_pins import GPUS, Target, environment, settings_of
 from recorded_plants import PLANTS, nothing
 from recorded_programs import record_kernel
@@ -71,7 +71,7 @@ def test_what_is_digested_has_no_names_of_the_tree() -> None:
     assert plain(encoded) == [[3, "<place>", "at <place>: too far"]]
     assert plain({"is": "span", "of": ["a.py", 1, 2, 3, 4]}) == "<place>"
     assert code_text("\t.globl add\nadd:\n\tld [add_param_0];\n\tadd.workspace", "add").count("KERNEL") >= 4
-    assert without_places("no place: 12:30") == "no place: 12:30"
+    assert without_locations("no place: 12:30") == "no place: 12:30"
 
 
 def test_every_part_has_a_quick_sample_and_digests() -> None:

@@ -50,10 +50,10 @@ entry:
   %more = icmp slt i64 %i, %count
   br i1 %more, label %inside, label %end
 inside:
-  %x_place = mul i64 %i, %x_stride
-  %out_place = mul i64 %i, %out_stride
-  %from = getelementptr float, ptr %x, i64 %x_place
-  %to = getelementptr float, ptr %out, i64 %out_place
+  %x_offset = mul i64 %i, %x_stride
+  %out_offset = mul i64 %i, %out_stride
+  %from = getelementptr float, ptr %x, i64 %x_offset
+  %to = getelementptr float, ptr %out, i64 %out_offset
 {body}
 end:
   ret void
@@ -99,7 +99,7 @@ go:
     _word("delay", 3, "i64"),
 )
 _TRAPPED = _elementwise("trapped", 64, "  call void @llvm.trap()\n  br label %end\n")
-# Sixty-four numbers of local memory, written and read at places that are known at run time only.
+# Sixty-four numbers of local memory, written and read at indices that are known at run time only.
 _SPILLED = _elementwise(
     "spilled",
     64,

@@ -18,7 +18,7 @@ from tessera.cli.environment import cuda_facts
 from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
 from tessera.runtime.cuda import driver, nvml, ranges
 from tessera.runtime.cuda.context import Context
-from tessera.runtime.cuda.executable import CudaExecutable, data_address, place_of
+from tessera.runtime.cuda.executable import CudaExecutable, data_address, gpu_of
 from tessera.runtime.cuda.modules import Attributes, LoadedFunction
 from tessera.runtime.cuda.pool import SharedHome, note_use
 from tessera.runtime.cuda.streams import FreeList
@@ -231,8 +231,8 @@ def test_memory_goes_home_with_its_last_array(monkeypatch: pytest.MonkeyPatch) -
     view = array[1:].T
     assert (array.ctypes.data, data_address(view)) == (0x7000_0000, 0x7000_0010)
     assert owner_of(view) is held
-    assert place_of(view) == Device("cuda", 0)
-    assert place_of(np.zeros(3)) is None
+    assert gpu_of(view) == Device("cuda", 0)
+    assert gpu_of(np.zeros(3)) is None
     buffer = buffer_of(view, Device("cuda", 0))
     assert (buffer.pointer, buffer.nbytes) == (0x7000_0000, 4096)
     again = buffer.array(ts.bf16.storage, (2,), (2,))

@@ -14,7 +14,7 @@ from tessera.tile.calls import compiling
 
 
 class Loaded:
-    """In the place of a module: counts how many there were."""
+    """Replaces a module: counts how many there were."""
 
     made: list[bytes]
 

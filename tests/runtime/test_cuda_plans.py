@@ -214,8 +214,8 @@ def test_gathers_do_with_fewer_axes_and_wider_elements(data: st.DataObject, shap
     assert all(stride % itemsize == 0 for stride in strides)
     assert len(sizes) <= max(view.ndim, 1) or view.itemsize > itemsize
     got = b"".join(
-        ctypes.string_at(first + sum(i * s for i, s in zip(place, strides, strict=True)), itemsize)
-        for place in np.ndindex(*sizes)
+        ctypes.string_at(first + sum(i * s for i, s in zip(index, strides, strict=True)), itemsize)
+        for index in np.ndindex(*sizes)
     )
     assert got == view.tobytes()
 

@@ -65,8 +65,8 @@ next:
   %more = icmp slt i64 %i, %count
   br i1 %more, label %store, label %end
 store:
-  %place = mul i64 %i, %stride
-  %at = getelementptr float, ptr %out, i64 %place
+  %distance = mul i64 %i, %stride
+  %at = getelementptr float, ptr %out, i64 %distance
   store float %value, ptr %at
   %following = add i64 %i, 1
   br label %next

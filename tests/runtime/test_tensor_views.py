@@ -165,8 +165,8 @@ def test_as_strided_reaches_every_element_and_nothing_else(data: st.DataObject, 
     strides = tuple(data.draw(st.lists(st.integers(-4, 4), min_size=len(shape), max_size=len(shape))))
     offset = data.draw(st.integers(-12, 12))
     indices = np.indices(shape).reshape(len(shape), -1).T
-    places = {start + offset + int(np.dot(index, strides)) for index in indices}
-    inside = all(0 <= place < 12 for place in places)
+    offsets = {start + offset + int(np.dot(index, strides)) for index in indices}
+    inside = all(0 <= at < 12 for at in offsets)
     if not inside:
         with pytest.raises(ShapeError, match="storage of 96 bytes"):
             tensor.as_strided(shape, strides, offset)
@@ -177,7 +177,7 @@ def test_as_strided_reaches_every_element_and_nothing_else(data: st.DataObject, 
     flat = root.numpy()[[start + offset + int(np.dot(index, strides)) for index in indices]]
     np.testing.assert_array_equal(view.numpy().reshape(-1), flat)
     assert ts.share_memory(view, root)
-    repeats = len(places) < len(indices)
+    repeats = len(offsets) < len(indices)
     assert may_overlap(shape, strides) or not repeats
     assert view.writable == (not may_overlap(shape, strides))
 

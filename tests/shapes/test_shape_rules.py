@@ -97,8 +97,8 @@ def test_concatenate(parts: list[tuple[int, ...]], axis: int) -> None:
 def test_concatenate_along_one_axis(shape: tuple[int, ...], along: list[int], axis: int) -> None:
     if not -len(shape) <= axis < len(shape):
         return
-    place = axis % len(shape)
-    parts = [(*shape[:place], item, *shape[place + 1 :]) for item in along]
+    at = axis % len(shape)
+    parts = [(*shape[:at], item, *shape[at + 1 :]) for item in along]
     agree(lambda: rules.concatenate(parts, axis), lambda: np.concatenate([array(part) for part in parts], axis).shape)
 
 
@@ -110,7 +110,7 @@ bounds_of_slices = st.one_of(st.none(), st.integers(-6, 6))
 )
 def test_slices(axes: list[tuple[int, int | None, int | None, int | None]]) -> None:
     shape = tuple(axis[0] for axis in axes)
-    starts, stops, steps = ([axis[place] for axis in axes] for place in (1, 2, 3))
+    starts, stops, steps = ([axis[at] for axis in axes] for at in (1, 2, 3))
     index = tuple(slice(*axis[1:]) for axis in axes)
     agree(lambda: rules.slice_shape(shape, starts, stops, steps), lambda: array(shape)[index].shape)
 

@@ -58,8 +58,8 @@ def test_arguments_bind_symbols(define: Define, tmp_path: Path, future: str) -> 
     assert list(signature.parameters) == ["q", "v", "mask"]
     environment = signature.bind({"q": value(2, 128, 64), "v": value(2, 128, 64), "mask": None, "scale": 2.0})
     assert environment.sizes == {"B": 2, "S": 128}
-    place = f"{tmp_path / 'model.py'}:{6 if future else 5}:8"
-    assert environment.story("S") == (f"S was bound to 128 by argument 'q', axis 1 ({place})",)
+    location = f"{tmp_path / 'model.py'}:{6 if future else 5}:8"
+    assert environment.story("S") == (f"S was bound to 128 by argument 'q', axis 1 ({location})",)
     signature.check_result(value(2, 128, 64), environment)
     with pytest.raises(ShapeError, match="result, axis 1: expected S = 128, got 100"):
         signature.check_result(value(2, 100, 64), environment)

@@ -31,8 +31,8 @@ def rounded(size: Any) -> Any:
 def packed(first: Any, second: Any, third: Any) -> tuple[Any, ...]:
     """Three arrays one behind the other, the largest first; small ones are left out."""
     sizes = sorted((rounded(size) for size in (first, second, third) if size > 3), reverse=True)
-    places = [sum(sizes[:place]) for place in range(len(sizes))]
-    return (*places, math.prod(sizes), max(sizes, default=0), sum(size % 128 == 0 for size in sizes))
+    offsets = [sum(sizes[:index]) for index in range(len(sizes))]
+    return (*offsets, math.prod(sizes), max(sizes, default=0), sum(size % 128 == 0 for size in sizes))
 
 
 SIZES = st.tuples(*[st.integers(0, 300)] * 3)

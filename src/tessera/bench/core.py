@@ -24,7 +24,7 @@ from tessera.errors import TesseraError
 
 
 class Runner(Protocol):
-    """What runs a case: here in this process, or a worker of its own."""
+    """Runs a case: in this process, or in a worker process."""
 
     def run_case(
         self,
@@ -135,7 +135,7 @@ class TesseraBench:
         return found
 
     def _gpu_copy_gbps(self) -> float | None:
-        """What a copy within the GPU's memory reaches, measured once; None where the runtime cannot be used."""
+        """The bandwidth of a copy within the GPU's memory, measured once; None where the runtime cannot be used."""
         if not self._gpu_copy:
             from tessera.bench.instruments.gpu_timing import copy_bandwidth
 

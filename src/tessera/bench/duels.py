@@ -29,7 +29,7 @@ BUDGET = BenchmarkConfig(
     timing_iterations=2000,
     seconds_per_case=20.0,
 )
-"""What a duel may take by default."""
+"""The default time limit of a duel."""
 
 
 def duel(

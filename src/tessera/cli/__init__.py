@@ -1,1 +1,1 @@
-"""What people type: the `tessera` command."""
+"""The `tessera` command."""

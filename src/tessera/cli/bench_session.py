@@ -100,7 +100,7 @@ def _joined(suites: Sequence[BenchmarkSuiteResult]) -> BenchmarkSuiteResult:
 
 
 def configs(name: str, options: Options) -> list[BenchmarkConfig]:
-    """What the options mean for a benchmark: one configuration per set of sizes that share their precisions."""
+    """The configurations that the options mean: one per set of sizes that share their precisions."""
     benchmark = registry.get(name)
     quick = options["quick"]
     alone = BenchmarkMode.COMPARISON if mpi_rank() is None else BenchmarkMode.DISTRIBUTED
@@ -220,7 +220,7 @@ class _Journal:
     """Rows beside the result file until that is written; without a result file there is none."""
 
     def __init__(self, target: Path | None) -> None:
-        # A pipe or a device has no place beside it.
+        # Beside a pipe or a device no file can be written.
         plain = target is not None and (target.is_file() or not target.exists())
         self.path = target.with_name(target.name + ".journal") if plain and target is not None else None
         self._open: exchange.Journal | None = None
@@ -281,7 +281,7 @@ def _tried(path: Path | None, writer: Callable[[Path], None]) -> int:
     try:
         writer(path)
     except (ResourceError, BenchError) as error:
-        error.span = error.span if error.placed else None
+        error.span = error.span if error.is_located else None
         click.echo(f"{type(error).__name__}: {error}", err=True)
         return NOT_WRITTEN
     return 0
@@ -327,7 +327,7 @@ def part_of(before: BenchmarkSuiteResult, suite: BenchmarkSuiteResult) -> Benchm
 
 
 def compared(before: BenchmarkSuiteResult, after: BenchmarkSuiteResult, threshold: float | None) -> Comparison:
-    """What changed; the threshold, in percent, is for every metric."""
+    """Compares two runs; the threshold, in percent, is for every metric."""
     return compare_runs(before, after, None if threshold is None else dict.fromkeys(METRICS, threshold))
 
 

@@ -47,7 +47,7 @@ _CANDIDATES = 2
 
 
 class Size(NamedTuple):
-    """What is computed: attention over so many heads, rows and columns."""
+    """The problem: attention over so many heads, rows and columns."""
 
     batch: int
     heads: int
@@ -165,24 +165,24 @@ def demo(seconds: float, device: str, plain: bool, wants_tour: bool, rows: int) 
 
         sys.exit(0 if tour(console, rows, plain) else 1)
     began = time.monotonic()
-    place = _has_gpu() if device == "auto" else device
+    target = _has_gpu() if device == "auto" else device
     with tempfile.TemporaryDirectory(prefix="tessera-demo-") as folder, ExitStack() as stack:
         # A cache of its own: with what an earlier run has left, there would be no climb to see.
         stack.enter_context(knobs.cache_dir.using(folder))
-        good = _demo(console, place, began + seconds, plain)
+        good = _demo(console, target, began + seconds, plain)
     console.print(f"{time.monotonic() - began:.0f} s in all; `tessera demo --tour` shows the levels of a program")
     sys.exit(0 if good else 1)
 
 
-def _demo(console: Console, place: str, ends: float, plain: bool) -> bool:
-    size = SIZES[place]
+def _demo(console: Console, device: str, ends: float, plain: bool) -> bool:
+    size = SIZES[device]
     longer = size._replace(rows=size.rows + size.rows // 3)
     console.print(
-        f"Attention on {place}: called at once by a program that knows nothing, which is replaced while it is called. "
+        f"Attention on {device}: called at once by a program that knows nothing, which is replaced while it is called. "
         "Programs that know more are compiled beside it, compared on the calls, and guarded by what they know.\n"
     )
     with MetaTracingRuntime(RuntimeConfig(candidates=_CANDIDATES)) as runtime:
-        shown = Demo(console, runtime, place, ends)
+        shown = Demo(console, runtime, device, ends)
         is_live = console.is_terminal and not plain
         with runtime.live(console) if is_live else ExitStack():
             shown.attention(size, 0.4)
@@ -195,13 +195,13 @@ def _demo(console: Console, place: str, ends: float, plain: bool) -> bool:
         for line in _story(cases, runtime):
             console.print(line, soft_wrap=True)
     _again(shown, size)
-    for line in _baseline(cases, size, place):
+    for line in _baseline(cases, size, device):
         console.print(line, soft_wrap=True)
     return _verdict(console, shown)
 
 
 def _story(cases: tuple[Case, ...], runtime: MetaTracingRuntime) -> Iterator[str]:
-    """What the view says, in words."""
+    """The text of a live view."""
     yield ""
     for case in cases:
         first, last = case.timed[0], case.last
@@ -256,10 +256,10 @@ def _again(shown: Demo, size: Size) -> None:
     )
 
 
-def _baseline(cases: tuple[Case, ...], size: Size, place: str) -> Iterator[str]:
+def _baseline(cases: tuple[Case, ...], size: Size, device: str) -> Iterator[str]:
     """The last tier beside the schedule that tiers are compared with, alternating: both find the same machine."""
     case = next((case for case in cases if case.name == flash_attention.__name__), None)
-    if case is None or place != "cpu" or settings() is None or case.tier == 1:
+    if case is None or device != "cpu" or settings() is None or case.tier == 1:
         return
     q, k, v = (ts.randn(size.shape, size.dtype, seed=seed) for seed in range(3))
     o, scale, params = ts.empty(size.shape, size.dtype), size.width**-0.5, AttentionParams(is_causal=True)
@@ -300,10 +300,10 @@ def _wide(value: ts.Tensor) -> Array:
 def _attention(q: Array, k: Array, v: Array) -> Array:
     exact = np.empty_like(q)
     seen = np.tri(q.shape[2], k.shape[2], dtype=np.bool_)
-    for place in np.ndindex(q.shape[:2]):
-        scores = np.where(seen, q[place] @ k[place].T / math.sqrt(q.shape[-1]), -np.inf)
+    for head in np.ndindex(q.shape[:2]):
+        scores = np.where(seen, q[head] @ k[head].T / math.sqrt(q.shape[-1]), -np.inf)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
-        exact[place] = weights @ v[place] / weights.sum(-1, keepdims=True)
+        exact[head] = weights @ v[head] / weights.sum(-1, keepdims=True)
     return exact
 
 

@@ -21,7 +21,7 @@ _REPETITIONS, _PATIENCE = 30, 3.0
 
 
 class Timed(NamedTuple):
-    """What came out, and how long it took: the first time, and at best."""
+    """A result, and the time of a call: of the first, and of the best one."""
 
     result: Any
     first: float

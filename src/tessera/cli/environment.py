@@ -49,7 +49,7 @@ def env() -> None:
 
 
 def cuda_facts() -> Iterator[tuple[str, str]]:
-    """What there is of CUDA: its packages, ptxas, the driver and the GPUs, or what keeps them from being used."""
+    """The state of CUDA: its packages, ptxas, the driver and the GPUs, or the reason why they cannot be used."""
     for name in _CUDA_LIBRARIES:
         try:
             yield name, metadata.version(name)

@@ -91,8 +91,8 @@ def beside_source(written: str) -> str:
     for line in written.splitlines():
         found = _LOCATION.search(line)
         bare = _NOWHERE.sub("", _LOCATION.sub("", line))
-        place = (found[1], int(found[2])) if found is not None else None
-        source = linecache.getline(*place).strip() if place is not None and place != last else ""
-        shown.append(f"{bare:<100}  // {place[1]}: {source}" if source and place is not None else bare)
-        last = place or last
+        location = (found[1], int(found[2])) if found is not None else None
+        source = linecache.getline(*location).strip() if location is not None and location != last else ""
+        shown.append(f"{bare:<100}  // {location[1]}: {source}" if source and location is not None else bare)
+        last = location or last
     return "\n".join(shown)

@@ -45,6 +45,6 @@ def main() -> None:
         cli()
     except TesseraError as error:
         # A span guessed from the stack would show this program's own code.
-        error.span = error.span if error.placed else None
+        error.span = error.span if error.is_located else None
         click.echo(f"{type(error).__name__}: {error}", err=True)
         sys.exit(1)

@@ -30,7 +30,7 @@ _LAST_WORDS = 0.2
 
 @dataclass(frozen=True)
 class Intent:
-    """What a rank is about to do. Ranks go on only where all intend the same."""
+    """The operation that a rank is about to do. Ranks go on only where all intend the same."""
 
     kind: str
     options: str = ""

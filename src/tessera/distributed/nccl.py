@@ -1,7 +1,7 @@
 """NCCL through ctypes: collectives from GPU to GPU, in the order of the current stream.
 
 MPI brings the ranks together; NCCL carries what lies on GPUs. It adds in an order of its own, so sums of narrow floats
-may differ in the last place from those of the host. Types that it does not know, and several ranks on one GPU, go over
+may differ in the last digit from those of the host. Types that it does not know, and several ranks on one GPU, go over
 the host; arrays with gaps are copied first.
 """
 
@@ -55,9 +55,9 @@ def candidates() -> list[str]:
     found = [LIBRARY]
     for package, inside in (("nvidia", "nccl/lib"), ("torch", "lib")):
         spec = find_spec(package)
-        places = list(spec.submodule_search_locations or ()) if spec is not None else []
-        found += [str(Path(place) / inside / LIBRARY) for place in places]
-    return found + [str(Path(place) / "nvidia/nccl/lib" / LIBRARY) for place in search_path()]
+        folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+        found += [str(Path(folder) / inside / LIBRARY) for folder in folders]
+    return found + [str(Path(folder) / "nvidia/nccl/lib" / LIBRARY) for folder in search_path()]
 
 
 @cache
@@ -131,8 +131,8 @@ class Nccl:
         from tessera.runtime.cuda.context import Context
 
         where = f"{platform.node()} {Context.of(index).properties.pci_bus}".encode()[:_BUS_BYTES].ljust(_BUS_BYTES)
-        places = group.gather_bytes(np.frombuffer(where, np.uint8), "comparing GPUs")
-        if len({row.tobytes() for row in places}) < group.size:
+        devices = group.gather_bytes(np.frombuffer(where, np.uint8), "comparing GPUs")
+        if len({row.tobytes() for row in devices}) < group.size:
             return None
         unique = _UniqueId()
         if group.rank == 0:

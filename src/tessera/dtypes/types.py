@@ -23,7 +23,7 @@ class Kind(enum.Enum):
 
 
 class Specials(enum.Enum):
-    """What the top exponent of a float format encodes."""
+    """The meaning of the top exponent of a float format."""
 
     IEEE = "infinities and NaNs"
     NAN_ONLY = "one NaN per sign, no infinities"

@@ -1,1 +1,1 @@
-"""What each dialect means: reference interpreters in NumPy."""
+"""Reference interpreters in NumPy: they define the meaning of each dialect."""

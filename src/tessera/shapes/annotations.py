@@ -22,7 +22,7 @@ class TensorType:
     """The sizes and the element type an annotation asks for.
 
     `any_leading` allows any axes before `dims` (written `...`); no dtype allows every dtype; `optional` allows
-    None in place of the tensor (written `| None`). `out` says that the function fills it (written `Out[...]`).
+    None instead of the tensor (written `| None`). `out` says that the function fills it (written `Out[...]`).
     """
 
     dims: Shape

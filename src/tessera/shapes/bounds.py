@@ -1,4 +1,4 @@
-"""What is known about an expression's value when its symbols are sizes: an interval."""
+"""Bounds of expressions: the interval of an expression's value when its symbols are sizes."""
 
 from __future__ import annotations
 

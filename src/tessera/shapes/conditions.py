@@ -69,7 +69,7 @@ FUNCTIONS: Mapping[str, Callable[..., int]] = MappingProxyType(
 
 
 def evaluate(condition: Any, geometry: Sequence[Geometry]) -> int:
-    """What a condition comes to; ZeroDivisionError where it divides by zero."""
+    """The value of a condition; raises ZeroDivisionError where it divides by zero."""
     if isinstance(condition, int):
         return condition
     name, *operands = cast("tuple[Any, ...]", condition)

@@ -1,4 +1,4 @@
-"""What is known about symbols: equations solved as far as they can be, constraints, and how each came about."""
+"""Knowledge about symbols: equations solved as far as they can be, constraints, and how each came about."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class _Equation:
 
 @dataclass(slots=True)
 class _State:
-    """All that an environment knows, in one place so that a step that fails can be undone."""
+    """All that an environment knows, as one object so that a step that fails can be undone."""
 
     values: dict[str, Dim]
     equations: list[_Equation]
@@ -139,7 +139,7 @@ class ShapeEnvironment:
         self.unify(symbol, value, origin)
 
     def unify(self, a: DimLike, b: DimLike, origin: Origin) -> None:
-        """What is expected, `a`, equals what is given, `b`: solved now, or kept and tried again later."""
+        """Adds the equation of the expected `a` and the given `b`: solved now, or kept and tried again later."""
         equation = _Equation(dim(a), dim(b), origin)
         if self.resolve(equation.expected) == self.resolve(equation.given):
             return
@@ -176,7 +176,7 @@ class ShapeEnvironment:
         return dim(value).substitute(self._state.values)
 
     def story(self, *symbols: str) -> tuple[str, ...]:
-        """What happened to `symbols`, in order."""
+        """The history of `symbols`, in order."""
         return tuple(text for about, text in self._state.events if not about.isdisjoint(symbols))
 
     @property
@@ -187,7 +187,7 @@ class ShapeEnvironment:
 
     @property
     def intervals(self) -> dict[str, Interval]:
-        """What constraints and sizes being at least 0 say about symbols that have no value yet."""
+        """Bounds of symbols without a value, from constraints and from sizes being at least 0."""
         found: dict[str, Interval] = {}
         facts = [(value, ANY_SIZE) for value in self._state.values.values()]
         facts += [(self.resolve(fact.dim), fact.interval) for fact, _ in self._state.constraints]
@@ -228,17 +228,17 @@ class ShapeEnvironment:
     def _solve_one(self) -> bool:
         """Removes the first equation that is true or can be solved; whether there was one."""
         intervals = self.intervals
-        for place, equation in enumerate(self._state.equations):
+        for index, equation in enumerate(self._state.equations):
             residual = self.resolve(equation.expected) - self.resolve(equation.given)
             if residual == 0:
-                del self._state.equations[place]
+                del self._state.equations[index]
                 return True
             reason = _impossible(residual, intervals)
             if reason is not None:
                 raise self._contradiction(equation, reason)
             solution = _solve(residual, equation.expected.symbols)
             if solution is not None:
-                del self._state.equations[place]
+                del self._state.equations[index]
                 self._assign(*solution, equation)
                 return True
         return False

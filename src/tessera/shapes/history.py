@@ -28,8 +28,8 @@ class ShapeHistory:
         step: ShapeHistory | None = self
         while step is not None:
             came_from = "" if step.before is None else f"{format_shape(step.before.after)} -> "
-            place = "" if step.span is None else f" ({step.span})"
-            lines.append(f"{step.op}: {came_from}{format_shape(step.after)}{place}")
+            location = "" if step.span is None else f" ({step.span})"
+            lines.append(f"{step.op}: {came_from}{format_shape(step.after)}{location}")
             step = step.before
         return tuple(reversed(lines))
 

@@ -135,18 +135,18 @@ def expand_dims(shape: Sequence[Size], axis: int | Sequence[int], *, where: str 
     rank = len(shape) + len(axes)
     new = _normalize_axes(axes, rank, where)
     rest = iter(shape)
-    return tuple([1 if place in new else next(rest) for place in range(rank)])
+    return tuple([1 if at in new else next(rest) for at in range(rank)])
 
 
 def squeeze(shape: Sequence[Size], axis: int | Sequence[int], *, where: str = "squeeze") -> Shape:
     """`shape` without `axis`, whose size must be 1."""
     gone = _normalize_axes((axis,) if isinstance(axis, int) else axis, len(shape), where)
-    for place in gone:
-        if shape[place] != 1:
-            doubt = "" if isinstance(shape[place], int) else ", which is not known to be 1"
-            message = f"axis {place} has size {shape[place]}{doubt}"
+    for at in gone:
+        if shape[at] != 1:
+            doubt = "" if isinstance(shape[at], int) else ", which is not known to be 1"
+            message = f"axis {at} has size {shape[at]}{doubt}"
             raise _refuse(where, message, [format_shape(shape)], "only axes of size 1 can be dropped")
-    return tuple([item for place, item in enumerate(shape) if place not in gone])
+    return tuple([item for at, item in enumerate(shape) if at not in gone])
 
 
 def reshape(
@@ -204,27 +204,27 @@ def concatenate(
     if not shapes:
         raise ShapeError(f"{where}: expected at least one array", hint="give one or more arrays")
     first = shapes[0]
-    place = normalize_axis(axis, len(first), where=where)
+    joined_axis = normalize_axis(axis, len(first), where=where)
     for number, other in enumerate(shapes[1:], 1):
         message = None
         if len(other) != len(first):
             message = f"input 0 has {_axes(len(first))}, input {number} has {len(other)}"
         for at, (left, right) in enumerate(zip(first, other, strict=False)):
-            if message is None and at != place and left != right:
+            if message is None and at != joined_axis and left != right:
                 message = f"inputs 0 and {number} must agree at axis {at}: {_unequal(left, right)}"
         if message is not None:
-            hint = f"only axis {place}, the one joined, may differ"
+            hint = f"only axis {joined_axis}, the one joined, may differ"
             raise _refuse(where, message, [format_shape(shape) for shape in shapes], hint, histories)
     joined: Size = 0
     for shape in shapes:
-        joined = joined + shape[place]
-    return (*first[:place], size(joined), *first[place + 1 :])
+        joined = joined + shape[joined_axis]
+    return (*first[:joined_axis], size(joined), *first[joined_axis + 1 :])
 
 
 def gather(shape: Sequence[Size], indices_shape: Sequence[Size], axis: int, *, where: str = "gather") -> Shape:
     """Taking along `axis`: that axis is replaced by the axes of the indices."""
-    place = normalize_axis(axis, len(shape), where=where)
-    return (*shape[:place], *indices_shape, *shape[place + 1 :])
+    at = normalize_axis(axis, len(shape), where=where)
+    return (*shape[:at], *indices_shape, *shape[at + 1 :])
 
 
 def pad(shape: Sequence[Size], low: Sequence[Size], high: Sequence[Size], *, where: str = "pad") -> Shape:

@@ -28,7 +28,7 @@ BARE: dict[object, TensorType] = {
     KTile: TensorType((), form="ktile", any_leading=True),
     Out: TensorType((), form="ktile", any_leading=True, out=True),
 }
-"""What the classes mean as annotations without brackets: any shape, any dtype."""
+"""The meaning of the classes as annotations without brackets: any shape, any dtype."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +132,9 @@ def _leaves(expected: object, value: object, where: str, label: str, span: Sourc
                 f"{where}: expected {len(inner)} values, got {len(items)}",
                 hint=f"the annotation names {len(inner)} values{f' ({span})' if span else ''}",
             )
-        for place, item in enumerate(items):
-            inside = inner[0] if repeated else inner[place]
-            yield from _leaves(inside, item, f"{where}, item {place}", f"{label}[{place}]", span)
+        for index, item in enumerate(items):
+            inside = inner[0] if repeated else inner[index]
+            yield from _leaves(inside, item, f"{where}, item {index}", f"{label}[{index}]", span)
 
 
 def _speaks_of_shapes(annotation: object) -> bool:

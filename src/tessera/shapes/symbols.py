@@ -24,28 +24,28 @@ class Symbols:
     def __init__(self, shapes: Iterable[Shape | None]) -> None:
         self.shapes = tuple(shapes)
         # Where each symbol is a size by itself for the first time: argument, axis, name.
-        self.places: list[tuple[int, int, str]] = []
+        self.positions: list[tuple[int, int, str]] = []
         known: set[str] = set()
-        for place, shape in enumerate(self.shapes):
+        for index, shape in enumerate(self.shapes):
             for axis, size in enumerate(shape or ()):
                 name = str(size)
                 if isinstance(size, Dim) and name.isidentifier() and name not in known:
                     known.add(name)
-                    self.places.append((place, axis, name))
+                    self.positions.append((index, axis, name))
 
     @cached_property
     def _whole(self) -> Callable[[Sequence[tuple[int, ...] | None]], dict[str, int] | None]:
         """`quick` for shapes of all arguments, as code."""
-        known = {name: f"n{number}" for number, (_, _, name) in enumerate(self.places)}
-        takes = [f"n{number} = shapes[{place}][{axis}]" for number, (place, axis, _) in enumerate(self.places)]
+        known = {name: f"n{number}" for number, (_, _, name) in enumerate(self.positions)}
+        takes = [f"n{number} = shapes[{index}][{axis}]" for number, (index, axis, _) in enumerate(self.positions)]
         agrees = ["True"]
-        for place, shape in enumerate(self.shapes):
+        for index, shape in enumerate(self.shapes):
             if shape is None:
                 continue
             if not all(dim(size).symbols <= known.keys() for size in shape):
                 return lambda shapes: None
             sizes = [NAME.sub(lambda one: known[one[0]], str(size)) for size in shape]
-            agrees.append(f"tuple(shapes[{place}]) == ({''.join(f'{size}, ' for size in sizes)})")
+            agrees.append(f"tuple(shapes[{index}]) == ({''.join(f'{size}, ' for size in sizes)})")
         listed = ", ".join(f"{name!r}: {number}" for name, number in known.items())
         scope: dict[str, Any] = {}
         exec(_WHOLE.format(takes="; ".join(takes) or "pass", agrees=" and ".join(agrees), listed=listed), scope)
@@ -60,9 +60,9 @@ class Symbols:
         if count == len(self.shapes):
             return self._whole(shapes)
         found: dict[str, int] = {}
-        for place, axis, name in self.places:
-            if place < count:
-                shape = shapes[place]
+        for index, axis, name in self.positions:
+            if index < count:
+                shape = shapes[index]
                 if shape is None or axis >= len(shape):
                     return None
                 found[name] = shape[axis]

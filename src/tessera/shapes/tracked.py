@@ -168,7 +168,7 @@ class Trail:
         return Tracked(self, self.given[-1], value)
 
     def number(self, text: str, value: int) -> Tracked:
-        """What an expression comes to: the same object for the same expression."""
+        """The value of an expression: the same object for the same expression."""
         found = self._numbers.get(text)
         if found is None:
             found = self._numbers[text] = Tracked(self, f"t{len(self._lines)}", value)
@@ -182,7 +182,7 @@ class Trail:
             self._lines.append((None, f"if {'not ' if answer else ''}({text}): return None"))
 
     def made(self, function: Callable[..., Any], *given: Any) -> Made:
-        """What a function gives; it is called by the code, not here, and once for the same arguments."""
+        """The result of a function; the code calls it, not this method, and once for the same arguments."""
         text = f"{self.text(function)}({', '.join(map(self.text, given))})"
         found = self._made.get(text)
         if found is None:
@@ -241,7 +241,7 @@ class Again:
         self._missed = False
 
     def found(self, numbers: Sequence[int]) -> Any:
-        """What the work gives for numbers, if some code does it; else None."""
+        """The result of the work for numbers, if some code computes it; else None."""
         for code in self._codes:
             found = code(*numbers)
             if found is not None:
@@ -300,7 +300,7 @@ def trail_of(*values: Any) -> Trail | None:
 
 
 def made(function: Callable[..., Any], *given: Any) -> Any:
-    """What a function gives, now; where something that it is given is tracked, when the code of the trail runs."""
+    """Calls a function now or, where an argument is tracked, when the code of the trail runs."""
     trail = trail_of(*given)
     return function(*given) if trail is None else trail.made(function, *given)
 

@@ -20,7 +20,7 @@ __written_like_a_user__ = True  # errors and IR point at the lines of this file
 BLOCK = (64, 128)
 """Queries and keys of an iteration: enough to keep memory busy during one, and few enough for three stages."""
 BEGINNING, COMBINING = 1, 3
-"""What a program instance, and a second launch, cost besides: in iterations."""
+"""The fixed cost of a program instance, and that of a second launch, in iterations."""
 
 
 @kernel

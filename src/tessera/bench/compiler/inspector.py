@@ -1,4 +1,4 @@
-"""What a kernel is at each of the four levels, in counts: from the IR itself, and from the instructions it becomes.
+"""Counts of a kernel at each of the four levels: from the IR itself, and from the instructions it becomes.
 
 Every level takes what `integration` makes, or a module, or its text. Where a count needs more than was given, it is
 None, and `unavailable` says what is missing.
@@ -166,7 +166,7 @@ def _module_of(given: IR | ModuleOp | str) -> ModuleOp:
 
 
 def _sizes_of(given: IR | ModuleOp | str) -> Mapping[str, int]:
-    """What symbols stand for, where the kernel was lowered for arguments."""
+    """The values of symbols, where the kernel was lowered for arguments."""
     if not isinstance(given, IR):
         return {}
     instance = given.origin.instance
@@ -238,7 +238,7 @@ def _constant(value: SSAValue) -> int | None:
 
 
 def _configuration(launch: schedule.LaunchOp) -> dict[str, Any]:
-    """What the schedule says; what it leaves to the compiler is left out."""
+    """The fields of the schedule; those left to the compiler are left out."""
     return {name: value for name, value in asdict(launch.config.data).items() if value is not None}
 
 

@@ -57,9 +57,9 @@ def stages(kernel: Kernel, args: Sequence[Any] = (), kwargs: Mapping[str, Any] |
     profiler.lap("trace")
     if chosen is None:
         return profiler.stages_ms
-    place = device_of(instance.name, values)
-    if place.kind == "cuda":
-        return _gpu_stages(kernel, instance, values, settings_on(place, chosen), place.index, profiler)
+    device = device_of(instance.name, values)
+    if device.kind == "cuda":
+        return _gpu_stages(kernel, instance, values, settings_on(device, chosen), device.index, profiler)
     made = compile_kernel(
         instance.module,
         instance.name,
@@ -125,7 +125,7 @@ def _batch(call: Callable[[], Any], count: int) -> float:
 
 
 class LocalRuntime:
-    """What `TesseraIntegration` asks of a runtime: this process."""
+    """The runtime that `TesseraIntegration` needs: this process."""
 
     def __init__(self) -> None:
         self.profiler = HardwareProfiler()
@@ -165,7 +165,7 @@ class LocalRuntime:
 
 @dataclass
 class Profile:
-    """What a profiling found, once it is over."""
+    """The findings of a profiling, once it is over."""
 
     results: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -238,7 +238,7 @@ def _since(began: float) -> float:
 
 
 def _prepare(chosen: Settings | None) -> None:
-    """What a process does once, before its first compile: imports, the runtime, and LLVM for this processor."""
+    """Does once what a process needs before its first compile: imports, the runtime, LLVM for this processor."""
     import_module("tessera.tile.calls.trace")
     if chosen is None:
         return

@@ -138,7 +138,7 @@ class GraphIR(IR):
 
 
 class ScheduleIR(IR):
-    """The same with launches in place of calls."""
+    """The same with launches instead of calls."""
 
 
 class TileIR(IR):
@@ -321,7 +321,7 @@ def arrays_of(values: Sequence[Any]) -> list[Any]:
 
 
 def _geometry(value: Any) -> Any:
-    """What of an argument a launch is made for."""
+    """The properties of an argument that a launch is made for."""
     return value.__class__ if value.__class__ in NUMBERS else (value.shape, value.strides)
 
 
@@ -358,19 +358,19 @@ def _instance_in(tile_ir: TileIR) -> Instance:
     launches = [op for op in tile_ir.module.walk() if isinstance(op, schedule.LaunchOp | graph.CallKernelOp)]
     name = launches[0].callee.string_value() if launches else instance.name
     filled = symbol_in(instance.module, instance.name, tile.FuncOp).filled
-    order = [*(place for place in range(len(instance.paths)) if place not in filled), *filled]
-    places = {old: new for new, old in enumerate(order)}
+    order = [*(index for index in range(len(instance.paths)) if index not in filled), *filled]
+    numbers = {old: new for new, old in enumerate(order)}
 
     def renamed(atom: Fact) -> Fact:
         return replace(
-            atom, subject=_ARGUMENT.sub(lambda found: f"arg{places.get(int(found[1]), int(found[1]))}", atom.subject)
+            atom, subject=_ARGUMENT.sub(lambda found: f"arg{numbers.get(int(found[1]), int(found[1]))}", atom.subject)
         )
 
     return replace(
         instance,
         module=ModuleOp([symbol_in(tile_ir.module, name, tile.FuncOp).clone()]),
         name=name,
-        paths=tuple(instance.paths[place] for place in order),
-        kinds=tuple(instance.kinds[place] for place in order),
+        paths=tuple(instance.paths[index] for index in order),
+        kinds=tuple(instance.kinds[index] for index in order),
         guards=Facts(map(renamed, instance.guards)),
     )

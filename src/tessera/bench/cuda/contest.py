@@ -40,7 +40,7 @@ class Replay(Protocol):
 
 
 class Gpu(Protocol):
-    """What a contest asks of a GPU. Everything is on one stream."""
+    """The operations of a GPU that a contest needs. Everything is on one stream."""
 
     def event(self) -> Event: ...
 
@@ -202,8 +202,8 @@ class Race:
             marks.append((entrant, first, last))
 
         racing = self.running
-        for place in map(int, self.random.permutation(len(racing))):
-            racing[place].guarded(lambda entrant=racing[place]: sample(entrant))
+        for index in map(int, self.random.permutation(len(racing))):
+            racing[index].guarded(lambda entrant=racing[index]: sample(entrant))
         self.gpu.synchronize()
         for entrant, first, last in marks:
             entrant.samples.append(first.milliseconds_until(last) / entrant.calls)
@@ -221,7 +221,7 @@ class Race:
             entrant.graph.replay()
             self.gpu.synchronize()
             drawn = int(self.random.integers(len(entrant.graph.results)))
-            looked_at = [entrant.graph.results[place] for place in {drawn, len(entrant.graph.results) - 1}]
+            looked_at = [entrant.graph.results[index] for index in {drawn, len(entrant.graph.results) - 1}]
             errors[entrant.name] = max(self.gpu.error(each, truth, self.contest.part) for each in looked_at)
 
         for entrant in self.running:

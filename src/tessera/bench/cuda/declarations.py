@@ -67,11 +67,11 @@ class Contest:
     """Torch's or anybody's, capturable by torch into a graph."""
     yardsticks: Mapping[str, Yardstick] = field(default_factory=dict[str, Yardstick])
     part: Callable[[Any], Any] = _whole
-    """What of a result, as a torch tensor, the truth is of."""
+    """Selects the part of a result, a torch tensor, that is compared with the truth."""
     ptx: Mapping[str, str] = field(default_factory=dict[str, str])
     """The texts that ours runs, by the names of the row's kernels."""
     occupancy: Callable[[], Mapping[str, float]] | None = None
-    """What the driver says of ours: registers_per_thread, shared_memory_per_block, occupancy_percent."""
+    """The driver's figures of our kernel: registers_per_thread, shared_memory_per_block, occupancy_percent."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def _settings(arch: str, optimization: int, checks: frozenset[str], deterministi
 
 
 def program_of(kernel: Kernel, *args: Any, **kwargs: Any) -> CudaExecutable:
-    """What a call with these arguments, tensors of a GPU, runs: it knows its `ptx`."""
+    """The executable that a call with these arguments, tensors of a GPU, runs; it has its `ptx`."""
     chosen = settings()
     if chosen is None:
         raise BenchError(f"{kernel.__name__} runs in the interpreter", hint="unset TESSERA_INTERPRET and its like")

@@ -1,4 +1,4 @@
-"""What the driver says of a loaded kernel: registers, shared memory, and how many of its threads fit at once."""
+"""Resources of a loaded kernel as the driver reports them: registers, shared memory, occupancy."""
 
 from __future__ import annotations
 

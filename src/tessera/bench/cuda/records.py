@@ -20,7 +20,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def hash_of(ptx: str) -> str:
-    """What results carry of a kernel."""
+    """The digest of a kernel's PTX, as results keep it."""
     return hashlib.sha256(ptx.encode()).hexdigest()
 
 

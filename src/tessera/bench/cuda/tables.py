@@ -43,8 +43,8 @@ def _row(row: Mapping[str, Any]) -> list[str]:
     if "failure" in row:
         return [f"| {row['name']} | | | | | | | {row['failure']} |"]
     lines: list[str] = []
-    for place, (name, seen) in enumerate(row["entrants"].items()):
-        cells = [row["name"] if place == 0 else "", name]
+    for index, (name, seen) in enumerate(row["entrants"].items()):
+        cells = [row["name"] if index == 0 else "", name]
         if "us" in seen:
             cells += [f"{seen['us']:.2f}", _rate(seen), _faster(row, name), _error(seen), _joules(seen)]
             cells.append("" if seen.get("repeatable", True) else "not the same bits each time")
@@ -114,7 +114,7 @@ def missed(rows: Sequence[Mapping[str, Any]], means: Sequence[Mapping[str, Any]]
 
 
 def failed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What has no figures, in words."""
+    """Rows without figures, in words."""
     whole = [f"{row['name']}: {row['failure']}" for row in rows if "failure" in row]
     return whole + [
         f"{row['name']}: {name}: {seen['failure']}"

@@ -1,4 +1,4 @@
-"""What this machine can do at most, measured: operations per second of its arithmetic, bytes per second of its memory.
+"""Measured ceilings of this machine: operations per second of its arithmetic, bytes per second of its memory.
 
 Rates of kernels are held against these, not against a data sheet. The arithmetic is a loop of independent products and
 sums in registers, the memory a buffer that no cache holds; both are machine code that runs on the same threads as
@@ -157,7 +157,7 @@ class Ceiling:
 
 
 def unit_of(precision: str, level: str) -> Unit | str:
-    """What does the most arithmetic of a precision at a level; or why there is nothing to measure."""
+    """The unit with the most arithmetic of a precision at a level; or the reason why there is none."""
     if precision not in _UNITS:
         return f"no unit for {precision} is known; there are {', '.join(_UNITS)}"
     return _UNITS[precision](level)
@@ -334,7 +334,7 @@ def launcher(text: str, level: str, arguments: tuple[str, ...], threads: int) ->
     processor, extras = features.target(level)
     loaded = image.load(image.flatten(machine.compile_text(text, cpu=processor, features=extras)))
     template = bytes(launch.WORD * (launch.FIRST_SLOT + len(arguments)))
-    slots = [(kind, launch.FIRST_SLOT + place) for place, kind in enumerate(arguments)]
+    slots = [(kind, launch.FIRST_SLOT + index) for index, kind in enumerate(arguments)]
     return launch.make(loaded.address("work"), template, slots, 0, threads, keep=loaded)
 
 

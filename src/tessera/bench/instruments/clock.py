@@ -50,7 +50,7 @@ class Witness:
         self._began = before, after
 
     def disagreement(self) -> str | None:
-        """What is wrong with the clock, or None."""
+        """A sentence that says what is wrong with the clock, or None."""
         if changed := touched():
             return f"the implementation replaced {', '.join(changed)}"
         before, outside, after = self._now(), self._uptime(), self._now()

@@ -64,7 +64,7 @@ class Counters:
                 _control(descriptor, _ENABLE)
 
     def stop(self) -> dict[str, Any]:
-        """What was counted, by event, and `unavailable`."""
+        """The counts by event, and `unavailable`."""
         for descriptors in self._open.values():
             for descriptor in descriptors:
                 _control(descriptor, _DISABLE)

@@ -35,7 +35,7 @@ def gpu_conditions(index: int = 0) -> dict[str, Any]:
 
 
 def gpu_environment(index: int = 0) -> dict[str, Any]:
-    """What figures of a GPU depend on and does not change while it runs."""
+    """Properties of a GPU that figures depend on and that do not change during a run."""
     properties = Context.of(index).properties
     found: dict[str, Any] = {
         "gpu": properties.name,
@@ -55,7 +55,7 @@ def gpu_environment(index: int = 0) -> dict[str, Any]:
 
 
 def millijoules(index: int = 0) -> int:
-    """What the GPU has used since its driver was loaded."""
+    """The energy that the GPU has used since its driver was loaded."""
     found = _meter(index).joules()
     if found is None:
         raise TesseraError(_NO_COUNTER)

@@ -16,11 +16,11 @@ from tessera.runtime.cuda.streams import Event, current_stream, synchronize
 from tessera.runtime.device.device import Device, device
 
 _CACHE_MULTIPLE = 2
-"""What is written over, in sizes of the L2 cache."""
+"""The size of the memory that is written over, as a multiple of the L2 cache."""
 _COPY_BYTES = 1 << 30
 _COPY_REPEATS = 12
 _STILL_BUSY_NS = 25_000
-"""What waiting for an idle GPU takes at most: whatever is longer was work."""
+"""The longest wait for an idle GPU: a longer wait means that it was at work."""
 _TICK_SECONDS = 3.0
 """NVML's counter moves several times in a second. If it does not move for so long, it is none."""
 _ENERGY_SECONDS = 1.0
@@ -39,8 +39,8 @@ def event_timer() -> EventTimer:
 class Flush:
     """Writes over the L2 cache, on the current stream, without waiting for it."""
 
-    def __init__(self, place: str | Device = "cuda:0") -> None:
-        self._device = device(place)
+    def __init__(self, on: str | Device = "cuda:0") -> None:
+        self._device = device(on)
         self._backend: Any = self._device.backend
         self._buffer = self._backend.allocate(_CACHE_MULTIPLE * Context.of(self._device.index).properties.l2_cache)
 
@@ -118,9 +118,9 @@ def graph_milliseconds(
     return [first.milliseconds_until(last) / calls for first, last in marks]
 
 
-def copy_bandwidth(place: str | Device = "cuda:0") -> float:
+def copy_bandwidth(on: str | Device = "cuda:0") -> float:
     """Bytes per second of a large copy within the GPU's memory, read and written: the best of several."""
-    where = device(place)
+    where = device(on)
     backend: Any = where.backend
     source, target = (backend.allocate(_COPY_BYTES) for _ in range(2))
     backend.fill_zeros(source.pointer, _COPY_BYTES)

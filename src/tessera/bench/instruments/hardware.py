@@ -82,7 +82,7 @@ def reason_of(error: OSError) -> str:
 
 
 def environment(root: Path = _ROOT) -> dict[str, Any]:
-    """What a run's figures depend on and does not change while it runs. `root` is where /proc and /sys are."""
+    """Properties of the machine that figures depend on, fixed during a run. `root` is where /proc and /sys are."""
     cpu, readings = root / _CPU, Readings()
     take = readings.take
     take("processor", lambda: _processor(root))
@@ -183,7 +183,7 @@ def _chosen(text: str) -> str:
 
 
 def _cpuinfo(root: Path, name: str) -> str:
-    """What the first processor says under a name."""
+    """The value of the first processor under a name."""
     path = root / "proc/cpuinfo"
     for line in _text(path).splitlines():
         key, _, value = line.partition(":")
@@ -239,7 +239,7 @@ def last_level_cache_bytes(root: Path = _ROOT) -> int | None:
 
 
 def available_memory_bytes(root: Path = _ROOT) -> int:
-    """What can be had without swapping."""
+    """Bytes of memory that are available without swapping."""
     return _kibibytes(root / "proc/meminfo", "MemAvailable")
 
 
@@ -314,11 +314,11 @@ def _share(before: tuple[int, ...] | None, now: tuple[int, ...] | None, which: t
     passed = [after - earlier for earlier, after in zip(before, now, strict=True)]
     if sum(passed) <= 0:
         raise ValueError("no tick has passed since the last reading")
-    return round(sum(passed[place] for place in which) / sum(passed), 4)
+    return round(sum(passed[index] for index in which) / sum(passed), 4)
 
 
 def _git(*words: str) -> str:
-    """What git says of the project's checkout; an installed package may well lie inside another project's."""
+    """The output of git for the project's checkout; an installed package may well lie inside another project's."""
     folder = Path(__file__).resolve().parents[4]
     if not (folder / ".git").exists():
         raise ValueError("the package does not run from a checkout")
@@ -383,7 +383,7 @@ class EnergyMeter:
 
 @dataclass
 class ProfilingHandle:
-    """What was counted when the profiling began.
+    """The counters when the profiling began.
 
     Nsight's tools start the process that they look at, so they cannot be asked from inside it: there are no sessions.
     """
@@ -413,7 +413,7 @@ _NSIGHT = ("sm_efficiency", "achieved_occupancy", "tensor_active", "warp_executi
 
 
 class HardwareProfiler:
-    """What a process uses, from the kernel; what GPUs use, from NVML where there are some."""
+    """Memory and energy of a process, from the operating system, and of GPUs, from NVML where there are some."""
 
     def __init__(self, root: Path = _ROOT) -> None:
         self._root = root
@@ -428,14 +428,14 @@ class HardwareProfiler:
         status = self._root / "proc/self/status"
         counters = {name: _kibibytes(status, field) for name, field in _MEMORY.items()}
         if self._nvml is not None:
-            for place in range(self._nvml.nvmlDeviceGetCount()):
-                device = self._nvml.nvmlDeviceGetHandleByIndex(place)
+            for index in range(self._nvml.nvmlDeviceGetCount()):
+                device = self._nvml.nvmlDeviceGetHandleByIndex(index)
                 memory = self._nvml.nvmlDeviceGetMemoryInfo(device)
                 used = self._nvml.nvmlDeviceGetUtilizationRates(device)
-                counters[f"gpu_{place}_memory_used"] = int(memory.used)
-                counters[f"gpu_{place}_memory_free"] = int(memory.free)
-                counters[f"gpu_{place}_gpu_util"] = int(used.gpu)
-                counters[f"gpu_{place}_mem_util"] = int(used.memory)
+                counters[f"gpu_{index}_memory_used"] = int(memory.used)
+                counters[f"gpu_{index}_memory_free"] = int(memory.free)
+                counters[f"gpu_{index}_gpu_util"] = int(used.gpu)
+                counters[f"gpu_{index}_mem_util"] = int(used.memory)
         return counters
 
     def reset_peak_memory(self) -> str | None:
@@ -462,7 +462,7 @@ class HardwareProfiler:
         return ProfilingHandle(tuple(metrics), time.perf_counter(), usage, energy, counters, unavailable=unavailable)
 
     def stop_profiling(self, handle: ProfilingHandle) -> dict[str, Any]:
-        """What was used since the handle was made, by the names asked for, and `unavailable`."""
+        """The use since the handle was made, by the names asked for, and `unavailable`."""
         wall = time.perf_counter() - handle.began
         usage = resource.getrusage(resource.RUSAGE_SELF)
         found: dict[str, Any] = {} if handle.counters is None else handle.counters.stop()

@@ -1,8 +1,8 @@
-"""What a kernel does to the GPU, from Nsight Compute: the four profiler metrics, registers, shared memory, occupancy.
+"""Metrics of a kernel from Nsight Compute: the four profiler metrics, registers, shared memory, occupancy.
 
 ncu starts the process that it looks at. `profile` runs a command under it, and what that command does within `region`
 is profiled and found again under the region's label. Clocks are left alone. A figure that ncu does not give is None,
-with the reason: nothing is estimated in its place.
+with the reason: nothing is estimated instead.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _without(why: str) -> Profile:
 def parse(text: str, dropped: Mapping[str, str] | None = None) -> dict[str, Profile]:
     """Profiles by label, from what ncu and the command wrote: a table with a line of units, and one for each kernel."""
     lines = text.splitlines()
-    header = next((place for place, line in enumerate(lines) if line.startswith('"ID",')), None)
+    header = next((index for index, line in enumerate(lines) if line.startswith('"ID",')), None)
     if header is None:
         return {}
     table = [line for line in lines[header:] if line.startswith('"')]

@@ -49,7 +49,7 @@ _WARM_SHARE = 0.1
 _AUDITS = 0.1
 """The smallest share of samples that are checked; where checks are quick, all of them are."""
 _AUDIT_TIME = 0.5
-"""What checks may take, of the time of samples, before not every one is checked."""
+"""The share of the samples' time that checks may take before only some samples are checked."""
 _SAMPLED = {
     MeasurementType.LATENCY,
     MeasurementType.THROUGHPUT,
@@ -133,10 +133,10 @@ def run_case(
     """Every implementation of a benchmark at one size and precision. What fails is a row too."""
     benchmark.check(size)
     rows: list[Row] = []
-    for place, level in enumerate(config.ir_optimization_levels):
+    for index, level in enumerate(config.ir_optimization_levels):
         case = Case(benchmark, size, precision, config, ceilings or {}, watch or NoObserver())
         wanted = implementations_of(benchmark, config, only)
-        if place:  # the levels are of our compiler: peers run once
+        if index:  # the levels are of our compiler: peers run once
             wanted = [one for one in wanted if one.framework.ours]
         with knobs.optimization.using(_level(level)):
             try:
@@ -298,15 +298,15 @@ class Case:
 
     def _check_all(self) -> None:
         """The first results, all on equal inputs. A peer that is less exact than the bound makes it wider."""
-        (place,) = self.inputs.draw(1)
+        (offsets,) = self.inputs.draw(1)
         errors: dict[str, Any] = {}
 
         def first(entry: CaseEntry) -> None:
-            given = self.inputs.make(place)
+            given = self.inputs.make(offsets)
             entry.first_seconds, result = self._call_once(entry, given)
             snapshot = self.auditor.snapshot(entry.side, result)
             calm()
-            inputs = self.inputs.make(place)
+            inputs = self.inputs.make(offsets)
             self.auditor.unchanged(given, inputs)
             errors[entry.side.name] = self.auditor.error(snapshot, inputs, first=True)
 
@@ -347,24 +347,24 @@ class Case:
         deadline = clock.now() + round(self.config.seconds_per_case * 1e9)
         rounds = 0
         while self.running and not self._enough(rounds, deadline):
-            places = self.inputs.draw(self.calls)
+            draws = self.inputs.draw(self.calls)
             self.yardstick.append(yardstick())
             racing = [entry for entry in self.running if self._has_time(entry)]
-            for place in map(int, self.random.permutation(len(racing))):
-                entry = racing[place]
-                self._guarded(entry, partial(self._one_sample, entry, places, evict))
+            for index in map(int, self.random.permutation(len(racing))):
+                entry = racing[index]
+                self._guarded(entry, partial(self._one_sample, entry, draws, evict))
             rounds += 1
             if self.config.pause_seconds:
                 clock.pause(self.config.pause_seconds)
         # One more of each, for the check alone.
-        places = self.inputs.draw(self.calls)
+        draws = self.inputs.draw(self.calls)
         for entry in self.running:
-            self._guarded(entry, partial(self._one_sample, entry, places, evict, last=True))
+            self._guarded(entry, partial(self._one_sample, entry, draws, evict, last=True))
 
     def _has_time(self, entry: CaseEntry) -> bool:
         """Whether an implementation still takes part: a slow one must not use up the time of the others.
 
-        Who is out stays out, so that equal places in two lists of samples are from the same round.
+        An entry that is out stays out, so that equal indices in two lists of samples are from the same round.
         """
         if self.decided is None and len(entry.side.samples) >= _FEWEST_OF_SLOW:
             entry.out_of_time |= entry.seconds > self.config.seconds_per_case / len(self.running)
@@ -378,7 +378,7 @@ class Case:
         self._evictors[kind]()
 
     def _one_sample(
-        self, entry: CaseEntry, places: Any, evict: Callable[[Framework], None] | None, last: bool = False
+        self, entry: CaseEntry, draws: Any, evict: Callable[[Framework], None] | None, last: bool = False
     ) -> None:
         side, began = entry.side, clock.now()
         # Threads that spin while they wait would take the processors from this one's.
@@ -388,7 +388,7 @@ class Case:
         if entry.quickest < _LONG_SECONDS:
             self._call_once(entry, self.inputs.make(self.inputs.draw(1)[0]))
         # Made after the last call that is not timed. The implementation's own arrays of before may lie here again.
-        given = [self.inputs.make(place) for place in places]
+        given = [self.inputs.make(begins) for begins in draws]
         arguments = [adapted(side.framework, arrays) for arrays in given]
         if evict is not None:
             evict(side.framework)
@@ -400,7 +400,7 @@ class Case:
         else:
             found = timed(side.call, side.framework.finish, arguments)
         if last or self._is_checked(entry):
-            self._audit(entry, found.results, given, places)
+            self._audit(entry, found.results, given, draws)
         else:
             calm()
         if last:
@@ -419,14 +419,14 @@ class Case:
         share = _AUDIT_TIME * sampling / max(1e-9, entry.audit_seconds / max(1, entry.audits))
         return self.auditor.draws(max(_AUDITS, share))
 
-    def _audit(self, entry: CaseEntry, results: Sequence[Any], given: Sequence[Sequence[Array]], places: Any) -> None:
+    def _audit(self, entry: CaseEntry, results: Sequence[Any], given: Sequence[Sequence[Array]], draws: Any) -> None:
         # The last call is where work could be left undone, the others where it could be left out.
         began = clock.now()
         ends = not entry.side.samples or self.auditor.draws(0.5)
         kept = len(results) - 1 if ends else self.auditor.choose(len(results))
         snapshot = self.auditor.snapshot(entry.side, results[kept])
         calm()
-        inputs = self.inputs.make(places[kept])
+        inputs = self.inputs.make(draws[kept])
         self.auditor.unchanged(given[kept], inputs)
         self._judge(entry, self.auditor.error(snapshot, inputs))
         entry.audits += 1
@@ -454,7 +454,7 @@ class Case:
     def _measure(self, entry: CaseEntry) -> None:
         """All that is asked for besides the latency."""
         framework = entry.side.framework
-        arguments = [adapted(framework, self.inputs.make(place)) for place in self.inputs.draw(self.calls)]
+        arguments = [adapted(framework, self.inputs.make(begins)) for begins in self.inputs.draw(self.calls)]
         framework.set_threads(self.threads)
         extras = Extras(
             self.benchmark,

@@ -26,7 +26,7 @@ class Built:
     call: Call
     kernel: Kernel | None = None
     keywords: Mapping[str, Any] | None = None
-    """What the kernel is called with besides the inputs."""
+    """Keyword arguments of the kernel, besides the inputs."""
     output: Callable[[], Any] | None = None
     """Makes the array that the kernel fills, where it does not return one: its last argument."""
 
@@ -79,9 +79,9 @@ class OperatorDefinition:
     quick: ClassVar[Sequence[ProblemSize]] = ()
     """A few small sizes that say most of what there is to say."""
     cpu: ClassVar[Sequence[ProblemSize]] = ()
-    """What a processor does in milliseconds, where `sizes` are for larger machines."""
+    """Sizes that a processor computes in milliseconds, where `sizes` are for larger machines."""
     gpu: ClassVar[Sequence[ProblemSize]] = ()
-    """What fills a GPU, where `sizes` are for smaller machines."""
+    """Sizes that fill a GPU, where `sizes` are for smaller machines."""
     implementations: ClassVar[Mapping[str, Implementation]] = {}
 
     def _undefined(self, method: str) -> BenchError:
@@ -108,7 +108,7 @@ class OperatorDefinition:
         """Floating-point operations that the result takes, by its definition."""
         raise self._undefined("flops")
 
-    def fill(self, place: int, array: Array, noise: Array) -> None:
+    def fill(self, index: int, array: Array, noise: Array) -> None:
         """Writes fresh numbers into an input; `noise` are as many normal ones, in the array's type and shape."""
         np.copyto(array, noise)
 

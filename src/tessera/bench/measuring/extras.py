@@ -30,7 +30,7 @@ _OVERHEAD = ("tessera", "torch", "numpy")
 
 @dataclass
 class Extras:
-    """What is measured of one implementation when its samples are taken; what fails is unavailable, with the reason."""
+    """Measurements of one implementation beside its samples; one that fails is unavailable, with the reason."""
 
     benchmark: OperatorDefinition
     size: ProblemSize

@@ -28,7 +28,7 @@ _PASSES = ("apply-facts", "instrument-checks", "tile-to-cpu", "verify")
 
 @dataclass(frozen=True)
 class CaseOutcome:
-    """All that is known of an implementation in a case when it is over."""
+    """Everything measured of one implementation in a case, once the case is over."""
 
     benchmark: OperatorDefinition
     size: ProblemSize
@@ -145,7 +145,7 @@ def _summarise(made: BenchmarkResult, samples: list[float], config: BenchmarkCon
 
 
 def _rates(made: BenchmarkResult, seen: CaseOutcome, asked: set[MeasurementType]) -> None:
-    """What follows from the samples: of the median call, and of all calls together."""
+    """Figures computed from the samples: of the median call, and of all calls together."""
     assert made.latency_ms is not None
     seconds = made.latency_ms / 1e3
     if MeasurementType.THROUGHPUT in asked and made.flops is not None:

@@ -1,4 +1,4 @@
-"""What implementations are written in: how a framework sees our arrays, when its results are there, its threads."""
+"""Frameworks that implementations use: their arrays, how to wait for their results, and their threads."""
 
 from __future__ import annotations
 

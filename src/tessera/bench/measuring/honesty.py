@@ -34,7 +34,7 @@ class Error:
     absolute: float
     """The largest one."""
     rounding: float = 0.0
-    """What the truth itself loses when it is rounded to the declared type: nothing can be closer."""
+    """The error of the exact result when it is rounded to the declared type: no result can be closer."""
 
 
 class Auditor:

@@ -28,7 +28,7 @@ _POLICY = re.compile(r"(?P<storage>\w+)(?:@accum\((?P<accum>\w+)\))?")
 
 @dataclass(frozen=True)
 class Precision:
-    """What a policy such as `bf16@accum(fp32)` means for a benchmark: its storage and its bound."""
+    """A policy such as `bf16@accum(fp32)` as a benchmark uses it: its storage and its error bound."""
 
     name: str
     dtype: DType

@@ -32,9 +32,9 @@ _EVICT_BYTES = 512 << 20
 
 
 class Inputs:
-    """Makes the inputs of a case: each a stretch of one long noise, from a place drawn anew each time.
+    """Makes the inputs of a case: each a stretch of one long noise, from an offset drawn anew each time.
 
-    That is as quick as copying memory. Equal places make equal inputs.
+    That is as quick as copying memory. Equal offsets make equal inputs.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class Inputs:
     def make(self, row: Array) -> list[Array]:
         """The inputs of one call, in memory of their own."""
         arrays = [np.empty(shape, self._storage) for shape in self._shapes]
-        for place, (array, begin) in enumerate(zip(arrays, row, strict=True)):
-            self._benchmark.fill(place, array, self._noise[begin : begin + array.size].reshape(array.shape))
+        for index, (array, begin) in enumerate(zip(arrays, row, strict=True)):
+            self._benchmark.fill(index, array, self._noise[begin : begin + array.size].reshape(array.shape))
         return arrays
 
 
@@ -121,13 +121,13 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What a few calls took in nanoseconds, by the clock and of processor time; and their results, all of them."""
+    """The nanoseconds of a few calls, by the clock and of processor time, and all their results."""
 
     wall: int
     busy: int
     results: list[Any]
     starting: int | None = None
-    """What it took to start the work, where calls return before it is done."""
+    """Nanoseconds until the work was started, where calls return before it is done."""
 
 
 def timed(call: Call, finish: Callable[[Any], None], arguments: Sequence[tuple[Any, ...]]) -> Timing:

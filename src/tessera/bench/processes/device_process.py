@@ -1,4 +1,4 @@
-"""Who runs a task: a fresh process on a share of this machine's processors. Whatever kills it is an outcome, no end.
+"""Runs tasks in fresh processes on shares of this machine's processors. A killed process is an outcome as well.
 
 `Worker` is the side that asks; `main` is the loop of the process that works. They share a pipe.
 """
@@ -60,7 +60,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the function returned, or why it did not."""
+    """The result of the function, or the reason why there is none."""
 
     value: Any = None
     error: str | None = None
@@ -70,7 +70,7 @@ class Outcome:
 
 
 class Device(Protocol):
-    """What a task can be given to: a worker here, or another rank, which has a worker of its own."""
+    """An executor of tasks: a worker here, or another rank, which has a worker of its own."""
 
     def give(self, task: Task) -> None: ...
 
@@ -101,7 +101,7 @@ def reference(function: Callable[..., Any]) -> str:
 
 
 def resolve(name: str) -> Any:
-    """What a name of `reference` stands for."""
+    """The function that a name of `reference` stands for."""
     module, _, path = name.partition(":")
     return reduce(getattr, path.split("."), import_module(module))
 
@@ -109,7 +109,7 @@ def resolve(name: str) -> Any:
 def shares(processors: Sequence[int], count: int) -> list[list[int]]:
     """Equal shares of processors; what does not divide is left idle. More shares than processors: some meet."""
     each = max(1, len(processors) // count)
-    return [[processors[(each * place + one) % len(processors)] for one in range(each)] for place in range(count)]
+    return [[processors[(each * index + one) % len(processors)] for one in range(each)] for index in range(count)]
 
 
 class Worker:

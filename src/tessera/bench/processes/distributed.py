@@ -37,7 +37,7 @@ from tessera.errors import TesseraError
 __all__ = ["DistributedCoordinator", "aggregate", "mpi_rank", "run_spread"]
 
 _CASE_SECONDS = 300.0
-"""What a case may take beyond its samples: building, checking, the figures besides."""
+"""Seconds that a case may take beyond its samples: building, checking, the figures besides."""
 _METER = "the meter counts all devices of a host together"
 
 
@@ -79,7 +79,7 @@ class DistributedCoordinator:
         self.mesh_configs[mesh_id] = {
             "device_ids": devices,
             "config": {**mesh_config, "axes": axes, "shape": shape},
-            "coordinates": {device: _coordinates(place, axes, shape) for place, device in enumerate(devices)},
+            "coordinates": {device: _coordinates(rank, axes, shape) for rank, device in enumerate(devices)},
         }
         return mesh_id
 
@@ -102,12 +102,12 @@ class DistributedCoordinator:
             if not run.leads:
                 return run.follow()
             # Shares of this machine are counted from 0; ranks have their own numbers.
-            places = dict(enumerate(ids)) if self.engine == "local" else {device: device for device in ids}
-            found = run.team(places).measure(task, task, lambda outcome: outcome.error is not None)
-            results = {f"device_{device}": _entry(found.outcomes[place]) for place, device in places.items()}
-            for place, device in places.items():
-                if place in run.members:
-                    member = run.members[place]
+            devices_by_rank = dict(enumerate(ids)) if self.engine == "local" else {device: device for device in ids}
+            found = run.team(devices_by_rank).measure(task, task, lambda outcome: outcome.error is not None)
+            results = {f"device_{device}": _entry(found.outcomes[rank]) for rank, device in devices_by_rank.items()}
+            for rank, device in devices_by_rank.items():
+                if rank in run.members:
+                    member = run.members[rank]
                     results[f"device_{device}"].update(host=member.host, processors=list(member.processors))
             return run.end(aggregate(results, _entry(found.alone), mesh["config"]))
 
@@ -128,16 +128,16 @@ def _check_mesh(devices: list[int], axes: list[str], shape: list[int]) -> None:
         product *= extent
     if product != len(devices):
         raise BenchError(
-            f"a mesh of {' × '.join(map(str, shape))} has {product} places; got {len(devices)} devices",
+            f"a mesh of {' × '.join(map(str, shape))} has {product} positions; got {len(devices)} devices",
             hint="the product of the shape must be the number of devices",
         )
 
 
-def _coordinates(place: int, axes: Sequence[str], shape: Sequence[int]) -> dict[str, int]:
-    """Where the device at a place of the list stands; the last axis runs fastest."""
+def _coordinates(index: int, axes: Sequence[str], shape: Sequence[int]) -> dict[str, int]:
+    """Coordinates in the mesh of the device at an index of the list; the last axis runs fastest."""
     found: dict[str, int] = {}
     for axis, extent in zip(reversed(axes), reversed(shape), strict=True):
-        place, found[axis] = divmod(place, extent)
+        index, found[axis] = divmod(index, extent)
     return {axis: found[axis] for axis in axes}
 
 
@@ -251,7 +251,7 @@ class _Spread:
             "seed": self.config.seed,
             "engine": self.run.engine,
             "mpi": self.run.mpi_version,
-            "ranks": [self._place(place) for place in range(self.run.size)],
+            "ranks": [self._rank_row(rank) for rank in range(self.run.size)],
         }
         suite = BenchmarkSuiteResult(environment=environment)
         try:
@@ -304,23 +304,23 @@ class _Spread:
             raise Interrupted([self._all_failed(benchmark, size, policy, {0: why})]) from None
         return self._merged(benchmark, size, policy, found)
 
-    def _place(self, place: int) -> dict[str, Any]:
-        if place not in self.run.members:
-            return {"rank": place}
-        member = self.run.members[place]
+    def _rank_row(self, rank: int) -> dict[str, Any]:
+        if rank not in self.run.members:
+            return {"rank": rank}
+        member = self.run.members[rank]
         return {
-            "rank": place,
+            "rank": rank,
             "host": member.host,
             "processors": list(member.processors),
-            "threads": self.run.threads_of(place),
+            "threads": self.run.threads_of(rank),
         }
 
     def _merged(self, benchmark: BenchmarkProtocol, size: ProblemSize, policy: str, found: Together) -> Row:
         """The ranks' rows as one: the slowest's, with the sum of the rates, the worst error and everyone's figures."""
-        figures = {place: _figures(outcome) for place, outcome in found.outcomes.items()}
-        failures = {place: entry for place, entry in figures.items() if "error" in entry}
+        figures = {rank: _figures(outcome) for rank, outcome in found.outcomes.items()}
+        failures = {rank: entry for rank, entry in figures.items() if "error" in entry}
         rows: dict[int, BenchmarkResult] = {
-            place: outcome.value for place, outcome in found.outcomes.items() if place not in failures
+            rank: outcome.value for rank, outcome in found.outcomes.items() if rank not in failures
         }
         if not rows:
             return self._all_failed(benchmark, size, policy, failures)
@@ -335,12 +335,12 @@ class _Spread:
             numerical_accuracy=max(
                 (one.numerical_accuracy for one in rows.values() if one.numerical_accuracy is not None), default=None
             ),
-            ranks=[{**self._place(place), **entry} for place, entry in figures.items()],
+            ranks=[{**self._rank_row(rank), **entry} for rank, entry in figures.items()],
             scaling_efficiency_percent=efficiency,
             conditions={**slowest.conditions, "alone": _figures(found.alone)},
             unavailable=dict(slowest.unavailable),
             warnings=_warnings(rows, slowest, self.config),
-            errors=[f"rank {place}: {entry['error']}" for place, entry in failures.items()],
+            errors=[f"rank {rank}: {entry['error']}" for rank, entry in failures.items()],
         )
         if efficiency is None:
             row.unavailable["scaling_efficiency_percent"] = why
@@ -354,7 +354,7 @@ class _Spread:
         messages = {entry["error"] for entry in failures.values()}
         kinds = {entry["error_type"] for entry in failures.values()}
         first = failures[min(failures)]
-        each = "; ".join(f"rank {place}: {entry['error']}" for place, entry in failures.items())
+        each = "; ".join(f"rank {rank}: {entry['error']}" for rank, entry in failures.items())
         named = isinstance(benchmark, OperatorBenchmark)
         return BenchmarkError(
             each if len(messages) > 1 else str(first["error"]),
@@ -369,7 +369,7 @@ class _Spread:
 
 
 def _found_by(benchmark: BenchmarkProtocol) -> BenchmarkProtocol | tuple[str, str]:
-    """What a worker makes the same benchmark from: itself, or its name and the user's file that registers it."""
+    """The data from which a worker makes the same benchmark: itself, or its name and the file that registers it."""
     kind = type(benchmark)
     try:
         reference(kind)
@@ -413,7 +413,7 @@ def _has_failed(outcome: Outcome) -> bool:
 
 
 def _figures(outcome: Outcome) -> dict[str, Any]:
-    """What a row says of one rank: its figures, or its failure."""
+    """The entry of one rank in a row: its figures, or its failure."""
     row: Row | None = outcome.value
     if outcome.error is not None or row is None:
         return {"error": outcome.error, "error_type": outcome.kind, "stack_trace": outcome.trace}
@@ -436,7 +436,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 def _warnings(rows: Mapping[int, BenchmarkResult], slowest: BenchmarkResult, config: BenchmarkConfig) -> list[str]:
     # Ranks were told that no precision is enough; whether this one was is held against what was asked for.
-    made = [f"rank {place}: {text}" for place, row in rows.items() for text in row.warnings if "noisy" not in text]
+    made = [f"rank {rank}: {text}" for rank, row in rows.items() for text in row.warnings if "noisy" not in text]
     if slowest.latency_ms and slowest.confidence_interval_95 is not None:
         low, high = slowest.confidence_interval_95
         known = 100 * max(high - slowest.latency_ms, slowest.latency_ms - low) / slowest.latency_ms

@@ -80,7 +80,7 @@ class Link:
             self.send("alive")
 
     def received(self) -> list[tuple[Any, ...]]:
-        """What has come since the last look; signs of life only end the silence."""
+        """Messages that have come since the last look; signs of life only end the silence."""
         now = time.monotonic()
         self.silence += min(now - self._looked, _TICK_SECONDS)
         self._looked = now

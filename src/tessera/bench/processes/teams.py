@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Together:
-    """What a measurement on several devices found, by their places."""
+    """Outcomes of a measurement on several devices, by their ranks."""
 
     alone: Outcome
     """The first device's while the others waited; of a single device, its only one."""
@@ -35,21 +35,21 @@ class Team:
 
     def run(self, tasks: Mapping[int, Task]) -> dict[int, Outcome]:
         """Gives all tasks at once, and waits until the last one is done."""
-        for place, task in tasks.items():
-            self.devices[place].give(task)
+        for rank, task in tasks.items():
+            self.devices[rank].give(task)
         found: dict[int, Outcome] = {}
         while len(found) < len(tasks):
             self._beat()
-            for place in tasks:
-                if place not in found and (outcome := self.devices[place].poll()) is not None:
-                    found[place] = outcome
+            for rank in tasks:
+                if rank not in found and (outcome := self.devices[rank].poll()) is not None:
+                    found[rank] = outcome
             time.sleep(_POLL_SECONDS)
         return found
 
     def measure(self, prepare: Task, task: Task, failed: Callable[[Outcome], bool]) -> Together:
         """All prepare, the first one measures alone, all measure together. Who fails once is left out."""
         outcomes = self.run(dict.fromkeys(self.devices, prepare))
-        ready = [place for place, outcome in outcomes.items() if not failed(outcome)]
+        ready = [rank for rank, outcome in outcomes.items() if not failed(outcome)]
         if not ready:
             return Together(Outcome(error="no device could prepare"), outcomes)
         alone = self.run({min(ready): task})[min(ready)] if len(self.devices) > 1 else None
@@ -74,7 +74,7 @@ class TeamRun:
             available = tuple(sorted(os.sched_getaffinity(0)))
             count = self.count or 1
             each = shares(available, count)
-            self.members = {place: Member(place, platform.node(), tuple(each[place])) for place in range(count)}
+            self.members = {number: Member(number, platform.node(), tuple(each[number])) for number in range(count)}
         else:
             crew = self._job.begin()
             self.members = {
@@ -96,19 +96,19 @@ class TeamRun:
         """The MPI, in its own words."""
         return None if self._job is None else self._job.version
 
-    def threads_of(self, place: int) -> int:
-        return self.threads or len(self.members[place].processors)
+    def threads_of(self, rank: int) -> int:
+        return self.threads or len(self.members[rank].processors)
 
-    def _worker(self, place: int) -> Worker:
-        return Worker(self.members[place].processors, self.threads_of(place))
+    def _worker(self, rank: int) -> Worker:
+        return Worker(self.members[rank].processors, self.threads_of(rank))
 
-    def team(self, places: Iterable[int]) -> Team:
+    def team(self, ranks: Iterable[int]) -> Team:
         """The devices to measure on. Ranks that were lost before are among them: each of their outcomes says so."""
         made = self._job
         if made is None:
-            self._devices: dict[int, Device] = {place: self._worker(place) for place in places}
+            self._devices: dict[int, Device] = {rank: self._worker(rank) for rank in ranks}
             return Team(self._devices, lambda: None)
-        self._devices = {place: made.remote(place) if place else self._worker(place) for place in places}
+        self._devices = {rank: made.remote(rank) if rank else self._worker(rank) for rank in ranks}
         return Team(self._devices, made.beat)
 
     def follow(self) -> Any:

@@ -36,12 +36,12 @@ from tessera.bench.results.results import BenchmarkError, BenchmarkResult, Row
 from tessera.errors import TesseraError
 
 _GRACE_SECONDS = 20.0
-"""What a worker gets to finish its sample when a run is interrupted."""
+"""Seconds for a worker to finish its sample when a run is interrupted."""
 _POLL_SECONDS = 0.05
 _ASLEEP_SECONDS = 0.3
 """Between two looks, when this process itself was not running."""
 _START_SECONDS = 120.0
-"""What a worker gets to load everything."""
+"""Seconds for a worker to load everything."""
 _END_SECONDS = 2.0
 REGRESSION_PROCESSES = 3
 """A regression run takes its samples in this many processes: memory lies elsewhere in each."""
@@ -170,7 +170,7 @@ class Isolated:
         while left:
             try:
                 rows = [*failed, *self._ask(dataclasses.replace(job, only=left))]
-                return sorted(rows, key=lambda row: _place(job.only, row.implementation))
+                return sorted(rows, key=lambda row: _index_of(job.only, row.implementation))
             except _GoneError as gone:
                 culprit = next((name for name in left if _is_named(gone.culprit, name)), None)
                 if culprit is not None:
@@ -324,8 +324,8 @@ def _is_named(implementation: str, name: str) -> bool:
     return implementation == name or implementation.startswith(f"{name} O")
 
 
-def _place(names: Sequence[str], implementation: str) -> int:
-    return next((place for place, name in enumerate(names) if _is_named(implementation, name)), len(names))
+def _index_of(names: Sequence[str], implementation: str) -> int:
+    return next((index for index, name in enumerate(names) if _is_named(implementation, name)), len(names))
 
 
 def _failure(job: Job, implementation: str, gone: _GoneError) -> BenchmarkError:

@@ -160,25 +160,23 @@ def plain_axis(axis: Any, label: Callable[[float], str], *, whole: bool = False)
 
 
 def named_ticks(axis: Any, names: Mapping[float, str], *, log: bool = False, across: int = ACROSS) -> None:
-    """Ticks at these places and no others, as many as fit: `across` letters side by side."""
+    """Ticks at these values and no others, as many as fit: `across` letters side by side."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     kept: dict[float, str] = {}
-    where = {place: math.log(place) if log else place for place in names}
+    where = {at: math.log(at) if log else at for at in names}
     extent = max(where.values(), default=0.0) - min(where.values(), default=0.0)
-    for place, name in names.items():
+    for at, name in names.items():
         letters = max(len(line) for line in (*name.split("\n"), ""))
         gap = (letters + 1.5) / across * extent
-        if all(abs(where[place] - where[other]) >= gap for other in kept):
-            kept[place] = name
+        if all(abs(where[at] - where[other]) >= gap for other in kept):
+            kept[at] = name
     axis.set_major_locator(FixedLocator(list(kept)))
     axis.set_major_formatter(FixedFormatter(list(kept.values())))
     axis.set_minor_locator(NullLocator())
 
 
-def caption(axes: Any, text: str, place: tuple[float, float], offset: tuple[float, float], **style: Any) -> None:
-    """A short text at a place, readable over what is drawn there."""
-    note = axes.annotate(
-        text, place, xytext=offset, textcoords="offset points", fontsize=8, color=INK, zorder=6, **style
-    )
+def caption(axes: Any, text: str, at: tuple[float, float], offset: tuple[float, float], **style: Any) -> None:
+    """A short text at a point, readable over what is drawn there."""
+    note = axes.annotate(text, at, xytext=offset, textcoords="offset points", fontsize=8, color=INK, zorder=6, **style)
     note.set_gid("halo")

@@ -69,15 +69,15 @@ def to_dict(suite: BenchmarkSuiteResult) -> dict[str, Any]:
     return {"schema": SCHEMA, **_header(suite), "results": {key: _row(row) for key, row in suite.results.items()}}
 
 
-def from_text(text: str, place: str) -> BenchmarkSuiteResult:
-    """The suite that was kept as text at some place."""
-    data = _parsed(text, place)
+def from_text(text: str, where: str) -> BenchmarkSuiteResult:
+    """The suite that is written in a text; `where` names the file in errors."""
+    data = _parsed(text, where)
     if not isinstance(data, dict):
-        raise BenchError(f"{place}: expected results of a benchmark run, got no JSON object", hint=_DAMAGED)
+        raise BenchError(f"{where}: expected results of a benchmark run, got no JSON object", hint=_DAMAGED)
     try:
         return from_dict(cast(dict[str, Any], data))
     except BenchError as error:
-        raise BenchError(f"{place}: {error.message}", hint=error.hint) from None
+        raise BenchError(f"{where}: {error.message}", hint=error.hint) from None
 
 
 def from_dict(data: Mapping[str, Any]) -> BenchmarkSuiteResult:
@@ -109,12 +109,12 @@ def _header(suite: BenchmarkSuiteResult) -> dict[str, Any]:
     return {name: _encoded(getattr(suite, name), hints[name]) for name in _SUITE_FIELDS}
 
 
-def _suite(header: Any, place: str = "the suite") -> BenchmarkSuiteResult:
+def _suite(header: Any, where: str = "the suite") -> BenchmarkSuiteResult:
     if not isinstance(header, dict):
-        raise _misfit(place, "an object", header)
+        raise _misfit(where, "an object", header)
     known = {name: hint for name, hint in _hints(BenchmarkSuiteResult).items() if name in _SUITE_FIELDS}
     # A start that was not written down is unknown; the default of a new suite would be now.
-    fields: dict[str, Any] = {"suite_start_time": 0.0, **_fields(cast(dict[str, Any], header), known, place)}
+    fields: dict[str, Any] = {"suite_start_time": 0.0, **_fields(cast(dict[str, Any], header), known, where)}
     return BenchmarkSuiteResult(**fields)
 
 
@@ -123,12 +123,12 @@ def _row(row: Row) -> dict[str, Any]:
     return {"kind": kind, **_encoded(row, type(row))}
 
 
-def _row_from(data: Any, place: str) -> Row:
+def _row_from(data: Any, where: str) -> Row:
     kind = cast(dict[str, Any], data).get("kind") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise _misfit(place, "a row of the kind `result` or `error`", cast(object, data))
+        raise _misfit(where, "a row of the kind `result` or `error`", cast(object, data))
     fields = {name: value for name, value in cast(dict[str, Any], data).items() if name != "kind"}
-    return _decoded(fields, _KINDS[kind], place)
+    return _decoded(fields, _KINDS[kind], where)
 
 
 # The annotations of the data model say how each value is written and read.
@@ -186,54 +186,54 @@ def _is_plain(key: Any) -> bool:
     return type(key) is str and not key.startswith("$")
 
 
-def _decoded(value: Any, hint: Any, place: str) -> Any:
+def _decoded(value: Any, hint: Any, where: str) -> Any:
     if hint is Any:
-        return _untagged(value, place)
+        return _untagged(value, where)
     if value is None and hint is not _present(hint):
         return None
     hint = _present(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
         if not isinstance(value, list) or len(cast(list[Any], value)) != len(inner):
-            raise _misfit(place, f"a list of {len(inner)}", value)
-        return tuple(_decoded(item, hint, place) for item, hint in zip(cast(list[Any], value), inner, strict=True))
+            raise _misfit(where, f"a list of {len(inner)}", value)
+        return tuple(_decoded(item, hint, where) for item, hint in zip(cast(list[Any], value), inner, strict=True))
     if origin in (list, Sequence):
         if not isinstance(value, list):
-            raise _misfit(place, "a list", value)
-        items = [_decoded(item, inner[0], place) for item in cast(list[Any], value)]
+            raise _misfit(where, "a list", value)
+        items = [_decoded(item, inner[0], where) for item in cast(list[Any], value)]
         return items if origin is list else tuple(items)
     if origin in (dict, Mapping):
-        return _mapping(value, inner[1], place)
+        return _mapping(value, inner[1], where)
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, dict):
-            raise _misfit(place, "an object", value)
+            raise _misfit(where, "an object", value)
         try:
             return cast(Callable[..., Any], hint)(
-                **_fields(cast(dict[str, Any], value), _hints(cast(Any, hint)), place)
+                **_fields(cast(dict[str, Any], value), _hints(cast(Any, hint)), where)
             )
         except TypeError as error:
-            raise BenchError(f"{place}: {error}", hint=_DAMAGED) from None
-    return _scalar(value, hint, place)
+            raise BenchError(f"{where}: {error}", hint=_DAMAGED) from None
+    return _scalar(value, hint, where)
 
 
-def _mapping(value: Any, inner: Any, place: str) -> dict[Any, Any]:
+def _mapping(value: Any, inner: Any, where: str) -> dict[Any, Any]:
     if not isinstance(value, dict):
-        raise _misfit(place, "an object", value)
+        raise _misfit(where, "an object", value)
     mapping = cast(dict[str, Any], value)
     if "$map" in mapping:
-        return cast(dict[Any, Any], _untagged(mapping, place))
-    return {key: _decoded(item, inner, f"{place}.{key}") for key, item in mapping.items()}
+        return cast(dict[Any, Any], _untagged(mapping, where))
+    return {key: _decoded(item, inner, f"{where}.{key}") for key, item in mapping.items()}
 
 
 _WORDS: dict[Any, str] = {float: "a number", int: "an integer", bool: "true or false"}
 
 
-def _scalar(value: Any, hint: Any, place: str) -> Any:
+def _scalar(value: Any, hint: Any, where: str) -> Any:
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         with contextlib.suppress(ValueError):
             return hint(value)
-        raise _misfit(place, f"one of {', '.join(str(member.value) for member in hint)}", value)
-    value = _untagged(value, place)
+        raise _misfit(where, f"one of {', '.join(str(member.value) for member in hint)}", value)
+    value = _untagged(value, where)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if hint is float:
         fits = number
@@ -242,41 +242,41 @@ def _scalar(value: Any, hint: Any, place: str) -> Any:
     else:
         fits = isinstance(value, hint)
     if not fits:
-        raise _misfit(place, _WORDS.get(hint, "a text"), value)
+        raise _misfit(where, _WORDS.get(hint, "a text"), value)
     return value
 
 
-def _fields(data: Mapping[str, Any], hints: Mapping[str, Any], place: str) -> dict[str, Any]:
+def _fields(data: Mapping[str, Any], hints: Mapping[str, Any], where: str) -> dict[str, Any]:
     if unknown := sorted(set(data) - set(hints)):
         raise BenchError(
-            f"expected fields of {SCHEMA!r} in {place}, got {', '.join(map(_cut, unknown))} as well",
+            f"expected fields of {SCHEMA!r} in {where}, got {', '.join(map(_cut, unknown))} as well",
             hint="a newer Tessera wrote it: update this one",
         )
-    return {name: _decoded(value, hints[name], f"{place}: {name}") for name, value in data.items()}
+    return {name: _decoded(value, hints[name], f"{where}: {name}") for name, value in data.items()}
 
 
-def _untagged(value: Any, place: str) -> Any:
+def _untagged(value: Any, where: str) -> Any:
     if isinstance(value, list):
-        return [_untagged(item, place) for item in cast(list[Any], value)]
+        return [_untagged(item, where) for item in cast(list[Any], value)]
     if not isinstance(value, dict):
         # Reports convert numbers to floats. JSON has none that are not finite, though Python reads some.
         if isinstance(value, int | float) and not abs(value) <= _LARGEST:
-            raise _misfit(place, f"a number of at most {_LARGEST:.3g}, or `$float`", value)
+            raise _misfit(where, f"a number of at most {_LARGEST:.3g}, or `$float`", value)
         return value
     mapping = cast(dict[str, Any], value)
     if not any(key.startswith("$") for key in mapping):
-        return {key: _untagged(item, place) for key, item in mapping.items()}
+        return {key: _untagged(item, where) for key, item in mapping.items()}
     try:
         ((tag, content),) = mapping.items()
         if tag == "$float":
             return float(content)
         if tag == "$tuple":
-            return tuple(_untagged(item, place) for item in content)
+            return tuple(_untagged(item, where) for item in content)
         if tag == "$map":
-            return {_untagged(key, place): _untagged(item, place) for key, item in content}
+            return {_untagged(key, where): _untagged(item, where) for key, item in content}
     except (TypeError, ValueError):
         pass
-    raise _misfit(place, "`$float`, `$tuple` or `$map` with its content", mapping)
+    raise _misfit(where, "`$float`, `$tuple` or `$map` with its content", mapping)
 
 
 def _present(hint: Any) -> Any:
@@ -289,21 +289,21 @@ def _present(hint: Any) -> Any:
 _DAMAGED = "the file is damaged or was edited; measure again"
 _LARGEST = sys.float_info.max
 _MOST_DIGITS = 1000
-_LONGEST_PLACE = 300
+_LONGEST_LOCATION = 300
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
 
 
-def _misfit(place: str, expected: str, value: Any) -> BenchError:
+def _misfit(where: str, expected: str, value: Any) -> BenchError:
     try:
         shown = repr(value)
     except (ValueError, RecursionError):  # integers may be too long to be written, and lists nested too deep
         shown = f"a {type(value).__name__} that is too long to be shown"
-    place = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}…"
+    where = where if len(where) <= _LONGEST_LOCATION else f"{where[:_LONGEST_LOCATION]}…"
     return BenchError(
-        f"{place}: expected {expected}, got {shown if len(shown) < 60 else shown[:57] + '…'}", hint=_DAMAGED
+        f"{where}: expected {expected}, got {shown if len(shown) < 60 else shown[:57] + '…'}", hint=_DAMAGED
     )
 
 
@@ -312,14 +312,14 @@ def _text(data: Any, indent: int | None = None) -> str:
     return json.dumps(data, indent=indent, allow_nan=False)
 
 
-def _parsed(text: str, place: str) -> Any:
+def _parsed(text: str, where: str) -> Any:
     """None for what is not JSON."""
     try:
         return json.loads(text, parse_int=_integer, object_pairs_hook=_object)
     except _TwiceError as error:
-        raise BenchError(f"{place}: {_cut(str(error))!r} is there twice in one object", hint=_DAMAGED) from None
+        raise BenchError(f"{where}: {_cut(str(error))!r} is there twice in one object", hint=_DAMAGED) from None
     except RecursionError:
-        raise BenchError(f"{place}: it is nested too deep to be results", hint=_DAMAGED) from None
+        raise BenchError(f"{where}: it is nested too deep to be results", hint=_DAMAGED) from None
     except ValueError:
         return None
 
@@ -548,25 +548,25 @@ class Journal:
         last, ended = 0.0, False
         lines = _read(path).split("\n")
         for number, line in enumerate(lines, 1):
-            place = f"{os.fspath(path)}, line {number}"
-            entry = _parsed(line, place)
+            where = f"{os.fspath(path)}, line {number}"
+            entry = _parsed(line, where)
             if not isinstance(entry, dict):
                 if any(lines[number:]) or not _is_torn(line):
-                    raise BenchError(f"{place}: expected an entry of a journal, got {line[:40]!r}", hint=_DAMAGED)
+                    raise BenchError(f"{where}: expected an entry of a journal, got {line[:40]!r}", hint=_DAMAGED)
                 break
             fields = cast(dict[str, Any], entry)
             if fields.get("schema") != JOURNAL_SCHEMA:
                 found = _cut(repr(fields.get("schema")))
                 raise BenchError(
-                    f"{place}: expected an entry in the form {JOURNAL_SCHEMA!r}, got {found}",
+                    f"{where}: expected an entry in the form {JOURNAL_SCHEMA!r}, got {found}",
                     hint="journals are written while `tessera bench run` runs; results are read by `read_json`",
                 )
             if "row" in fields:
-                rows.append(_row_from(fields["row"], place))
-                last, ended = _scalar(fields.get("time", last), float, place), False
+                rows.append(_row_from(fields["row"], where))
+                last, ended = _scalar(fields.get("time", last), float, where), False
             else:
                 ended = "end" in fields
-                suite = _suite(fields["end"] if ended else fields.get("suite", {}), place)
+                suite = _suite(fields["end"] if ended else fields.get("suite", {}), where)
         suite.extend(rows)
         if not ended:
             suite.interrupted = True
@@ -575,7 +575,7 @@ class Journal:
 
 
 def _is_torn(line: str) -> bool:
-    """Whether it is the beginning of an entry, or the zeros that a file system left in its place."""
+    """Whether it is the beginning of an entry, or the zeros that a file system left instead."""
     start = f'{{"schema": "{JOURNAL_SCHEMA}"'
     return line.startswith(start) or start.startswith(line.rstrip("\0"))
 

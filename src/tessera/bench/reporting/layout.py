@@ -20,11 +20,11 @@ class Axis:
     """Where cases stand on an axis: at their size when only one number varies, else one after another."""
 
     label: str
-    places: dict[str, float]
+    positions: dict[str, float]
     names: dict[float, str]
     by_size: bool
     legend: str = ""
-    """What the numbers stand for, where cases are numbered."""
+    """The meaning of the numbers, where cases are numbered."""
 
 
 def grouped(rows: Sequence[BenchmarkResult], key: Callable[[BenchmarkResult], Any]) -> dict[Any, list[BenchmarkResult]]:
@@ -54,34 +54,34 @@ def axis_of(rows: list[BenchmarkResult], by_size: bool = True) -> Axis:
     varying = _varying(rows)
     sizes = {size_of(row): row for row in rows}
     if len(varying) == 1:
-        values = {place: row.problem_size.get(varying[0]) for place, row in sizes.items()}
+        values = {size: row.problem_size.get(varying[0]) for size, row in sizes.items()}
         numbers = {
-            place: float(value)
-            for place, value in values.items()
+            size: float(value)
+            for size, value in values.items()
             if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
         }
         if len(numbers) == len(sizes):
-            places = dict(sorted(numbers.items(), key=lambda item: item[1]))
+            positions = dict(sorted(numbers.items(), key=lambda item: item[1]))
             if not by_size:
-                named = {float(number): f"{value:g}" for number, value in enumerate(places.values())}
-                return Axis(varying[0], dict(zip(places, named, strict=True)), named, by_size=False)
-            return Axis(varying[0], places, {value: _short_count(value) for value in places.values()}, by_size=True)
-    ordered = sorted(sizes, key=lambda place: sizes[place].flops or 0.0)
-    places = {place: float(number) for number, place in enumerate(ordered)}
-    words = {
-        place: [f"{name}={sizes[place].problem_size.get(name)}" for name in varying] or [place] for place in ordered
-    }
-    letters = sum(max(len(word) for word in words[place]) + 1.5 for place in ordered)
+                named = {float(number): f"{value:g}" for number, value in enumerate(positions.values())}
+                return Axis(varying[0], dict(zip(positions, named, strict=True)), named, by_size=False)
+            return Axis(
+                varying[0], positions, {value: _short_count(value) for value in positions.values()}, by_size=True
+            )
+    ordered = sorted(sizes, key=lambda size: sizes[size].flops or 0.0)
+    positions = {size: float(number) for number, size in enumerate(ordered)}
+    words = {size: [f"{name}={sizes[size].problem_size.get(name)}" for name in varying] or [size] for size in ordered}
+    letters = sum(max(len(word) for word in words[size]) + 1.5 for size in ordered)
     if len(ordered) > 1 and letters > drawing.ACROSS:
-        numbers = {number: f"{number + 1:.0f}" for number in places.values()}
-        listed = "; ".join(f"{places[place] + 1:.0f}: {' '.join(words[place])}" for place in ordered)
+        numbers = {number: f"{number + 1:.0f}" for number in positions.values()}
+        listed = "; ".join(f"{positions[size] + 1:.0f}: {' '.join(words[size])}" for size in ordered)
         legend = "Cases are numbered by their operations, fewest first."
-        return Axis("case", places, numbers, by_size=False, legend=listed if len(ordered) <= _LISTED else legend)
+        return Axis("case", positions, numbers, by_size=False, legend=listed if len(ordered) <= _LISTED else legend)
     if not varying:
         return Axis(
-            "size", places, {number: place.replace(" ", "\n") for place, number in places.items()}, by_size=False
+            "size", positions, {number: size.replace(" ", "\n") for size, number in positions.items()}, by_size=False
         )
-    return Axis("", places, {places[place]: "\n".join(words[place]) for place in ordered}, by_size=False)
+    return Axis("", positions, {positions[size]: "\n".join(words[size]) for size in ordered}, by_size=False)
 
 
 def dress(axes: Any, axis: Axis, label: str) -> None:

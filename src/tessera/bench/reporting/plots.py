@@ -123,9 +123,9 @@ def _latency_plots(rows: Sequence[BenchmarkResult], palette: Palette) -> list[Pl
         def paint(figure: Any, chosen: list[BenchmarkResult] = chosen, axis: Axis = axis, draw: Drawing = draw) -> None:
             axes = figure.add_subplot()
             for name, line in lines_of(chosen).items():
-                line.sort(key=lambda row: axis.places[size_of(row)])
+                line.sort(key=lambda row: axis.positions[size_of(row)])
                 index = palette.index(line[0].implementation)
-                at = [axis.places[size_of(row)] for row in line]
+                at = [axis.positions[size_of(row)] for row in line]
                 times = [row.latency_ms or 0.0 for row in line]
                 bars = axes.errorbar(
                     at,
@@ -146,7 +146,7 @@ def _latency_plots(rows: Sequence[BenchmarkResult], palette: Palette) -> list[Pl
 
 
 def _ends(rows: Sequence[BenchmarkResult]) -> list[float]:
-    """What an axis of these rows' times has to reach."""
+    """The largest value that an axis of these rows' times has to reach."""
     ends = (end for row in rows for end in (row.latency_ms, *(row.confidence_interval_95 or ())))
     return [end for end in ends if end and 0 < end < math.inf]
 
@@ -206,7 +206,7 @@ def _bar_plots(
                 index = palette.index(line[0].implementation)
                 for row in line:
                     height = value(row) or 0.0
-                    at = axis.places[size_of(row)] + (number - (len(lines) - 1) / 2) * width
+                    at = axis.positions[size_of(row)] + (number - (len(lines) - 1) / 2) * width
                     bars = axes.bar(at, height - bottom, width * 0.9, bottom, color=drawing.color(index))
                     shown = f"{name}, {row.case}: {wording.number(height, 3)} {label if label != 'speedup' else '×'}"
                     draw.mark(list(bars), index, shown)
@@ -277,9 +277,9 @@ def _ceilings(axes: Any, rates: dict[str, float], bandwidth: float | None, left:
         axes.plot([left, end], [left * bandwidth, end * bandwidth], color=MUTED, linewidth=1.6)
         # A third of what is seen of the slope, on its lower side.
         start = max(left, axes.get_ylim()[0] / bandwidth)
-        place = start * (end / start) ** (1 / 3)
+        between = start * (end / start) ** (1 / 3)
         text = f"{wording.number(bandwidth / 1e9, 3)} GB/s"
-        drawing.caption(axes, text, (place, place * bandwidth), (7, -2), ha="left", va="top")
+        drawing.caption(axes, text, (between, between * bandwidth), (7, -2), ha="left", va="top")
     for precision, rate in rates.items():
         start = rate / bandwidth if bandwidth else left
         axes.plot([start, right], [rate, rate], color=MUTED, linewidth=1.6)
@@ -312,17 +312,17 @@ def _stage_plots(rows: Sequence[BenchmarkResult]) -> list[Plot]:
         axes = figure.add_subplot()
         lefts = [0.0] * len(kept)
         for number, stage in enumerate(stages):
-            for place, row in enumerate(kept):
+            for index, row in enumerate(kept):
                 width = row.stages_ms.get(stage, 0.0)
                 bar = axes.barh(
-                    place, width / unit.size, 0.68, lefts[place] / unit.size, color=drawing.stage_color(number)
+                    index, width / unit.size, 0.68, lefts[index] / unit.size, color=drawing.stage_color(number)
                 )
-                draw.mark(list(bar), -1, f"{names[place]}, {stage}: {wording.duration(width)}")
-                lefts[place] += width
-        for place, total in enumerate(lefts):
+                draw.mark(list(bar), -1, f"{names[index]}, {stage}: {wording.duration(width)}")
+                lefts[index] += width
+        for index, total in enumerate(lefts):
             axes.annotate(
                 wording.duration(total),
-                (total / unit.size, place),
+                (total / unit.size, index),
                 xytext=(4, 0),
                 textcoords="offset points",
                 va="center",
@@ -364,10 +364,10 @@ def _sample_plots(rows: Sequence[BenchmarkResult], palette: Palette) -> list[Plo
             for row in some:
                 index = palette.index(row.implementation)
                 style: dict[str, Any] = {"color": drawing.color(index), "alpha": 0.9}
-                inside = [(place, value) for place, value in enumerate(values[row.key], 1) if floor <= value <= edge]
+                inside = [(sample, value) for sample, value in enumerate(values[row.key], 1) if floor <= value <= edge]
                 beyond = [
-                    (place, edge if value > edge else floor)
-                    for place, value in enumerate(values[row.key], 1)
+                    (sample, edge if value > edge else floor)
+                    for sample, value in enumerate(values[row.key], 1)
                     if not floor <= value <= edge
                 ]
                 dots = axes.plot(*_columns(inside), marker=".", markersize=4, linewidth=0.7, **style)

@@ -115,7 +115,7 @@ def _change_table(changes: list[Change]) -> Table:
 
 
 class Progress:
-    """What a run is doing. A terminal gets a bar; anything else gets one line per finished row."""
+    """Shows the progress of a run. A terminal gets a bar; anything else gets one line per finished row."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._console = console

@@ -87,10 +87,10 @@ def reason(row: Row) -> str:
 
 def quantile(ordered: list[float], share: float) -> float:
     """By linear interpolation, of values in order."""
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
+    rank = share * (len(ordered) - 1)
+    below = math.floor(rank)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return ordered[below] + (rank - below) * (ordered[above] - ordered[below])
 
 
 def spread_percent(row: BenchmarkResult) -> float | None:
@@ -269,7 +269,7 @@ def columns(suite: BenchmarkSuiteResult) -> list[Column]:
 
 
 def notes(suite: BenchmarkSuiteResult) -> list[str]:
-    """What the reader has to know about the run as a whole."""
+    """Sentences about the run as a whole."""
     found = ["the run was interrupted; these are the rows so far"] if suite.interrupted else []
     warnings = suite.ceilings.get("warnings")
     if isinstance(warnings, list | tuple):
@@ -358,7 +358,7 @@ _ORDER = (Verdict.REGRESSION, Verdict.UNDECIDED, Verdict.IMPROVEMENT, Verdict.SA
 
 
 def ordered_changes(comparison: Comparison) -> list[Change]:
-    """What asks for attention first; equal verdicts stay in the order of the rows."""
+    """Changes ordered by urgency; equal verdicts stay in the order of the rows."""
     return sorted(comparison.changes, key=lambda change: _ORDER.index(change.verdict))
 
 

@@ -67,7 +67,7 @@ class Metric:
     follows: str | None = None
     """The metric that this one is computed from: a change of that is not told twice."""
     drift: int = 0
-    """What a machine that became slower does to it: 1 for times, -1 for rates, 0 for what does not care."""
+    """How the metric changes on a slower machine: 1 for times, -1 for rates, 0 for no change."""
 
     @property
     def worse_sign(self) -> float:
@@ -102,7 +102,7 @@ METRICS: dict[str, Metric] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of one metric of one row. Positive percents mean that the figure grew, be that good or bad."""
+    """The change of one metric of one row. Positive percents mean that the figure grew, be that good or bad."""
 
     metric: str
     baseline: float | None
@@ -323,7 +323,7 @@ class Sequential:
         self._current += second
 
     def verdict(self) -> Verdict:
-        """What the latest look that was due says."""
+        """The verdict of the latest look that was due."""
         due = self.next_look
         if due is not None and self.count >= due:
             # Pairs that came in one batch get one look, however many they passed.
@@ -427,7 +427,7 @@ def compare_runs(
 
 
 class _Runs:
-    """What a comparison of runs has found so far."""
+    """The findings of a comparison of runs so far."""
 
     def __init__(self, thresholds: Mapping[str, float], between: float, confidence: float) -> None:
         self.thresholds = thresholds

@@ -14,7 +14,7 @@ ProblemSize = Mapping[str, Any]
 
 
 class BenchmarkMode(enum.Enum):
-    """What a run is for; `docs/bench.md` says what each one runs."""
+    """The purpose of a run; `docs/bench.md` says what each one runs."""
 
     SINGLE_GPU = "single_gpu"
     MULTI_GPU = "multi_gpu"
@@ -25,7 +25,7 @@ class BenchmarkMode(enum.Enum):
 
 
 class MeasurementType(enum.Enum):
-    """What is measured of every implementation; what is not asked for is not run."""
+    """A measurement of every implementation; only those that are asked for are run."""
 
     LATENCY = "latency"
     THROUGHPUT = "throughput"

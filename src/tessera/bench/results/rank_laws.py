@@ -73,14 +73,14 @@ class RankLaw:
     """The chance of at most 0, 1, … of them; None: by the normal approximation, whose tails are the heavier ones."""
 
     def at_most(self, number: float) -> float:
-        place = math.floor(number + 1e-9)
-        if place < 0:
+        whole = math.floor(number + 1e-9)
+        if whole < 0:
             return 0.0
         if self.exact is not None:
-            return float(self.exact[min(place, self.items)])
-        return _NORMAL.cdf((place + 0.5 - self.items / 2) / self.deviation)
+            return float(self.exact[min(whole, self.items)])
+        return _NORMAL.cdf((whole + 0.5 - self.items / 2) / self.deviation)
 
-    def place(self, confidence: float, dependence: Dependence = INDEPENDENT) -> tuple[int, float]:
+    def left_out(self, confidence: float, dependence: Dependence = INDEPENDENT) -> tuple[int, float]:
         """How many values to leave out at both ends, and the confidence of what remains."""
         tail, middle = (1.0 - confidence) / 2.0, self.items / 2
         if self.exact is not None:
@@ -88,8 +88,8 @@ class RankLaw:
         else:
             independent = math.floor(middle + _NORMAL.inv_cdf(tail) * self.deviation - 0.5)
         distance = self.deviation * dependence.stretched((middle - independent) / self.deviation)
-        place = max(0, math.floor(middle - distance + 1e-9))
-        return place, max(0.0, 1.0 - 2.0 * self._tail(place, dependence))
+        left_out = max(0, math.floor(middle - distance + 1e-9))
+        return left_out, max(0.0, 1.0 - 2.0 * self._tail(left_out, dependence))
 
     def p_value(self, number: int, dependence: Dependence = INDEPENDENT) -> float:
         """Of so many of the values, or fewer, on one side of the truth, whichever side that is."""
@@ -139,20 +139,20 @@ def mann_whitney_law(first: int, second: int) -> RankLaw:
         shift = second + size
         if shift <= items:
             ways[shift:] -= ways[:-shift].copy()
-        for place in range(size, items + 1):
-            ways[place] += ways[place - size]
+        for index in range(size, items + 1):
+            ways[index] += ways[index - size]
     return RankLaw(items, deviation, np.cumsum(ways) / math.comb(first + second, first))
 
 
-def mean_places(ordered: Floats, places: Sequence[int]) -> list[float]:
-    """The values at these places in the order of the means of all pairs, a value with itself included."""
+def ranked_means(ordered: Floats, ranks: Sequence[int]) -> list[float]:
+    """The values at these ranks in the order of the means of all pairs, a value with itself included."""
     count = len(ordered)
     if count <= _LISTED:
         halves = 0.5 * ordered
         means = np.concatenate([halves[row] + halves[row:] for row in range(count)])
-        return _at_places(means, places)
+        return _at_ranks(means, ranks)
     low, high = float(ordered[0]), float(ordered[-1])
-    return [_bisect(lambda value: means_at_most(ordered, value, "right"), low, high, place) for place in places]
+    return [_bisect(lambda value: means_at_most(ordered, value, "right"), low, high, rank) for rank in ranks]
 
 
 def means_at_most(ordered: Floats, value: float, side: Side) -> int:
@@ -161,27 +161,27 @@ def means_at_most(ordered: Floats, value: float, side: Side) -> int:
     return (both + int(np.searchsorted(ordered, value, side=side))) // 2
 
 
-def difference_places(first: Floats, second: Floats, places: Sequence[int]) -> list[float]:
-    """The values at these places in the order of all differences, second minus first; both are in order."""
+def ranked_differences(first: Floats, second: Floats, ranks: Sequence[int]) -> list[float]:
+    """The values at these ranks in the order of all differences, second minus first; both are in order."""
     if max(len(first), len(second)) <= _LISTED:
-        return _at_places(np.subtract.outer(second, first).ravel(), places)
+        return _at_ranks(np.subtract.outer(second, first).ravel(), ranks)
     low, high = float(second[0] - first[-1]), float(second[-1] - first[0])
-    return [_bisect(lambda value: differences_at_most(first, second, value, "right"), low, high, p) for p in places]
+    return [_bisect(lambda value: differences_at_most(first, second, value, "right"), low, high, p) for p in ranks]
 
 
 def differences_at_most(first: Floats, second: Floats, value: float, side: Side) -> int:
     return int(np.searchsorted(second, first + value, side=side).sum())
 
 
-def _at_places(values: Floats, places: Sequence[int]) -> list[float]:
-    parted = np.partition(values, sorted(set(places)))
-    return [float(parted[place]) for place in places]
+def _at_ranks(values: Floats, ranks: Sequence[int]) -> list[float]:
+    parted = np.partition(values, sorted(set(ranks)))
+    return [float(parted[rank]) for rank in ranks]
 
 
-def _bisect(at_most: Callable[[float], int], low: float, high: float, place: int) -> float:
-    """The smallest value that more than `place` others do not exceed."""
-    if at_most(low) > place:
+def _bisect(at_most: Callable[[float], int], low: float, high: float, rank: int) -> float:
+    """The smallest value that more than `rank` others do not exceed."""
+    if at_most(low) > rank:
         return low
     while low < (middle := 0.5 * low + 0.5 * high) < high:
-        low, high = (low, middle) if at_most(middle) > place else (middle, high)
+        low, high = (low, middle) if at_most(middle) > rank else (middle, high)
     return high

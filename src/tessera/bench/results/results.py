@@ -44,13 +44,13 @@ class BenchmarkResult:
     ir_optimization_time_ms: float | None = None
     autotuning_time_ms: float | None = None
     stages_ms: dict[str, float] = field(default_factory=dict[str, float])
-    """What each stage of the compile took, in their order."""
+    """Milliseconds of each stage of the compile, in their order."""
     host_overhead_us: float | None = None
-    """What a call costs beyond the work: the time of one on the smallest problem there is."""
+    """The overhead of a call: the time of one on the smallest problem there is."""
     launch_us: float | None = None
-    """What starting the work takes, where it can be told from the work itself."""
+    """The time to start the work, where it can be told from the work itself."""
     kernel_ms: float | None = None
-    """What the work takes on the device by its own clock, where it has one."""
+    """The time of the work on the device by its own clock, where it has one."""
 
     measurements_count: int = 0
     standard_deviation: float | None = None
@@ -59,7 +59,7 @@ class BenchmarkResult:
     samples_ms: list[float] = field(default_factory=list[float])
     """Per call, in the order of measurement. Implementations of a case alternate: equal indices are neighbours."""
     yardstick_ms: list[float] = field(default_factory=list[float])
-    """What the same short piece of work took beside each sample: the machine's state, for comparing runs."""
+    """Times of the same short piece of work beside each sample: the machine's state, for comparing runs."""
 
     numerical_accuracy: float | None = None
     """The relative error in norm against float64."""
@@ -77,7 +77,7 @@ class BenchmarkResult:
     counters: dict[str, float] = field(default_factory=dict[str, float])
     """Hardware counters per call, in profiling mode: instructions, cycles, cache_misses, …"""
     inspection: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What `IRInspector` found, per level, in profiling mode."""
+    """The findings of `IRInspector`, per level, in profiling mode."""
     ranks: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Distributed runs: each rank's figures or failure."""
     scaling_efficiency_percent: float | None = None

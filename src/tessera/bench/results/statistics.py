@@ -19,11 +19,11 @@ from tessera.bench.results.rank_laws import (
     Dependence,
     Floats,
     binomial_law,
-    difference_places,
     differences_at_most,
     mann_whitney_law,
-    mean_places,
     means_at_most,
+    ranked_differences,
+    ranked_means,
     signed_rank_law,
 )
 
@@ -74,7 +74,7 @@ class Normality:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What can be said about one sample. What a single value does not tell (the spread) is None."""
+    """Statistics of one sample. Those that a single value does not have (the spread) are None."""
 
     count: int
     mean: float
@@ -226,15 +226,15 @@ def median_interval(samples: Samples, confidence: float = 0.95) -> Interval:
     Where even the smallest and the largest sample are not enough, they are given, with the confidence they have.
     """
     values = np.sort(checked(samples))
-    place, reached = binomial_law(len(values)).place(_check_confidence(confidence))
-    return Interval(float(values[place]), float(values[-1 - place]), reached)
+    left_out, reached = binomial_law(len(values)).left_out(_check_confidence(confidence))
+    return Interval(float(values[left_out]), float(values[-1 - left_out]), reached)
 
 
 def hodges_lehmann(samples: Samples) -> float:
     """The median of the means of all pairs: nearly as precise as the mean on normal samples, and deaf to spikes."""
     values = np.sort(checked(samples))
     items = len(values) * (len(values) + 1) // 2
-    low, high = mean_places(values, ((items - 1) // 2, items // 2))
+    low, high = ranked_means(values, ((items - 1) // 2, items // 2))
     return 0.5 * low + 0.5 * high
 
 
@@ -247,8 +247,8 @@ def hodges_lehmann_interval(
     """
     values = np.sort(checked(samples))
     law = signed_rank_law(len(values))
-    place, reached = law.place(_check_confidence(confidence), _dependence_of(len(values), effective_count))
-    low, high = mean_places(values, (place, law.items - 1 - place))
+    left_out, reached = law.left_out(_check_confidence(confidence), _dependence_of(len(values), effective_count))
+    low, high = ranked_means(values, (left_out, law.items - 1 - left_out))
     return Interval(low, high, reached)
 
 
@@ -272,8 +272,8 @@ def bootstrap(
     if resamples < 1:
         raise BenchError(f"expected at least one resample, got {resamples}", hint="1000 and more are usual")
     estimate = float(statistic(values))
-    places = np.random.default_rng(seed).integers(0, len(values), (resamples, len(values)))
-    found = np.array([statistic(values[row]) for row in places], dtype=np.float64)
+    drawn = np.random.default_rng(seed).integers(0, len(values), (resamples, len(values)))
+    found = np.array([statistic(values[row]) for row in drawn], dtype=np.float64)
     levels = [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0]
     if method == "bca":
         levels = _bca_levels(values, statistic, estimate, found, levels)
@@ -331,7 +331,7 @@ def ratio_unpaired(a: Samples, b: Samples, confidence: float = 0.95) -> Ratio:
     effective = effective_count(first), effective_count(second)
     ordered = np.sort(first), np.sort(second)
     items = len(first) * len(second)
-    middle = difference_places(*ordered, ((items - 1) // 2, items // 2))
+    middle = ranked_differences(*ordered, ((items - 1) // 2, items // 2))
     estimate = 0.5 * middle[0] + 0.5 * middle[1]
     at_most_zero = differences_at_most(*ordered, 0.0, "right")
     below_zero = differences_at_most(*ordered, 0.0, "left")
@@ -386,7 +386,7 @@ def scipy_stats() -> Any:
 
 
 def _steady(values: Floats, effective: float) -> tuple[Floats, float]:
-    """What of a sample can be ranked, in order, and how many independent values it amounts to."""
+    """The values of a sample, or medians of blocks of them, in order, and how many independent ones they are."""
     if effective < _BLOCKS:
         values = block_medians(values, _BLOCKS)
         effective = float(len(values))
@@ -401,8 +401,8 @@ def _mann_whitney(
     law = mann_whitney_law(len(left), len(right))
     inflation = math.sqrt((1.0 / left_effective + 1.0 / right_effective) / (1.0 / len(left) + 1.0 / len(right)))
     dependence = Dependence.of(inflation, left_effective + right_effective)
-    place, reached = law.place(confidence, dependence)
-    low, high = difference_places(left, right, (place, law.items - 1 - place))
+    left_out, reached = law.left_out(confidence, dependence)
+    low, high = ranked_differences(left, right, (left_out, law.items - 1 - left_out))
     at_most_zero = differences_at_most(left, right, 0.0, "right")
     at_least_zero = law.items - differences_at_most(left, right, 0.0, "left")
     return Interval(low, high, reached), law.p_value(min(at_most_zero, at_least_zero), dependence)
@@ -417,7 +417,7 @@ def _bca_levels(
     below = (np.count_nonzero(found < estimate) + np.count_nonzero(found <= estimate)) / (2.0 * len(found))
     # An estimate beyond all resamples has an infinite bias; half a resample is all that can be told.
     bias = _NORMAL.inv_cdf(min(max(below, 0.5 / len(found)), 1.0 - 0.5 / len(found)))
-    left_out = np.array([statistic(np.delete(values, place)) for place in range(len(values))], dtype=np.float64)
+    left_out = np.array([statistic(np.delete(values, index)) for index in range(len(values))], dtype=np.float64)
     steps = centred(left_out)
     steps = steps.mean() - steps
     spread = float((steps**2).sum())
@@ -460,8 +460,8 @@ def _correlation(values: Floats) -> tuple[float, float]:
 
 def _ranks(values: Floats) -> Floats:
     """From 0; equal values share the mean of theirs."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - 0.5 * (counts + 1))[places]
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - 0.5 * (counts + 1))[inverse]
 
 
 def _dependence_of(count: int, effective: float | None) -> Dependence:

@@ -20,7 +20,7 @@ _SIGNIFICANT = 0.05
 
 @dataclass(frozen=True)
 class TierBenchmarkConfig:
-    """What is measured, and how long. `seconds` bounds the sampling of one configuration."""
+    """The configurations to measure, and for how long. `seconds` bounds the sampling of one configuration."""
 
     input_configs: tuple[InputConfiguration, ...]
     warmup_iterations: int = 10

@@ -45,7 +45,7 @@ class ValidationIssue:
 
 @dataclass(frozen=True)
 class ValidationConfig:
-    """What is checked. The tolerance is absolute, for f32; narrower types have the bounds of their precision."""
+    """The scope of checks. The tolerance is absolute, for f32; narrower types have the bounds of their precision."""
 
     numerical_tolerance: float = 1e-4
     enable_cross_tier_validation: bool = True
@@ -59,7 +59,7 @@ class ValidationConfig:
 
 @dataclass
 class ValidationResult:
-    """What came of it. Errors are the largest of all; the regression is that of the worst case, None without one."""
+    """The outcome. Errors are the largest of all; the regression is that of the worst case, None without one."""
 
     numerical_correctness_passed: bool = True
     performance_regression_passed: bool = True

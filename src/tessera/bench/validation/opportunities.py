@@ -32,7 +32,7 @@ class _Noting(BlockingCompiler):
     def __init__(self) -> None:
         super().__init__()
         self.assumed: set[str] = set()
-        """What the last request of Tier 3 assumes."""
+        """The facts that the last request of Tier 3 assumes."""
 
     def submit(self, *requests: Request) -> None:
         for one in requests:
@@ -76,14 +76,14 @@ def planted(device: str) -> Iterator[Planted]:
     yield Planted("sizes that never change", {"q.size[1]", "q.size[2]", "k.size[2]"} <= words, f"{len(words)} facts")
     yield Planted("a scale that never changes", "scale" in words, ", ".join(sorted(words)[:4]))
     changing, noted = _runtime()
-    for place in range(2 * _CALLS):
-        _call(changing, device, 2, 8 + place % 24)
+    for index in range(2 * _CALLS):
+        _call(changing, device, 2, 8 + index % 24)
     words = noted.assumed
     yield Planted("the width beside changing lengths", "q.size[3]" in words or not words, f"{len(words)} facts")
     yield Planted("lengths that change are not assumed", "q.size[2]" not in words, f"{len(words)} facts")
     mixed, _ = _runtime()
-    for place in range(_CALLS):
-        _call(mixed, device, 8 if place % 3 else 1, 96 if place % 3 else 8)
+    for index in range(_CALLS):
+        _call(mixed, device, 8 if index % 3 else 1, 96 if index % 3 else 8)
     hot = HotspotDetector().detect_hotspots(mixed.get_traces())
     first = hot[0].input_pattern.seq_len if hot else None
     yield Planted("the input that takes most of the time", first == 96, f"hottest length {first}")

@@ -1,4 +1,4 @@
-"""What tiers cost beside the programs: recording calls, and finding what to run."""
+"""The overhead of tiers beside the programs: recording calls, and finding the program to run."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def plain(value: Any) -> Any:
 
 
 def restored(kind: Any, value: Any) -> Any:
-    """What `plain` was given, as a value of this type."""
+    """The inverse of `plain`: a value of this type."""
     origin, inside = get_origin(kind), get_args(kind)
     if is_dataclass(kind) and isinstance(kind, type):
         hints = get_type_hints(kind)

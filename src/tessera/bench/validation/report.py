@@ -46,7 +46,7 @@ class PerformanceValidation:
     orchestration_overhead: float | None
     orchestration_us: float | None
     tracing_of: str = ""
-    """What tracing was of the shortest configuration and of one of middle length; the larger of them counts."""
+    """The overhead of tracing, of the shortest configuration and of one of middle length; the larger one counts."""
 
 
 @dataclass(frozen=True)

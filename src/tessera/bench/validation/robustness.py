@@ -50,7 +50,7 @@ _LENGTHS = (1, 7, 16, 33, 64, 65)
 
 @dataclass
 class RobustnessValidation:
-    """What came of it. A crash is a process that ended, or an error that should not have been raised."""
+    """The outcome. A crash is a process that ended, or an error that should not have been raised."""
 
     stress_test_passed: bool = False
     memory_leak_test_passed: bool = False
@@ -61,7 +61,7 @@ class RobustnessValidation:
     memory_mb: float | None = None
     guard_accuracy: float | None = None
     told: list[str] = field(default_factory=list)
-    """What went wrong, in words."""
+    """Descriptions of the failures."""
 
 
 def run_robustness_tests(device: str, *, quick: bool) -> RobustnessValidation:
@@ -143,7 +143,7 @@ def try_edge_cases(device: str, found: RobustnessValidation) -> None:
 
 
 def judge_stress(status: int, output: str, complained: str, found: RobustnessValidation) -> None:
-    """What a process with many threads and changing lengths said, and how it ended."""
+    """The output of a process with many threads and changing lengths, and how it ended."""
     if status != 0:
         found.crash_count += 1
         found.told.append(f"the process under stress ended with {status}: {complained.strip()[-300:]}")
@@ -179,11 +179,11 @@ def stress(calls: int, device: str) -> dict[str, Any]:
 
     def work(seed: int, count: int) -> None:
         chooser = random.Random(seed)
-        for place in range(count):
+        for index in range(count):
             arrays, params = chooser.choice(cases)
             own = (arrays[0], arrays[1], arrays[2], empty(arrays[3].shape, arrays[3].dtype, device=device))
             try:
-                if place % 16 == 0:
+                if index % 16 == 0:
                     wrongs[0] += not wrong(runtime, own, params) <= 1.0
                 else:
                     runtime.execute_flash_attention(*own, params)
@@ -292,5 +292,5 @@ def _killed_worker(device: str) -> float:
 
 
 def under_stress(calls: int, device: str) -> None:
-    """What the other process does."""
+    """The body of the other process."""
     sys.stdout.write(json.dumps(stress(calls, device)) + "\n")

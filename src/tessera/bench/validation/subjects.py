@@ -1,4 +1,4 @@
-"""What is validated: attention of one configuration at one tier, with its arrays, ready to be called."""
+"""Subjects of validation: attention of one configuration at one tier, with its arrays, ready to be called."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def synchronize(device: str) -> None:
 
 
 def _shipments(problem: Problem, config: RuntimeConfig) -> Iterator[tuple[int, bytes]]:
-    """What climbing will want to be compiled."""
+    """The programs that higher tiers will ask to be compiled."""
     client = KernelClient(flash_attention)
     scale = problem.params.scale(problem.config.head_dim)
     call = client.call((*problem.arrays, scale), {"causal": problem.config.is_causal})

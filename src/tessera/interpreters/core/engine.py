@@ -42,7 +42,7 @@ class Frame:
     program: tuple[int, ...] = ()
     values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
     kept: dict[type, Any] = field(default_factory=dict[type, Any])
-    """What ops keep between them while the function runs, by its class."""
+    """State that ops share while the function runs, by its class."""
     guard: Callable[[Operation, Values], None] | None = None
     """Looks at each op and its operands before it runs."""
     witness: Witness | None = None

@@ -34,10 +34,10 @@ def _scan(frame: Frame, op: graph_control.ScanOp, operands: Values) -> Values:
         )
         for value in op.results_[len(carried) :]
     ]
-    places = range(count)
-    for place in reversed(places) if op.reverse is not None else places:
-        given = frame.run(op.body.block, [*carried, *(x[place] for x in xs)])
+    indices = range(count)
+    for index in reversed(indices) if op.reverse is not None else indices:
+        given = frame.run(op.body.block, [*carried, *(x[index] for x in xs)])
         carried = list(given[: len(carried)])
         for whole, piece in zip(stacked, given[len(carried) :], strict=True):
-            whole[place] = piece
+            whole[index] = piece
     return [*carried, *stacked]

@@ -1,4 +1,4 @@
-"""The meaning of graph ops that write at places, slice at computed starts, or cumulate."""
+"""The meaning of graph ops that scatter, slice at computed starts, or cumulate."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 def _part(starts: Values, whole: tuple[int, ...], part: tuple[int, ...]) -> tuple[slice, ...]:
     """Where a part lies: its starts, moved so that all of it is inside."""
-    places = zip(starts, whole, part, strict=True)
-    found = [(max(0, min(int(start), size - length)), length) for start, size, length in places]
+    axes = zip(starts, whole, part, strict=True)
+    found = [(max(0, min(int(start), size - length)), length) for start, size, length in axes]
     return tuple(slice(start, start + length) for start, length in found)
 
 
@@ -55,9 +55,9 @@ def _cumulate(frame: Frame, op: graph_indexing.CumulateOp, operands: Values) -> 
     wide = np.moveaxis(cast(operands[0], dtype, carrier), axis, 0)
     total = np.full(wide.shape[1:], row.identity(dtype), carrier.storage)
     found = np.empty(wide.shape, carrier.storage)
-    for place in range(wide.shape[0]):
-        after = elementwise.apply(row.combine, [total, wide[place]], [carrier, carrier])
-        found[place] = total if op.exclusive is not None else after
+    for index in range(wide.shape[0]):
+        after = elementwise.apply(row.combine, [total, wide[index]], [carrier, carrier])
+        found[index] = total if op.exclusive is not None else after
         total = after
     found = np.ascontiguousarray(np.moveaxis(found, 0, axis))
     if dtype.is_integer:

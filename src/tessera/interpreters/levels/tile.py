@@ -240,8 +240,8 @@ def _atomic(frame: Frame, op: tile.AtomicOp, operands: Values) -> Values:
     dtype = tile_dtype(op.value)
     combine = reductions.TABLE[op.kind.data].combine
     target, source = view.array[(*inside, ...)], value[(*within, ...)]
-    for place in _separate(target):
-        target[place] = elementwise.apply(combine, [target[place], source[place]], [dtype, dtype])
+    for index in _separate(target):
+        target[index] = elementwise.apply(combine, [target[index], source[index]], [dtype, dtype])
     return []
 
 

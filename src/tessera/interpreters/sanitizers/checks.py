@@ -1,4 +1,4 @@
-"""What the interpreter watches for while a tile program runs, and how to ask for it."""
+"""The sanitizers of the interpreter: which there are, and how to switch them on."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _both(one: Any, other: Any) -> Any:
 
 
 class Asked(NamedTuple):
-    """What holds around a call."""
+    """The checks that are in force around a call."""
 
     checks: Checks
     trace: Trace | None

@@ -1,4 +1,4 @@
-"""Sentinels on graphs: the first op that makes a NaN of operands that are none, with the place and what stood there."""
+"""Sentinels on graphs: find the first op that makes a NaN of operands that are none, and the place of the element."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Program = Sequence[int]
 
 
 def whereabouts(index: Index, program: Program) -> str:
-    """A place in words; scalars have no index."""
+    """The place of an element in words; scalars have no index."""
     return f"at {list(index)} in program {list(program)}" if index else f"in program {list(program)}"
 
 
@@ -40,7 +40,7 @@ def _line(values: Array) -> str:
     return f"[{shown}{', …' if len(values) > 8 else ''}]"
 
 
-# What of the operands a place of the result is made of: as flags, and in words.
+# Which elements of the operands an element of the result depends on: as flags, and in words.
 def _same_place(op: Operation, flags: Sequence[Any]) -> Any:
     return np.logical_or.reduce(np.broadcast_arrays(*flags))
 
@@ -86,7 +86,7 @@ ARITHMETIC = frozenset(_SOURCES)
 
 
 def sources(op: Operation, operands: Sequence[Any], index: Index) -> str:
-    """The numbers that one place of a result is made of, in words."""
+    """The numbers that one element of a result is made of, in words."""
     return _SOURCES[type(op)][1](op, operands, index)
 
 

@@ -66,7 +66,7 @@ class _Region:
 
 
 class Shadow:
-    """The shadow of all arguments of a kernel; those at the places `blank` hold nothing at first."""
+    """The shadow of all arguments of a kernel; those at the indices `blank` are uninitialized at first."""
 
     def __init__(self, names: Sequence[str], values: Sequence[Any], blank: AbstractSet[int]) -> None:
         self._accesses: list[Access] = []
@@ -74,25 +74,25 @@ class Shadow:
         self._program_starts = 0
         self.arguments: dict[int, Argument] = {}
         self._blank = blank
-        views = {place: value for place, value in enumerate(values) if isinstance(value, ArrayView)}
+        views = {index: value for index, value in enumerate(values) if isinstance(value, ArrayView)}
         for group in _sharing(views):
             self._add(group, names)
         # Inputs last: what one shares with an output does hold something.
-        for place in sorted(self.arguments, key=lambda place: place not in blank):
-            argument = self.arguments[place]
-            argument.region.blank[argument.cells_of(argument.offsets().ravel())] = place in blank
+        for index in sorted(self.arguments, key=lambda index: index not in blank):
+            argument = self.arguments[index]
+            argument.region.blank[argument.cells_of(argument.offsets().ravel())] = index in blank
 
     def _add(self, group: Mapping[int, ArrayView], names: Sequence[str]) -> None:
-        spans = {place: _bytes(view) for place, view in group.items()}
+        spans = {index: _bytes(view) for index, view in group.items()}
         start, stop = min(low for low, _ in spans.values()), max(high for _, high in spans.values())
         # The finest unit in which every element of the group starts and ends.
         unit = math.gcd(
             *(view.argument.itemsize for view in group.values()), *(low - start for low, _ in spans.values())
         )
         region = _Region((stop - start) // unit)
-        for place, view in group.items():
+        for index, view in group.items():
             first = (view.argument.ctypes.data - start) // unit
-            self.arguments[place] = Argument(names[place], view, region, first, view.argument.itemsize // unit)
+            self.arguments[index] = Argument(names[index], view, region, first, view.argument.itemsize // unit)
 
     def record(self, access: Access, *, races: bool, uninitialised: bool) -> None:
         """Checks an access against all earlier ones, and remembers it."""
@@ -111,9 +111,9 @@ class Shadow:
         self._accesses.append(access)
 
     def check_filled(self, kernel: str, grid: Sequence[int]) -> None:
-        """Refuses outputs that hold nothing in some places after all accesses."""
-        for place in sorted(self._blank & self.arguments.keys()):
-            argument = self.arguments[place]
+        """Refuses outputs that have elements which were never written."""
+        for index in sorted(self._blank & self.arguments.keys()):
+            argument = self.arguments[index]
             offsets = argument.offsets()
             empty = argument.region.blank[argument.cells_of(offsets.ravel())].any(axis=1)
             if count := int(empty.sum()):
@@ -176,11 +176,11 @@ def _sharing(views: Mapping[int, ArrayView]) -> list[dict[int, ArrayView]]:
     """The arguments, grouped by overlapping memory."""
     groups: list[dict[int, ArrayView]] = []
     end = 0
-    for place, view in sorted(views.items(), key=lambda item: _bytes(item[1])):
+    for index, view in sorted(views.items(), key=lambda item: _bytes(item[1])):
         low, high = _bytes(view)
         if groups and low < end:
-            groups[-1][place] = view
+            groups[-1][index] = view
         else:
-            groups.append({place: view})
+            groups.append({index: view})
         end = max(end, high)
     return groups

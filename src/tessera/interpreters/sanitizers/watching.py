@@ -44,7 +44,7 @@ class SanitizedRun:
         self.bounded = demands.bounded
         # None where underflow is not looked for.
         self.decays = decaying(kernel) if demands.underflow else None
-        self._positions: dict[SSAValue, int] = {argument: place for place, argument in enumerate(kernel.arguments)}
+        self._positions: dict[SSAValue, int] = {argument: index for index, argument in enumerate(kernel.arguments)}
         self._values = values
         watched = checks.races or checks.uninitialised or checks.unwritten
         self._shadow = Shadow(_names(kernel), values, kernel.blank) if watched else None
@@ -65,7 +65,7 @@ class SanitizedRun:
         return WatchedFrame(self, machine, symbols, program)
 
     def finish(self, kernel: str, grid: Sequence[int]) -> None:
-        """What is left to check when all programs are through."""
+        """Checks at the end of a run, after all program instances."""
         if self._shadow is not None and self.checks.unwritten:
             self._shadow.check_filled(kernel, grid)
 
@@ -74,12 +74,12 @@ class SanitizedRun:
         if base in self._positions:
             return self._positions[base]
         # A view that a loop carries: any argument of that memory will do.
-        holders = (place for place, value in enumerate(self._values) if isinstance(value, ArrayView))
-        return next(place for place in holders if self._values[place].argument is view.argument)
+        holders = (index for index, value in enumerate(self._values) if isinstance(value, ArrayView))
+        return next(index for index in holders if self._values[index].argument is view.argument)
 
 
 def _names(kernel: tile.FuncOp) -> list[str]:
-    return [argument.name_hint or f"argument {place}" for place, argument in enumerate(kernel.arguments)]
+    return [argument.name_hint or f"argument {index}" for index, argument in enumerate(kernel.arguments)]
 
 
 class WatchedFrame(Frame):

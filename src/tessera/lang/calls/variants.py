@@ -247,7 +247,7 @@ class Variant:
     def has_same_symbols(self) -> bool:
         """Whether its program's symbols are those of its own arguments."""
         whole, mine = self.program.symbols, self.traced.symbols
-        return whole.places == mine.places and whole.shapes[: len(mine.shapes)] == mine.shapes
+        return whole.positions == mine.positions and whole.shapes[: len(mine.shapes)] == mine.shapes
 
 
 @dataclass(eq=False)

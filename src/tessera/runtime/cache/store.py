@@ -1,7 +1,7 @@
 """The compile cache on disk: bytes under keys, shared by all processes of a user, and never believed without a check.
 
 An entry is one file, named by its key: a header (magic, version, key, length, checksum), then the payload. It is
-written beside its place and moved there, so a reader sees a whole entry or none. Nothing is synced to the disk: what a
+written to a temporary file and renamed, so a reader sees a whole entry or none. Nothing is synced to the disk: what a
 power cut tears, the checksum finds, and it is compiled again. Whatever goes wrong here is a miss and a log line, not an
 error. There are no locks, neither between processes nor between threads, so a fork can leave none behind: the counts of
 bytes may be a little off until the folder is looked at again.
@@ -236,7 +236,7 @@ class Store:
         self._size, self._written = total, 0
 
     def _scan(self, abandoned_after: float = _ABANDONED_SECONDS) -> list[CacheEntry]:
-        """What is in the folder; removes what killed writers left. Files of others are neither counted nor touched."""
+        """Lists the entries of the folder; removes what killed writers left. Other files are left alone."""
         found: list[CacheEntry] = []
         limit = time.time_ns() - int(abandoned_after * 1e9)
         try:
@@ -292,7 +292,7 @@ def _checksum(key: str, payload: bytes | memoryview) -> bytes:
 
 
 def _fault(key: str, data: bytes) -> str | None:
-    """What is wrong with a file that should hold the entry of a key; None where nothing is."""
+    """A sentence about what is wrong with a file that should hold the entry of a key; None where nothing is."""
     if len(data) < _HEADER.size:
         return f"{len(data)} bytes are no entry"
     magic, version, key_length, length, checksum = _HEADER.unpack_from(data)

@@ -17,7 +17,7 @@ from tessera.runtime.cuda import driver
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What a GPU is and has. Memory is in bytes; shared memory and registers are what a block may have at most."""
+    """The properties of a GPU. Memory is in bytes; shared memory and registers are what a block may have at most."""
 
     name: str
     capability: tuple[int, int]

@@ -87,7 +87,7 @@ _PROTOTYPES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "encode_map": ("cuTensorMapEncodeTiled", (_OUT, _INT, _UINT, _HANDLE, *[_OUT] * 4, *[_INT] * 4)),
 }
 _LATER = frozenset({"add_edges"})
-"""What drivers of the oldest CUDA that is supported do not have."""
+"""Functions that drivers of the oldest supported CUDA do not have."""
 
 
 class Calls:
@@ -192,7 +192,7 @@ def calls() -> Calls:
 
 @contextmanager
 def beside_captures() -> Generator[None]:
-    """What this thread asks of the driver meanwhile is no part of what another library captures.
+    """Keeps this thread's calls of the driver out of a capture by another library.
 
     While a stream is captured the driver refuses to free memory, to look whether an event has happened, and more, and
     breaks the capture off, since a capture might mean it to be repeated. What is done behind callers' backs is not.
@@ -224,7 +224,7 @@ def driver_version() -> int:
 
 
 def check(result: tuple[Any, ...], doing: str) -> Any:
-    """What a call of the bindings returned besides its status, or the error that the status means.
+    """The results of a call of the bindings besides its status; raises the error that the status means.
 
     `doing` says what was being done, such as "loading the kernel @softmax".
     """

@@ -23,7 +23,7 @@ VERSION = 3
 
 
 def described(array: Array, device: Device) -> dict[str, object]:
-    """What an array of a GPU is, for a consumer that will use it on a stream that it does not tell."""
+    """The description of an array of a GPU for a consumer that does not tell its stream."""
     note_use(owner_of(array), None)
     return {
         "version": VERSION,

@@ -46,7 +46,7 @@ class Fresh(NamedTuple):
     meta: Meta
 
     def maker(self) -> Callable[[Stream], Array]:
-        """What makes its memory, for use on a stream."""
+        """A function that makes its memory, for use on a stream."""
         size, meta, storage, fresh = rounded(self.meta.nbytes), self.meta, self.storage, results.maker()
         return lambda stream: fresh(stream, size, meta, storage).geometry
 
@@ -114,11 +114,11 @@ class BoundKernel(NamedTuple):
     def check_apart(self, values: Sequence[Any]) -> None:
         """Refuses arrays that overlap, if the program was compiled for others."""
         error = overlap_error(self.plan, self.apart, values)
-        if error.places:
+        if error.pairs:
             raise error
 
     def results(self, arrays: Sequence[Array]) -> Any:
-        """What a call returns, given the arrays of its results."""
+        """The value that a call returns, given the arrays of its results."""
         tensors = [Tensor.fresh(array, meta) for array, meta in zip(arrays, self.metas, strict=True)]
         return tensors[0] if len(tensors) == 1 else tuple(tensors) if tensors else None
 
@@ -161,9 +161,9 @@ class CudaExecutable:
         """The program for such arrays."""
         plan = self.plan
         arrays: list[Array | None] = [value if isinstance(value, np.ndarray) else None for value in values]
-        for place, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
+        for index, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
             if isinstance(argument, ArrayArgument):
-                check_array(plan, place, argument, array)
+                check_array(plan, index, argument, array)
         device = self._device(arrays)
         sizes = plan.sizes([None if array is None else array.shape for array in arrays])
         shapes = plan.result_shapes(sizes)
@@ -203,10 +203,10 @@ class CudaExecutable:
 
     def _check_sizes(self, geometry: Sequence[Geometry | None]) -> None:
         """Kernels count positions along an axis in 32 bits."""
-        for place, measured in enumerate(geometry):
+        for index, measured in enumerate(geometry):
             if measured is not None and any(size >= _LARGEST_AXIS for size in measured.sizes):
                 raise ShapeError(
-                    f"argument {place} of @{self.plan.name}: {max(measured.sizes):,} elements along an axis, and GPUs "
+                    f"argument {index} of @{self.plan.name}: {max(measured.sizes):,} elements along an axis, and GPUs "
                     f"count to {_LARGEST_AXIS - 1:,}",
                     hint="split the array along that axis",
                 )
@@ -214,18 +214,18 @@ class CudaExecutable:
     def _device(self, arrays: Sequence[Array | None]) -> Device:
         """The GPU on which all arrays lie."""
         known: dict[Device, int] = {}
-        for place, array in enumerate(arrays):
+        for index, array in enumerate(arrays):
             if array is None:
                 continue
-            found = place_of(array)
+            found = gpu_of(array)
             if found is None or found.kind != "cuda":
                 raise DeviceError(
-                    f"argument {place} of @{self.plan.name} lies on {found or 'the host'}, the program runs on a GPU",
+                    f"argument {index} of @{self.plan.name} lies on {found or 'the host'}, the program runs on a GPU",
                     hint="bring it over first: .cuda()",
                 )
-            known.setdefault(found, place)
+            known.setdefault(found, index)
         if len(known) > 1:
-            where = ", ".join(f"argument {place} on {device}" for device, place in known.items())
+            where = ", ".join(f"argument {index} on {device}" for device, index in known.items())
             raise DeviceError(f"@{self.plan.name} runs on one GPU: {where}", hint="bring all arrays to one: .to(...)")
         return next(iter(known), cuda_device(None))
 
@@ -247,7 +247,7 @@ class CudaExecutable:
         return found
 
 
-def place_of(array: Array) -> Device | None:
+def gpu_of(array: Array) -> Device | None:
     """The device of an array; None for the host's own."""
     owner = owner_of(array)
     if isinstance(owner, DeviceMemory):
@@ -272,7 +272,7 @@ def _product(extents: Sequence[int]) -> int:
 
 
 class _Form(NamedTuple):
-    """What the code of a call depends on: arguments by their places, results and tensor maps by their number."""
+    """The parameters of the code of a call: arguments by their indices, results and tensor maps by their number."""
 
     inputs: int
     arrays: tuple[int, ...]
@@ -304,12 +304,12 @@ _LAUNCH = """{before}        try:
         if several:
             note(stream, ({arrays}))
 {after}"""
-_MAP = """        map{place} = maps{place}.get(address({array}))
-        if map{place} is None:
-            map{place} = encode{place}(address({array}))
+_MAP = """        map{index} = maps{index}.get(address({array}))
+        if map{index} is None:
+            map{index} = encode{index}(address({array}))
 """
-_RESULT = """        tensor{place} = fresh(stream, size{place}, meta{place}, storage{place})
-        array{place} = tensor{place}.geometry
+_RESULT = """        tensor{index} = fresh(stream, size{index}, meta{index}, storage{index})
+        array{index} = tensor{index}.geometry
 """
 _COUNTERS = "        counters = stream.counters.get({size}) or zeroed(stream, {size})\n"
 
@@ -317,37 +317,37 @@ _COUNTERS = "        counters = stream.counters.get({size}) or zeroed(stream, {s
 @lru_cache(maxsize=256)
 def _run_maker(form: _Form) -> Callable[..., Runner]:
     """A function that makes runners of a form: code without loops and lists."""
-    inputs = [f"value{place}" for place in range(form.inputs)]
-    made = [f"array{place}" for place in range(form.results)]
+    inputs = [f"value{index}" for index in range(form.inputs)]
+    made = [f"array{index}" for index in range(form.results)]
     everything = [*inputs, *made]
     values = "".join(f"{name}, " for name in inputs)
     passed = [*everything, "stream.handle"]
-    before = "".join(_MAP.format(place=place, array=everything[which]) for place, which in enumerate(form.maps))
+    before = "".join(_MAP.format(index=index, array=everything[which]) for index, which in enumerate(form.maps))
     if form.counters:
         before += _COUNTERS.format(size=form.counters)
         passed.append("counters")
     if form.reports:
         before += "        report = take(bound.device)\n"
         passed.append("report.pointer")
-    passed += [f"map{place}" for place in range(len(form.maps))]
-    tensors = [f"tensor{place}" for place in range(form.results)]
-    given = [part for place in range(form.results) for part in (f"size{place}", f"meta{place}", f"storage{place}")]
-    given += [part for place in range(len(form.maps)) for part in (f"maps{place}", f"encode{place}")]
+    passed += [f"map{index}" for index in range(len(form.maps))]
+    tensors = [f"tensor{index}" for index in range(form.results)]
+    given = [part for index in range(form.results) for part in (f"size{index}", f"meta{index}", f"storage{index}")]
+    given += [part for index in range(len(form.maps)) for part in (f"maps{index}", f"encode{index}")]
     launch = _LAUNCH.format(
         before=before,
         passed="".join(f"{name}, " for name in passed),
         values=values,
-        arrays="".join(f"{inputs[place]}, " for place in form.arrays),
+        arrays="".join(f"{inputs[index]}, " for index in form.arrays),
         after="        finish(bound, stream, report)\n" if form.reports else "",
     )
     text = _RUN.format(
         given="".join(f", {name}" for name in given),
         values=values,
         checks="".join(
-            f"        if not {inputs[place]}.flags.writeable:\n            refuse(bound.plan, {place})\n"
-            for place in form.written
+            f"        if not {inputs[index]}.flags.writeable:\n            refuse(bound.plan, {index})\n"
+            for index in form.written
         ),
-        makes="".join(_RESULT.format(place=place) for place in range(form.results)),
+        makes="".join(_RESULT.format(index=index) for index in range(form.results)),
         launch=launch if form.launches else "",
         result=tensors[0] if form.results == 1 else f"({', '.join(tensors)})" if form.results else None,
     )
@@ -357,10 +357,10 @@ def _run_maker(form: _Form) -> Callable[..., Runner]:
 
 
 def runner(bound: BoundKernel) -> Runner:
-    """What a call does: memory for the results, the launch, and tensors of the results."""
+    """Writes the code of a call: memory for the results, the launch, and tensors of the results."""
     plan, launch = bound.plan, bound.params.device
-    arrays = tuple(place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument))
-    written = tuple(place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument) and one.written)
+    arrays = tuple(index for index, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument))
+    written = tuple(index for index, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument) and one.written)
     form = _Form(
         len(plan.inputs),
         arrays,
@@ -461,7 +461,7 @@ def _fail(bound: BoundKernel, stream: Stream, passed: Sequence[Any], status: int
 
 
 def launching(bound: BoundKernel) -> str:
-    """What a launch is about, in words."""
+    """A description of a launch for errors."""
     launch = bound.params.device
     return (
         f"launching @{bound.plan.name} on {bound.device}, {bound.blocks:,} blocks of {launch.threads} threads and "
@@ -470,7 +470,7 @@ def launching(bound: BoundKernel) -> str:
 
 
 def _explain(bound: BoundKernel, values: Sequence[Any], error: Exception) -> NoReturn:
-    for place, (argument, value) in enumerate(zip(bound.plan.inputs, values, strict=True)):
+    for index, (argument, value) in enumerate(zip(bound.plan.inputs, values, strict=True)):
         if isinstance(argument, NumberArgument) and argument.kind == "i64" and not -(1 << 63) <= value < 1 << 63:
-            raise too_long(f"argument {place} of @{bound.plan.name}", value) from None
+            raise too_long(f"argument {index} of @{bound.plan.name}", value) from None
     raise error

@@ -68,8 +68,8 @@ class Graph:
     graph.update((x, other))  # from now on of another array of the same kind
     """
 
-    def __init__(self, place: str | Device | None = None) -> None:
-        self.device = cuda_device(place)
+    def __init__(self, device: str | Device | None = None) -> None:
+        self.device = cuda_device(device)
         self.context = Context.of(self.device.index)
         self.nodes: list[Node] = []
         self._cu = driver.bindings()
@@ -174,22 +174,22 @@ class Graph:
         for old, new in pairs:
             self._check_pair(old, new)
         for node in self.nodes:
-            for place, value in enumerate(node.values):
+            for index, value in enumerate(node.values):
                 if isinstance(value, np.ndarray):
                     found = _moved(cast(Array, value), pairs)
                     if found is not None:
-                        self._check_written(node, place, found)
-                        node.values[place] = found
+                        self._check_written(node, index, found)
+                        node.values[index] = found
                         node.changed = True
         self._apply()
 
-    def set_number(self, node: Node, place: int, value: float) -> None:
-        """From the next replay on, a launch has another number as argument `place`."""
-        if place >= len(node.bound.plan.inputs) or isinstance(node.bound.plan.arguments[place], ArrayArgument):
+    def set_number(self, node: Node, index: int, value: float) -> None:
+        """From the next replay on, a launch has another number as argument `index`."""
+        if index >= len(node.bound.plan.inputs) or isinstance(node.bound.plan.arguments[index], ArrayArgument):
             raise ShapeError(
-                f"argument {place} of @{node.name} is no number", hint="arrays are exchanged by update((old, new))"
+                f"argument {index} of @{node.name} is no number", hint="arrays are exchanged by update((old, new))"
             )
-        node.values[place] = value
+        node.values[index] = value
         node.changed = True
         self._apply()
 
@@ -224,11 +224,11 @@ class Graph:
                 hint="give a copy: .copy()",
             )
 
-    def _check_written(self, node: Node, place: int, found: Array) -> None:
-        argument = node.bound.plan.arguments[place]
+    def _check_written(self, node: Node, index: int, found: Array) -> None:
+        argument = node.bound.plan.arguments[index]
         if isinstance(argument, ArrayArgument) and argument.written and not found.flags.writeable:
             raise EffectError(
-                f"argument {place} of @{node.name} is written, and the new tensor is read-only",
+                f"argument {index} of @{node.name} is written, and the new tensor is read-only",
                 hint="give a writable tensor, such as a copy",
             )
 
@@ -246,7 +246,7 @@ class Graph:
 
 
 def _moved(value: Array, pairs: Sequence[tuple[Tensor, Tensor]]) -> Array | None:
-    """The array that takes the place of `value`, which may be a view of an old tensor; None where nothing changes."""
+    """The array that replaces `value`, which may be a view of an old tensor; None where nothing changes."""
     low, high = byte_span(value)
     for old, new in pairs:
         first, last = byte_span(old.geometry)

@@ -1,11 +1,11 @@
-; What a call of a GPU's kernel runs on the host, in place of a kernel of the CPU: it finishes the params block that the
+; What a call of a GPU's kernel runs on the host, instead of a kernel of the CPU: it finishes the params block that the
 ; entry of runtime/native/launch.ll has filled in, and hands it to the driver. Words of the args block, as launching.py
 ; packs them:
 ;   1 the driver's status   8 cuLaunchKernel   9 function   10 stream   11 blocks   12 threads   13 bytes of shared memory
-;   14 number of tensor maps   15 where their table begins, in bytes: for each, its address and its place in this block
+;   14 number of tensor maps   15 where their table begins, in bytes: for each, its address and its offset in this block
 ;   16 and on: the params block
 ;
-; A graph takes two such steps in place of launches. `node_on_device` looks whether the params block of a node is what it
+; A graph takes two such steps instead of launches. `node_on_device` looks whether the params block of a node is what it
 ; was, and tells the driver where it is not; its word 8 is cuGraphExecKernelNodeSetParams_v2, its word 10 the node's part
 ; of the graph's state: graph, node, number of words, and that many words, the params block as the driver has it.
 ; `graph_on_device` replays: 8 cuGraphLaunch   9 the graph's part of the state: the graph   10 stream
@@ -28,9 +28,9 @@ each:
 copy:
   %source_at = getelementptr { ptr, i64 }, ptr %table, i64 %index, i32 0
   %source = load ptr, ptr %source_at, align 8
-  %place_at = getelementptr { ptr, i64 }, ptr %table, i64 %index, i32 1
-  %place = load i64, ptr %place_at, align 8
-  %target = getelementptr i8, ptr %args, i64 %place
+  %offset_at = getelementptr { ptr, i64 }, ptr %table, i64 %index, i32 1
+  %offset = load i64, ptr %offset_at, align 8
+  %target = getelementptr i8, ptr %args, i64 %offset
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %target, ptr align 8 %source, i64 128, i1 false)
   %following = add i64 %index, 1
   br label %each

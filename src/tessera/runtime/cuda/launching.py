@@ -2,7 +2,7 @@
 
 A kernel has one parameter, a block of words: pointers, sizes and strides of arrays, numbers, the grid's extents, and
 tensor maps. What does not change between calls is in a template. On CPython the entry that runs the CPU's kernels fills
-in the rest, with a few instructions (`host_steps.ll`) in place of such a kernel; elsewhere Python and ctypes do so.
+in the rest, with a few instructions (`host_steps.ll`) instead of such a kernel; elsewhere Python and ctypes do so.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Params:
 
         def fill(word: int, numbers: Sequence[int]) -> None:
             struct.pack_into(f"<{len(numbers)}q", template, WORD * word, *map(plain, numbers))
-            self.open += [(WORD * (word + place), one) for place, one in enumerate(numbers) if is_tracked(one)]
+            self.open += [(WORD * (word + index), one) for index, one in enumerate(numbers) if is_tracked(one)]
 
         for argument, found in zip(plan.arguments, geometry, strict=True):
             if found is not None:
@@ -70,11 +70,11 @@ class Params:
     def filled(self, values: Sequence[Any], extra: Sequence[int], maps: Sequence[Array]) -> Any:
         """The block as ctypes has it, for arrays and numbers, the further words, and tensor maps."""
         block = bytearray(self.template)
-        for place, (argument, value) in enumerate(zip(self.plan.arguments, values, strict=True)):
+        for index, (argument, value) in enumerate(zip(self.plan.arguments, values, strict=True)):
             if isinstance(argument, ArrayArgument):
                 struct.pack_into("<Q", block, WORD * argument.word, value.ctypes.data)
             else:
-                _STORES[argument.kind](block, WORD * argument.word, value, f"argument {place} of @{self.plan.name}")
+                _STORES[argument.kind](block, WORD * argument.word, value, f"argument {index} of @{self.plan.name}")
         for word, number in zip(self.extra, extra, strict=True):
             struct.pack_into("<Q", block, WORD * word, number)
         for recipe, found in zip(self.device.maps, maps, strict=True):
@@ -82,10 +82,10 @@ class Params:
         return (ctypes.c_char * len(block)).from_buffer(block)
 
 
-def _store_integer(block: bytearray, place: int, value: Any, what: str) -> None:
+def _store_integer(block: bytearray, offset: int, value: Any, what: str) -> None:
     if not -_LONGEST <= value < _LONGEST:
         raise too_long(what, value)
-    struct.pack_into("<q", block, place, value)
+    struct.pack_into("<q", block, offset, value)
 
 
 def too_long(what: str, value: int) -> DtypeError:
@@ -96,16 +96,16 @@ def too_long(what: str, value: int) -> DtypeError:
     )
 
 
-def _store_single(block: bytearray, place: int, value: Any, what: str) -> None:
-    struct.pack_into("<f", block, place, ctypes.c_float(value).value)
+def _store_single(block: bytearray, offset: int, value: Any, what: str) -> None:
+    struct.pack_into("<f", block, offset, ctypes.c_float(value).value)
 
 
-def _store_double(block: bytearray, place: int, value: Any, what: str) -> None:
-    struct.pack_into("<d", block, place, value)
+def _store_double(block: bytearray, offset: int, value: Any, what: str) -> None:
+    struct.pack_into("<d", block, offset, value)
 
 
-def _store_bool(block: bytearray, place: int, value: Any, what: str) -> None:
-    struct.pack_into("<q", block, place, bool(value))
+def _store_bool(block: bytearray, offset: int, value: Any, what: str) -> None:
+    struct.pack_into("<q", block, offset, bool(value))
 
 
 _STORES = {"i64": _store_integer, "f32": _store_single, "f64": _store_double, "i1": _store_bool}
@@ -139,8 +139,8 @@ def arguments_of(params: Params) -> tuple[list[tuple[str, int]], bytes]:
     found += [("i64", FIRST_WORD + word) for word in params.extra]
     first = FIRST_WORD + -(-len(params.template) // WORD)
     table = b""
-    for place, recipe in enumerate(params.device.maps):
-        found.append(("array", first + 2 * place))
+    for index, recipe in enumerate(params.device.maps):
+        found.append(("array", first + 2 * index))
         table += struct.pack("<2q", 0, WORD * FIRST_WORD + recipe.offset)
     return found, table
 
@@ -166,7 +166,7 @@ def host_block(params: Params, function: LoadedFunction, blocks: int) -> HostBlo
     words = (address, function.handle, 0, plain(blocks), device.threads, device.shared, len(device.maps), table_at)
     template = bytes(WORD * host_launch.FIRST_SLOT) + struct.pack("<8q", *words) + block + table
     kernel = steps_on_host()
-    opened = [(WORD * FIRST_WORD + place, number) for place, number in params.open]
+    opened = [(WORD * FIRST_WORD + offset, number) for offset, number in params.open]
     if is_tracked(blocks):
         opened.append((WORD * BLOCKS_WORD, blocks))
     return HostBlock(kernel.address("launch_on_device"), template, arguments, (kernel, function), opened)

@@ -35,7 +35,7 @@ _UNUSABLE = frozenset({200, 209, 218, 219, 221, 222, 223})
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What a function takes: registers and local bytes of a thread, static shared and constant bytes of a block."""
+    """Resources of a function: registers and local bytes of a thread, static shared and constant bytes of a block."""
 
     registers: int
     local: int
@@ -93,7 +93,7 @@ class Module:
         return int(found)
 
     def _log(self, code: bytes) -> list[str]:
-        """What the driver's assembler says of PTX that it refuses."""
+        """The messages of the driver's assembler about PTX that it refuses."""
         cu = driver.bindings()
         option = cu.CUjit_option
         log = bytearray(_LOG_BYTES)

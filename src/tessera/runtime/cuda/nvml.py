@@ -48,10 +48,10 @@ def library() -> Any:
 
 
 class Meter:
-    """What can be read of one GPU. What a GPU cannot tell is None."""
+    """Readings of one GPU. Those that a GPU does not have are None."""
 
-    def __init__(self, place: str | Device | None = None) -> None:
-        self.device = cuda_device(place)
+    def __init__(self, device: str | Device | None = None) -> None:
+        self.device = cuda_device(device)
         self._nvml = library()
         # By its bus, because CUDA_VISIBLE_DEVICES renumbers devices for the one library and not for the other.
         bus = Context.of(self.device.index).properties.pci_bus

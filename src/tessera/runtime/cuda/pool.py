@@ -25,7 +25,7 @@ _STEPS = 16
 # Of a GPU's memory, the part that lists may keep while the driver is asked for other sizes.
 _KEPT_PART = 8
 _LOOKS = 16
-# How many of the next sizes may serve in the place of one.
+# How many of the next sizes may serve instead of one.
 _NEIGHBOURS = 4
 
 

@@ -50,7 +50,7 @@ class Node(NamedTuple):
 
 
 class Score:
-    """What recordings of one program are made of: for each graph its nodes, in order."""
+    """The content of recordings of one program: for each graph its nodes, in order."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -65,7 +65,7 @@ class Score:
     ) -> tuple[list[tuple[int, bytes, int]], tuple[int, bytes, int]]:
         """A graph of launches: the templates of their steps, the bytes of their params blocks, whether they follow.
 
-        Gives what runs in their place, then what replays: entry, template, and where their state is.
+        Gives what runs instead of them, then what replays: entry, template, and where their state is.
         """
         calls, image = self.context.calls, steps_on_host()
         start, nodes = self.nbytes, list[Node]()

@@ -18,22 +18,22 @@ define void @introduce_lists(ptr %class) nounwind {
   ret void
 }
 
-define internal ptr @word(ptr %record, i64 %place) nounwind alwaysinline {
-  %at = getelementptr ptr, ptr %record, i64 %place
+define internal ptr @word(ptr %record, i64 %index) nounwind alwaysinline {
+  %at = getelementptr ptr, ptr %record, i64 %index
   %found = load ptr, ptr %at, align 8
   ret ptr %found
 }
 
-; A slot of an object, where its place is a word of the record.
-define internal ptr @slot(ptr %object, ptr %record, i64 %place) nounwind alwaysinline {
-  %offset_at = getelementptr i64, ptr %record, i64 %place
+; A slot of an object, whose offset is a word of the record.
+define internal ptr @slot(ptr %object, ptr %record, i64 %index) nounwind alwaysinline {
+  %offset_at = getelementptr i64, ptr %record, i64 %index
   %offset = load i64, ptr %offset_at, align 8
   %at = getelementptr i8, ptr %object, i64 %offset
   ret ptr %at
 }
 
-define internal void @put(ptr %object, ptr %record, i64 %place, ptr %value) nounwind alwaysinline {
-  %at = call ptr @slot(ptr %object, ptr %record, i64 %place)
+define internal void @put(ptr %object, ptr %record, i64 %index, ptr %value) nounwind alwaysinline {
+  %at = call ptr @slot(ptr %object, ptr %record, i64 %index)
   call void @Py_IncRef(ptr %value)
   store ptr %value, ptr %at, align 8
   ret void

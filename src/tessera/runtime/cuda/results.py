@@ -42,12 +42,12 @@ def in_python(stream: Stream, size: int, meta: Meta, storage: np.dtype[Any]) -> 
 
 @cache
 def maker() -> Result:
-    """What makes tensors in the quickest way that there is here."""
-    places = _places() if has_entry() else None
-    return in_python if places is None else _in_machine_code(places)
+    """The fastest function here that makes tensors of results."""
+    offsets = _offsets() if has_entry() else None
+    return in_python if offsets is None else _in_machine_code(offsets)
 
 
-def _places() -> list[list[int]] | None:
+def _offsets() -> list[list[int]] | None:
     """Where streams, tensors and metas have what the code reads and writes; None where that cannot be told."""
     meta = Meta(f32, (), (), CPU, ALIGNMENT)
     stream = Stream.__new__(Stream)
@@ -58,18 +58,18 @@ def _places() -> list[list[int]] | None:
         (meta, ("dtype", "device", "shape")),
     ]
     found = [[objects.slot_of(example, name) for name in names] for example, names in wanted]
-    known = [[place for place in several if place is not None] for several in found]
+    known = [[offset for offset in several if offset is not None] for several in found]
     return known if known == found else None
 
 
-def _in_machine_code(places: list[list[int]]) -> Result:
+def _in_machine_code(offsets: list[list[int]]) -> Result:
     code = steps_on_host()
     introduce = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address("introduce_lists"))
     introduce(id(FreeList))
     memory, functions = _memory_class(code), objects.array_functions()
     kept = (np.ndarray, memory, cast("Any", histories).__self__, None, in_python)
     words = [
-        *chain.from_iterable([id(kind), *of] for kind, of in zip((Stream, Tensor, Meta), places, strict=True)),
+        *chain.from_iterable([id(kind), *of] for kind, of in zip((Stream, Tensor, Meta), offsets, strict=True)),
         id(np.ndarray),
         *functions,
         *map(id, kept[1:]),

@@ -48,7 +48,7 @@ class StreamHandle:
             self.context.at_end(lambda: self.context.calls.destroy_stream(self.value))
 
     def wait_for(self, other: int) -> None:
-        """What comes after this on the stream waits for what has come so far on `other`, of the same GPU."""
+        """Makes later work on the stream wait for the work so far on `other`, a stream of the same GPU."""
         order(self.context, other, self.value)
 
 
@@ -108,8 +108,8 @@ class Stream:
     arenas: list[tuple[int, int, object]]
     graph: Recorder | None
 
-    def __init__(self, place: str | Device | None = None, *, priority: int = 0) -> None:
-        where = cuda_device(place)
+    def __init__(self, device: str | Device | None = None, *, priority: int = 0) -> None:
+        where = cuda_device(device)
         context = Context.of(where.index)
         found = ctypes.c_void_p()
         with context:
@@ -124,9 +124,9 @@ class Stream:
             SEVERAL.append(True)
 
     @classmethod
-    def wrap(cls, handle: int, place: str | Device | None = None) -> Stream:
+    def wrap(cls, handle: int, device: str | Device | None = None) -> Stream:
         """A stream that another library made, such as `torch.cuda.current_stream().cuda_stream`. It must live on."""
-        where = cuda_device(place)
+        where = cuda_device(device)
         number = int(handle) or LEGACY
         if number == LEGACY and (found := _defaults.get(where.index)) is not None:
             return found
@@ -166,13 +166,13 @@ class Stream:
         return event
 
     def wait(self, event: Event) -> None:
-        """What comes after this waits for an event."""
+        """Makes later work on the stream wait for an event."""
         with self.context as context:
             status = context.calls.wait_event(self.handle, event.handle, 0)
         driver.check_status(status, f"ordering a stream of {self.device}")
 
     def wait_for(self, other: Stream) -> None:
-        """What comes after this waits for what has come so far on another stream."""
+        """Makes later work on the stream wait for the work so far on another stream."""
         if other.device is self.device:
             self.owner.wait_for(other.handle)
         else:
@@ -197,8 +197,8 @@ class Event:
 
     __slots__ = ("context", "device", "handle")
 
-    def __init__(self, place: str | Device | None = None, *, timing: bool = False) -> None:
-        self.device = cuda_device(place)
+    def __init__(self, device: str | Device | None = None, *, timing: bool = False) -> None:
+        self.device = cuda_device(device)
         self.context = Context.of(self.device.index)
         self.handle = _new_event(self.context, 0 if timing else _TIMING_OFF)
 
@@ -245,7 +245,7 @@ def _new_event(context: Context, flags: int) -> int:
 
 
 def order(context: Context, before: int, after: int) -> None:
-    """What comes after this on the stream `after` waits for what has come so far on `before`; handles of one GPU."""
+    """Makes later work on the stream `after` wait for the work so far on `before`; handles of one GPU."""
     if before == after:
         return
     spare = _spare.setdefault(context.index, [])
@@ -259,27 +259,27 @@ def order(context: Context, before: int, after: int) -> None:
     driver.check_status(status, f"ordering two streams of cuda:{context.index}")
 
 
-def cuda_device(place: str | Device | None) -> Device:
+def cuda_device(given: str | Device | None) -> Device:
     """A CUDA device: the one named, else the default device where that is one, else cuda:0."""
-    found = default_device() if place is None else device(place)
+    found = default_device() if given is None else device(given)
     if found.kind == "cuda":
         return found
-    if place is None:
+    if given is None:
         return Device("cuda", 0)
     raise DeviceError(f"expected a CUDA device, got {found}", hint="name one, such as 'cuda:0'")
 
 
-def default_stream(place: str | Device | None = None) -> Stream:
+def default_stream(device: str | Device | None = None) -> Stream:
     """The legacy default stream of a GPU."""
-    return Stream.wrap(LEGACY, place)
+    return Stream.wrap(LEGACY, device)
 
 
-def current_stream(place: str | Device | None = None) -> Stream:
+def current_stream(device: str | Device | None = None) -> Stream:
     """The stream of a GPU that work goes to here and now."""
-    where = cuda_device(place)
+    where = cuda_device(device)
     return _current.get().get(where.index) or default_stream(where)
 
 
-def synchronize(place: str | Device | None = None) -> None:
+def synchronize(device: str | Device | None = None) -> None:
     """Waits until a GPU has done all that this process asked of it."""
-    Context.of(cuda_device(place).index).synchronize()
+    Context.of(cuda_device(device).index).synchronize()

@@ -57,7 +57,7 @@ _BY_WIDTH = {1: "UINT8", 2: "UINT16"}
 
 
 class Extent(NamedTuple):
-    """What the driver is told: sizes in elements, strides in bytes of all axes but the first, innermost first."""
+    """The arguments for the driver: sizes in elements, strides in bytes of all axes but the first, innermost first."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
@@ -110,7 +110,7 @@ def extent(recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tup
 
 
 class MapKind:
-    """What the tensor maps of one argument of a kernel have in common, whatever the sizes of arrays are."""
+    """The properties that all tensor maps of one argument of a kernel share, whatever the sizes of arrays are."""
 
     def __init__(self, recipe: TensorMap, dtype: DType, what: str, index: int) -> None:
         self.recipe, self.dtype, self.what, self.index = recipe, dtype, what, index
@@ -196,7 +196,7 @@ Lately = dict[int, None]
 
 @lru_cache(maxsize=256)
 def lately(argument: tuple[object, ...]) -> Lately:
-    """Those of an argument, by what tells it from others: the kernel, its place, and what arrays are given for it.
+    """Those of an argument, by what tells it from others: the kernel, its index, and what arrays are given for it.
 
     Another program of the kernel is going to be given the same arrays: where it is bound to such, by a thread in
     the background, its maps of these are made then and there.
@@ -287,7 +287,7 @@ class Together(dict[tuple[int, ...], Array]):
 
 @cache
 def _fresh_map(count: int = 1) -> Callable[[], Array]:
-    """What makes memory for maps."""
+    """Makes memory for maps."""
     shape = (count * MAP_BYTES // WORD,)
     return (fresh_arrays.maker(shape, _WORDS) if has_entry() else None) or partial(aligned_empty, shape, _WORDS)
 

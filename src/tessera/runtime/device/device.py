@@ -63,7 +63,7 @@ class BufferView:
 
 
 class DeviceBackend(ABC):
-    """What a device must be able to do; one instance serves one device, and is made on its first use."""
+    """The operations of a device; one instance serves one device, and is made on its first use."""
 
     dlpack_type: ClassVar[int]
     host_addressable: ClassVar[bool] = False
@@ -122,7 +122,7 @@ class DeviceBackend(ABC):
         """The stream on which this side will use what a DLPack producer hands over."""
 
     def export_array(self, array: Array) -> dict[str, object]:
-        """What the device's array interface says of `array`, such as `__cuda_array_interface__`."""
+        """The device's array interface of `array`, such as `__cuda_array_interface__`."""
         raise AttributeError(f"no array interface describes memory of {self.device}")
 
     @classmethod
@@ -155,7 +155,7 @@ class Device:
 
     @property
     def backend(self) -> DeviceBackend:
-        """What serves this device; a DeviceError where nothing does."""
+        """The backend of this device; raises a DeviceError where there is none."""
         if self._backend is None:
             self._backend = _connect(self)
         return self._backend

@@ -27,13 +27,13 @@ def buffer_of(array: Array, device: Device) -> Buffer:
 
 
 def owner_of(array: Array) -> object:
-    """What keeps the memory of an array alive: a device's memory, what a buffer was made with, or an array's base."""
+    """The object that keeps an array's memory alive: a device's memory, the owner given to a buffer, or a base."""
     base = _root(array).base
     return base.buffer.keepalive if isinstance(base, BufferView) else base
 
 
 def device_of(array: Array) -> Device | None:
-    """The device that an array was placed on by a buffer; None for arrays of the host."""
+    """The device that a buffer put an array on; None for arrays of the host."""
     base = _root(array).base
     return base.buffer.device if isinstance(base, BufferView) else None
 
@@ -68,7 +68,7 @@ _OWN = (AlignedStorage, bytearray)
 """With memory of devices, what arrays lie on whose memory is Tessera's own: it is not read without a reference."""
 
 _BENEATH: Mapping[type, str] = {np.ndarray: "base", BufferView: "buffer", Buffer: "keepalive"}
-"""What holds memory by something else."""
+"""Holders of memory that belongs to another object."""
 
 
 def taken(holder: _Holder, shape: tuple[int, ...], storage: np.dtype[Any]) -> Array | None:

@@ -29,18 +29,18 @@ classes:
   %class = load ptr, ptr %class_at, align 8
   br label %each_class
 each_class:
-  %place = phi i64 [ 0, %classes ], [ %next_place, %is_one ]
-  %unseen = icmp slt i64 %place, %count
+  %value_index = phi i64 [ 0, %classes ], [ %next_value, %is_one ]
+  %unseen = icmp slt i64 %value_index, %count
   br i1 %unseen, label %look_at_class, label %ask
 look_at_class:
-  %one_at = getelementptr ptr, ptr %values, i64 %place
+  %one_at = getelementptr ptr, ptr %values, i64 %value_index
   %one = load ptr, ptr %one_at, align 8
   %class_of_one_at = getelementptr ptr, ptr %one, i64 1
   %class_of_one = load ptr, ptr %class_of_one_at, align 8
   %alike = icmp eq ptr %class_of_one, %class
   br i1 %alike, label %is_one, label %otherwise
 is_one:
-  %next_place = add i64 %place, 1
+  %next_value = add i64 %value_index, 1
   br label %each_class
 
 ask:

@@ -15,7 +15,7 @@ from tessera.runtime.native import code, objects
 
 
 class EarlierCall(NamedTuple):
-    """What calls are compared with, and what takes them: `run`, then `finish`, or "item" for its first result."""
+    """An earlier call. Equal ones are run by `run`, then by `finish`, or give the first result if that is "item"."""
 
     settings: object
     keys: Sequence[object]
@@ -25,7 +25,7 @@ class EarlierCall(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What else is asked at a call: a variable that has to have a value, settings, and whether an entry still holds."""
+    """Further conditions of a call: a variable that must have a value, settings, and whether an entry still holds."""
 
     variable: ContextVar[Any]
     value: object

@@ -1,7 +1,7 @@
 ; The entry that Python calls, one for all kernels (METH_FASTCALL). `self` is the record that launch.py packs:
 ;   0 kernel   8 threads   16 bytes of scratch   24 number of arguments   32 bytes of the args block   40 number of pairs
-;   48 per argument: its kind (i32) and its place in the args block, in bytes (i32); then the template of that block;
-;   then per pair of arrays that must not overlap: their places (i32, i32), and the distances, in bytes, between which
+;   48 per argument: its kind (i32) and its offset in the args block, in bytes (i32); then the template of that block;
+;   then per pair of arrays that must not overlap: their offsets (i32, i32), and the distances, in bytes, between which
 ;   the second one's address minus the first one's would lie if they did (i64, i64)
 
 %record = type { ptr, i64, i64, i64, i64, i64, [0 x { i32, i32 }] }
@@ -52,9 +52,9 @@ each:
 convert:
   %kind_at = getelementptr %record, ptr %record, i64 0, i32 6, i64 %index
   %kind = load i32, ptr %kind_at, align 8
-  %place_at = getelementptr %record, ptr %record, i64 0, i32 6, i64 %index, i32 1
-  %place = load i32, ptr %place_at, align 4
-  %distance = zext i32 %place to i64
+  %offset_at = getelementptr %record, ptr %record, i64 0, i32 6, i64 %index, i32 1
+  %offset = load i32, ptr %offset_at, align 4
+  %distance = zext i32 %offset to i64
   %slot = getelementptr i8, ptr %args, i64 %distance
   %value_at = getelementptr ptr, ptr %values, i64 %index
   %value = load ptr, ptr %value_at, align 8
@@ -140,15 +140,15 @@ compare:
   br i1 %pairs_left, label %distance_of, label %run
 distance_of:
   %pair = getelementptr %pair, ptr %pair_table, i64 %pair_index
-  %first_place = load i32, ptr %pair, align 8
-  %second_place_at = getelementptr %pair, ptr %pair, i64 0, i32 1
-  %second_place = load i32, ptr %second_place_at, align 4
+  %first_offset = load i32, ptr %pair, align 8
+  %second_offset_at = getelementptr %pair, ptr %pair, i64 0, i32 1
+  %second_offset = load i32, ptr %second_offset_at, align 4
   %least_at = getelementptr %pair, ptr %pair, i64 0, i32 2
   %least = load i64, ptr %least_at, align 8
   %most_at = getelementptr %pair, ptr %pair, i64 0, i32 3
   %most = load i64, ptr %most_at, align 8
-  %first_slot = getelementptr i8, ptr %args, i32 %first_place
-  %second_slot = getelementptr i8, ptr %args, i32 %second_place
+  %first_slot = getelementptr i8, ptr %args, i32 %first_offset
+  %second_slot = getelementptr i8, ptr %args, i32 %second_offset
   %first_address = load i64, ptr %first_slot, align 8
   %second_address = load i64, ptr %second_slot, align 8
   %between = sub i64 %second_address, %first_address

@@ -129,7 +129,7 @@ def through_entry(
 def _record(
     kernel: int, nbytes: int, arguments: Sequence[tuple[str, int]], scratch: int, threads: int, pairs: int
 ) -> bytes:
-    """What the entry reads in front of a template."""
+    """The record in front of a template, which the entry reads."""
     parts = [_RECORD.pack(kernel, threads, scratch, len(arguments), nbytes, pairs)]
     parts += [_ARGUMENT.pack(KINDS[kind], slot * WORD) for kind, slot in arguments]
     return b"".join(parts)
@@ -155,8 +155,8 @@ def through_ctypes(
         address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         start = -address % 64
         memory[start : start + len(template)] = template
-        for index, ((store, place), value) in enumerate(zip(stores, values, strict=True)):
-            store(memory, start + place, value, index)
+        for index, ((store, offset), value) in enumerate(zip(stores, values, strict=True)):
+            store(memory, start + offset, value, index)
         for first, second, above, below in apart:
             (one,) = struct.unpack_from("<Q", memory, start + first * WORD)
             (other,) = struct.unpack_from("<Q", memory, start + second * WORD)
@@ -173,31 +173,31 @@ def through_ctypes(
     return launch
 
 
-def _store_array(memory: bytearray, place: int, value: object, index: int) -> None:
+def _store_array(memory: bytearray, offset: int, value: object, index: int) -> None:
     if not isinstance(value, np.ndarray):
         raise TypeError(f"argument {index} of the kernel: expected an array, got {type(value)!r}")
-    struct.pack_into("<Q", memory, place, value.ctypes.data)
+    struct.pack_into("<Q", memory, offset, value.ctypes.data)
 
 
-def _store_integer(memory: bytearray, place: int, value: Any, index: int) -> None:
+def _store_integer(memory: bytearray, offset: int, value: Any, index: int) -> None:
     number = operator.index(value)
     if not -(1 << 63) <= number < 1 << 63:
         raise OverflowError(f"argument {index} of the kernel: {number} has more than 64 bits")
-    struct.pack_into("<q", memory, place, number)
+    struct.pack_into("<q", memory, offset, number)
 
 
-def _store_single(memory: bytearray, place: int, value: Any, index: int) -> None:
-    struct.pack_into("<f", memory, place, ctypes.c_float(value).value)
+def _store_single(memory: bytearray, offset: int, value: Any, index: int) -> None:
+    struct.pack_into("<f", memory, offset, ctypes.c_float(value).value)
 
 
-def _store_double(memory: bytearray, place: int, value: Any, index: int) -> None:
-    struct.pack_into("<d", memory, place, ctypes.c_double(value).value)
+def _store_double(memory: bytearray, offset: int, value: Any, index: int) -> None:
+    struct.pack_into("<d", memory, offset, ctypes.c_double(value).value)
 
 
-def _store_bool(memory: bytearray, place: int, value: object, index: int) -> None:
+def _store_bool(memory: bytearray, offset: int, value: object, index: int) -> None:
     if type(value) not in (bool, np.bool_):
         raise TypeError(f"argument {index} of the kernel: expected a bool, got {type(value)!r}")
-    struct.pack_into("<q", memory, place, bool(value))
+    struct.pack_into("<q", memory, offset, bool(value))
 
 
 _STORES: dict[str, Callable[[bytearray, int, Any, int], None]] = {

@@ -23,14 +23,14 @@ DEALLOC, GET_BUFFER = 52, 1
 """CPython's numbers for what a class does: end an object of it, and show its memory."""
 
 _TYPE_AT, _DATA_AT = 8, 16  # in an array object
-_MEMBER_AT, _OFFSET_AT = 40, 16  # in the descriptor of a slot: its definition; in that: its place in objects
+_MEMBER_AT, _OFFSET_AT = 40, 16  # in the descriptor of a slot: its definition; in that: its offset in objects
 _FASTCALL, _KEYWORDS, _NO_ARGUMENTS = 0x80, 0x2, 0x4  # how built-in functions are called
 _MEMBERS = 72  # of what a class has
 _DEFAULT, _NOT_MADE_BY_CALLS = 1 << 18, 1 << 7  # flags of classes
 _OBJECT, _READ_ONLY = 16, 1  # of members
 _NEW_FROM_DESCR, _SET_BASE_OBJECT = 94, 282  # in NumPy's table of functions, which only grows
 _kept: list[object] = []
-"""What a class points to as long as there is one."""
+"""Objects that classes point to, kept alive as long as this process."""
 
 
 @cache
@@ -54,10 +54,10 @@ def slot_of(example: Any, name: str) -> int | None:
     """Where objects of a class with slots have one of them, which an example has; None where that cannot be told."""
     value = getattr(example, name)
     described = word(id(example.__class__.__dict__[name]) + _MEMBER_AT)
-    place = word(described + _OFFSET_AT) if described else 0
-    if not 0 < place < example.__class__.__basicsize__:
+    offset = word(described + _OFFSET_AT) if described else 0
+    if not 0 < offset < example.__class__.__basicsize__:
         return None
-    return place if word(id(example) + place) == id(value) else None
+    return offset if word(id(example) + offset) == id(value) else None
 
 
 class _Method(ctypes.Structure):
@@ -157,4 +157,4 @@ def array_functions() -> list[int]:
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
     multiarray: Any = import_module("numpy._core.multiarray")
     table = pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(multiarray.__dict__["_ARRAY_API"], None)
-    return [word(table + struct.calcsize("P") * place) for place in (_NEW_FROM_DESCR, _SET_BASE_OBJECT)]
+    return [word(table + struct.calcsize("P") * index) for index in (_NEW_FROM_DESCR, _SET_BASE_OBJECT)]

@@ -518,8 +518,8 @@ size:
   %mapping = call ptr @mmap(ptr null, i64 %length, i32 3, i32 34, i32 -1, i64 0)
   %address = ptrtoint ptr %mapping to i64
   %failed = icmp eq i64 %address, -1
-  br i1 %failed, label %fail, label %place
-place:
+  br i1 %failed, label %fail, label %align
+align:
   %raised = add i64 %address, %mask
   %aligned = and i64 %raised, %minus
   %piece = inttoptr i64 %aligned to ptr

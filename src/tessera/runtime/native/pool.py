@@ -79,7 +79,7 @@ def runtime_text() -> str:
 
 
 def processor_text() -> str:
-    """What the runtime needs of the host's family of processors: waiting, rounding, the numbers of system calls."""
+    """LLVM text for the host's family of processors: waiting, rounding, the numbers of system calls."""
     return _read(f"{features.family()}.ll")
 
 

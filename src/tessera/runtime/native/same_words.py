@@ -39,7 +39,7 @@ def is_loaded() -> bool:
 
 
 def asking(words: Sequence[Word], keep: object) -> Callable[[], bool]:
-    """What says whether words are what they are here. It keeps alive what they are of."""
+    """A function that says whether words still have these values. It keeps the objects alive that they belong to."""
     flat = [number for word in words for number in word]
     record = struct.pack(f"<{len(flat) + 3}Q", id(True), id(False), len(words), *flat)
     return objects.built_in("same", code.address("same_words"), record, keep, takes=False)
@@ -47,11 +47,11 @@ def asking(words: Sequence[Word], keep: object) -> Callable[[], bool]:
 
 def of_function(function: FunctionType, values: Sequence[Any]) -> list[Word] | None:
     """The words that say that a function has this code, these defaults and those of keywords."""
-    places = _in_functions()
-    if places is None:
+    offsets = _in_functions()
+    if offsets is None:
         return None
     return [
-        Word(id(function) + at, 0 if value is None else id(value)) for at, value in zip(places, values, strict=True)
+        Word(id(function) + at, 0 if value is None else id(value)) for at, value in zip(offsets, values, strict=True)
     ]
 
 
@@ -71,7 +71,7 @@ def of_list(held: list[Any], values: Sequence[Any]) -> list[Word] | None:
         return None
     items = objects.word(id(held) + _ITEMS_AT)
     head = [Word(id(held) + _SIZE_AT, len(held)), Word(id(held) + _ITEMS_AT, items)]
-    return [*head, *(Word(items + 8 * place, id(value)) for place, value in enumerate(values))]
+    return [*head, *(Word(items + 8 * index, id(value)) for index, value in enumerate(values))]
 
 
 @cache
@@ -79,7 +79,7 @@ def _lists_are_known() -> bool:
     example = [object() for _ in range(5)]
     items = objects.word(id(example) + _ITEMS_AT)
     return objects.word(id(example) + _SIZE_AT) == len(example) and all(
-        objects.word(items + 8 * place) == id(value) for place, value in enumerate(example)
+        objects.word(items + 8 * index) == id(value) for index, value in enumerate(example)
     )
 
 
@@ -123,9 +123,9 @@ def _in_functions() -> tuple[int, ...] | None:
     wanted = [id(value) for value in (example.__code__, example.__defaults__, example.__kwdefaults__)]
     if any(words.count(one) != 1 for one in wanted):
         return None
-    places = tuple(8 * words.index(one) for one in wanted)
+    offsets = tuple(8 * words.index(one) for one in wanted)
     example.__defaults__ = example.__kwdefaults__ = None
-    return places if all(objects.word(id(example) + at) == 0 for at in places[1:]) else None
+    return offsets if all(objects.word(id(example) + at) == 0 for at in offsets[1:]) else None
 
 
 @cache

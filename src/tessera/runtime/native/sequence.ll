@@ -4,7 +4,7 @@
 ;   0 number of launches   1 bytes of the largest args block   then, for each launch:
 ;   kernel, threads, bytes of scratch, template, bytes of the template, number of fields, fields
 ; Templates and fields are told by how many bytes after the table's beginning they are.
-; A field is three words: a place in the args block of the launch, in bytes; a word of this block; what is added to it.
+; A field is three words: an offset in the args block of the launch, in bytes; a word of this block; what is added to it.
 
 %step = type { ptr, i64, i64, i64, i64, i64, i64 }
 %field = type { i64, i64, i64 }
@@ -46,22 +46,22 @@ prepare:
   call void @llvm.memcpy.p0.p0.i64(ptr align 64 %block, ptr align 8 %template, i64 %bytes, i1 false)
   br label %fill
 fill:
-  %place = phi i64 [ 0, %prepare ], [ %next, %store ]
-  %unfilled = icmp slt i64 %place, %fields_count
+  %field_index = phi i64 [ 0, %prepare ], [ %next, %store ]
+  %unfilled = icmp slt i64 %field_index, %fields_count
   br i1 %unfilled, label %store, label %launch
 store:
-  %to_at = getelementptr %field, ptr %fields, i64 %place, i32 0
+  %to_at = getelementptr %field, ptr %fields, i64 %field_index, i32 0
   %to = load i64, ptr %to_at, align 8
-  %word_at = getelementptr %field, ptr %fields, i64 %place, i32 1
+  %word_at = getelementptr %field, ptr %fields, i64 %field_index, i32 1
   %word = load i64, ptr %word_at, align 8
-  %added_at = getelementptr %field, ptr %fields, i64 %place, i32 2
+  %added_at = getelementptr %field, ptr %fields, i64 %field_index, i32 2
   %added = load i64, ptr %added_at, align 8
   %value_at = getelementptr i64, ptr %args, i64 %word
   %value = load i64, ptr %value_at, align 8
   %sum = add i64 %value, %added
   %target = getelementptr i8, ptr %block, i64 %to
   store i64 %sum, ptr %target, align 8
-  %next = add i64 %place, 1
+  %next = add i64 %field_index, 1
   br label %fill
 launch:
   %status = call i64 @dispatch(ptr %kernel, ptr %block, i64 %team, i64 %scratch)

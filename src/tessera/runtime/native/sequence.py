@@ -24,9 +24,9 @@ _FIELD = struct.Struct("<qqq")
 
 
 class Field(NamedTuple):
-    """A word of a launch: `value` of the call's values, `added` bytes further on, at byte `place` of the args block."""
+    """A word of a launch, at byte `offset` of the args block: value `value` of the call, `added` bytes further on."""
 
-    place: int
+    offset: int
     value: int
     added: int = 0
 
@@ -66,11 +66,11 @@ class Table:
         content = self._packed(steps)
         self._opened.sort(key=operator.itemgetter(0))
         self.numbers = [number for _, number in self._opened]
-        """Those that are tracked, in the order of their places."""
+        """Those that are tracked, in the order of their offsets."""
         self._prepare(content)
         self._head = bytes(launch.WORD * launch.FIRST_SLOT)
         self._rest = bytes(launch.WORD * len(kinds))
-        arguments = [(kind, _FIRST_VALUE + place) for place, kind in enumerate(kinds)]
+        arguments = [(kind, _FIRST_VALUE + index) for index, kind in enumerate(kinds)]
         example = self._head + bytes(launch.WORD) + self._rest
         self._made = launch.maker(pool.start().image.address("sequence"), example, arguments, 0, 1)
 
@@ -90,7 +90,7 @@ class Table:
         return bytearray(self._words.pack(*parts))
 
     def _prepare(self, content: bytes) -> None:
-        """What stays between the words that change."""
+        """The bytes between the words that change."""
         self._parts: list[bytes | int] = []
         form, end = ["<"], 0
         for at, _ in self._opened:
@@ -113,14 +113,14 @@ class Table:
             largest = max(largest, nbytes)
             row = struct.calcsize("<qq") + _STEP.size * number
             fields_at = end + nbytes + -nbytes % launch.WORD
-            for place, found in step.open:
-                self._open(end + place, found)
+            for offset, found in step.open:
+                self._open(end + offset, found)
             self._open(row + 2 * launch.WORD, step.scratch)
             self._open(row + launch.WORD, step.threads)
             fields: list[bytes] = []
-            for place, value, added in step.fields:
+            for offset, value, added in step.fields:
                 self._open(fields_at + _FIELD.size * len(fields) + 2 * launch.WORD, added)
-                fields.append(_FIELD.pack(place, _FIRST_VALUE + value, plain(added)))
+                fields.append(_FIELD.pack(offset, _FIRST_VALUE + value, plain(added)))
             rows.append(
                 _STEP.pack(
                     step.kernel, plain(step.threads), plain(step.scratch), end, nbytes, len(step.fields), fields_at
@@ -130,6 +130,6 @@ class Table:
             end = fields_at + _FIELD.size * len(fields)
         return b"".join([struct.pack("<qq", len(steps), largest), *rows, *parts])
 
-    def _open(self, place: int, number: int) -> None:
+    def _open(self, offset: int, number: int) -> None:
         if is_tracked(number):
-            self._opened.append((place, number))
+            self._opened.append((offset, number))

@@ -17,9 +17,9 @@ define internal void @trust_new_code() alwaysinline nounwind {
 
 ; How this thread rounds and what it does with subnormal numbers: MXCSR, with the exceptions that were raised.
 define internal i64 @float_mode() alwaysinline nounwind {
-  %place = alloca i32, align 4
-  call void @llvm.x86.sse.stmxcsr(ptr %place)
-  %bits = load i32, ptr %place, align 4
+  %register = alloca i32, align 4
+  call void @llvm.x86.sse.stmxcsr(ptr %register)
+  %bits = load i32, ptr %register, align 4
   %wide = zext i32 %bits to i64
   ret i64 %wide
 }
@@ -32,10 +32,10 @@ define internal i1 @is_standard_mode(i64 %mode) alwaysinline nounwind {
 }
 
 define internal void @set_float_mode(i64 %mode) alwaysinline nounwind {
-  %place = alloca i32, align 4
+  %register = alloca i32, align 4
   %bits = trunc i64 %mode to i32
-  store i32 %bits, ptr %place, align 4
-  call void @llvm.x86.sse.ldmxcsr(ptr %place)
+  store i32 %bits, ptr %register, align 4
+  call void @llvm.x86.sse.ldmxcsr(ptr %register)
   ret void
 }
 

@@ -57,7 +57,7 @@ class Fresh(NamedTuple):
     meta: Meta
 
     def maker(self) -> Callable[[], Array]:
-        """What makes its memory. Large arrays come from NumPy, which asks the system for large pages."""
+        """A function that makes its memory. Large arrays come from NumPy, which asks the system for large pages."""
         small = self.meta.nbytes <= _LARGEST_SMALL
         return (fresh_arrays.maker(self.shape, self.storage) if small else None) or partial(
             aligned_empty, self.shape, self.storage
@@ -102,9 +102,9 @@ class Executable:
         """
         plan = self.plan
         arrays: list[Array | None] = [value if isinstance(value, np.ndarray) else None for value in values]
-        for place, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
+        for index, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
             if isinstance(argument, ArrayArgument):
-                check_array(plan, place, argument, array)
+                check_array(plan, index, argument, array)
         sizes = plan.sizes([None if array is None else array.shape for array in arrays])
         fresh = [
             Fresh.of(argument.dtype, shape)
@@ -137,7 +137,7 @@ class Executable:
             if isinstance(argument, ArrayArgument) and found is not None
         )
         start_pool()
-        scratch = counted(_Need(self, template, [place for place, _ in opened]).found, *[one for _, one in opened])
+        scratch = counted(_Need(self, template, [offset for offset, _ in opened]).found, *[one for _, one in opened])
         threads = counted(self._threads, math.prod(grid), touched, deterministic)
         return Ready(self._entry, bytes(template), threads, None if scratch < 0 else scratch, 0 in grid, tuple(opened))
 
@@ -185,8 +185,8 @@ class Executable:
         return made(needs.pop()) if len(needs) == 1 else self._launch_by_numbers(template, self._numbers(), made)
 
     def _numbers(self) -> list[tuple[int, NumberArgument]]:
-        """The numbers among the arguments, with their places."""
-        return [(place, one) for place, one in enumerate(self.plan.arguments) if isinstance(one, NumberArgument)]
+        """The numbers among the arguments, with their indices."""
+        return [(index, one) for index, one in enumerate(self.plan.arguments) if isinstance(one, NumberArgument)]
 
     def needs(self, template: bytearray) -> set[int]:
         """How many bytes a thread needs, for several numbers: one answer where it does not depend on them."""
@@ -202,7 +202,7 @@ class Executable:
 
         def run(*values: Any) -> int | tuple[int, ...]:
             try:
-                scratch = self._scratch(bytearray(template), kinds, [values[place] for place, _ in numbers])
+                scratch = self._scratch(bytearray(template), kinds, [values[index] for index, _ in numbers])
             except struct.error:
                 scratch = 0  # a number that does not fit: the launch says so
             found = launches.get(scratch)
@@ -215,8 +215,8 @@ class Executable:
     def _scratch(self, template: bytearray, numbers: Sequence[NumberArgument], values: Sequence[Any]) -> int:
         """How many bytes a thread needs for these numbers."""
         for number, value in zip(numbers, values, strict=True):
-            place = launch.WORD * (launch.FIRST_SLOT + number.word)
-            struct.pack_into(_PACKING[number.kind], template, place, value)
+            offset = launch.WORD * (launch.FIRST_SLOT + number.word)
+            struct.pack_into(_PACKING[number.kind], template, offset, value)
         found = self._workspace(ctypes.addressof(ctypes.c_char.from_buffer(template)))
         # The program may have reported a failure, as it would for these numbers; that is for the launch to say.
         template[: launch.WORD * launch.FIRST_SLOT] = bytes(launch.WORD * launch.FIRST_SLOT)
@@ -224,17 +224,17 @@ class Executable:
 
 
 class _Need(NamedTuple):
-    """Asks a program how many bytes of scratch memory a thread needs, with other numbers at some places of a block."""
+    """Asks a program how many bytes of scratch memory a thread needs, with other numbers at some offsets of a block."""
 
     executable: Executable
     template: bytearray
-    places: Sequence[int]
+    offsets: Sequence[int]
 
     def found(self, *numbers: int) -> int:
         """How many; -1 where that depends on the program's own numbers."""
         template = bytearray(self.template)
-        for place, number in zip(self.places, numbers, strict=True):
-            _WORD.pack_into(template, place, number)
+        for offset, number in zip(self.offsets, numbers, strict=True):
+            _WORD.pack_into(template, offset, number)
         needs = self.executable.needs(template)
         return needs.pop() if len(needs) == 1 else -1
 
@@ -248,9 +248,9 @@ def _probes(numbers: Sequence[tuple[int, NumberArgument]]) -> Iterator[Sequence[
     choices = [_PROBES[one.kind] for _, one in numbers]
     yield from itertools.islice(zip(*map(itertools.cycle, choices), strict=True), max(map(len, choices), default=0))
     usual = [options[0] for options in choices]
-    for place, options in enumerate(choices):
+    for index, options in enumerate(choices):
         for value in options:
-            yield [*usual[:place], value, *usual[place + 1 :]]
+            yield [*usual[:index], value, *usual[index + 1 :]]
     if not numbers:
         yield []
 
@@ -272,16 +272,16 @@ def make(plan, apart, start, fail, explain, refuse, tensor{given}):
 @lru_cache(maxsize=256)
 def _run_maker(inputs: int, written: tuple[int, ...], results: int) -> Callable[..., Runner]:
     """A function that makes runners with so many inputs and results: code without loops and lists."""
-    values = "".join(f"value{place}, " for place in range(inputs))
-    tensors = [f"tensor(array{place}, meta{place})" for place in range(results)]
+    values = "".join(f"value{index}, " for index in range(inputs))
+    tensors = [f"tensor(array{index}, meta{index})" for index in range(results)]
     text = _RUN.format(
-        given="".join(f", fresh{place}, meta{place}" for place in range(results)),
+        given="".join(f", fresh{index}, meta{index}" for index in range(results)),
         values=values,
         checks="".join(
-            f"        if not value{place}.flags.writeable:\n            refuse(plan, {place})\n" for place in written
+            f"        if not value{index}.flags.writeable:\n            refuse(plan, {index})\n" for index in written
         ),
-        makes="".join(f"        array{place} = fresh{place}()\n" for place in range(results)),
-        passed=values + "".join(f"array{place}, " for place in range(results)),
+        makes="".join(f"        array{index} = fresh{index}()\n" for index in range(results)),
+        passed=values + "".join(f"array{index}, " for index in range(results)),
         result=tensors[0] if results == 1 else f"({', '.join(tensors)})" if results else None,
     )
     scope: dict[str, Any] = {"__name__": __name__}
@@ -290,16 +290,16 @@ def _run_maker(inputs: int, written: tuple[int, ...], results: int) -> Callable[
 
 
 def _runner(plan: Plan, start: launch.Launch, apart: Sequence[Distances], results: Sequence[Fresh]) -> Runner:
-    """What a call does: memory for the results, the launch, and tensors of the results."""
-    written = tuple(place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument) and one.written)
+    """Writes the code of a call: memory for the results, the launch, and tensors of the results."""
+    written = tuple(index for index, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument) and one.written)
     make = _run_maker(len(plan.inputs), written, len(results))
     fresh = [part for one in results for part in (one.maker(), one.meta)]
     return make(plan, apart, start, _fail, _explain, refuse_to_write, Tensor.fresh, *fresh)
 
 
-def check_array(plan: Plan, place: int, argument: ArrayArgument, array: Array | None) -> None:
+def check_array(plan: Plan, index: int, argument: ArrayArgument, array: Array | None) -> None:
     """Whether a plan can take an array: its type, strides of whole elements, and that it may be written if it is."""
-    what = f"argument {place} of @{plan.name}"
+    what = f"argument {index} of @{plan.name}"
     if array is None or array.dtype != argument.dtype.storage:
         found = "a number" if array is None else array.dtype
         raise DtypeError(f"{what}: expected an array of {argument.dtype}, got {found}")
@@ -309,12 +309,12 @@ def check_array(plan: Plan, place: int, argument: ArrayArgument, array: Array | 
             hint="give a copy of the array",
         )
     if argument.written and not array.flags.writeable:
-        refuse_to_write(plan, place)
+        refuse_to_write(plan, index)
 
 
-def refuse_to_write(plan: Plan, place: int) -> NoReturn:
+def refuse_to_write(plan: Plan, index: int) -> NoReturn:
     raise EffectError(
-        f"argument {place} of @{plan.name} is written, and the array given is read-only",
+        f"argument {index} of @{plan.name} is written, and the array given is read-only",
         hint="give a writable array, such as a copy",
     )
 
@@ -327,7 +327,7 @@ def _fail(plan: Plan, apart: Sequence[Distances], status: int | tuple[int, ...],
 
 
 def overlap_error(plan: Plan, apart: Sequence[Distances], values: Sequence[Any]) -> OverlapError:
-    """What is said where arrays overlap."""
+    """The error for arrays that overlap."""
     addresses = [data_address(value) if hasattr(value, "flags") else None for value in values]
     return OverlapError(plan.name, overlapping(apart, addresses))
 
@@ -337,10 +337,10 @@ def _explain(plan: Plan, values: Sequence[Any], error: Exception) -> NoReturn:
         raise ResourceError(
             f"@{plan.name}: scratch memory cannot be had", hint="use fewer threads or smaller blocks"
         ) from None
-    for place, (argument, value) in enumerate(zip(plan.inputs, values, strict=True)):
+    for index, (argument, value) in enumerate(zip(plan.inputs, values, strict=True)):
         if isinstance(argument, NumberArgument) and argument.kind == "i64" and not -(1 << 63) <= value < 1 << 63:
             raise DtypeError(
-                f"argument {place} of @{plan.name}: expected a number of i64, got {value!r}",
+                f"argument {index} of @{plan.name}: expected a number of i64, got {value!r}",
                 hint=f"give one whole number from {-(1 << 63)} to {(1 << 63) - 1}",
             ) from None
     raise error

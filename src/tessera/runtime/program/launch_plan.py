@@ -44,7 +44,7 @@ class NumberArgument:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a program reports when it stops: the words, and the source that it was compiled from.
+    """A failure that a program reports when it stops: the words, and the source that it was compiled from.
 
     `check` names the safety check that noticed, if one did: the knob `checks` has them.
     """
@@ -108,7 +108,7 @@ class TensorMap:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLaunch:
-    """What a launch on a GPU needs besides its arguments.
+    """The parameters of a launch on a GPU besides its arguments.
 
     threads: of a block. shared: bytes of dynamic shared memory. cluster: blocks to a cluster. persistent: blocks to a
     multiprocessor, 0 for one block to each program of the grid. counters: bytes of workspace that a kernel finds zeroed
@@ -194,9 +194,9 @@ class Plan:
     device: DeviceLaunch | None = None
     block_bytes: int = 0
     checks: tuple[tuple[Condition, Failure], ...] = ()
-    """What must not be 0 for given sizes and strides, and what it means if it is; checked before the program runs."""
+    """Expressions that must not be 0 for given sizes and strides, and their errors; checked before the program runs."""
     apart: tuple[tuple[int, int], ...] = ()
-    """Pairs of inputs, by their places, that must not overlap: the program writes one of them."""
+    """Pairs of inputs, by their indices, that must not overlap: the program writes one of them."""
     covers: tuple[Cover, ...] = ()
     """How far programs reach into arrays, where that may be too short or too far."""
 
@@ -210,7 +210,7 @@ class Plan:
         return tuple(one for one in found if isinstance(one, ArrayArgument))
 
     def sizes(self, shapes: Sequence[Sizes | None]) -> dict[str, int]:
-        """What the symbols stand for, given the shapes of the inputs, or of results too; None for numbers."""
+        """The values of the symbols, given the shapes of the inputs, or of results too; None for numbers."""
         quick = self._symbols.quick(shapes)
         return self._unified(shapes) if quick is None else quick
 
@@ -222,10 +222,10 @@ class Plan:
         """The same by solving equations, or the error that says which of them cannot hold."""
         known: dict[str, int] = {}
         others: list[tuple[Size, int, Origin]] = []
-        for place, (argument, shape) in enumerate(zip(self.arguments, shapes, strict=False)):
+        for index, (argument, shape) in enumerate(zip(self.arguments, shapes, strict=False)):
             if not isinstance(argument, ArrayArgument) or shape is None:
                 continue
-            what = f"argument {place} of @{self.name}"
+            what = f"argument {index} of @{self.name}"
             if len(argument.shape) != len(shape):
                 raise ShapeError(f"{what}: expected rank {len(argument.shape)}, got {len(shape)}")
             for axis, (expected, actual) in enumerate(zip(argument.shape, shape, strict=True)):

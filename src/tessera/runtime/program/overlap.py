@@ -15,7 +15,7 @@ from tessera.runtime.program.launch_plan import ArrayArgument, Plan
 
 
 class Distances(NamedTuple):
-    """Two arguments that must not overlap, by their places; they do if the distance of their addresses is between.
+    """Two arguments that must not overlap, by their indices; they do if the distance of their addresses is between.
 
     The distance is that of the second from the first, in bytes.
     """
@@ -27,19 +27,19 @@ class Distances(NamedTuple):
 
 
 class OverlapError(EffectError):
-    """Arrays overlap that a program was compiled to find apart: `places` are those of its arguments."""
+    """Arrays overlap that a program was compiled to find apart: `pairs` are indices of its arguments."""
 
-    def __init__(self, name: str, places: Sequence[tuple[int, int]]) -> None:
-        told = " and ".join(f"arguments {one} and {other}" for one, other in places)
+    def __init__(self, name: str, pairs: Sequence[tuple[int, int]]) -> None:
+        told = " and ".join(f"arguments {one} and {other}" for one, other in pairs)
         super().__init__(
             f"@{name} writes memory that another argument shares: {told} overlap",
             hint="give arrays that do not overlap, such as a copy of one",
         )
-        self.name, self.places = name, tuple(places)
+        self.name, self.pairs = name, tuple(pairs)
 
-    def renumbered(self, places: Sequence[int]) -> OverlapError:
-        """The same for a caller that has the arguments at other places."""
-        return OverlapError(self.name, [(places[one], places[other]) for one, other in self.places])
+    def renumbered(self, indices: Sequence[int]) -> OverlapError:
+        """The same for a caller that has the arguments in another order."""
+        return OverlapError(self.name, [(indices[one], indices[other]) for one, other in self.pairs])
 
 
 def distances(plan: Plan, geometry: Sequence[tuple[Sequence[int], Sequence[int]] | None]) -> Iterator[Distances]:
@@ -60,9 +60,9 @@ def overlapping(pairs: Sequence[Distances], addresses: Sequence[int | None]) -> 
     return found
 
 
-def _extent(plan: Plan, place: int, geometry: Sequence[Any]) -> tuple[int, int] | None:
+def _extent(plan: Plan, index: int, geometry: Sequence[Any]) -> tuple[int, int] | None:
     """Where an array begins and ends, in bytes from its first element; None for one without elements."""
-    argument, measured = plan.arguments[place], geometry[place]
+    argument, measured = plan.arguments[index], geometry[index]
     assert isinstance(argument, ArrayArgument)
     if measured is None or 0 in measured[0]:
         return None

@@ -1,8 +1,8 @@
-"""What code that is written for calls has in common: parameters, names of its own, and arguments as they were given.
+"""The common parts of code that is generated for calls: parameters, names of its own, and arguments as they were given.
 
 Kernels, jitted functions and what runs in tiers each have a function written for their parameters, which finds what
 such arguments led to before. All parameters have defaults in it, so that what is wrong with arguments is found and said
-in one place: by the function that takes calls with new arguments.
+once: by the function that takes calls with new arguments.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from types import CodeType
 from typing import Any
 
 MISSING: Any = object()
-"""What a parameter without a default has for one."""
+"""The default of a parameter that has none."""
 NOT_FOUND = (KeyError, IndexError, AttributeError, TypeError, NameError, ValueError)
-"""What looking for an entry may raise where there is none: no such key, an argument that is no tensor, has no such part
+"""Errors of looking for an entry where there is none: no such key, an argument that is no tensor, has no such part
 or cannot be part of a key, a global name or a variable of an outer function that is gone."""
 
 
 def mark_for(signature: Signature) -> str:
-    """What the code's own names begin with: no parameter does."""
+    """A prefix for the code's own names, which no parameter begins with."""
     mark = "_"
     while any(name.startswith(mark) for name in signature.parameters):
         mark += "_"
@@ -33,11 +33,11 @@ def parameters_text(signature: Signature, mark: str) -> str:
     listed: list[str] = []
     ordered = list(signature.parameters.values())
     beyond = f"*{mark}extra"
-    for place, one in enumerate(ordered):
+    for index, one in enumerate(ordered):
         if one.kind is Parameter.KEYWORD_ONLY and beyond not in listed:
             listed.append(beyond)
         listed.append(f"{one.name}={mark}defaults[{one.name!r}]")
-        following = ordered[place + 1].kind if place + 1 < len(ordered) else None
+        following = ordered[index + 1].kind if index + 1 < len(ordered) else None
         if one.kind is Parameter.POSITIONAL_ONLY and following is not Parameter.POSITIONAL_ONLY:
             listed.append("/")
     if beyond not in listed:
@@ -79,6 +79,6 @@ def as_given(
 
     Parameters in front of the first that is missing were given by position, as far as anyone can tell.
     """
-    count = next((place for place, value in enumerate(given) if value is MISSING), len(given))
+    count = next((index for index, value in enumerate(given) if value is MISSING), len(given))
     rest = dict(zip(names[count:], given[count:], strict=True)) | dict(named)
     return (*given[:count], *extra), {name: value for name, value in rest.items() if value is not MISSING}

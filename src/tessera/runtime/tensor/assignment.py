@@ -34,7 +34,7 @@ def assign(tensor: TensorInterface, key: indexing.Key, value: Operand) -> None:
     if tensor.device.kind == "cuda":
         _on_device(tensor, indexing.for_device(key, parts, tensor.device), value)
         return
-    array, places = tensor.numpy(), indexing.for_numpy(tensor.shape, parts)
+    array, indices = tensor.numpy(), indexing.for_numpy(tensor.shape, parts)
     coerced = operand(_number(value), tensor.dtype)
     if coerced is None:
         raise DtypeError(
@@ -46,7 +46,7 @@ def assign(tensor: TensorInterface, key: indexing.Key, value: Operand) -> None:
         _check_stored(dtype, tensor.dtype)
         elements = cast(elements, dtype, nearest(tensor.dtype))
     try:
-        array[places] = elements
+        array[indices] = elements
     except (IndexError, ValueError, TypeError) as problem:
         raise indexing.refusal(tensor.shape, problem) from None
 

@@ -92,8 +92,8 @@ def from_dlpack(x: Any, *, device: DeviceLike | None = None, copy: bool | None =
         raise dlpack.ExchangeError(
             f"a {type(x).__name__} has no memory to share: it has no __dlpack__", hint="use asarray to copy its values"
         )
-    place = device_of_dlpack(*map(int, x.__dlpack_device__()))
-    stream = place.backend.import_stream()
+    origin = device_of_dlpack(*map(int, x.__dlpack_device__()))
+    stream = origin.backend.import_stream()
     options: dict[str, Any] = {} if stream is None else {"stream": stream}
     newer: dict[str, Any] = {"max_version": dlpack.VERSION} | ({"copy": False} if copy is False else {})
     try:
@@ -109,7 +109,7 @@ def from_dlpack(x: Any, *, device: DeviceLike | None = None, copy: bool | None =
             hint="give it a plain array, detached from gradients, or a copy",
         ) from refusal
     taken = dlpack.take(capsule)
-    tensor = Tensor.wrap(taken.array, taken.dtype, place, taken.buffer)
+    tensor = Tensor.wrap(taken.array, taken.dtype, origin, taken.buffer)
     if not taken.array.flags.aligned:
         tensor = _copied(tensor, copy, "its address is not a multiple of its element size")
     elif copy:
@@ -198,9 +198,9 @@ def _check_range(given: Array, source: DType, dtype: DType) -> None:
 
 def fresh(values: Array, dtype: DType, device: DeviceLike | None) -> Tensor:
     """A tensor of new host memory, moved to `device` or else to the default device."""
-    place = default_device() if device is None else find_device(device)
+    target = default_device() if device is None else find_device(device)
     tensor = Tensor.wrap(values, dtype)
-    return tensor if place is CPU else tensor.to(place)
+    return tensor if target is CPU else tensor.to(target)
 
 
 def sizes_of(shape: ShapeLike) -> tuple[int, ...]:
@@ -217,13 +217,13 @@ def sizes_of(shape: ShapeLike) -> tuple[int, ...]:
 
 def empty(shape: ShapeLike, dtype: DTypeLike = f32, device: DeviceLike | None = None) -> Tensor:
     """A tensor whose elements are whatever the memory held."""
-    dtype, place = as_dtype(dtype), default_device() if device is None else find_device(device)
-    if place is CPU:
+    dtype, target = as_dtype(dtype), default_device() if device is None else find_device(device)
+    if target is CPU:
         return Tensor.wrap(aligned_empty(sizes_of(shape), dtype.storage), dtype)
     sizes = sizes_of(shape)
     strides = contiguous_strides(sizes, dtype.storage.itemsize)
-    buffer = place.backend.allocate(math.prod(sizes) * dtype.storage.itemsize)
-    return Tensor.wrap(buffer.array(dtype.storage, sizes, strides), dtype, place, buffer)
+    buffer = target.backend.allocate(math.prod(sizes) * dtype.storage.itemsize)
+    return Tensor.wrap(buffer.array(dtype.storage, sizes, strides), dtype, target, buffer)
 
 
 def zeros(shape: ShapeLike, dtype: DTypeLike = f32, device: DeviceLike | None = None) -> Tensor:

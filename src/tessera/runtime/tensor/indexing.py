@@ -50,11 +50,11 @@ def for_numpy(shape: tuple[int, ...], parts: tuple[Part, ...]) -> tuple[Any, ...
     return tuple(found) if any(one is Ellipsis for one in found) else (*found, Ellipsis)
 
 
-def for_device(key: Key, parts: tuple[Part, ...], place: Device) -> tuple[Any, ...]:
+def for_device(key: Key, parts: tuple[Part, ...], device: Device) -> tuple[Any, ...]:
     """The key of a tensor of a device: lists and arrays of the host that are no tensors go where it is."""
     given: tuple[Any, ...] = cast(tuple[Any, ...], key) if isinstance(key, tuple) else (key,)
     return tuple(
-        part if type(part) in _BASIC or type(part) is type(source) else cast(TensorInterface, part).to(place)
+        part if type(part) in _BASIC or type(part) is type(source) else cast(TensorInterface, part).to(device)
         for source, part in zip(given, parts, strict=True)
     )
 

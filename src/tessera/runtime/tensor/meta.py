@@ -15,7 +15,7 @@ from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 
 @final
 class Kind:
-    """What a meta says apart from sizes: one object for all metas that differ in nothing else, while they are plain.
+    """The content of a meta apart from sizes: one object for all metas that differ in sizes only, while they are plain.
 
     Strides that do not follow from the sizes are left out, too; `is_plain` says whether there are such.
     """
@@ -71,7 +71,7 @@ class Meta:
 
     @property
     def kind(self) -> Kind:
-        """What it says apart from sizes."""
+        """The content apart from sizes."""
         found = self._kind
         if found is None:
             is_plain = self.strides == contiguous_strides(self.shape, 1)

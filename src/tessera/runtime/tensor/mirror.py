@@ -34,7 +34,7 @@ class Mirror:
         return found
 
     def bring_back(self) -> None:
-        """What is on the host now, back to where it came from."""
-        for (place, pointer), (buffer, stretch) in self._held.items():
+        """Copies the arrays on the host back to their devices."""
+        for (device, pointer), (buffer, stretch) in self._held.items():
             if buffer.nbytes and buffer.writable:
-                place.backend.copy_from_host(pointer, address(stretch), buffer.nbytes)
+                device.backend.copy_from_host(pointer, address(stretch), buffer.nbytes)

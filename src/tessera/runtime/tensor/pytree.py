@@ -40,7 +40,7 @@ def tree_leaves(tree: Tree) -> list[Any]:
 
 
 def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
-    """A tree like `tree` with `function` of its leaves, and of the leaves at the same places of `others`."""
+    """A tree like `tree` with `function` of its leaves, and of the corresponding leaves of `others`."""
     try:
         return optree.tree_map(function, tree, *others, namespace=NAMESPACE)
     except ValueError as problem:

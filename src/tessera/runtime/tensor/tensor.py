@@ -261,7 +261,7 @@ class Tensor:
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Tensor:
         """A view without `axis`, which must have size 1; without all such axes where none is named."""
         if axis is None:
-            axis = tuple([place for place, count in enumerate(self.shape) if count == 1])
+            axis = tuple([index for index, count in enumerate(self.shape) if count == 1])
         return self._view(self.geometry.reshape(cast(Shape, rules.squeeze(self.shape, axis)), copy=False))
 
     @tracked
@@ -317,7 +317,7 @@ class Tensor:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (self[place] for place in range(len(self)))
+        return (self[index] for index in range(len(self)))
 
     # Copies and casts
 
@@ -599,8 +599,8 @@ def stores_alike(a: DType, b: DType) -> bool:
     return a.base is b.base and same_scales
 
 
-def _restore(array: Array, dtype: DType, place: Device) -> Tensor:
-    return Tensor.wrap(aligned_copy(array), dtype).to(place)
+def _restore(array: Array, dtype: DType, device: Device) -> Tensor:
+    return Tensor.wrap(aligned_copy(array), dtype).to(device)
 
 
 def share_memory(a: Tensor, b: Tensor) -> bool:

@@ -105,7 +105,7 @@ class Calls:
 
     def _in_order(self, error: OverlapError, paths: Sequence[str]) -> Callee:
         """The kernel for calls in which these arrays overlap."""
-        groups = frozenset(tuple(paths[index] for index in pair) for pair in error.places)
+        groups = frozenset(tuple(paths[index] for index in pair) for pair in error.pairs)
         with WORK.brief:
             found = self.in_order.get(groups)
             if found is None:

@@ -218,7 +218,7 @@ class Kernel(Named):
         try:
             return self._programs.of_instance(instance, values, here, self.assumed).run(values, here)
         except OverlapError as error:
-            groups = [[instance.paths[index] for index in pair] for pair in error.places]
+            groups = [[instance.paths[index] for index in pair] for pair in error.pairs]
             return self.execute(instance.in_order(groups), values)
 
     def program_for(
