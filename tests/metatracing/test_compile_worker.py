@@ -242,9 +242,19 @@ def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("can_load", [True, False])
-def test_whoever_has_loaded_first_makes_what_is_wanted_most(monkeypatch: pytest.MonkeyPatch, can_load: bool) -> None:
-    """Whoever cannot load fails what it would have made itself, and takes nothing from others."""
+def test_the_first_process_that_is_ready_takes_the_most_urgent_program(
+    monkeypatch: pytest.MonkeyPatch, can_load: bool
+) -> None:
+    """One that cannot load fails the program that it has begun with, and takes none from others."""
     background, slow = slow_processes(monkeypatch)
+    begun_with: dict[Any, str] = {}
+    exchanged = background.worker._exchanged  # pyright: ignore[reportPrivateUsage]
+
+    def noted(step: Any, packed: bytes, process: Any) -> Any:
+        begun_with[process] = str(step.level)
+        return exchanged(step, packed, process)
+
+    monkeypatch.setattr(background.worker, "_exchanged", noted)
     loading: list[Slow] = []
 
     def load(one: Slow) -> bool:
@@ -261,11 +271,12 @@ def test_whoever_has_loaded_first_makes_what_is_wanted_most(monkeypatch: pytest.
             time.sleep(0.002)
 
     once(lambda: len(loading) == 3)  # for Tier 3, and for other schedules of Tier 2 that have waited a little
-    last = loading[-1]
-    last.can_load = can_load
-    last.loaded.set()
-    once(lambda: bool(last.begun))
-    assert last.begun[0].startswith("tier 3" if can_load else "tier 2")
+    assert sorted(begun_with[one][:6] for one in loading) == ["tier 2", "tier 2", "tier 3"]
+    first = next(one for one in loading if begun_with[one].startswith("tier 2"))
+    first.can_load = can_load
+    first.loaded.set()
+    once(lambda: bool(first.begun))
+    assert first.begun[0].startswith("tier 3" if can_load else "tier 2")
     once(lambda: can_load or background.made["aborts"] == 1)
     for one in slow:
         one.close()
