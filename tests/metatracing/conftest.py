@@ -1,4 +1,4 @@
-"""What several tests of tiers look at."""
+"""Fixtures of several tests of tiers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tessera.tiers.tiered import Tiered
 
 @pytest.fixture(name="slow_calls")
 def _slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The arguments of tiered calls that went the long way."""
+    """The arguments of tiered calls that took the slow path."""
     calls: list[Any] = []
     slow_path = Tiered.slow_path
 

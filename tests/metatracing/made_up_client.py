@@ -31,7 +31,7 @@ MILLISECOND = 1_000_000
 
 
 def usual_costs(level: TierLevel, call: Call) -> int:
-    """A millisecond, less with each tier; numbers alone help nobody."""
+    """A millisecond, less with each tier; numbers alone are no help."""
     helps = level.tier == 3 and any("." in word for word in level.assumed)
     return {1: 1000, 2: 800, 3: 600 if helps else 800}[int(level.tier)] * 1000
 
@@ -82,13 +82,13 @@ class MadeUpProgram:
 
 def _guard(word: str, answer: Any) -> RuntimeGuard:
     path, _, measure = word.partition(".")
-    place = PATHS.index(path)
+    index = PATHS.index(path)
     if not measure:
         kind = GuardType.CAUSAL_GUARD if isinstance(answer, bool) else GuardType.VALUE_GUARD
-        return RuntimeGuard(kind, place, 0, word, answer)
+        return RuntimeGuard(kind, index, 0, word, answer)
     what, _, axis = measure.removesuffix("]").partition("[")
     kind = GuardType.SHAPE_GUARD if what == "size" else GuardType.STRIDE_GUARD
-    return RuntimeGuard(kind, place, int(axis), word, answer)
+    return RuntimeGuard(kind, index, int(axis), word, answer)
 
 
 class MadeUp:
@@ -198,18 +198,18 @@ class Later:
     def submit(self, *requests: Request) -> None:
         self.requests += requests
 
-    def arrive(self, place: int) -> None:
+    def arrive(self, index: int) -> None:
         """One of the programs of the next request is there."""
         request = self.requests[0]
-        level = request.levels[place]
-        self.there.setdefault(id(request), {})[place] = program = request.site.client.compile(request.call, level)
+        level = request.levels[index]
+        self.there.setdefault(id(request), {})[index] = program = request.site.client.compile(request.call, level)
         request.site.arrived(request, level, program)
 
     def finish(self) -> None:
         while self.requests:
             request = self.requests.pop(0)
             there = self.there.pop(id(request), {})
-            made = [(level, there.get(place, one)) for place, (level, one) in enumerate(request.compiled())]
+            made = [(level, there.get(index, one)) for index, (level, one) in enumerate(request.compiled())]
             request.site.compiled(request, made)
 
     def wait(self, timeout: float) -> bool:

@@ -75,8 +75,8 @@ def test_the_longest_common_subsequence_is_one_and_none_is_longer(first: list[in
     longest = max(
         size
         for size in range(len(first) + 1)
-        for places in combinations(range(len(first)), size)
-        if is_in([first[place] for place in places], second)
+        for indices in combinations(range(len(first)), size)
+        if is_in([first[index] for index in indices], second)
     )
     assert len(found) == longest
 
@@ -112,13 +112,13 @@ def test_a_cycle_of_inputs_is_found():
         ([100] * 20, ShapeType.VARIABLE, 1.0),
     ],
 )
-def test_shapes_are_classified_and_foretold(values: list[int], kind: ShapeType, accuracy: float):
+def test_shapes_are_classified_and_predicted(values: list[int], kind: ShapeType, accuracy: float):
     found = ShapePatternMatcher().analyze_shape_patterns([traced(value) for value in values])["seq_len"]
     assert (found.pattern_type, found.prediction_accuracy) == (kind, accuracy)
     assert set(found.common_values) <= set(values)
 
 
-def test_what_cannot_be_foretold_is_not():
+def test_what_cannot_be_predicted_is_not():
     drawn = np.random.default_rng(0).integers(1, 1000, 60).tolist()
     found = ShapePatternMatcher().pattern_of(drawn)
     assert found.pattern_type is ShapeType.VARIABLE
@@ -173,7 +173,7 @@ def test_an_analysis_of_traces():
     assert found.hotspots[0].optimization_potential == pytest.approx(0.2)  # 1.25 times as fast takes 0.8 of the time
     kinds = {one.type for one in found.optimization_candidates}
     assert kinds == {OptimizationType.SHAPE_SPECIALIZATION, OptimizationType.FUSION_OPTIMIZATION}
-    assert found.pattern_confidence == pytest.approx(1.0)  # all is foretold, and times are steady
+    assert found.pattern_confidence == pytest.approx(1.0)  # all is predicted, and times are steady
     assert found.performance_profile.total_time_ms == pytest.approx(40)
     assert {one.share for one in found.common_patterns} == {0.5}
     assert not HotspotDetector().detect_hotspots([traced(64, 1.0, tier=TIER3) for _ in range(9)])
@@ -224,10 +224,10 @@ def test_every_specialisation_computes_the_same():
         kinds.MEMORY_LAYOUT_SPECIALIZATION: LayoutParams((0,)),
         kinds.DTYPE_SPECIALIZATION: DtypeParams(ts.bf16),
     }
-    turned = ts.randn((24, 40), seed=2).T
+    transposed = ts.randn((24, 40), seed=2).T
     for kind, params in made.items():
         advice = SpecializationRecommendation(kind, "", 0.1, 1, params)
-        for one in (x, turned):
+        for one in (x, transposed):
             found, expected = advice.specialized(softmax)(one), softmax(one)
             assert found.dtype is expected.dtype
             bound = 1e-2 if kind is kinds.DTYPE_SPECIALIZATION else 1e-6
@@ -272,7 +272,7 @@ def test_a_runtime_tells_what_is_recommended_for_its_hotspots():
 # What tiers make of it
 
 
-def test_experience_orders_candidates_for_the_next_sizes():
+def test_schedule_history_orders_candidates_for_the_next_sizes():
     schedule_history, fast, slow = ScheduleHistory(), Schedule(block=(32,)), Schedule(block=(8,))
     arguments = ts.empty((512, 64)).meta, ts.empty((500, 64)).meta
     assert schedule_history.ranked("k", (arguments[0],), [None, slow, fast]) == [None, slow, fast]
@@ -281,7 +281,7 @@ def test_experience_orders_candidates_for_the_next_sizes():
     assert schedule_history.ranked("another", (arguments[1],), [None, slow, fast]) == [None, slow, fast]
 
 
-def test_times_that_a_clock_cannot_tell_are_no_experience():
+def test_times_below_the_resolution_of_a_clock_are_no_history():
     schedule_history, fast, slow = ScheduleHistory(), Schedule(block=(32,)), Schedule(block=(8,))
     arguments = (ts.empty((512, 64)).meta,)
     schedule_history.note("k", arguments, {None: 100.0, slow: 0.0, fast: -5.0})
@@ -291,7 +291,7 @@ def test_times_that_a_clock_cannot_tell_are_no_experience():
 
 
 def test_the_second_tier_tries_what_did_well_before():
-    """Of four schedules two are tried at a time; after a contest, the winner comes first for other sizes."""
+    """Of four schedules two are tried at a time; after an A/B test, the winner comes first for other sizes."""
     options = [None, *(Schedule(block=(size,)) for size in (8, 16, 32))]
 
     def costs(level: Any, call: Any) -> int:
@@ -305,7 +305,7 @@ def test_the_second_tier_tries_what_did_well_before():
     assert ranked[0] == options[1]
 
 
-def test_climbs_that_never_paid_are_not_tried():
+def test_tiers_that_never_paid_are_not_tried():
     model = TierUpModel()
     assert model.pays("cpu", TIER3, 1e8, 1e6, 24)  # nothing is known
     for _ in range(ENOUGH):
@@ -315,10 +315,10 @@ def test_climbs_that_never_paid_are_not_tried():
     for _ in range(ENOUGH):
         model.note("cpu", TIER2, 1000.0, 500.0)
     assert model.pays("cpu", TIER2, 1e8, 1e6, 24)
-    assert not model.pays("cpu", TIER2, 1e6, 1e6, 24)  # too little time to win back what turns cost
+    assert not model.pays("cpu", TIER2, 1e6, 1e6, 24)  # too little time to win back the cost of trying
 
 
-def test_a_runtime_stops_climbing_where_it_never_gained():
+def test_a_runtime_stops_at_a_tier_where_it_never_gained():
     """Sites of one runtime that differ in nothing but their ranks and types: after some, Tier 3 is left alone."""
 
     def costs(level: Any, call: Any) -> int:

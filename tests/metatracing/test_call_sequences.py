@@ -21,7 +21,7 @@ from tessera import Tensor
 from tessera.metatracing import Call, TierLevel
 
 SHAPES = st.tuples(st.integers(2, 4), st.integers(2, 3))
-LAYOUTS = st.sampled_from(["plain", "plain", "turned", "every other", "backwards"])
+LAYOUTS = st.sampled_from(["plain", "plain", "transposed", "every other", "backwards"])
 NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 2.5, 3, -1, True, False, float("inf")])
 KINDS = st.tuples(SHAPES, LAYOUTS, LAYOUTS, NUMBERS, st.sampled_from([False, False, True]))
 
@@ -33,10 +33,10 @@ def sequences(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     Now and then the settings change, or what was captured.
     """
     first = draw(KINDS)
-    places = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
-    kinds = [first, *((*first[:place], draw(KINDS)[place], *first[place + 1 :]) for place in places)]
-    turns = st.tuples(st.sampled_from(kinds), st.integers(1, 15), st.sampled_from([0] * 12 + [1, 2]))
-    return [(*kind, times, change) for kind, times, change in draw(st.lists(turns, min_size=2, max_size=12))]
+    indices = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
+    kinds = [first, *((*first[:index], draw(KINDS)[index], *first[index + 1 :]) for index in indices)]
+    steps = st.tuples(st.sampled_from(kinds), st.integers(1, 15), st.sampled_from([0] * 12 + [1, 2]))
+    return [(*kind, times, change) for kind, times, change in draw(st.lists(steps, min_size=2, max_size=12))]
 
 
 CAPS: dict[str, Any] = {"max_specialized_kernels": 4, "most_bridges": 2, "contest_rounds": 1, "bridge_calls": 2}
@@ -45,7 +45,7 @@ CAPS: dict[str, Any] = {"max_specialized_kernels": 4, "most_bridges": 2, "contes
 def laid_out(shape: tuple[int, int], layout: str) -> Tensor:
     """An array of a shape, whose elements lie otherwise than one expects."""
     rows, columns = shape
-    if layout == "turned":
+    if layout == "transposed":
         return ts.arange(rows * columns, dtype=ts.f32).reshape(columns, rows).T
     if layout == "every other":
         return ts.arange(2 * rows * columns, dtype=ts.f32).reshape(rows, 2 * columns)[:, ::2]
@@ -114,9 +114,9 @@ def test_memory_does_not_grow(calls: int) -> None:
     arrays = [laid_out((rows, 3), "plain") for rows in range(2, 8)]
 
     def work() -> int:
-        for turn in range(calls):
-            x = arrays[turn % len(arrays)]
-            made.tiered(x, x, float(turn % 5))
+        for number in range(calls):
+            x = arrays[number % len(arrays)]
+            made.tiered(x, x, float(number % 5))
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
@@ -151,7 +151,7 @@ def test_threads() -> None:
         try:
             for _ in range(150):
                 shape = (int(random.integers(1, 4)), int(random.integers(1, 3)))
-                x, y = laid_out(shape, "plain"), laid_out(shape, "turned")
+                x, y = laid_out(shape, "plain"), laid_out(shape, "transposed")
                 made.checked(x, y, float(random.integers(0, 3)), bool(random.integers(0, 2)))
         except BaseException as problem:
             problems.append(problem)

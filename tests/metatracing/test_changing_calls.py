@@ -1,6 +1,6 @@
 """Calls whose arguments change: sites learn what pays, find again what they had, and do not wait for what is rare.
 
-With made-up programs and a clock that stands still; and that books kept beside the caller are the same books.
+With made-up programs and a clock that stands still; and that stats recorded beside the caller are the same.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def no_gain(level: TierLevel, call: Call) -> int:
 
 def test_a_specialisation_that_did_not_pay_is_not_asked_for_at_each_length() -> None:
     made = Made(no_gain, tier2_compilation_threshold_ms=2.0, tier3_specialization_threshold_ms=4.0, bridge_calls=1)
-    for turn in range(400):
-        made.call(3 + turn % 40, 8)
+    for number in range(400):
+        made.call(3 + number % 40, 8)
     assert made["compiles"] <= 4  # it was 41: two of Tier 3 at each new length
     assert made["contests"] <= 2
     assert made["switch_backs"] == made["contests"]
@@ -49,7 +49,7 @@ def test_a_case_that_is_hot_by_itself_is_tried_again_after_a_loss() -> None:
     assert made.call(4, 8) == [2]
 
 
-def test_lessons_fade() -> None:
+def test_backoff_fades() -> None:
     backoff, kind = Backoff(half_life=1000.0), (TIER3, ("x.size[0]",))
     assert (backoff.factor(kind, 0), backoff.has_paid(kind)) == (1.0, False)
     backoff.note(kind, False, 0)
@@ -168,7 +168,7 @@ def test_a_case_need_not_have_a_recorded_call_of_its_own_to_go_along() -> None:
         ({"tier2_compilation_threshold_ms": 1e9, "tier3_specialization_threshold_ms": 1e9}, []),
     ],
 )
-def test_nobody_goes_along_with_a_tier_that_is_off_or_far_away(
+def test_no_case_goes_along_with_a_tier_that_is_off_or_far_away(
     settings: dict[str, Any], expected: list[tuple[int, bool]]
 ) -> None:
     later = Later(True)
@@ -222,29 +222,29 @@ def test_without_room_other_cases_follow_when_the_first_has_won() -> None:
     assert [one for one in later.requests if not one.recalls][1].is_bridge  # the first is not all there yet
 
 
-@pytest.mark.parametrize("turns", [1, 3, 5])
-def test_a_contest_goes_on_where_its_calls_find_another_entry(turns: int) -> None:
-    """Other programs may be taken meanwhile: then entries are made anew, and whoever competed there still does."""
+@pytest.mark.parametrize("runs", [1, 3, 5])
+def test_an_ab_test_goes_on_where_its_calls_find_another_entry(runs: int) -> None:
+    """Other programs may be taken meanwhile: then entries are made anew, and programs that competed there still do."""
     later = Later()
     made = Made(compiling=later)
     made.call(4, 8, times=15)
     later.finish()
     made.call(4, 8, times=150)
     later.finish()
-    made.call(4, 8, times=turns)  # and the contest is not decided
+    made.call(4, 8, times=runs)  # and the A/B test is not decided
     (site,) = made.runtime.sites()
     assert len(site.candidates.ab_tests) == 1
     second = next(program for program in site.programs if program.tier == 2)
     site.take(second)
     assert made.call(4, 8, times=20)[-1] == 3
     assert site.candidates.ab_tests == []
-    made.call(4, 8, times=turns)
+    made.call(4, 8, times=runs)
     site.forget()
     assert made.call(4, 8, times=20)[-1] == 3
     assert not site.is_working
 
 
-def test_a_late_program_of_a_lower_tier_competes_only_where_nobody_knows_sizes() -> None:
+def test_a_late_program_of_a_lower_tier_competes_only_where_no_program_knows_sizes() -> None:
     later = Later(True)
     made = fully(Made(compiling=later, candidates=2))
     made.client.options = [None, Schedule(block=(8, 8))]
@@ -290,7 +290,7 @@ def test_a_general_program_does_not_keep_others_from_one_of_their_own() -> None:
     assert made["bridges"] == 1
 
 
-def test_calls_that_nobody_recorded_count_when_it_is_asked_how_hot_a_region_is() -> None:
+def test_calls_that_are_not_recorded_count_for_the_hotness_of_a_site() -> None:
     made = Made(sample_period=63)
     made.call(4, 8, times=64)
     (site,) = made.runtime.sites()
@@ -299,7 +299,7 @@ def test_calls_that_nobody_recorded_count_when_it_is_asked_how_hot_a_region_is()
     assert made["compiles"] == 1
 
 
-def test_a_program_whose_calls_do_not_come_holds_up_nobody() -> None:
+def test_a_program_whose_calls_do_not_come_holds_up_no_other() -> None:
     later = Later()
     made = Made(compiling=later)
     made.call(4, 8, times=15)
@@ -318,7 +318,7 @@ def test_a_program_whose_calls_do_not_come_holds_up_nobody() -> None:
 
 
 def test_a_program_that_made_room_comes_back_at_once() -> None:
-    """What was the best for a case is found on the disk when the case comes again: no compile, no contest."""
+    """What was the best for a case is found on the disk when the case comes again: no compile, no A/B test."""
     made = Made(max_specialized_kernels=2)
     made.client.on_disk = lambda level: level.tier is TIER3
     made.call(4, 8, times=200)
@@ -331,7 +331,7 @@ def test_a_program_that_made_room_comes_back_at_once() -> None:
     assert made["loads"] == loads + 1
 
 
-def test_who_loses_a_second_contest_stays_for_others() -> None:
+def test_a_program_that_loses_a_second_ab_test_stays_for_others() -> None:
     slow = [False]
     made = Made(lambda level, call: 2 * MILLISECOND if slow[0] and level.tier == 3 else usual_costs(level, call))
     made.call(4, 8, times=200)
@@ -405,7 +405,7 @@ def test_what_goes_wrong_in_the_books_is_a_line_in_the_log(caplog: pytest.LogCap
 
 
 def test_a_call_does_not_wait_for_the_books() -> None:
-    """While somebody else has the site, calls run what there is, and are counted later."""
+    """While another thread has the site, calls run what there is, and are counted later."""
     made = Made()
     made.call(4, 8, times=20)
     made.runtime.stats_recorder = BackgroundRecorder()

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import made_up_client
 import pytest
@@ -33,7 +34,7 @@ from tessera.tiers.compiling.loader import Child, Loader
 
 
 class Background:
-    """A made-up client whose programs are compiled, as far as anybody can tell, by a process."""
+    """A made-up client whose programs are compiled, as far as can be seen, by a process."""
 
     def __init__(self, timeout: float = 20.0) -> None:
         self.worker = BackgroundCompiler(timeout, "made_up_client:build")
@@ -99,7 +100,7 @@ def test_the_process_finds_out_what_to_compile_and_no_call_waits_for_it(backgrou
     client.schedules, client.request = schedules, request
     background.made.call(4, 8, times=50)
     background.settled(4, 8)
-    # Who compiles is asked first, without levels; then they are there, and are found beside the caller.
+    # The process is asked first, without levels; then they are there, and are found beside the caller.
     first = asked.index("0 levels")
     assert asked[first + 1] == "tessera compiling"
     assert asked[first + 2] == "1 levels"
@@ -206,7 +207,7 @@ def test_half_of_the_processes_are_there_for_what_calls_wait_for(monkeypatch: py
 
 @pytest.mark.parametrize("seconds", [0.0, 0.05])
 def test_programs_that_wait_are_not_forgotten(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """The first of them is there before the others may begin, and nobody asks for anything else."""
+    """The first of them is there before the others may begin, and there are no other requests."""
     background, slow = slow_processes(monkeypatch)
     for one in slow:
         one.seconds = seconds
@@ -286,7 +287,7 @@ def test_the_first_process_that_is_ready_takes_the_most_urgent_program(
     background.worker.close()
 
 
-def test_nobody_waits_for_a_runtime_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_ends_when_a_runtime_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     background, _ = slow_processes(monkeypatch)
     background.made.call(4, 8, times=40)
     closing = threading.Timer(0.1, background.worker.close)
@@ -341,7 +342,7 @@ ENDED = {0, -signal.SIGKILL}  # by itself, when there were no more requests, or 
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process runs: one that nobody has asked about since it ended does not."""
+    """Whether a process runs: one that has ended and was not waited for does not."""
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text("utf-8")
     except OSError:
@@ -360,7 +361,7 @@ def test_a_compiler_is_loaded_once_for_all_processes(loader: Loader) -> None:
     loaded = [loaded_by(child) for child in children]
     assert loaded[0] == loaded[1] == loaded[2] == [children[0].loader]
     assert len({os.getpid(), *loaded[0], *(child.pid for child in children)}) == 5
-    # Libraries' threads would turn round for a while, and be copied by no fork.
+    # Libraries' threads would spin for a while, and be copied by no fork.
     assert "\nThreads:\t1\n" in Path(f"/proc/{children[0].loader}/status").read_text("utf-8")
     assert {child.end() for child in children} <= ENDED
 
@@ -386,14 +387,14 @@ def test_a_loader_that_has_died_is_replaced(loader: Loader, caplog: pytest.LogCa
     assert loaded_by(old) == [old.loader]  # others go on
     pids = [one.pid for one in (old, other) if one.pid is not None]
     began = time.monotonic()
-    assert old.end() is other.end() is None  # nobody is there to say
+    assert old.end() is other.end() is None  # no process is there to say
     assert time.monotonic() - began < 2
     assert len(pids) == 2
-    assert gone(pids)  # nobody is there to end them: they do so by themselves
+    assert gone(pids)  # no process is there to end them: they do so by themselves
     assert new.end() in ENDED
 
 
-def test_all_end_with_the_one_that_wished_for_them(tmp_path: Path) -> None:
+def test_all_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     """One of them compiles for a long time, the user's process is killed, and a child of it lives on."""
     script = tmp_path / "wishes.py"
     script.write_text(
@@ -428,7 +429,7 @@ def _opened() -> set[int]:
 
 
 def test_a_child_of_a_fork_keeps_nothing_that_others_are_asked_by(opened: set[int], loader: Loader) -> None:
-    """Whoever forks does so while processes are made, asked, and given up, too."""
+    """Forks come while processes are made, asked, and given up, too."""
     stop, failed = threading.Event(), list[BaseException]()
 
     def make() -> None:
@@ -518,15 +519,15 @@ def test_a_loader_that_dies_while_several_wait_has_died_once(monkeypatch: pytest
     worker.close()
 
 
-def test_processes_that_cannot_be_forked_are_missed_by_whoever_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_cannot_be_forked_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     def fork() -> int:
         raise BlockingIOError(errno.EAGAIN, "too many processes")
 
     monkeypatch.setattr(os, "fork", fork)
     ours, theirs = socket.socketpair()
-    (talk, talks), (news, told) = socket.socketpair(), socket.socketpair()
-    with talks, told:
-        socket.send_fds(ours, [b"1"], [talks.fileno(), told.fileno()])
+    (talk, talks), (news, tells) = socket.socketpair(), socket.socketpair()
+    with talks, tells:
+        socket.send_fds(ours, [b"1"], [talks.fileno(), tells.fileno()])
     ours.close()
     compile_worker.Parent(theirs, []).serve()
     child = Child(1, talk, news)
@@ -535,8 +536,8 @@ def test_processes_that_cannot_be_forked_are_missed_by_whoever_asked(monkeypatch
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_a_runtime_that_is_closed_while_somebody_waits_leaves_nobody_behind(large: bool) -> None:
-    """Neither processes nor threads; with a request that nobody takes, too."""
+def test_a_runtime_that_is_closed_during_a_request_leaves_no_process_behind(large: bool) -> None:
+    """Neither processes nor threads; with a request that is not taken, too."""
     began = time.monotonic()
     worker = BackgroundCompiler(60.0, "made_up_client:build")
     worker._loader._ready = ["made_up_client:slept"]  # pyright: ignore[reportPrivateUsage]
@@ -592,7 +593,7 @@ def test_whatever_a_users_process_has_done_processes_compile(tmp_path: Path, use
     assert subprocess.run([sys.executable, script], check=False, timeout=60).returncode == 0
 
 
-def test_a_busy_process_that_nobody_holds_ends_with_its_loader(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_process_without_an_owner_ends_with_its_loader(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TESSERA_TEST_WISH", "sleep")
     child = ready(loader.child())
     child.send(compile_worker.message(1, True, "made_up_client:build", pickle.dumps([])), 10)
@@ -604,7 +605,7 @@ def test_a_busy_process_that_nobody_holds_ends_with_its_loader(loader: Loader, m
     assert not is_there(pid)
 
 
-def test_whoever_loses_patience_does_not_leave_an_answer_to_others(background: Background) -> None:
+def test_an_interrupted_request_does_not_leave_an_answer_to_others(background: Background) -> None:
     process = background.worker._processes[0]  # pyright: ignore[reportPrivateUsage]
     real = Child.answer
 
@@ -711,7 +712,7 @@ def test_what_is_not_in_the_cache_after_all_is_given_up(
 def test_what_cannot_be_sent_stays_at_its_tier(background: Background, caplog: pytest.LogCaptureFixture) -> None:
     made = background.made
     made.client.sendable = False
-    made.client.on_disk = lambda level: False  # nor does anybody find it
+    made.client.on_disk = lambda level: False  # nor is it found
     with caplog.at_level(logging.WARNING):
         made.call(4, 8, times=50)
         assert set(background.settled(4, 8)) == {1}

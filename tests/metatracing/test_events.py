@@ -40,7 +40,7 @@ def touched(addresses: list[int], size: int, unit: int) -> set[int]:
 
 
 def banked(addresses: list[int], size: int) -> tuple[int, int]:
-    """Turns of a group of lanes, and the least that would do, word by word."""
+    """Wavefronts of a group of lanes, and the least that would do, word by word."""
     words = touched(addresses, size, 4)
     most = max(Counter(word % 32 for word in words).values(), default=0)
     return most, -(-len(words) // 32)
@@ -70,7 +70,7 @@ def test_sectors_are_those_that_bytes_lie_in(data: st.DataObject, size: int):
 
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from([4, 8, 16]))
-def test_turns_are_those_of_the_busiest_bank(data: st.DataObject, size: int):
+def test_wavefronts_are_those_of_the_busiest_bank(data: st.DataObject, size: int):
     addresses, active = data.draw(warps(size))
     together = 128 // size  # wide accesses go in halves and quarters of a warp
     expected = [0, 0]
@@ -84,7 +84,7 @@ def test_turns_are_those_of_the_busiest_bank(data: st.DataObject, size: int):
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from([1, 2, 4]))
-def test_turns_of_matrices_are_those_of_eight_rows(data: st.DataObject, count: int):
+def test_wavefronts_of_matrices_are_those_of_eight_rows(data: st.DataObject, count: int):
     addresses, _ = data.draw(warps(16))
     active = np.ones((1, 32), bool)
     groups = [banked(addresses[0, first : first + 8].tolist(), 16) for first in range(0, 8 * count, 8)]
@@ -126,7 +126,7 @@ def test_columns_are_not_coalesced():
     assert 0 < pressure.occupancy <= 1
 
 
-def test_agents_are_walked_through_program_by_program():
+def test_warp_groups_are_walked_one_program_instance_after_the_other():
     """Which program comes next is a number that threads hand to each other; copies are made by tensor maps."""
     heads = [ts.empty((2, 4, 512, 64), ts.bf16) for _ in range(4)]
     found = KernelExecution.of(flash_attention, *heads, 0.125, causal=True)
@@ -158,7 +158,7 @@ def test_many_programs_are_sampled():
     assert operations == pytest.approx(4.0 * 8 * 8 * 2048 * 2048 * 64, rel=0.02)
 
 
-def test_accesses_that_are_told():
+def test_accesses_that_are_recorded_one_by_one():
     tracer = MemoryTracer()
     tracer.record_global_memory_access(0, 4, is_write=False)  # before it begins
     tracer.begin_tracing()

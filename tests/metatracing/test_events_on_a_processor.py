@@ -45,7 +45,7 @@ def enumerated(call: Any, arrays: list[Any]) -> dict[tuple[int, str], Counter[st
         start = array.meta.alignment if array.meta.alignment < 64 else 0
         mine = counts.setdefault((access.argument, access.kind), Counter())
         flat = np.asarray(access.offsets).ravel().tolist()
-        ends = [place for place in range(1, len(flat)) if flat[place] - flat[place - 1] != along]
+        ends = [index for index in range(1, len(flat)) if flat[index] - flat[index - 1] != along]
         for first, last in zip([0, *ends], [*ends, len(flat)], strict=True):
             touched = {
                 (start + itemsize * offset + byte) // 64 for offset in flat[first:last] for byte in range(itemsize)
@@ -134,7 +134,7 @@ def test_registers_and_spills_are_those_of_the_emitted_code():
 
 
 @pytest.mark.acceptance
-def test_what_did_not_fit_into_registers_is_told():
+def test_what_did_not_fit_into_registers_is_reported():
     heads = [ts.empty((1, 1, 64, 64)) for _ in range(4)]
     large = HostExecution.of(flash_attention.with_schedule(Schedule(block=(64, 64))), *heads, 0.125)
     memory = HostMemoryPatternTracer().trace_memory_patterns(large)

@@ -129,14 +129,14 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(attention.run(runtime, 60)) == 3
 
 
-@pytest.mark.parametrize("damage", ["cut off", "empty", "turned round"])
+@pytest.mark.parametrize("damage", ["cut off", "empty", "reversed"])
 def test_a_damaged_cache(cache: Path, damage: str) -> None:
     attention = Attention()
     for _ in range(2):
         assert max(attention.run(MetaTracingRuntime(hot()), 60)) == 3
         for file in (cache / "compiled").iterdir():
             data = file.read_bytes()
-            file.write_bytes({"cut off": data[:-7], "empty": b"", "turned round": data[::-1]}[damage])
+            file.write_bytes({"cut off": data[:-7], "empty": b"", "reversed": data[::-1]}[damage])
 
 
 def test_a_killed_process(caplog: pytest.LogCaptureFixture) -> None:
@@ -149,14 +149,14 @@ def test_a_killed_process(caplog: pytest.LogCaptureFixture) -> None:
         while worker.is_usable and time.monotonic() < until:
             attention.run(runtime, 5)
             for pid in worker.pids:
-                with suppress(ProcessLookupError):  # it was killed before, and nobody has asked it since
+                with suppress(ProcessLookupError):  # it was killed before, and was not asked since
                     os.kill(pid, signal.SIGKILL)
         attention.run(runtime, 20)
     assert "the process that compiles" in caplog.text
     assert not worker.is_usable
 
 
-def test_torch_captures_graphs_while_regions_climb() -> None:
+def test_torch_captures_graphs_while_sites_tier_up() -> None:
     """Events are read, programs loaded and memory given back by threads of ours while torch captures."""
     torch: Any = pytest.importorskip("torch")
     attention, x = Attention(), torch.zeros(100, device="cuda")
@@ -181,7 +181,7 @@ def test_torch_captures_graphs_while_regions_climb() -> None:
 @pytest.mark.acceptance
 @pytest.mark.alone
 def test_memory_does_not_grow() -> None:
-    """Neither the process's nor the GPU's: attention of a few shapes, made, climbed, refused and bridged."""
+    """Neither the process's nor the GPU's: attention of a few shapes, made, specialized, refused and bridged."""
     from tessera.runtime.cuda.context import Context
     from tessera.runtime.cuda.streams import synchronize
 
@@ -191,10 +191,10 @@ def test_memory_does_not_grow() -> None:
     runtime = MetaTracingRuntime(config)
 
     def work(count: int) -> tuple[int, int]:
-        for turn in range(count):
-            q, k, v = arrays[rows[(turn // 50) % len(rows)]]
+        for number in range(count):
+            q, k, v = arrays[rows[(number // 50) % len(rows)]]
             runtime.execute_flash_attention(q, k, v)
-            if turn % 50 == 0:
+            if number % 50 == 0:
                 synchronize()
         synchronize()
         gc.collect()
@@ -212,7 +212,7 @@ def test_memory_does_not_grow() -> None:
 
 
 def test_a_process_that_compiles_leaves_the_gpu_alone() -> None:
-    """Contexts of several processes take turns on a GPU: callers would wait."""
+    """Contexts of several processes run one after the other on a GPU: callers would wait."""
     if find_ptxas() is None:
         pytest.skip("without ptxas the driver assembles")
     q, k, v = (ts.randn(SHAPE, ts.f16, seed=seed).to("cuda:0") for seed in range(3))

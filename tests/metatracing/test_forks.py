@@ -1,4 +1,4 @@
-"""Forks and interrupts: a child waits for nobody, and the process that compiles is its parent's alone."""
+"""Forks and interrupts: a child waits for no thread, and the process that compiles is its parent's alone."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_interrupt_that_comes_with_a_lock_does_not_keep_it() -> None:
     (site,) = made.runtime.sites()
 
     class Interrupted:
-        """A lock that was just taken when somebody pressed the keys."""
+        """A lock that was just taken when the interrupt came."""
 
         def __init__(self) -> None:
             self.lock = threading.RLock()

@@ -23,7 +23,7 @@ BOUNDS = {"f32": 2e-6, "bf16": 8e-3}
 KINDS = st.tuples(
     st.integers(1, 4),
     st.sampled_from(["f32", "f32", "f32", "bf16"]),
-    st.sampled_from(["plain", "plain", "turned", "every other", "backwards"]),
+    st.sampled_from(["plain", "plain", "transposed", "every other", "backwards"]),
     st.sampled_from([0.0, -0.0, 1.5, 2, True, float("inf"), float("nan")]),
     st.sampled_from([False, False, True]),
 )
@@ -31,7 +31,7 @@ KINDS = st.tuples(
 FEW_KINDS = st.tuples(
     st.sampled_from([1, 3, 4]),
     st.just("f32"),
-    st.sampled_from(["plain", "turned", "backwards"]),
+    st.sampled_from(["plain", "transposed", "backwards"]),
     st.sampled_from([0.5, 2.0, float("nan")]),
     st.sampled_from([False, False, True]),
 )
@@ -68,10 +68,10 @@ def sequences(draw: st.DrawFn, of: st.SearchStrategy[tuple[Any, ...]] = KINDS) -
     Now and then arguments are other arrays, and weights that the function sees are replaced or written to.
     """
     first = draw(of)
-    places = draw(st.lists(st.integers(0, 4), min_size=1, max_size=2))
-    kinds = [first, *((*first[:place], draw(of)[place], *first[place + 1 :]) for place in places)]
-    turns = st.tuples(st.sampled_from(kinds), st.integers(1, 4), st.integers(0, 1), st.sampled_from("        rw"))
-    more = draw(st.lists(turns, min_size=2, max_size=4))
+    indices = draw(st.lists(st.integers(0, 4), min_size=1, max_size=2))
+    kinds = [first, *((*first[:index], draw(of)[index], *first[index + 1 :]) for index in indices)]
+    steps = st.tuples(st.sampled_from(kinds), st.integers(1, 4), st.integers(0, 1), st.sampled_from("        rw"))
+    more = draw(st.lists(steps, min_size=2, max_size=4))
     # The first kind comes often enough to reach the last tier.
     return [(*kind, *rest) for kind, *rest in [(first, 18, 0, " "), *more]]
 
@@ -148,10 +148,10 @@ def test_threads_make_sequences_at_once() -> None:
     runtime = eager_runtime(persist=False, max_specialized_kernels=4, most_bridges=2, sample_period=2)
     model = Model(runtime)
     problems: list[BaseException] = []
-    turns = [(rows, "f32", "plain", rate, False, 3, 0, " ") for rows in (2, 3) for rate in (1.5, 2.0)]
+    steps = [(rows, "f32", "plain", rate, False, 3, 0, " ") for rows in (2, 3) for rate in (1.5, 2.0)]
     lock = threading.Lock()
     expected: dict[Any, Any] = {}
-    for rows, _, layout, rate, flag, *_ in turns:
+    for rows, _, layout, rate, flag, *_ in steps:
         x = laid_out((rows, COLUMNS), layout)
         with knobs.interpret.using(True):
             REFERENCE.held["w"] = model.held["w"]
@@ -161,7 +161,7 @@ def test_threads_make_sequences_at_once() -> None:
         random = np.random.default_rng(seed)
         try:
             for _ in range(40):
-                rows, _, layout, rate, flag, *_ = turns[int(random.integers(len(turns)))]
+                rows, _, layout, rate, flag, *_ = steps[int(random.integers(len(steps)))]
                 found = model.call(laid_out((rows, COLUMNS), layout), PARAMS[0], rate, flag=flag)
                 close(found["y"].numpy().astype(np.float64), expected[rows, rate], BOUNDS["f32"])
         except BaseException as problem:

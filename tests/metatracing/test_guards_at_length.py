@@ -51,11 +51,11 @@ def test_streams_of_ever_new_shapes_stay_within_caps(calls: int) -> None:
     made = Made(costs, tier3_specialization_threshold_ms=20, max_trace_history=64, **CAPS)
     made.client.ran = deque(maxlen=10)
     base = ts.arange(3 * (calls + 4), dtype=ts.f32)
-    for turn in range(calls):
+    for number in range(calls):
         # Every shape comes three times, often enough to be hot and never again.
-        rows = 2 + turn // 3
+        rows = 2 + number // 3
         x = base[: 3 * rows].reshape(rows, 3)
-        made.checked(x, x, float(turn % 7), turn % 11 == 0)
+        made.checked(x, x, float(number % 7), number % 11 == 0)
         assert len(made.runtime.manager) <= CAPS["max_specialized_kernels"]
     sites = made.runtime.sites()
     assert made["bridges"] <= CAPS["most_bridges"] * len(sites)
@@ -72,7 +72,7 @@ def resident() -> int:
 
 @pytest.mark.acceptance
 def test_memory_of_a_process_does_not_grow(tmp_path: Path) -> None:
-    """Attention of a few shapes, made, climbed, refused and bridged; results are new arrays each time."""
+    """Attention of a few shapes, made, specialized, refused and bridged; results are new arrays each time."""
     config = RuntimeConfig(
         background_compilation=False, tier2_compilation_threshold_ms=0.1, tier3_specialization_threshold_ms=0.2
     )
@@ -82,8 +82,8 @@ def test_memory_of_a_process_does_not_grow(tmp_path: Path) -> None:
         runtime = MetaTracingRuntime(config)
 
         def work(count: int) -> int:
-            for turn in range(count):
-                q, k, v = arrays[rows[(turn // 50) % len(rows)]]
+            for number in range(count):
+                q, k, v = arrays[rows[(number // 50) % len(rows)]]
                 runtime.execute_flash_attention(q, k, v)
             gc.collect()
             return resident()

@@ -38,7 +38,7 @@ def tripled(x: Any) -> Any:
 
 @pytest.fixture
 def runtime() -> Iterator[MetaTracingRuntime]:
-    # It never climbs by itself within a test: what runs above Tier 1 was loaded.
+    # It never compiles for a higher tier within a test: what runs above Tier 1 was loaded.
     config = RuntimeConfig(
         persist=False,
         background_compilation=False,
@@ -67,8 +67,8 @@ def tier_of(runtime: MetaTracingRuntime, x: ts.Tensor) -> int:
     result = runtime.tiered(doubled)(x)
     assert np.array_equal(result.numpy(), x.numpy() * 2)
     after = runtime.get_runtime_stats()
-    names = [f"tier{place}_executions" for place in (1, 2, 3)]
-    (ran,) = [place for place, name in enumerate(names, 1) if getattr(after, name) > getattr(before, name)]
+    names = [f"tier{tier}_executions" for tier in (1, 2, 3)]
+    (ran,) = [tier for tier, name in enumerate(names, 1) if getattr(after, name) > getattr(before, name)]
     return ran
 
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_loaded_is_refused_and_changes_nothing(runtime: MetaTraci
     assert tier_of(runtime, ts.randn((12, 20), seed=0)) == 1
 
 
-def test_what_is_no_program_of_a_region_is_not_admitted(runtime: MetaTracingRuntime) -> None:
+def test_what_is_no_program_of_a_site_is_not_admitted(runtime: MetaTracingRuntime) -> None:
     tier_of(runtime, ts.randn((12, 20), seed=0))
     made: Any = generated(runtime, ShapeParams(("sizes",)))
     with pytest.raises(TesseraError, match="load_specialized_kernel takes one"):

@@ -49,7 +49,7 @@ def test_few_names_are_left_out() -> None:
 def test_the_check_of_tables_sees_planted_faults() -> None:
     here = "tests/metatracing/test_metatracing_names.py::test_the_table_has_every_kind_of_name"
     assert fault(("a", "-", "because")) is not None
-    assert fault(("a", "-", "nobody needs it as of now")) is None
+    assert fault(("a", "-", "it is not needed as of now")) is None
     assert fault(("a", "tessera.metatracing.Nothing", here)) is not None
     assert fault(("a", "tessera.metatracing.RuntimeConfig.nothing", here)) is not None
     assert fault(("a", "tessera.metatracing.RuntimeConfig", "tests/metatracing/nowhere.py::test")) is not None
@@ -61,7 +61,7 @@ def test_the_check_of_tables_sees_planted_faults() -> None:
     nothing = "tests/metatracing/test_specified_events.py::test_a_monitor_tells_of_launches"
     for name in ("PerformanceMetrics.occupancy_achieved", "PerformanceMetrics.compute_utilization"):
         assert "only says that" in (fault(("a", f"tessera.metatracing.{name}", nothing)) or "")
-    # And whoever uses Python's own has not used ours.
+    # And a test that uses Python's own has not used ours.
     own = "tests/metatracing/test_metatracing_names.py::test_few_names_are_left_out"
     assert "does not use any" in (fault(("a", "tessera.any", own)) or "")
     assert fault(("a", "tessera.metatracing.ExecutionPattern.startswith", own)) is not None

@@ -128,7 +128,7 @@ def test_tiers_are_predicted_from_what_the_first_one_took():
     assert plain.tier1_time_ms > plain.tier2_time_ms > plain.tier3_time_ms
     assert plain.tier3_speedup == pytest.approx(plain.tier1_time_ms / plain.tier3_time_ms)
     assert plain.tier3_confidence > 0.9
-    # Measured times take the place of predicted ones.
+    # Measured times replace predicted ones.
     seen = predictor.predict_tier_performance(params, [trace(2048, 2 * plain.tier1_time_ms)])
     assert seen.tier1_time_ms == pytest.approx(2 * plain.tier1_time_ms)
     assert seen.tier3_speedup == pytest.approx(plain.tier3_speedup)
@@ -150,7 +150,7 @@ def test_optimisations_are_worth_what_the_model_says():
     assert better.risk_factor == pytest.approx(1 - better.confidence_score)
     assert better.breakdown.compute_improvement > 0
     once = predictor.predict_shape_specialization([trace(2048, 0.1)])
-    assert once.expected_speedup == pytest.approx(1)  # nobody specialises for what comes once
+    assert once.expected_speedup == pytest.approx(1)  # an input that comes once is not specialised for
     assert predictor.predict_shape_specialization(traces).expected_speedup > 1.03
     wide = [trace(2048, 1.0, dtype=ts.f32)]
     assert predictor.predict_data_type_specialization(wide).expected_speedup > 2

@@ -1,4 +1,4 @@
-"""Recorded calls: what has to be done for them is done before anybody calls, or when the program is under way."""
+"""Recorded calls: their work is done before a call, or when the program is under way."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def test_no_call_binds_a_program_that_it_is_the_first_to_try(bound: list[Call]) 
     assert bound == []
 
 
-def test_a_contest_begins_behind_the_first_call_that_could_be_a_turn_of_it() -> None:
+def test_an_ab_test_begins_behind_the_first_call_that_could_be_a_run_of_it() -> None:
     later = Later()
     made = Made(compiling=later)
     made.client.starts_quickly = lambda call: False  # pyright: ignore[reportAttributeAccessIssue]
     made.call(4, 8, times=20)
     later.finish()
     assert (made.call(4, 8), made["contests"]) == ([1], 1)
-    # What is there has the first turn, they begin in turns, and after five of each all is clear.
+    # The program in use has the first run, programs alternate in beginning, and after five of each all is clear.
     tiers = made.call(4, 8, times=14)
     assert tiers == [1, 2] + [1, 2, 2, 1] * 2 + [2] * 4
 
 
-def test_nobody_looks_for_another_program_where_one_takes_the_place_of_its_like(slow_calls: list[Any]) -> None:
+def test_no_call_looks_for_another_program_where_one_replaces_its_like(slow_calls: list[Any]) -> None:
     def costs(level: TierLevel, call: Call) -> int:
         return 400_000 if level.schedule is not None else usual_costs(level, call)
 

@@ -31,16 +31,16 @@ class Costly(MadeUp):
 def lengths(made: Made, count: int, distinct: int) -> int:
     """Calls whose lengths change all the time; the nanoseconds that all of them took."""
     began = made.clock()
-    for place in range(count):
-        made.call(3 + place % distinct, 8)
+    for index in range(count):
+        made.call(3 + index % distinct, 8)
     return made.clock() - began
 
 
 def shifts(made: Made, count: int, distinct: int) -> int:
     """Calls of one length for a while, then of another; the nanoseconds that all of them took."""
     began = made.clock()
-    for place in range(count):
-        made.call(3 + place * distinct // count, 8)
+    for index in range(count):
+        made.call(3 + index * distinct // count, 8)
     return made.clock() - began
 
 
@@ -90,8 +90,8 @@ def test_specialisation_that_brings_nothing_is_given_up() -> None:
 def test_a_small_gain_makes_it_specialise_later() -> None:
     def gains(percent: float) -> list[PerformanceRisk]:
         profile = InputProfile(seq_len=4)
-        samples = [PerformanceSample(TIER2, profile, 1 + percent / 100, None, None, place) for place in range(20)]
-        samples += [PerformanceSample(TIER3, profile, 1.0, None, None, 20 + place) for place in range(20)]
+        samples = [PerformanceSample(TIER2, profile, 1 + percent / 100, None, None, index) for index in range(20)]
+        samples += [PerformanceSample(TIER3, profile, 1.0, None, None, 20 + index) for index in range(20)]
         assert specialization_gains(samples) == [(pytest.approx(percent / 100), 20.0)]
         assert RiskMitigationFramework(min_specialization_gain=0.03).detect_performance_risks(samples) == []
         return FRAMEWORK.detect_performance_risks(samples)
@@ -172,9 +172,9 @@ def test_limits_are_fields_and_few_samples_say_nothing() -> None:
     profile = InputProfile(seq_len=4)
 
     def samples(count: int) -> Iterator[PerformanceSample]:
-        for place in range(count):
+        for index in range(count):
             yield PerformanceSample(
-                TIER1, profile, 1.0, None, None, place, calls=2, tracing_overhead_ms=0.6, runtime_overhead_ms=0.08
+                TIER1, profile, 1.0, None, None, index, calls=2, tracing_overhead_ms=0.6, runtime_overhead_ms=0.08
             )
 
     assert FRAMEWORK.detect_performance_risks(list(samples(20))) == []  # 30 % and 4 % of the time

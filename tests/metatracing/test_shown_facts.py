@@ -19,7 +19,7 @@ def long(level: TierLevel, call: Call) -> int:
 
 
 def assumed(made: Made) -> set[str]:
-    """What the site assumes at Tier 3."""
+    """The words that the site assumes at Tier 3."""
     (site,) = made.runtime.sites()
     return set(site.tier_policy.words or ())
 
@@ -29,12 +29,12 @@ def test_a_size_that_few_long_calls_had_is_not_assumed() -> None:
     for rows in range(2, 9):
         assert 3 not in made.call(rows, 8)
         assert assumed(made) == set()
-    for turn in range(400):
-        made.call(9 + turn % 24, 8)
+    for number in range(400):
+        made.call(9 + number % 24, 8)
     assert {"x.size[1]", "factor"} <= assumed(made)
     assert not assumed(made) & {"x.size[0]", "y.size[0]"}
     assert not any("x.size[0]" in level.assumed for level in made.client.ran)
-    assert made.call(77, 8) == [3]  # nobody has seen such rows
+    assert made.call(77, 8) == [3]  # such rows were never seen
     assert (made["bridges"], made["generalisations"]) == (0, 0)
 
 
@@ -60,21 +60,21 @@ def test_without_a_threshold_one_call_is_enough() -> None:
         RuntimeConfig(shown_calls=0)
 
 
-def test_cases_that_come_in_turns_are_each_shown_often_enough() -> None:
+def test_alternating_cases_are_each_shown_often_enough() -> None:
     made = Made(long)
-    for turn in range(20):
-        made.call(4 + turn % 3, 8)
+    for number in range(20):
+        made.call(4 + number % 3, 8)
     assert assumed(made) == set()
-    for turn in range(80):
-        made.call(4 + turn % 3, 8)
+    for number in range(80):
+        made.call(4 + number % 3, 8)
     assert "x.size[0]" in assumed(made)
     assert [made.call(rows, 8)[0] for rows in (4, 5, 6)] == [3, 3, 3]
 
 
 def test_numbers_have_to_be_shown_too() -> None:
     made = Made(long)
-    for turn in range(40):
-        made.call(4, 8, factor=float(turn))
+    for number in range(40):
+        made.call(4, 8, factor=float(number))
     assert "x.size[0]" in assumed(made)
     assert "factor" not in assumed(made)
 
@@ -91,8 +91,8 @@ def test_what_no_longer_holds_is_given_up_though_no_case_comes_often() -> None:
     made = Made()
     made.call(4, 8, times=200)
     assert "x.size[0]" in assumed(made)
-    for turn in range(400):
-        made.call(5 + turn, 8)
+    for number in range(400):
+        made.call(5 + number, 8)
     assert (made["bridges"], made["generalisations"]) == (0, 1)
     assert made.call(999, 8) == [3]
     assert made.client.ran[-1].assumed == ("factor", "x.size[1]", "x.stride[0]", "x.stride[1]", *Y)
@@ -107,8 +107,8 @@ def test_a_generalised_program_does_not_lose_to_one_that_knows_more() -> None:
     """It is for calls which that one refuses; those that it serves come in between."""
     made = Made(lambda level, call: usual_costs(level, call) + 50_000 * ("x.size[0]" not in level.assumed))
     made.call(4, 8, times=200)
-    for turn in range(400):
-        made.call(5 + turn, 8)
+    for number in range(400):
+        made.call(5 + number, 8)
         made.call(4, 8)
     assert made["generalisations"] == 1
     assert [made.call(999, 8), made.call(4, 8)] == [[3], [3]]
@@ -117,8 +117,8 @@ def test_a_generalised_program_does_not_lose_to_one_that_knows_more() -> None:
 def test_few_cases_stay_bridges() -> None:
     made = Made()
     made.call(4, 8, times=200)
-    for turn in range(200):
-        made.call(4 + turn % 4, 8)
+    for number in range(200):
+        made.call(4 + number % 4, 8)
     assert (made["bridges"], made["generalisations"]) == (3, 0)
 
 
@@ -132,11 +132,11 @@ def record(arguments: Described, took: int = MILLISECOND, calls: int = 1) -> Rec
 def test_a_first_call_does_not_outweigh_all_others() -> None:
     """It took a thousand times as long: by time alone nothing else would count."""
     cold = [record((0,), 1000 * MILLISECOND)]
-    turns = [record((turn % 24,)) for turn in range(96)]
+    alternating = [record((number % 24,)) for number in range(96)]
     assert few_cases(cold, 5, 0.95)
-    assert not few_cases(cold + turns, 5, 0.95)
-    assert few_cases(cold + [record((turn % 5,)) for turn in range(96)], 5, 0.95)
-    assert invariant_words(("n",), cold + turns, (0,), 0.95) == ()
+    assert not few_cases(cold + alternating, 5, 0.95)
+    assert few_cases(cold + [record((number % 5,)) for number in range(96)], 5, 0.95)
+    assert invariant_words(("n",), cold + alternating, (0,), 0.95) == ()
 
 
 def test_words_are_those_of_enough_calls() -> None:

@@ -28,17 +28,17 @@ MODELS = (
 )
 
 
-def taking_turns(count: int = 48) -> list[AttentionTrace]:
+def interleaved(count: int = 48) -> list[AttentionTrace]:
     traces: list[AttentionTrace] = []
-    for place in range(count):
-        profile, base = MODELS[place % 3]
-        pattern = ExecutionPattern(base + 0.01 * (place % 5), 1200.0, occupancy_achieved=0.85)
-        traces.append(AttentionTrace(profile, pattern, ExecutionTier.TIER2_STANDARD, place))
+    for index in range(count):
+        profile, base = MODELS[index % 3]
+        pattern = ExecutionPattern(base + 0.01 * (index % 5), 1200.0, occupancy_achieved=0.85)
+        traces.append(AttentionTrace(profile, pattern, ExecutionTier.TIER2_STANDARD, index))
     return traces
 
 
 def test_all_of_it() -> None:
-    traces = taking_turns()
+    traces = interleaved()
     analyzer = PatternAnalyzer()
     found = analyzer.analyze_traces(traces)
     assert isinstance(found, AnalysisResult)
@@ -53,13 +53,13 @@ def test_all_of_it() -> None:
 
 
 def test_sequences_that_come_again() -> None:
-    found = SequencePatternMatcher().find_sequence_patterns(taking_turns())
+    found = SequencePatternMatcher().find_sequence_patterns(interleaved())
     assert all(isinstance(one, SequencePattern) for one in found)
     three = [one for one in found if [part.seq_len for part in one.input_sequence] == [1024, 2048, 4096]]
     assert len(three) == 1
     assert three[0].frequency >= 10
     assert three[0].performance_impact > 0
-    assert SequencePatternMatcher().find_sequence_patterns(taking_turns(2)) == []
+    assert SequencePatternMatcher().find_sequence_patterns(interleaved(2)) == []
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def test_sequences_that_come_again() -> None:
     ],
 )
 def test_shapes_are_classified(lengths: list[int], kind: ShapeType) -> None:
-    first = taking_turns(1)[0]
+    first = interleaved(1)[0]
     traces = [
-        replace(first, input_profile=replace(first.input_profile, seq_len=length), timestamp=place)
-        for place, length in enumerate(lengths)
+        replace(first, input_profile=replace(first.input_profile, seq_len=length), timestamp=index)
+        for index, length in enumerate(lengths)
     ]
     found = ShapePatternMatcher().analyze_shape_patterns(traces)["seq_len"]
     assert isinstance(found, ShapePattern)

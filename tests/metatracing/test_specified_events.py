@@ -74,7 +74,7 @@ def products(x: Any, y: Any, z: Any):
     tile.store(z, tile.cast(found / tile.sum(found, axis=1)[:, None], z.dtype), at=(here.m * 0, 0))
 
 
-def test_a_launch_is_told_as_events_of_memory() -> None:
+def test_a_launch_is_traced_as_events_of_memory() -> None:
     launch = KernelExecution.of(transpose[2, 2], ts.empty((96, 80)), ts.empty((80, 96)))
     found = GPUMemoryPatternTracer().trace_memory_patterns(launch)
     assert isinstance(found, MemoryAccessTrace)
@@ -92,7 +92,7 @@ def test_a_launch_is_told_as_events_of_memory() -> None:
     assert isinstance(pressure, RegisterPressurePoint)
 
 
-def test_a_launch_is_told_as_work_of_units() -> None:
+def test_a_launch_is_traced_as_work_of_units() -> None:
     arrays = [ts.empty((64, 64), ts.bf16) for _ in range(3)]
     found = GPUComputePatternTracer().trace_compute_patterns(KernelExecution.of(products[1], *arrays))
     assert isinstance(found, ComputeTrace)
@@ -145,7 +145,7 @@ def test_a_monitor_tells_of_launches() -> None:
     monitor.end_monitoring()
     found = monitor.get_metrics()
     assert isinstance(found, PerformanceMetrics)
-    assert (found.calls, found.compute_utilization) == (1, None)  # of this kernel nobody knows its operations
+    assert (found.calls, found.compute_utilization) == (1, None)  # the operations of this kernel are not known
     assert found.memory_bandwidth_gbps
     # A CPU has none of these.
     assert (found.occupancy_achieved, found.shared_memory_used, found.registers_per_thread) == (None, None, None)
@@ -163,7 +163,7 @@ def test_candidates_are_what_is_recommended_by_input() -> None:
         advice(RecommendationType.TILE_SIZE_SPECIALIZATION, TileParams(Schedule(block=(64, 64)), 64, 64), 0.4),
         advice(RecommendationType.MEMORY_LAYOUT_SPECIALIZATION, LayoutParams((0,)), 0.2),
     ]
-    traces = [AttentionTrace(PROFILE, ExecutionPattern(2.0), TIER1, place) for place in range(9)]
+    traces = [AttentionTrace(PROFILE, ExecutionPattern(2.0), TIER1, index) for index in range(9)]
     result = PatternAnalyzer(lambda group: made).analyze_traces(traces)
     first, second = result.optimization_candidates
     assert isinstance(first, OptimizationCandidate)
@@ -178,12 +178,12 @@ def test_candidates_are_what_is_recommended_by_input() -> None:
     assert (found.fusion_opportunities, found.specialization_candidates) == ((), ())
 
 
-def test_trends_are_told_in_words_and_numbers() -> None:
+def test_trends_are_reported_in_words_and_numbers() -> None:
     traces = [
         AttentionTrace(
-            InputProfile(1, 1, 64 * place, 64, ts.bf16), ExecutionPattern(1.0 * place, 100.0 * place), TIER1, place
+            InputProfile(1, 1, 64 * index, 64, ts.bf16), ExecutionPattern(1.0 * index, 100.0 * index), TIER1, index
         )
-        for place in range(1, 12)
+        for index in range(1, 12)
     ]
     found = analyze_performance_trends(traces)
     strong = [one for one in found.values() if one.correlation_coefficient > 0.9]
@@ -195,7 +195,7 @@ def test_trends_are_told_in_words_and_numbers() -> None:
 # Models
 
 
-def test_a_prediction_is_told_beside_the_peaks() -> None:
+def test_a_prediction_is_reported_beside_the_peaks() -> None:
     params = ModelParameters(
         batch_size=8,
         num_heads=16,
@@ -231,7 +231,7 @@ def test_a_tier_is_predicted_with_its_chances() -> None:
 
 
 def test_an_optimisation_is_taken_apart() -> None:
-    traces = [AttentionTrace(PROFILE, ExecutionPattern(1.0), TIER1, place) for place in range(3)]
+    traces = [AttentionTrace(PROFILE, ExecutionPattern(1.0), TIER1, index) for index in range(3)]
     small, large = TileConfiguration(64, 64, num_warps=4), TileConfiguration(128, 128, 64, num_stages=2, num_warps=8)
     assert (large.block_k, large.num_stages, large.num_warps) == (64, 2, 8)
     found = OptimizationImpactPredictor().predict_tile_size_optimization(small, large, traces)

@@ -63,7 +63,7 @@ def attention(length: int = 8) -> tuple[Any, Any, Any, Any]:
 def traced(x: Any, count: int = 4, milliseconds: float = 2.0) -> list[AttentionTrace]:
     """Traces of softmax on an array."""
     profile = InputProfile.of("softmax", (x.meta,))
-    return [AttentionTrace(profile, ExecutionPattern(milliseconds), TIER1, place) for place in range(count)]
+    return [AttentionTrace(profile, ExecutionPattern(milliseconds), TIER1, index) for index in range(count)]
 
 
 # Tier 1
@@ -172,9 +172,9 @@ def test_schedules_follow_what_did_best() -> None:
     x = ts.randn((20, 24), seed=0)
     compiler, fast, slow = EnhancedTesseraCompiler(), Schedule(block=(8, 64)), Schedule(block=(1, 64))
     profile = [
-        AttentionTrace(InputProfile.of("softmax", (x.meta,)), ExecutionPattern(1.0), TIER2, place) for place in range(2)
+        AttentionTrace(InputProfile.of("softmax", (x.meta,)), ExecutionPattern(1.0), TIER2, index) for index in range(2)
     ]
-    assert compiler.optimize_schedule_with_profile(slow, profile, softmax) == slow  # nobody has compared any
+    assert compiler.optimize_schedule_with_profile(slow, profile, softmax) == slow  # none were compared
     call: Call | None = KernelClient(softmax).call([x], {})
     assert call is not None
     compiler.schedule_history.note(("softmax", call.fixed), call.described, {slow: 2.0, fast: 1.0})
@@ -210,10 +210,10 @@ def test_layouts_and_fusions_are_found_in_traces() -> None:
     assert MemoryLayoutOptimizer().columns(rows) == ()
     assert MemoryLayoutOptimizer().columns([*rows, *columns]) == (0,)
     other = AttentionTrace(InputProfile.of("scale", (x.meta,)), ExecutionPattern(2.0), TIER1, 9)
-    turns = [one for pair in zip(rows, [other] * 4, strict=True) for one in pair]
+    alternating = [one for pair in zip(rows, [other] * 4, strict=True) for one in pair]
     compiler = EnhancedTesseraCompiler()
     assert isinstance(compiler.fusion_optimizer, FusionOptimizer)
-    (first, *_) = compiler.fusion_optimizer.opportunities(turns)
+    (first, *_) = compiler.fusion_optimizer.opportunities(alternating)
     assert first.params == ("softmax", "scale")
     assert compiler.fusion_optimizer.opportunities(rows) == []
 
@@ -221,7 +221,7 @@ def test_layouts_and_fusions_are_found_in_traces() -> None:
 @pytest.mark.acceptance
 def test_tiles_are_optimised_by_the_model() -> None:
     profile = InputProfile(8, 16, 2048, 64, ts.bf16)
-    traces = [AttentionTrace(profile, ExecutionPattern(1.0), TIER1, place) for place in range(2)]
+    traces = [AttentionTrace(profile, ExecutionPattern(1.0), TIER1, index) for index in range(2)]
     chosen = EnhancedTesseraCompiler().tile_optimizer.optimize_tile_size(traces)
     assert isinstance(chosen, TileConfiguration)
     assert (chosen.block_k, chosen.num_stages) == (64, 2)
@@ -259,7 +259,7 @@ def test_what_is_the_same_in_traces_is_specialised_for() -> None:
 def test_what_a_gpus_program_does_is_part_of_it() -> None:
     q, k, v, o = (ts.empty((1, 2, 128, 64), ts.bf16) for _ in range(4))
     profile = InputProfile.of("flash_attention", (q.meta, k.meta, v.meta, o.meta, 0.125), scale=0.125)
-    traces = [AttentionTrace(profile, ExecutionPattern(1.0), TIER1, place) for place in range(3)]
+    traces = [AttentionTrace(profile, ExecutionPattern(1.0), TIER1, index) for index in range(3)]
     from tessera.metatracing import flash_attention
 
     context = TraceSpecializationEngine().context(flash_attention, traces, {"causal": True}, "sm_90a")

@@ -31,9 +31,9 @@ TIER1, TIER2, TIER3 = ExecutionTier
 
 @pytest.fixture(scope="module")
 def made() -> Made:
-    climbed = Made()
-    climbed.call(4, 8, times=200)
-    return climbed
+    specialized = Made()
+    specialized.call(4, 8, times=200)
+    return specialized
 
 
 def test_traces_tell_of_inputs_and_runs(made: Made) -> None:
@@ -46,14 +46,14 @@ def test_traces_tell_of_inputs_and_runs(made: Made) -> None:
     assert isinstance(pattern, ExecutionPattern)
     assert pattern.execution_time_ms == pytest.approx(0.6)
     assert pattern.memory_bandwidth_gbps == pytest.approx(256 / 0.6e-3 / 1e9)
-    # The program's own launch facts; what nobody counted is None, and nothing traces inside of a made-up program.
+    # The program's own launch facts; what is not counted is None, and nothing traces inside of a made-up program.
     assert (pattern.blocks_launched, pattern.threads_per_block, pattern.registers_per_thread) == (1, None, None)
     assert (pattern.occupancy_achieved, pattern.shared_memory_used) == (None, None)
     assert (pattern.memory_accesses, pattern.compute_events) == ((), ())
     assert (trace.execution_count, trace.timestamp) == (1, made.clock())
 
 
-def test_opportunities_are_empty_until_somebody_looks(made: Made) -> None:
+def test_opportunities_are_empty_until_an_analysis_looks(made: Made) -> None:
     found = made.runtime.get_traces()[0].opportunities
     assert found == OptimizationOpportunities()
     assert (found.tile_recommendations, found.layout_optimizations) == ((), ())
@@ -82,7 +82,7 @@ def test_statistics_are_those_of_all_calls(made: Made) -> None:
     assert min(calls) > 0
     assert stats.average_tier1_time_ms == pytest.approx(1.0)
     assert stats.average_tier2_time_ms == pytest.approx(0.8)
-    assert stats.average_tier3_time_ms == pytest.approx(0.6, abs=0.05)  # with the turns of others in a contest
+    assert stats.average_tier3_time_ms == pytest.approx(0.6, abs=0.05)  # with the runs of others in an A/B test
     # The made-up clock stands still while something is compiled.
     assert (stats.total_compilation_time_ms, stats.total_specialization_time_ms) == (0, 0)
     assert stats.active_specialized_kernels == len(made.runtime.manager)
@@ -102,12 +102,12 @@ def test_specialised_kernels_tell_what_they_rest_on(made: Made) -> None:
     assert kernel.usage_count > 0
     assert kernel.average_time_ms == pytest.approx(0.6)
     kinds = {guard.guard_type for guard in kernel.guards}
-    # Types, and what a kernel fixes before it is traced, tell sites apart: no program has to ask for them.
+    # Types, and what a kernel fixes before it is traced, distinguish sites: no program has to ask for them.
     assert GuardType.SHAPE_GUARD in kinds
     assert not {GuardType.ALIGNMENT_GUARD, GuardType.CAUSAL_GUARD} & kinds
 
 
-def test_types_and_flags_make_regions_of_their_own() -> None:
+def test_types_and_flags_make_sites_of_their_own() -> None:
     lived = Made()
     lived.call(4, 8)
     lived.call(4, 8, flag=True)

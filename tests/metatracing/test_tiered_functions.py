@@ -1,4 +1,4 @@
-"""Jitted functions in tiers: with a clock that stands still, they climb as soon as they are called."""
+"""Jitted functions in tiers: with a clock that stands still, they reach the next tier as soon as they are called."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EAGER: dict[str, Any] = {
 
 
 def eager_runtime(**config: Any) -> MetaTracingRuntime:
-    """A runtime whose functions climb at every call; what takes no time is never too slow."""
+    """A runtime whose functions reach the next tier at every call; what takes no time is never too slow."""
     return MetaTracingRuntime(RuntimeConfig(**{**EAGER, **config}), clock=ManualClock())
 
 
@@ -81,7 +81,7 @@ def tiers_reached(runtime: MetaTracingRuntime) -> list[int]:
     return [stats.tier1_executions, stats.tier2_executions, stats.tier3_executions]
 
 
-def test_a_function_climbs_and_explains_itself() -> None:
+def test_a_function_tiers_up_and_explains_itself() -> None:
     runtime = eager_runtime()
     function = jit(tiers=runtime)(scaled)
     for _ in range(12):
@@ -91,12 +91,12 @@ def test_a_function_climbs_and_explains_itself() -> None:
     assert second >= 1
     assert third >= 6
     assert runtime.counts["aborts"] == 0
-    told = function.explain()
-    assert told.compilations == 1  # one trace serves all tiers
-    (third_line,) = [line for line in told.tiers if "tier 3" in line]
+    explained = function.explain()
+    assert explained.compilations == 1  # one trace serves all tiers
+    (third_line,) = [line for line in explained.tiers if "tier 3" in line]
     assert "x.size[0] = 4" in third_line
     assert "rate = 2.0" in third_line
-    assert "tier 1" in str(told)
+    assert "tier 1" in str(explained)
     # Lengths are open: other rows run a lower tier at once, and get a bridge.
     check(function, 5, 2.0)
     assert runtime.counts["deopts"] == 1
@@ -130,7 +130,7 @@ def test_numbers_that_are_none_are_never_assumed() -> None:
         np.testing.assert_array_equal(times(x, rate).numpy(), np.full((3, 2), np.float32(rate)))
 
 
-def test_structures_static_values_and_types_have_regions_of_their_own() -> None:
+def test_structures_static_values_and_types_have_sites_of_their_own() -> None:
     runtime = eager_runtime(enable_tier2_compilation=False, enable_tier3_specialization=False)
 
     @jit(tiers=runtime)
@@ -238,12 +238,12 @@ def test_what_cannot_be_compiled_stays_where_it_is(monkeypatch: pytest.MonkeyPat
 
 
 def test_another_runtime_starts_where_one_has_ended() -> None:
-    for place, loads in (("first", 0), ("second", 2)):
+    for which, loads in (("first", 0), ("second", 2)):
         runtime = eager_runtime()
         function = jit(tiers=runtime)(scaled)
         for _ in range(10):
             check(function, 4, 2.0)
-        assert runtime.counts["loads"] == loads, place
+        assert runtime.counts["loads"] == loads, which
     assert tiers_reached(runtime) == [0, 0, 10]
     assert runtime.counts["compiles"] == 0
 
@@ -360,7 +360,7 @@ def test_a_decoder_takes_steps_in_tiers() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.alone
-def test_a_decoder_climbs_on_a_gpu_and_its_launches_become_a_graph() -> None:
+def test_a_decoder_tiers_up_on_a_gpu_and_its_launches_become_a_graph() -> None:
     runtime = eager_runtime()
     sizes = {"layers": 2, "width": 64, "heads": 4, "length": 16}
     x, position, layers, cache = ts.tree_map(Tensor.cuda, decoder.arguments(ts.f32, **sizes))
@@ -380,16 +380,16 @@ def test_a_decoder_climbs_on_a_gpu_and_its_launches_become_a_graph() -> None:
     assert best.recorded > 10
 
 
-@pytest.mark.parametrize("place", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_a_number_that_is_known_is_part_of_the_program(place: str) -> None:
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_number_that_is_known_is_part_of_the_program(device: str) -> None:
     function = jit(scaled)
-    x, params = ts.ones((4, 8)).to(place), {"w": ts.full((8,), 3.0).to(place), "b": ts.ones((8,)).to(place)}
+    x, params = ts.ones((4, 8)).to(device), {"w": ts.full((8,), 3.0).to(device), "b": ts.ones((8,)).to(device)}
     client = ProgramClient(function, function.parameters.call(function.parameters.bind((x, params, 2.0), {})))
     call = client.call((x, params["b"], params["w"], 2.0), {})
     assert call is not None
     program = client.compile(call, TierLevel(ExecutionTier.TIER3_SPECIALIZED, ("rate", "x.size[0]")))
     assert [str(guard) for guard in program.guards if guard.is_about_a_number] == ["rate = 2.0"]
     run = program.bind(call)
-    # Nobody looks at what comes in its place: the guard is asked before.
+    # Its argument is not read: the guard is checked before.
     for rate in (2.0, 7.0):
         assert run(x, params["b"], params["w"], rate)["y"].cpu().numpy().tolist() == [[7.0] * 8] * 4

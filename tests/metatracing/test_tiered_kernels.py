@@ -285,7 +285,7 @@ def test_a_process_that_is_ready_compiles_the_first_program(cache: Path, tmp_pat
 
 
 def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
-    """Without agents, in small tiles; kernels of the package, and those with blocks of their own, as they are."""
+    """Without warp specialization, in small tiles; kernels of the package, and those with a block, as they are."""
     from tessera.metatracing import Call, TierLevel
     from tessera.metatracing.clients.kernels import KernelContext, KernelProgram
     from tessera.stdlib import flash_attention
@@ -322,7 +322,7 @@ def test_a_first_program_depends_on_leading_sizes_being_equal() -> None:
     quick = TierLevel(ExecutionTier.TIER1_INTERPRETER, quick=True)
     x, y, less = (ts.randn(shape, seed=1) for shape in ((2, 3, 70, 16), (2, 3, 70, 16), (2, 1, 70, 16)))
     words = "y.size[0] = x.size[0]", "y.size[1] = x.size[1]"
-    told: list[list[str]] = []
+    shown: list[list[str]] = []
     made: list[KernelProgram] = []
     for other, level in ((y, quick), (less, quick), (y, TierLevel(ExecutionTier.TIER1_INTERPRETER))):
         call = client.call((x, other, 2.0), {})
@@ -333,9 +333,9 @@ def test_a_first_program_depends_on_leading_sizes_being_equal() -> None:
         found = program.bind(call)(x.geometry, other.geometry, 2.0)
         assert np.allclose(found.numpy(), 2 * x.numpy() + other.numpy(), atol=1e-6)
         assert isinstance(client.find(call, level), KernelProgram)
-        told.append([str(guard) for guard in program.guards if str(guard) in words])
+        shown.append([str(guard) for guard in program.guards if str(guard) in words])
         made.append(program)
-    assert told == [[*words], [words[0]], []]
+    assert shown == [[*words], [words[0]], []]
     assert [guard.check_function((x, less, 2.0)) for guard in made[0].guards if str(guard) in words] == [True, False]
 
 
@@ -356,7 +356,7 @@ def test_background_compilation_reaches_the_third_tier_and_the_next_runtime_star
         (site,) = runtime.sites()
         best = max(program.tier for program in site.programs)
     with MetaTracingRuntime(config) as again:
-        # Where a contest found that nothing is gained, there is nothing to start with.
+        # Where an A/B test found that nothing is gained, there is nothing to start with.
         assert again.tiered(saxpy).call_with_tier(x, y, 2.0)[1] == best
         assert (again.counts["loads"] >= 1) is (best > 1)
 

@@ -18,14 +18,14 @@ from tessera.tiers.client import GuardType, RuntimeGuard
 from tessera.tiers.sites.programs import numbers_hold
 
 
-def test_a_hot_region_climbs_to_the_third_tier() -> None:
+def test_a_hot_site_reaches_the_third_tier() -> None:
     made = Made()
     tiers = made.call(4, 8, times=200)
     assert tiers[0] == 1
     assert tiers[-1] == 3
     # More than ten milliseconds at 1 ms a call, which decay; what was made to be there soon does not compete.
     assert tiers[:12] == [1] * 11 + [2]
-    # After 100 ms, a contest of one warm run and four counted ones each: runs are all alike, and nobody is in doubt.
+    # After 100 ms, an A/B test of one warm run and four counted ones each: runs are all alike, and there is no doubt.
     hot = tiers.index(3)
     assert sum([1000] * 10 + [800] * (hot - 11)) >= 100_000 - 10_000
     assert sorted(tiers[hot - 1 : hot + 14]) == [2] * 5 + [3] * 10  # with all facts, and with numbers alone
@@ -54,7 +54,7 @@ def test_time_that_was_spent_long_ago_does_not_count() -> None:
     assert made["compiles"] == 0
 
 
-def test_tiers_can_be_turned_off() -> None:
+def test_tiers_can_be_switched_off() -> None:
     assert set(Made(enable_tier2_compilation=False, enable_tier3_specialization=False).call(4, 8, times=300)) == {1}
     assert set(Made(enable_tier3_specialization=False).call(4, 8, times=300)) == {1, 2}
     assert set(Made(enable_tier2_compilation=False).call(4, 8, times=300)) == {1, 3}
@@ -98,22 +98,22 @@ def test_schedules_that_did_well_come_first_and_those_far_behind_not_again() -> 
     assert third == [options[2], options[0], None]
 
 
-def test_bridges_have_a_cap_and_then_the_region_is_generalised() -> None:
+def test_bridges_have_a_cap_and_then_the_site_is_generalised() -> None:
     made = Made(most_bridges=2, max_trace_history=100)
     made.call(4, 8, times=200)
     for rows in (5, 6, 7, 9, 10, 11, 12, 13):
         made.call(rows, 8, times=400)
     assert made["bridges"] == 2
     assert made["generalisations"] == 1
-    assert made.call(99, 8) == [3]  # nobody has seen such rows: the generalised program does not ask for them
+    assert made.call(99, 8) == [3]  # such rows were never seen: the generalised program does not ask for them
     (site,) = made.runtime.sites()
     assert not any("size[0]" in str(guard) for guard in site.programs[-2].compiled.guards)
 
 
-def test_a_region_whose_sizes_vary_from_the_start_assumes_what_does_not() -> None:
+def test_a_site_whose_sizes_vary_from_the_start_assumes_what_does_not() -> None:
     made = Made()
-    for turn in range(500):
-        made.call(4 + turn % 40, 8)
+    for number in range(500):
+        made.call(4 + number % 40, 8)
     (site,) = made.runtime.sites()
     assert site.tier_policy.words is not None
     assert "x.size[1]" in site.tier_policy.words
@@ -136,7 +136,7 @@ def test_numbers_are_guarded_at_every_call() -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [(0.0, -0.0), (float("inf"), -float("inf")), (1, 2), (True, False)])
-def test_numbers_are_told_apart(one: float, other: float) -> None:
+def test_numbers_are_distinguished(one: float, other: float) -> None:
     made = Made()
     x = ts.ones((4, 8))
     for _ in range(200):
@@ -146,7 +146,7 @@ def test_numbers_are_told_apart(one: float, other: float) -> None:
     assert int(made.client.ran[before].tier) == 2
 
 
-def test_types_of_numbers_and_static_values_are_regions_of_their_own() -> None:
+def test_types_of_numbers_and_static_values_are_sites_of_their_own() -> None:
     made = Made()
     made.call(4, 8, factor=1.0, times=200)
     assert made.call(4, 8, factor=1) == [1]
@@ -178,7 +178,7 @@ def test_the_best_of_several_schedules_is_taken_by_measurement() -> None:
     last = made.client.ran[-1]
     assert last == TierLevel(last.tier, last.assumed, Schedule(block=(32, 32)))
     assert int(made.client.ran[-1].tier) == 3
-    # Who is far behind gets one warm run and two that count.
+    # A program that is far behind gets one warm run and two that count.
     assert sum(level.schedule == Schedule(block=(16, 16)) for level in made.client.ran) == 3
 
 
@@ -251,7 +251,7 @@ def test_a_program_that_cannot_begin_is_replaced_by_the_next_tier_down(fault: Ex
         made.call(4, 8)
 
 
-def test_a_fault_during_a_contest_ends_it() -> None:
+def test_a_fault_during_an_ab_test_ends_it() -> None:
     made = Made()
     made.client.run_faults[2] = ResourceError("no scratch memory")
     tiers = made.call(4, 8, times=300)
@@ -261,7 +261,7 @@ def test_a_fault_during_a_contest_ends_it() -> None:
 
 
 def test_calls_go_on_where_all_that_compete_fail() -> None:
-    """What was made to be there soon does not compete: then nobody is left, and it goes on."""
+    """A program of fast compilation does not compete: then none is left, and it goes on."""
     made = Made()
     made.client.options = [None, Schedule(block=(8, 8)), Schedule(block=(16, 8))]
     made.client.run_faults[2] = ResourceError("no scratch memory")
@@ -341,8 +341,8 @@ def test_what_saves_most_stays() -> None:
 
 def test_an_adversarial_stream_of_shapes_stays_within_the_caps() -> None:
     made = Made(max_specialized_kernels=6)
-    for turn in range(600):
-        made.call(1 + turn % 150, 4 + turn % 7, factor=float(turn % 11), flag=bool(turn % 2))
+    for number in range(600):
+        made.call(1 + number % 150, 4 + number % 7, factor=float(number % 11), flag=bool(number % 2))
     assert len(made.runtime.manager) <= 6
     for site in made.runtime.sites():
         assert site.tier_policy.bridges <= site.config.most_bridges
@@ -364,7 +364,7 @@ def test_recording_is_sampled() -> None:
 
 @pytest.mark.parametrize(("room", "calls"), [(False, [100]), (True, [25, 250])])
 @pytest.mark.parametrize("late", [False, True])
-def test_the_call_that_makes_a_region_hot_is_recorded(room: bool, calls: list[int], late: bool) -> None:
+def test_the_call_that_makes_a_site_hot_is_recorded(room: bool, calls: list[int], late: bool) -> None:
     later = Later(room=room)
     made = Made(lambda level, call: 100_000, later, sample_period=None)
     made.client.starts_quickly = lambda call: False
@@ -459,9 +459,9 @@ def test_logs_tell_of_tiers(caplog: pytest.LogCaptureFixture) -> None:
     made = Made()
     with knobs.logs.using("tiers"), caplog.at_level(logging.WARNING):
         made.call(4, 8, times=200)
-    told = [record.message for record in caplog.records]
-    assert told[0] == "scaled: hot, compiling tier 2"
-    assert "scaled: tier 2: 800.0 µs" in told
+    lines = [record.message for record in caplog.records]
+    assert lines[0] == "scaled: hot, compiling tier 2"
+    assert "scaled: tier 2: 800.0 µs" in lines
     assert made.runtime.explain().splitlines()[0].startswith("scaled: 200 calls, ")
     caplog.clear()
     with knobs.logs.using("guards"), caplog.at_level(logging.WARNING):
@@ -501,7 +501,7 @@ def test_a_client_has_one_tiered_function() -> None:
 
 
 @pytest.mark.parametrize("number", [0.0, -0.0, 1.5, float("inf"), -float("inf"), float("nan"), 3, True])
-def test_a_number_is_told_from_all_others(number: float) -> None:
+def test_a_number_is_distinguished_from_all_others(number: float) -> None:
     guard = RuntimeGuard(GuardType.VALUE_GUARD, 0, 0, "scale", number)
     quick = numbers_hold([guard], [0])
     assert quick is not None
@@ -530,7 +530,7 @@ def test_the_first_of_several_programs_does_not_wait_for_the_others() -> None:
     assert made["contests"] == 1
     (site,) = made.runtime.sites()
     assert site.programs[0].level == TierLevel(ExecutionTier.TIER2_STANDARD)
-    later.arrive(2)  # whoever comes then waits for the last
+    later.arrive(2)  # programs that come then wait for the last
     made.call(4, 8, times=20)
     assert made["contests"] == 1
     later.finish()

@@ -25,7 +25,7 @@ ODD = "a<b>&\"'</script><img src=x onerror=console.error(1)> 文字"
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[Made]:
-    """Calls that climb, a guard that refuses, a bridge, something that cannot be compiled, and a collective."""
+    """Calls at all tiers, a guard that refuses, a bridge, something that cannot be compiled, and a collective."""
     lived = Made(enable_distributed_tracing=True, distributed_world_size=2)
     lived.client.name = ODD
     lived.call(4, 8, times=200)

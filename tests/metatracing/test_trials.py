@@ -57,11 +57,11 @@ def test_a_gain_is_the_middle_of_the_rounds_and_its_ends_are_where_noise_could_h
         inside += found.low <= 1.2 <= found.high
     assert 0.85 <= inside / 300 <= 0.99
     assert measured_gain([1.2], [1.0]).low == 0.0  # one round shows nothing
-    disturbed = measured_gain([1.2] * 9, [1.0] * 8 + [5.0])  # somebody else was at work once
+    disturbed = measured_gain([1.2] * 9, [1.0] * 8 + [5.0])  # other load was there once
     assert disturbed.low > 1.19
 
 
-def test_whoever_is_behind_in_the_first_rounds_gets_no_more_turns():
+def test_runs_that_are_slower_in_the_first_rounds_are_dropped():
     spent: dict[str, int] = {}
 
     def run(name: str) -> Any:
@@ -103,7 +103,7 @@ def test_a_trial_leaves_the_callers_arrays_alone(monkeypatch: pytest.MonkeyPatch
         run()
         return 1.0
 
-    def timed_on(place: object) -> Timed:
+    def timed_on(device: object) -> Timed:
         return timed
 
     monkeypatch.setattr(trials, "timed_on", timed_on)
@@ -131,7 +131,7 @@ def test_a_runtime_tries_what_it_recommends(monkeypatch: pytest.MonkeyPatch):
         run()
         return 1.0 if "InRows" in repr(run.__closure__) else 2.0
 
-    def timed_on(place: object) -> Timed:
+    def timed_on(device: object) -> Timed:
         return timed
 
     monkeypatch.setattr(trials, "timed_on", timed_on)
@@ -164,7 +164,7 @@ def test_arrays_of_a_trial_lie_as_the_callers_do():
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("cut", [(32, 32), (64, 256), (128, 128)])
 def test_work_without_what_masks_leave_out_is_that_of_an_enumeration(causal: bool, cut: tuple[int, int]):
-    """Groups of 8 rows, of which those beyond the array are left out, and columns in steps of 16 for each turn."""
+    """Groups of 8 rows, of which those beyond the array are left out, and columns in steps of 16 for each iteration."""
     length, heads = 100, [ts.empty((3, 5, 100, 64)) for _ in range(4)]
     form = flash_attention.with_schedule(Schedule(block=cut)).lower(*heads, 0.125, causal=causal)
     work = tile_work(form, (*(one.meta for one in heads), 0.125), clipped=True)

@@ -33,7 +33,7 @@ def scaled_rows(x: Any, w: Any):
 
 @pytest.fixture(name="runtime")
 def _runtime(tmp_path: Path) -> Iterator[MetaTracingRuntime]:
-    """One whose clients climb at every call: time stands still."""
+    """One whose clients reach the next tier at every call: time stands still."""
     with knobs.cache_dir.using(tmp_path):
         yield MetaTracingRuntime(RuntimeConfig(**EAGER), clock=ManualClock())
 
@@ -88,15 +88,15 @@ def test_functions_take_weights_as_they_lie(runtime: MetaTracingRuntime, name: s
         return x @ params["w"]
 
     x, weights = ts.randn((5, 6), seed=1), layouts(6, 8)
-    for turn in ("plain", name, "plain", name):
+    for layout in ("plain", name, "plain", name):
         for _ in range(12):
-            found = layer(x, {"w": weights[turn]}).numpy().astype(np.float64)
+            found = layer(x, {"w": weights[layout]}).numpy().astype(np.float64)
             exact = x.numpy().astype(np.float64) @ weights["plain"].numpy()
             assert np.linalg.norm(found - exact) <= 2e-6 * np.linalg.norm(exact)
 
 
 def test_what_is_in_a_weight_is_no_fact(runtime: MetaTracingRuntime) -> None:
-    """Nobody keeps a copy: what is written into a weight counts from the next call on, at every tier."""
+    """No copy is kept: what is written into a weight counts from the next call on, at every tier."""
     w = ts.ones((4, 4))
 
     @jit(tiers=runtime)
@@ -104,8 +104,8 @@ def test_what_is_in_a_weight_is_no_fact(runtime: MetaTracingRuntime) -> None:
         return x @ w
 
     x, run = ts.ones((3, 4)), runtime.tiered(scaled_rows)
-    for turn in range(30):
-        w.numpy()[...] = turn  # behind everybody's back
-        assert captured(x).numpy()[0, 0] == 4 * turn
-        assert run(ts.ones((4, 4)), w).numpy()[0, 0] == turn
+    for number in range(30):
+        w.numpy()[...] = number  # without a call that says so
+        assert captured(x).numpy()[0, 0] == 4 * number
+        assert run(ts.ones((4, 4)), w).numpy()[0, 0] == number
     assert runtime.counts["invalidations"] == 0

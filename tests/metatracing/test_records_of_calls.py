@@ -1,4 +1,4 @@
-"""What records, samples and programs tell of calls: of the program that ran, and by the names that the call has."""
+"""Records, samples and programs of calls: of the program that ran, and by the names that the call has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What traces, metrics, guards and opportunities tell where there is something to tell: each of these once."""
+"""Values that traces, metrics, guards and opportunities report: each of these once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def added(x: Any, total: Any) -> None:
 
 def traced(*metas: Any, name: str = "doubled", count: int = 4) -> list[AttentionTrace]:
     profile = InputProfile.of(name, metas)
-    return [AttentionTrace(profile, ExecutionPattern(2.0), TIER1, place) for place in range(count)]
+    return [AttentionTrace(profile, ExecutionPattern(2.0), TIER1, index) for index in range(count)]
 
 
 def test_what_a_driver_says_of_launches_is_in_traces_and_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_flags_and_lines_are_guarded() -> None:
     assert lined.word == "x lined"
 
 
-def test_invariants_and_schedules_are_told() -> None:
+def test_invariants_and_schedules_are_reported() -> None:
     traces = traced(ts.ones((8, 8)).meta, True, name="masked")
     assert TraceSpecializationEngine().context(masked, traces, {}).loop_invariants == {"causal": True}
     chosen = Schedule(block=(4,))
@@ -110,8 +110,8 @@ def test_opportunities_of_every_kind() -> None:
     )
     first, second = (InputProfile.of(name, (ts.ones((8, 8)).meta,)) for name in ("first", "second"))
     traces = [
-        AttentionTrace(profile, ExecutionPattern(2.0), TIER1, place)
-        for place, profile in enumerate([first, second] * 9)
+        AttentionTrace(profile, ExecutionPattern(2.0), TIER1, index)
+        for index, profile in enumerate([first, second] * 9)
     ]
     result = PatternAnalyzer(lambda group: [advice]).analyze_traces(traces)
     found = result.opportunities(traces[0])
@@ -119,7 +119,7 @@ def test_opportunities_of_every_kind() -> None:
     assert [one.params for one in found.specialization_candidates] == [ShapeParams(("sizes",))]
 
 
-def test_places_in_memory_are_told() -> None:
+def test_addresses_in_memory_are_reported() -> None:
     from tessera.metatracing import GPUMemoryPatternTracer
 
     arrays = [ts.empty((8, 64)) for _ in range(2)]

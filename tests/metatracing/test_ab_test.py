@@ -1,4 +1,4 @@
-"""Checks who wins a contest, and who is asked to compete."""
+"""Checks which program wins an A/B test, and which are asked to compete."""
 
 from __future__ import annotations
 
@@ -30,18 +30,20 @@ def contender(tier: ExecutionTier, assumed: tuple[str, ...] = ()) -> Contender:
 def held(
     runs: Mapping[Contender, Sequence[int]],
     rounds: int = 5,
-    is_lost: Callable[[Round], bool] = lambda turn: False,
+    is_lost: Callable[[Round], bool] = lambda test_round: False,
     patience: int = 10_000,
 ) -> ABTest:
-    """A contest in which contenders take so long, in rounds, which begin anew where there are more of them."""
+    """An A/B test in which contenders take so long, in rounds, which begin anew where there are more of them."""
     ab_test = ABTest(list(runs), rounds, None)
     for _ in range(patience):
-        turn = ab_test.next()
-        assert turn is not None
-        times = runs[turn.contender]
-        took = 9999 if turn.number == 1 else times[(turn.number - 2) % len(times)]  # the first does not count
-        if not is_lost(turn):
-            ab_test.note(turn, took)
+        test_round = ab_test.next()
+        assert test_round is not None
+        times = runs[test_round.contender]
+        took = (
+            9999 if test_round.number == 1 else times[(test_round.number - 2) % len(times)]
+        )  # the first does not count
+        if not is_lost(test_round):
+            ab_test.note(test_round, took)
         if ab_test.is_over:
             break
     return ab_test
@@ -56,7 +58,7 @@ def won(ab_test: ABTest) -> Contender:
 @pytest.mark.parametrize(
     ("before", "after", "taken"),
     [
-        ([1000] * 5, [1000] * 5, TIER3),  # among equals who knows more
+        ([1000] * 5, [1000] * 5, TIER3),  # among equals the more specialized
         ([1000] * 5, [1010] * 5, TIER2),  # runs are all alike: a hundredth is a hundredth
         ([990, 1000, 1030, 970, 1012], [1000, 990, 1045, 965, 1030], TIER3),  # here it is chance
         ([990, 1000, 1030, 970, 1012], [1000, 1010, 1035, 980, 1025], TIER2),  # and here not: it is so in each round
@@ -79,9 +81,9 @@ def test_numbers_alone_are_no_better_than_all_facts_by_chance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "turns", "taken"),
+    ("before", "after", "rounds", "taken"),
     [
-        # Four that count, and all are quicker: nobody need run more.
+        # Four that count, and all are quicker: no more are needed.
         ([1000] * 5, [900] * 5, 5, TIER3),
         ([900] * 5, [1000] * 5, 5, TIER2),
         ([1000] * 5, [990] * 5, 5, TIER3),
@@ -98,15 +100,15 @@ def test_numbers_alone_are_no_better_than_all_facts_by_chance() -> None:
         ([1000] * 5, [2000] * 5, 3, TIER2),
         # The machine slows down within the first round: that is not far behind.
         ([1000, *[1600] * 5], [1600, *[1584] * 5], 5, TIER3),
-        # Nobody knows.
+        # Undecided.
         ([1000, 1100, 980, 1060, 1000, 990, 1080], [980, 990, 1060, 1000, 1090, 1010, 1000], 21, TIER3),
     ],
 )
-def test_turns_are_taken_until_the_fastest_is_known(
-    before: list[int], after: list[int], turns: int, taken: ExecutionTier
+def test_rounds_go_on_until_the_fastest_is_known(
+    before: list[int], after: list[int], rounds: int, taken: ExecutionTier
 ) -> None:
     ab_test = held({contender(TIER2): before, contender(TIER3): after})
-    assert max(one.asked for one in ab_test.contenders) == turns
+    assert max(one.asked for one in ab_test.contenders) == rounds
     assert won(ab_test).program.level.tier is taken
 
 
@@ -118,18 +120,20 @@ def test_one_round_is_taken_at_its_word() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6])
-def test_where_calls_come_in_pairs_nobody_has_the_first_ones_only(count: int) -> None:
-    ab_test = ABTest([contender(TIER3, (str(place),)) for place in range(count)], 12, None)
-    turns = [ab_test.next() for _ in range(12 * count)]
-    first = Counter(turn.contender for turn in turns[::2] if turn)
+def test_where_calls_come_in_pairs_no_program_has_the_first_ones_only(count: int) -> None:
+    ab_test = ABTest([contender(TIER3, (str(index),)) for index in range(count)], 12, None)
+    rounds = [ab_test.next() for _ in range(12 * count)]
+    first = Counter(test_round.contender for test_round in rounds[::2] if test_round)
     assert all(5 <= first[one] <= 7 for one in ab_test.contenders)
     for number in range(12):
-        assert {turn.contender for turn in turns[number * count :][:count] if turn} == set(ab_test.contenders)
+        assert {test_round.contender for test_round in rounds[number * count :][:count] if test_round} == set(
+            ab_test.contenders
+        )
 
 
 @pytest.mark.parametrize("lost", [0.1, 0.5])
-def test_rounds_are_the_same_though_turns_are_lost(lost: float) -> None:
-    """Nobody learns what some turns took, such as those of numbers that a program was not made for."""
+def test_rounds_are_the_same_though_runs_are_lost(lost: float) -> None:
+    """The times of some runs are lost, such as those of numbers that a program was not made for."""
     for seed in range(100):
         noise = Random(seed)
         now = [round(1e6 * 2 ** noise.uniform(-1, 1)) for _ in range(200)]
@@ -139,29 +143,32 @@ def test_rounds_are_the_same_though_turns_are_lost(lost: float) -> None:
             for one, speed in ((first, 1.0), (best, 0.97), (last, 1.03))
         }
         ab_test = held(
-            runs, is_lost=lambda turn, best=best, noise=noise: turn.contender is best and noise.random() < lost
+            runs,
+            is_lost=lambda test_round, best=best, noise=noise: test_round.contender is best and noise.random() < lost,
         )
         assert won(ab_test) is best, seed
 
 
-def test_who_hardly_ran_decides_nothing() -> None:
+def test_a_program_that_hardly_ran_decides_nothing() -> None:
     slower, faster, rare = contender(TIER3, ("a",)), contender(TIER3, ("b",)), contender(TIER3, ("c",))
     runs = {slower: [960, 1000, 1040], faster: [1000, 950, 960], rare: [500]}
-    ab_test = held(runs, is_lost=lambda turn: turn.contender is rare and turn.number != 2, patience=60)
+    ab_test = held(
+        runs, is_lost=lambda test_round: test_round.contender is rare and test_round.number != 2, patience=60
+    )
     assert not ab_test.is_over
     assert won(ab_test) is faster
     assert ab_test.times(faster)[rare] == pytest.approx(0.5 * median(faster.counted.values()))
 
 
-def test_notes_that_come_late_are_those_of_their_turns() -> None:
+def test_notes_that_come_late_are_those_of_their_rounds() -> None:
     one, other = contender(TIER2), contender(TIER3)
     ab_test = ABTest([one, other], 2, None)
-    turns = [ab_test.next() for _ in range(6)]
-    assert [turn.contender for turn in turns if turn] == [one, other, one, other, other, one]
+    rounds = [ab_test.next() for _ in range(6)]
+    assert [test_round.contender for test_round in rounds if test_round] == [one, other, one, other, other, one]
     times = {one: [9999, 1000, 2000], other: [9999, 990, 1980]}
-    for turn in reversed(turns):
-        assert turn is not None
-        ab_test.note(turn, times[turn.contender][turn.number - 1])
+    for test_round in reversed(rounds):
+        assert test_round is not None
+        ab_test.note(test_round, times[test_round.contender][test_round.number - 1])
     assert ab_test.is_over
     assert won(ab_test) is other
     assert ab_test.times(other)[one] == pytest.approx(1500, rel=1e-3)
@@ -174,23 +181,23 @@ def test_times_are_those_of_the_same_moments() -> None:
     assert ABTest([gone, faster], 5, None).times(faster) == {gone: pytest.approx(2198), faster: 2000}
 
 
-def test_whoever_fails_is_out_and_the_others_go_on() -> None:
+def test_a_program_that_fails_is_out_and_the_others_go_on() -> None:
     one, other, third = contender(TIER2), contender(TIER3), contender(TIER3, ("x",))
     ab_test = ABTest([one, other, third], 5, None)
     for _ in range(5):
-        turn = ab_test.next()
-        assert turn is not None
-        ab_test.note(turn, 1000 if turn.contender is third else 1100)
+        test_round = ab_test.next()
+        assert test_round is not None
+        ab_test.note(test_round, 1000 if test_round.contender is third else 1100)
     ab_test.withdraw(other)
     while not ab_test.is_over:
-        turn = ab_test.next()
-        assert turn is not None
-        assert turn.contender is not other
-        ab_test.note(turn, 1000 if turn.contender is third else 1100)
+        test_round = ab_test.next()
+        assert test_round is not None
+        assert test_round.contender is not other
+        ab_test.note(test_round, 1000 if test_round.contender is third else 1100)
     assert won(ab_test) is third
 
 
-def test_where_nobody_ran_whoever_knows_more_wins() -> None:
+def test_where_none_ran_the_most_specialized_wins() -> None:
     one, same, other = contender(TIER2), contender(TIER2), contender(TIER3)
     ab_test = ABTest([one, same, other], 5, None)
     assert not ab_test.is_over
@@ -211,11 +218,11 @@ def test_where_nobody_ran_whoever_knows_more_wins() -> None:
     seed=st.integers(0, 2**32 - 1),
 )
 def test_a_machine_that_changes_its_speed_does_not_choose(speeds: list[float], drift: list[float], seed: int) -> None:
-    """Runs differ by a thousandth, and the machine by a factor of four: whoever wins is a fiftieth behind at most."""
+    """Runs differ by a thousandth, and the machine by a factor of four: the winner is a fiftieth behind at most."""
     noise = Random(seed)
     runs = {
-        contender(TIER3, (str(place),)): [round(1e6 * speed * now * noise.gauss(1, 1e-3)) for now in drift]
-        for place, speed in enumerate(speeds)
+        contender(TIER3, (str(index),)): [round(1e6 * speed * now * noise.gauss(1, 1e-3)) for now in drift]
+        for index, speed in enumerate(speeds)
     }
     ab_test = held(runs)
     assert speeds[ab_test.contenders.index(won(ab_test))] <= 1.02 * min(speeds)
