@@ -84,7 +84,7 @@ class _Job:
 
     @property
     def has_begun(self) -> bool:
-        """Whether what comes next is another program for calls that have one, or will."""
+        """Whether the first of its programs is started or done."""
         return len(self.left) < len(self.request.levels)
 
     def patience(self) -> float:
@@ -155,12 +155,12 @@ class BackgroundCompiler:
 
     @property
     def pid(self) -> int | None:
-        """Of the first process; None where there is none."""
+        """The number of the first process; None where there is none."""
         return self._processes[0].pid
 
     @property
     def pids(self) -> list[int]:
-        """Of all processes that there are."""
+        """The numbers of all processes."""
         return [process.pid for process in self._processes if process.pid is not None]
 
     @property
@@ -268,7 +268,7 @@ class BackgroundCompiler:
             self._begin()
 
     def _next(self) -> _Step | None:
-        """Starts with a program: the first of each request comes before the second of any. The caller holds the lock."""
+        """Starts with a program: the first of each request before the second of any. The caller holds the lock."""
         ready = [one for one in self._jobs if one.left and not self._wait(one)]
         if self._others >= max(1, len(self._processes) // 2):
             ready = [one for one in ready if not one.has_begun]

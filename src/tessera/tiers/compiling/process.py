@@ -13,7 +13,7 @@ from tessera.tiers.logs import warn
 
 
 class CompilingProcess:
-    """One thread at a time asks it. `died` is called with a process that died, and says whether another may follow."""
+    """A process that one thread at a time asks. `died` is called when it died, and says whether another may follow."""
 
     def __init__(self, build: str, loader: Loader, timeout: float, died: Callable[[int], bool]) -> None:
         self._build, self._loader, self._timeout, self._died = build, loader, timeout, died
@@ -25,7 +25,7 @@ class CompilingProcess:
 
     @property
     def pid(self) -> int | None:
-        """None where there is none, or not yet."""
+        """The number of the process; None where there is none, or not yet."""
         process = self._process
         return None if process is None else process.pid
 
@@ -113,7 +113,7 @@ class CompilingProcess:
         self._lock, self._closed, self._process = threading.Lock(), True, None
 
     def close(self) -> None:
-        """Has it end for good."""
+        """Ends it for good."""
         self._let_go(is_closed=True)
 
     def _let_go(self, *, is_closed: bool) -> None:

@@ -29,7 +29,7 @@ class RequestSite(EntrySite, Protocol):
         ...
 
     def arrived(self, request: Request, level: TierLevel, compiled: Compiled) -> None:
-        """Takes in the first programs of a request as they come."""
+        """Takes in one program of a request as it comes."""
         ...
 
     def aborted(self, level: TierLevel, why: str) -> None:

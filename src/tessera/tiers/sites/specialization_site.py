@@ -350,7 +350,7 @@ class SpecializationSite:
         self.tier_policy.compiled(request, found)
 
     def arrived(self, request: Request, level: TierLevel, compiled: Compiled) -> None:
-        """Takes in the first programs of a request as they come."""
+        """Takes in one program of a request as it comes."""
         self.tier_policy.arrived(request, level, compiled)
 
     def aborted(self, level: TierLevel, why: str) -> None:
