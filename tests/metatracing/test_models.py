@@ -199,3 +199,11 @@ def test_there_is_a_model_of_the_h200():
     assert found.machine == H200
     assert shipped("nowhere") is None
     assert {"cuda warp groups", "cuda warp groups with functions", "cuda products", "cuda rows"} <= set(found.fits)
+
+
+def test_models_of_earlier_versions_are_read():
+    found = shipped(H200.name)
+    assert found is not None
+    older = found.written().replace('"iterations"', '"turns"').replace("cuda warp groups", "cuda agents")
+    assert older != found.written()
+    assert KernelTimes.read(older) == found

@@ -74,7 +74,7 @@ def error(found: Any, exact: Any) -> float:
     return float(np.linalg.norm(found.cpu().numpy().astype(np.float64) - exact) / np.linalg.norm(exact))
 
 
-def attention_climbs(device: str, dtype: Any, rows: int, calls: int) -> None:
+def attention_at_all_tiers(device: str, dtype: Any, rows: int, calls: int) -> None:
     """Attention at all tiers, for one length and then another; every result is compared."""
     runtime = MetaTracingRuntime(RuntimeConfig(**HOT))
     params = AttentionParams(is_causal=True, softmax_scale=0.2)
@@ -96,14 +96,14 @@ def attention_climbs(device: str, dtype: Any, rows: int, calls: int) -> None:
     assert {one.context.always_causal for one in runtime.manager.specialized_kernels()} <= {True}
 
 
-def test_attention_climbs_the_tiers() -> None:
-    attention_climbs("cpu", ts.f32, 24, 20 if HAS_CODE else 2)
+def test_attention_reaches_all_tiers() -> None:
+    attention_at_all_tiers("cpu", ts.f32, 24, 20 if HAS_CODE else 2)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [ts.f16, ts.bf16], ids=str)
-def test_attention_climbs_the_tiers_on_a_gpu(dtype: Any) -> None:
-    attention_climbs("cuda:0", dtype, 200, 40)
+def test_attention_reaches_all_tiers_on_a_gpu(dtype: Any) -> None:
+    attention_at_all_tiers("cuda:0", dtype, 200, 40)
 
 
 def test_attention_without_an_output() -> None:
