@@ -13,7 +13,7 @@ __all__ = ["BASELINE", "BASELINE_HASH", "AttentionParams", "attention_operations
 BASELINE = Schedule(block=(128, 128, 64), warps=8, stages=2)
 """The schedule that tiers are compared with: the specification's TileConfiguration, sizes open, no traces."""
 BASELINE_HASH = "c3d7e247a59079bc"
-"""Of its tile program for four axes of f16, causal, for any version of the dialects; a test checks it."""
+"""The hash of its tile IR for four axes of f16, causal, for any version of the dialects; a test checks it."""
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ class TesseraInterpreter:
         return self.runtime.analyze()
 
     def get_metrics(self) -> PerformanceMetrics:
-        """Of all runs so far."""
+        """The metrics of all runs so far."""
         if self._monitor is None:
             raise TesseraError("nothing is monitored", hint="set InterpreterConfig.enable_performance_monitoring")
         return self._monitor.get_metrics()
@@ -212,7 +212,7 @@ class TesseraInterpreter:
         return spent >= 1e3 * self.config.hotspot_threshold
 
     def is_hot_spot(self, function: Callable[..., Any], trace: ExecutionTrace) -> bool:
-        """The same for a function and a run of it."""
+        """Whether a function is hot, by a trace of a run of it."""
         return getattr(function, "__name__", None) == trace.recorded.input_profile.site and self.is_hotspot(
             trace.recorded
         )

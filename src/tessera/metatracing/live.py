@@ -46,7 +46,7 @@ class Case:
     line: tuple[int, ...]
     timed: tuple[Timed, ...]
     tier: int
-    """That of its last calls; it may have been at a higher one before, which was slower."""
+    """The tier of its last calls; it may have been at a higher one before, which was slower."""
 
     @property
     def last(self) -> Timed:

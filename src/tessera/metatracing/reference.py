@@ -35,7 +35,7 @@ class ReferenceFlashAttention:
     def execute(
         self, q: Tensor, k: Tensor, v: Tensor, o: Tensor, params: AttentionParams | None = None
     ) -> RuntimeResult:
-        """The same into `o`, rounded to its type."""
+        """Computes the result into `o`, rounded to its type."""
         exact = self.compute(q, k, v, params or AttentionParams()).reshape(o.shape)
         rounded = casting.cast(exact, f64, o.dtype)
         if o.device.backend.host_addressable:

@@ -80,7 +80,7 @@ class _TierCompiler:
     def __init__(self, schedule_history: ScheduleHistory | None = None) -> None:
         self.schedule_history = ScheduleHistory() if schedule_history is None else schedule_history
         self.nanoseconds: Counter[str] = Counter()
-        """From requests to their programs, by the names of sites."""
+        """The time from requests to their programs, by the names of sites."""
 
     def compiled(self, site: str, nanoseconds: int) -> None:
         """Adds the time of a site's request, which is compiled or given up."""
@@ -88,7 +88,7 @@ class _TierCompiler:
 
     @property
     def total_ms(self) -> float:
-        """Of all sites."""
+        """The compile time of all sites."""
         return self.nanoseconds.total() / 1e6
 
 

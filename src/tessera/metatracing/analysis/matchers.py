@@ -152,7 +152,7 @@ class ShapePatternMatcher:
     """Finds what sizes have in common, and whether the next one can be predicted."""
 
     def analyze_shape_patterns(self, traces: Sequence[AttentionTrace]) -> dict[str, ShapePattern]:
-        """By axis: the specification's four names, and `argument.size[axis]` for those of all arrays."""
+        """The patterns by axis: the specification's four names, and `argument.size[axis]` for those of all arrays."""
         series: dict[str, list[int]] = defaultdict(list)
         for trace in traces:
             profile = trace.input_profile

@@ -48,7 +48,7 @@ CPU_BLOCKS = ((16, 16), (32, 32), (64, 64), (32, 128), (64, 256), (128, 128), (6
 CPU_ROWS = ((1, 64), (8, 64), (64, 64), (256, 64))
 DEPTH = 64
 MOST_TRIED = 2
-"""Of each kind, where there is a trial."""
+"""Candidates of each kind that a trial runs."""
 
 Candidate = tuple[SpecializationRecommendation, Gain]
 

@@ -15,7 +15,7 @@ STRONG = 0.5
 
 @dataclass(frozen=True)
 class PerformanceTrend:
-    """How two things change together: Pearson's coefficient, in words, and how sure it is that it is not chance."""
+    """A correlation: Pearson's coefficient, words for it, and how sure it is that it is not chance."""
 
     correlation_coefficient: float
     trend_description: str
@@ -49,7 +49,7 @@ def trend(x: Sequence[float], y: Sequence[float], *, rising: str, falling: str) 
 
 
 def analyze_performance_trends(traces: Sequence[AttentionTrace]) -> dict[str, PerformanceTrend]:
-    """How bandwidth changes with sizes, and times with what calls came before.
+    """Correlations of bandwidth with sizes, and of times with the number of earlier calls.
 
     Times are compared within inputs: each over the median of its own.
     """

@@ -68,7 +68,7 @@ def host_timed(run: Run, count: int) -> float:
 
 
 def cuda_timed(device: Device) -> Timed:
-    """By two events around the runs, on the stream in use."""
+    """A clock of runs by two events around them, on the stream in use."""
     from tessera.runtime.cuda import streams, synchronize
 
     def timed(run: Run, count: int) -> float:

@@ -120,5 +120,5 @@ class FunctionProgram:
         return eval(f"lambda {', '.join(names)}: {text if finish is None else f'finish({text})'}", scope)
 
     def launch_facts(self, call: Call) -> LaunchFacts:
-        """Of a program of many kernels there is no one grid."""
+        """No facts: a program of many kernels has no one grid."""
         return LaunchFacts()

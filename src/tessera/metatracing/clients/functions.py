@@ -54,7 +54,7 @@ class FunctionContext(NamedTuple):
     chosen: Settings | None
     """The settings around the call."""
     settings: Settings | None
-    """The same on the device of its arrays."""
+    """The settings on the device of its arrays."""
     device: Device
     epoch: Epoch
     family: tuple[Any, ...]
@@ -91,7 +91,7 @@ class ProgramClient:
         self._epoch = Epoch()
         self._lock = threading.RLock()
         self._shelves: WeakKeyDictionary[Variant, Shelf] = WeakKeyDictionary()
-        """Of variants that are not kept yet."""
+        """The shelves of variants that are not kept yet."""
         self._digests: WeakKeyDictionary[Variant, str] = WeakKeyDictionary()
         tell_in_child(self)
 
@@ -197,7 +197,7 @@ class ProgramClient:
         return call.context.settings is not None
 
     def starts_quickly(self, call: Call) -> bool:
-        """On the CPU. For a GPU most of the time goes into what has to be done at any level of optimization."""
+        """True on the CPU. For a GPU most of the time is spent at any level of optimization."""
         here: Settings | None = call.context.settings
         return here is not None and here.target == "cpu"
 

@@ -67,7 +67,7 @@ class KernelClient:
 
     @property
     def token(self) -> Callable[[], Settings | None]:
-        """In machine code once that is loaded: it looks at a few words, where Python would look at many objects."""
+        """Identifies the settings; in machine code once that is loaded, which reads few words instead of objects."""
         return quick_settings()
 
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:

@@ -51,7 +51,7 @@ class Recipe(NamedTuple):
         fast_math: bool,
         joined: bool,
     ) -> Recipe:
-        """For a call with these facts, of which these words are assumed: as few of them as decide all sizes."""
+        """The recipe for a call with these facts, with as few of the assumed words as decide all sizes."""
         sizes: list[tuple[int, int, int]] = []
         numbers: list[tuple[int, Number]] = []
         guarded: list[str] = []

@@ -22,7 +22,7 @@ def get_ready() -> None:
 
 
 def get_ready_for_gpus() -> None:
-    """The same for a GPU, where there is one."""
+    """Loads the compiler for GPUs, where there is one."""
     if _is_there_a_gpu():
         import_module("tessera.targets.cuda.compile")
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 Rule: TypeAlias = Callable[[tuple[str, ...], list[Array]], Array]
-"""Of an instruction's name and its operands as numbers of its type: its result."""
+"""Computes an instruction's result from the parts of its name and its operands as numbers of its type."""
 
 RULES: dict[str, Rule] = {}
 _TYPE = re.compile(r"[subf]\d+|pred|bf16")

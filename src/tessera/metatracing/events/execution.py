@@ -224,7 +224,7 @@ class KernelExecution:
 
     @cached_property
     def resources(self) -> Resources:
-        """By the driver where it was loaded, else by the assembler where there is one."""
+        """The resources by the driver where it was loaded, else by the assembler where there is one."""
         device = self.device
         if self.facts.registers is not None:
             return Resources(self.facts.registers, device.local, device.shared, device.threads)

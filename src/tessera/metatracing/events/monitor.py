@@ -40,7 +40,7 @@ class PerformanceMonitor:
         self._ended = self._runtime.clock()
 
     def get_metrics(self) -> PerformanceMetrics:
-        """Of the calls that were recorded in between, or until now."""
+        """The metrics of the calls that were recorded in between, or until now."""
         if self._began is None:
             raise TesseraError("nothing was monitored", hint="call begin_monitoring() first")
         until = self._runtime.clock() if self._ended is None else self._ended

@@ -96,17 +96,17 @@ class TileWork:
     grid: tuple[int, ...]
     sampled: tuple[Amounts, ...]
     numbers: tuple[int, ...]
-    """Of the sampled program instances, in the grid."""
+    """The linear indices of the sampled program instances in the grid."""
     footprint: int
     """Bytes of all arrays, each element once."""
     bits: int
-    """Of the elements of dots, or that are loaded."""
+    """Bits of the elements of dots, or of those that are loaded."""
     columns: int
-    """Of the accumulators of all dots in the code, which threads hold at once."""
+    """Columns of the accumulators of all dots in the code, which threads hold at once."""
     made: int
     """Columns of left operands that threads computed themselves."""
     tile_bytes: int
-    """Of the largest tile that is loaded."""
+    """Bytes of the largest tile that is loaded."""
 
     @property
     def programs(self) -> int:

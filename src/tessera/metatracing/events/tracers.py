@@ -172,7 +172,7 @@ _MATH = frozenset({"add", "sub", "mul", "fma", "mad", "min", "max", "neg", "abs"
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 CLOCK_HZ = 1.755e9
 _FLOPS = {8: 8192, 16: 4096, 19: 2048, 32: 2048, 64: 128}
-"""Of dots in a clock of one multiprocessor, by the bits of their operands."""
+"""Operations of dots in a clock of one multiprocessor, by the bits of their operands."""
 _CLOCKS: Mapping[ComputeType, float] = {
     ComputeType.CUDA_CORE_MATH: 0.25,
     ComputeType.SPECIAL_FUNCTION: 2.0,
@@ -253,7 +253,7 @@ class ComputeTrace:
     pipeline_stalls: tuple[PipelineStall, ...]
     events: tuple[ComputeEvent, ...]
     clocks: Mapping[ComputeType, float]
-    """For which each unit is busy, on a multiprocessor if all have the same work."""
+    """Clocks for which each unit is busy, on a multiprocessor if all have the same work."""
     is_complete: bool = True
 
     def count(self, kind: ComputeType) -> int:

@@ -53,7 +53,7 @@ class InstructionSite:
     first: int | None = None
     touched: list[Array] = field(default_factory=list[Array])
     map_offset: int | None = None
-    """Of copies by a tensor map: its offset in the params block."""
+    """The offset of the tensor map in the params block, for copies by one."""
 
     @property
     def distinct(self) -> int:

@@ -34,7 +34,7 @@ class ModelledProgram:
 
     work: TileWork
     rows: int
-    """Of a block."""
+    """The rows of a block."""
     warps: int | None = None
     assumed: bool = False
 
@@ -70,7 +70,7 @@ class ModelledProgram:
         return 256 if self.rows * self.work.columns > 128 * MOST_SUMS else 128
 
     def amounts(self, machine: Machine) -> dict[str, float]:
-        """By name; `always` is the launch. Zero amounts are tiny instead, so that logarithms exist."""
+        """The amounts by name; `always` is the launch. Zero amounts are tiny instead, so that logarithms exist."""
         work, units = self.work, machine.units
         if machine.kind == "cuda" and not work.columns:
             # Rows are spread over as many blocks as there is room for.

@@ -62,13 +62,13 @@ class ModelParameters:
 
     @property
     def memory_bytes(self) -> int:
-        """Of the three inputs and the result, each element once."""
+        """The bytes of the three inputs and the result, each element once."""
         elements = self.batch_size * self.num_heads * self.seq_len * self.head_dim
         return 4 * elements * self.dtype.storage.itemsize
 
     @property
     def least_seconds(self) -> float:
-        """At the parts of the peaks that were measured; 0 where none were."""
+        """The time at the measured parts of the peaks; 0 where none were measured."""
         rate = self.peak_compute_tflops * 1e12 * (self.tensor_core_utilization or 0.0)
         bandwidth = self.memory_bandwidth_gbps * 1e9 * (self.memory_efficiency or 0.0)
         return max(self.flops / rate if rate else 0.0, self.memory_bytes / bandwidth if bandwidth else 0.0)

@@ -69,7 +69,7 @@ class Fitted:
 
     @staticmethod
     def read(found: Mapping[str, Any]) -> Fitted:
-        """As `written` wrote it; KeyError, TypeError or ValueError where it did not."""
+        """The fit that `written` wrote; KeyError, TypeError or ValueError for anything else."""
         return Fitted(
             tuple(map(str, found["names"])),
             tuple(map(float, found["logs"])),
@@ -133,7 +133,7 @@ def _predicted(amounts: Array, coefficients: Array, power: float) -> Array:
 
 
 def _solved(amounts: Array, logs: Array, begin: Array, power: float) -> Array:
-    """By Levenberg and Marquardt; rows that are far off count less, so that single mishaps do not bend it."""
+    """The coefficients by Levenberg and Marquardt; outliers count less."""
     found: Array = begin.copy()
     damping = 1.0
     error = _error(amounts, logs, found, begin, power)

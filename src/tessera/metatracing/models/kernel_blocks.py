@@ -37,7 +37,7 @@ _LARGEST = 1 << 16
 FUSED = 2
 """Fused multiplications and additions of vectors in a clock."""
 LATENCY = 4
-"""Of such a step."""
+"""Clocks until the result of such a step is there."""
 ELEMENT = 18.0
 """Work on a vector of elements: a mask, a maximum, an exponential, a sum."""
 ROW = 2.0
@@ -91,7 +91,7 @@ class Processor:
 
     @property
     def vectors(self) -> int:
-        """Of accumulators in a row of a register tile; `blocking.py` has tiles of as many."""
+        """Vectors of accumulators in a row of a register tile; `blocking.py` has tiles of as many."""
         return 4 if self.lanes >= 16 or is_arm(self.level) else 2
 
     @property

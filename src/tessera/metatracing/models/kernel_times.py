@@ -1,4 +1,4 @@
-"""How long kernels take: fits by families of programs, kept on the disk, and how far off the gains they predict are."""
+"""Times of kernels: fits by families of programs, kept on the disk, and the errors of the gains that they predict."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class KernelTimes:
 
     @staticmethod
     def read(text: str) -> KernelTimes:
-        """As `written` wrote it; ValueError where it did not."""
+        """The model that `written` wrote; ValueError for any other text."""
         try:
             for old, new in _OLDER.items():
                 text = text.replace(old, new)
@@ -166,7 +166,7 @@ class KernelTimes:
 
 
 def _pairs(machine: Machine, measured: Sequence[Measured], errors: Mapping[int, float]) -> dict[str, tuple[float, ...]]:
-    """How far off the gains between programs of one problem are, by fits that had not seen it."""
+    """Errors of predicted gains between programs of one problem, by fits that had not seen it."""
     groups: dict[Hashable, list[int]] = {}
     for index in errors:
         groups.setdefault(measured[index].group, []).append(index)

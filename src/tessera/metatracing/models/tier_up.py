@@ -17,7 +17,7 @@ ENOUGH = 12
 """Gains at a tier on a kind of device that have to be known before one is left out."""
 _MOST = 128
 HOPEFUL = 0.9
-"""Of known gains, the one that is hoped for: nine of ten were less."""
+"""The quantile of known gains that is hoped for: nine of ten were less."""
 EXTRA_COST = 0.25
 """The cost of a run of a candidate beyond one of the program in use, as a part of it."""
 

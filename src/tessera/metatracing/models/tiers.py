@@ -145,7 +145,7 @@ class TierPerformancePrediction:
 
 @dataclass(frozen=True)
 class DetailedBreakdown:
-    """By how much each part of the time shrinks, as a part of itself; occupancy, how much fuller the machine is."""
+    """The relative improvement of each part of the time, and of occupancy."""
 
     compute_improvement: float
     memory_improvement: float
@@ -239,6 +239,6 @@ class OptimizationImpactPredictor:
 
 
 def _filled(program: ModelledProgram, machine: Machine) -> float:
-    """How much of the machine is busy while the busiest part of it is."""
+    """The part of the machine that is busy while its busiest unit is."""
     most = program.work.busiest("products", machine.units) * machine.units
     return program.work.total("products") / most if most else 1.0
