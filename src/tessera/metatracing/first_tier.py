@@ -54,7 +54,7 @@ class KernelLaunchInfo(NamedTuple):
 class ExecutionTrace:
     """The trace of a run.
 
-    `operations` are those of the graph, or of a kernel's tile program, in their order. `intermediate_values` are there
+    `operations` are those of the graph, or of a kernel's tile IR, in their order. `intermediate_values` are there
     where they were asked for, by the operation that made them: they are computed once more, by the reference.
     `memory_transfers` are copies to other devices that the call made, such as of a function's numbers to a GPU.
     """
