@@ -113,7 +113,7 @@ def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
     f, fn = emitter.f, op.fn.data
     if wide is f32:
         tables = [functions.FAST] if FAST in op.attributes else []
-        tables += [functions.BRIEF] if BRIEF in op.attributes else []
+        tables += [functions.APPROXIMATE] if BRIEF in op.attributes else []
         for known in (*tables, functions.F32):
             if fn in known:
                 recipe = known[fn]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.emit.divisors import divisor_of, is_lined
 from tessera.targets.cuda.emit.emitter import GLOBAL, EmittedView, Emitter, Shared, emits
-from tessera.targets.cuda.emit.shared_addresses import Addresses, base, place
+from tessera.targets.cuda.emit.shared_addresses import Addresses, base, swizzled_address
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Digit, replicas
 from tessera.targets.cuda.ir.types import CHUNK
@@ -193,12 +193,12 @@ def _both(emitter: Emitter, first: Value | None, second: Value) -> Value:
     return second if first is None else emitter.f.binary("and", first, second)
 
 
-def _moved(emitter: Emitter, address: Value, places: Value, step: Value) -> Value:
-    """An address some places further on.
+def _moved(emitter: Emitter, address: Value, count: Value, step: Value) -> Value:
+    """An address some elements further on.
 
     One instruction, which cannot be split: a product of its own would be kept in registers throughout a loop.
     """
-    wide = emitter.f.convert("zext", places, "i64")
+    wide = emitter.f.convert("zext", count, "i64")
     return one(emitter.f, "mad.lo.s64 $0, $1, $2, $3;", "i64", wide, step, address)
 
 
@@ -264,14 +264,16 @@ def _for_each(emitter: Emitter, shared: Shared, width: int, copy: Callable[[Valu
     f, type_ = emitter.f, shared.type
     to_row = -(-type_.columns // width)
 
-    def turn(index: Value, carried: list[Value]) -> Sequence[Value]:
+    def iteration(index: Value, carried: list[Value]) -> Sequence[Value]:
         row = f.binary("udiv", index, number(to_row, "i32"))
         column = f.times(f.binary("urem", index, number(to_row, "i32")), width)
         left = f.times(column, type_.itemsize)
-        copy(row, column, place(emitter, shared, row, left, type_.columns * type_.itemsize))
+        copy(row, column, swizzled_address(emitter, shared, row, left, type_.columns * type_.itemsize))
         return carried
 
-    f.loop(emitter.thread, number(to_row * type_.rows, "i32"), number(emitter.source.thread_count, "i32"), [], turn)
+    f.loop(
+        emitter.thread, number(to_row * type_.rows, "i32"), number(emitter.source.thread_count, "i32"), [], iteration
+    )
 
 
 @emits(nv.CommitOp)

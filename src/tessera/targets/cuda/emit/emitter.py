@@ -56,7 +56,7 @@ def emits(kind: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
 
 
 PROLOGUES: list[Callable[[Emitter], None]] = []
-"""What is computed in front of a kernel's own ops."""
+"""Writers of code in front of a kernel's own ops."""
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,14 @@ class Emitted:
     block: EmittedBlock
     shared: int
     messages: tuple[str, ...]
-    """What went wrong when the status is 1, 2, …"""
+    """The error message for status 1, 2, …"""
 
 
 class Emitter:
     """Writes one kernel."""
 
     level = "avx2"
-    """What the tables of scalar functions, which all targets share, are told: that products and sums fuse, and that
+    """The level for tables of scalar functions, which all targets share: products and sums fuse, and
     half precision converts."""
 
     def __init__(self, function: nv.FuncOp, arch: str = "sm_90a") -> None:
@@ -123,7 +123,7 @@ class Emitter:
         self._scope_count = 0
         self._notes: dict[Hashable, tuple[int, Value]] = {}
         self._bases: dict[tuple[tuple[Digit, ...], int], Value] = {}
-        self._places, self._scratch_at = _places(function)
+        self._shared_offsets, self._scratch_at = _shared_offsets(function)
         self._scratch = 0
         # Behind the last op that uses tiles in shared memory, their room is free for others.
         self._last_of_tiles = _last_of_tiles(function)
@@ -211,7 +211,7 @@ class Emitter:
             rank = type_.rank.data
             address = self.param(first)
             pointer = self.f.op(GLOBAL, f"inttoptr {address} to {GLOBAL}")
-            # Whoever calls has checked the sizes that are written down.
+            # The launcher has checked the sizes of the signature.
             sizes = tuple(
                 number(size, "i64") if isinstance(size, int) else self.param(first + 1 + axis)
                 for axis, size in enumerate(shape.data)
@@ -233,7 +233,7 @@ class Emitter:
                     self.know(layout_of(value), len(tile_type(value).get_shape()))
 
     def know(self, layout: Layout, rank: int) -> None:
-        """Makes the thread's bases of a layout available; only in front of the program's own ops."""
+        """Makes the thread's bases of a layout available; only in front of the kernel's own ops."""
         for axis in range(rank):
             if (layout.threads, axis) not in self._bases:
                 self._bases[layout.threads, axis] = self._base(layout, axis)
@@ -300,7 +300,7 @@ class Emitter:
 
     def place(self, op: Operation) -> int:
         """Where in shared memory an allocation lies."""
-        return self._places[op]
+        return self._shared_offsets[op]
 
     def map_place(self, op: TensorMapOp) -> int:
         """Where in the parameter a tensor map lies, in bytes."""
@@ -349,8 +349,8 @@ class Emitter:
         won = f.op("i1", f"extractvalue {{ i64, i1 }} {pair.name}, 1")
 
         def write() -> Sequence[Value]:
-            for place, detail in enumerate(details[:DETAILS]):
-                f.store(detail, f.op(GLOBAL, f"getelementptr i8, {record}, i64 {WORD * (place + 1)}"), align=8)
+            for index, detail in enumerate(details[:DETAILS]):
+                f.store(detail, f.op(GLOBAL, f"getelementptr i8, {record}, i64 {WORD * (index + 1)}"), align=8)
             return []
 
         f.branch(won, write)
@@ -358,7 +358,7 @@ class Emitter:
     # Blocks
 
     def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """What was made for a key, if that was where everything passes that comes by here."""
+        """The value made for a key, if it was made in a block that dominates this one; else a new one."""
         known = self._notes.get(key)
         if known is not None and known[0] in self.scopes:
             return known[1]
@@ -403,14 +403,14 @@ class Emitter:
                 )
             rule(self, op)
             if op is self._last_of_tiles:
-                # Copies may be under way that nobody waits for.
+                # Copies may be under way that were not waited for.
                 asm(self.f, "cp.async.wait_group 0;", effects=True)
                 self._late = 0
         raise AssertionError("a block without a terminator")
 
     def carried(self, values: Sequence[SSAValue]) -> list[Value]:
         """Values as a flat list for a loop or branch to carry."""
-        # They are made at the end of a block that is no scope any more: nobody else may use them.
+        # They are made at the end of a block that is no scope any more: nothing else may use them.
         self._scope_count += 1
         self.scopes.append(self._scope_count)
         flat: list[Value] = []
@@ -455,7 +455,7 @@ def _block(function: nv.FuncOp, maps: int) -> EmittedBlock:
     block.counters = block.report + 1
     block.words = block.counters + 1
     start = -(-WORD * block.words // 64) * 64
-    block.maps = [start + MAP_BYTES * place for place in range(maps)]
+    block.maps = [start + MAP_BYTES * index for index in range(maps)]
     block.size = start + MAP_BYTES * maps
     return block
 
@@ -472,23 +472,23 @@ def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
     following = None if last is None else last.next_op
     while following is not None and not isinstance(following, nv.ConvertOp | tile.ReduceOp) and not following.regions:
         following = following.next_op
-    # If nobody behind it has a use for the room, nobody has to be waited for.
+    # If nothing behind it uses that memory, no wait is needed.
     return None if following is None else last
 
 
-def _places(function: nv.FuncOp) -> tuple[dict[Operation, int], int]:
-    """Where in shared memory each allocation lies, and where they end."""
-    places: dict[Operation, int] = {}
+def _shared_offsets(function: nv.FuncOp) -> tuple[dict[Operation, int], int]:
+    """The offset of each allocation in shared memory, and where they end."""
+    offsets: dict[Operation, int] = {}
     end = 0
     for op in function.body.walk():
         if isinstance(op, nv.AllocOp):
             assert isinstance(op.result.type, SharedType)
-            places[op] = end
+            offsets[op] = end
             end += op.result.type.size
     # What is small lies behind the tiles, which all begin where swizzling does.
     for op in function.body.walk():
         if isinstance(op, BarriersOp | WordsOp):
             end = -(-end // op.shared_align) * op.shared_align
-            places[op] = end
+            offsets[op] = end
             end += op.shared_bytes
-    return places, -(-end // 16) * 16
+    return offsets, -(-end // 16) * 16

@@ -14,12 +14,12 @@ from tessera.targets.cuda.ir.layouts import Digit, Layout
 from tessera.targets.cuda.ir.types import CHUNK
 from tessera.targets.llvm.text import Value, number
 
-TURNS = 8
+SWIZZLE_ROWS = 8
 """Rows after which swizzling repeats."""
 
 
 def base(emitter: Emitter, digits: Sequence[Digit], axis: int) -> Value:
-    """The part of a coordinate that depends on the thread, for digits that no tile of the program has."""
+    """The part of a coordinate that depends on the thread, for digits that no tile of the kernel has."""
     f, total = emitter.f, number(0, "i32")
     for digit, below in Layout(tuple(digits), ()).positions:
         if digit.axis != axis or digit.size == 1:
@@ -33,10 +33,10 @@ def base(emitter: Emitter, digits: Sequence[Digit], axis: int) -> Value:
 
 
 class Addresses:
-    """The places of one tile that the threads of a block reach, each by its number's digits.
+    """The addresses in one tile that the threads of a block reach, each by its number's digits.
 
     Axis 0 of the digits are rows of shared memory, axis 1 columns. `width` bytes are read or written at a time. Places
-    beyond the tile are moved to its edge: what is found there is of no use to anybody.
+    beyond the tile are moved to its edge: what is found there is not used.
     """
 
     def __init__(self, emitter: Emitter, shared: Shared, digits: Sequence[Digit], width: int) -> None:
@@ -45,7 +45,7 @@ class Addresses:
         layout = Layout(self.digits, ())
         self._row_reach, self._reach = layout.reach(0), layout.reach(1) * self._item
         self._bits = _bits(self.digits, self._item)
-        self._turned = any(digit.axis == 0 and digit.step % TURNS for digit in self.digits)
+        self._swizzle_varies = any(digit.axis == 0 and digit.step % SWIZZLE_ROWS for digit in self.digits)
         self._bases: tuple[Value, Value] | None = None
         self._known: dict[tuple[int, int], Value] = {}
 
@@ -54,10 +54,10 @@ class Addresses:
         shared, left = self.shared.type, column * self._item
         if self._row_reach + row >= shared.rows or self._reach + left + self.width > shared.panels * self._panel:
             return self._at_the_edge(row, left), 0
-        low_row, low = row % TURNS, left % self._panel
+        low_row, low = row % SWIZZLE_ROWS, left % self._panel
         constant = (row - low_row) * self._panel + (left - low) // self._panel * shared.panel_bytes
-        if not self._turned:
-            # The turn is the same for all threads, and chunks change places by it as they do by columns.
+        if not self._swizzle_varies:
+            # The swizzle is the same for all threads, and is xored with chunks as columns are.
             moved = low ^ (shared.turn(low_row) * CHUNK)
             if self._splits(low):
                 return self._xored(0, moved), constant + low_row * self._panel
@@ -81,7 +81,7 @@ class Addresses:
         if (row, low) not in self._known:
             rows, lefts = self._coordinates()
             f = self.emitter.f
-            self._known[row, low] = self._place(f.add(rows, row), f.add(lefts, low), self._reach + low)
+            self._known[row, low] = self._address(f.add(rows, row), f.add(lefts, low), self._reach + low)
         return self._known[row, low]
 
     def _at_the_edge(self, row: int, left: int) -> Value:
@@ -90,7 +90,7 @@ class Addresses:
         wide = shared.panels * self._panel
         row_ = f.intrinsic("umin", f.add(rows, row), number(shared.rows - 1, "i32"))
         left_ = f.intrinsic("umin", f.add(lefts, left), number(wide - self.width, "i32"))
-        return self._place(row_, left_, wide)
+        return self._address(row_, left_, wide)
 
     def _coordinates(self) -> tuple[Value, Value]:
         """The thread's row, and its column in bytes."""
@@ -100,14 +100,14 @@ class Addresses:
             self._bases = base(self.emitter, self.digits, 0), lefts
         return self._bases
 
-    def _place(self, row: Value, left: Value, reach: int) -> Value:
-        return place(self.emitter, self.shared, row, left, reach)
+    def _address(self, row: Value, left: Value, reach: int) -> Value:
+        return swizzled_address(self.emitter, self.shared, row, left, reach)
 
 
-def place(emitter: Emitter, shared: Shared, row: Value, left: Value, reach: int) -> Value:
+def swizzled_address(emitter: Emitter, shared: Shared, row: Value, left: Value, reach: int) -> Value:
     """The address of a row and of a byte in it, of which it is known that it is not behind `reach`.
 
-    What slot of a ring it is comes last: all else stays the same from turn to turn of a loop.
+    What slot of a ring it is comes last: all else stays the same in all iterations of a loop.
     """
     f, panel = emitter.f, shared.type.panel.data
     down = f.times(row, panel)
@@ -117,8 +117,8 @@ def place(emitter: Emitter, shared: Shared, row: Value, left: Value, reach: int)
         found = f.binary("add", found, f.times(number_, shared.type.panel_bytes))
         left = f.binary("and", left, number(panel - 1, "i32"))
     if panel > CHUNK:
-        turn = f.binary("and", f.binary("lshr", down, number(3, "i32")), number(panel - CHUNK, "i32"))
-        left = f.binary("xor", left, turn)
+        swizzle = f.binary("and", f.binary("lshr", down, number(3, "i32")), number(panel - CHUNK, "i32"))
+        left = f.binary("xor", left, swizzle)
     return f.binary("add", shared.address, f.binary("add", found, left))
 
 

@@ -1,8 +1,8 @@
 """Functions of f32 on GPUs: the machine's approximations, corrected where they are not exact enough.
 
 `F32` are for any use: their errors are a few units in the last place, all floats are taken, subnormal results are
-right. `BRIEF` are for what is rounded to 8 or 11 bits later. `FAST` are single instructions. What is in none of the
-tables, `targets.llvm.mathematics` computes.
+right. `APPROXIMATE` are for what is rounded to 8 or 11 bits later. `FAST` are single instructions. What is in none of
+the tables, `targets.llvm.mathematics` computes.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def _wide_extreme(name: str) -> Recipe:
     return recipe
 
 
-def brief_exp(k: MachineFloats, x: Value) -> Value:
+def approximate_exp(k: MachineFloats, x: Value) -> Value:
     return k.instruction("ex2.approx.ftz.f32", k.mul(x, _LOG2_E + _LOG2_E_REST))
 
 
-def brief_sigmoid(k: MachineFloats, x: Value) -> Value:
+def approximate_sigmoid(k: MachineFloats, x: Value) -> Value:
     decay = k.instruction("ex2.approx.ftz.f32", k.mul(x, -_LOG2_E - _LOG2_E_REST))
     return k.instruction("rcp.approx.ftz.f32", k.add(decay, 1.0))
 
@@ -118,7 +118,7 @@ def _intrinsic(name: str) -> Recipe:
 _ERF = (-1.62793756, -0.918016791, -0.150228113, 0.0316582844, -0.00412982143, 0.000241094545)
 
 
-def brief_erf(k: MachineFloats, x: Value) -> Value:
+def approximate_erf(k: MachineFloats, x: Value) -> Value:
     """1 − 2^p(|x|)."""
     size = k.instruction("min.NaN.f32", k.absolute(x), 4.0)
     tail = k.instruction("ex2.approx.ftz.f32", k.mul(k.polynomial(size, _ERF), size))
@@ -151,14 +151,14 @@ WIDE: Mapping[str, Recipe] = MappingProxyType(
 )
 """Of f64; the other functions are those of `targets.llvm.wide_functions`."""
 
-BRIEF: Mapping[str, Recipe] = MappingProxyType(
+APPROXIMATE: Mapping[str, Recipe] = MappingProxyType(
     {
-        "exp": brief_exp,
+        "exp": approximate_exp,
         "exp2": _instruction("ex2.approx.ftz.f32"),
         "reciprocal": _instruction("rcp.approx.ftz.f32"),
-        "sigmoid": brief_sigmoid,
+        "sigmoid": approximate_sigmoid,
         "tanh": _instruction("tanh.approx.f32"),
-        "erf": brief_erf,
+        "erf": approximate_erf,
     }
 )
 
