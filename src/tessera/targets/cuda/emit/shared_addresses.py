@@ -35,7 +35,7 @@ def base(emitter: Emitter, digits: Sequence[Digit], axis: int) -> Value:
 class Addresses:
     """The addresses in one tile that the threads of a block reach, each by its number's digits.
 
-    Axis 0 of the digits are rows of shared memory, axis 1 columns. `width` bytes are read or written at a time. Places
+    Axis 0 of the digits are rows of shared memory, axis 1 columns. `width` bytes are read or written at a time. Those
     beyond the tile are moved to its edge: what is found there is not used.
     """
 
