@@ -117,7 +117,7 @@ MEASURES = """
 
 
 def test_processes_that_measure_run_nothing_of_the_folder(folder: Path) -> None:
-    """Nor are programs taken from there, where PATH has an entry that means the current folder."""
+    """Nor are executables taken from there, where PATH has an entry that means the current folder."""
     assert run(MEASURES, folder, PATH=f":.:{os.environ['PATH']}") == "ready 1.5 None\n"
     assert ran(folder) == ""
 
@@ -207,16 +207,16 @@ def test_the_environment_has_no_path_that_means_the_current_folder(
     assert "PYTHONPATH" not in starting.environment()
 
 
-def test_programs_are_not_taken_from_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_executables_are_not_taken_from_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", os.pathsep.join(["", ".", "../downloads"]))
     monkeypatch.setenv("CUDA_HOME", "..")
     (folder.parent / "bin").symlink_to(folder)
-    assert [starting.program(name) for name in ("git", "ptxas", "ncu")] == [None] * 3
+    assert [starting.executable(name) for name in ("git", "ptxas", "ncu")] == [None] * 3
     assert tools.find_tool("ncu") is None
     assert "there is no git on the path" in str(hardware.environment())
     monkeypatch.setenv("PATH", str(folder))
-    assert starting.program("git") == str(folder / "git")
+    assert starting.executable("git") == str(folder / "git")
 
 
 def test_paths_of_any_name_are_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

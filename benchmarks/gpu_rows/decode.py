@@ -26,7 +26,7 @@ def declare_decoding(batch: int, keys: int, bars: dict[str, float]) -> None:
     called = f"decode {batch}×{HEADS * GROUP}×{keys}×{WIDTH} bf16, {HEADS} heads of keys"
     queries, cached = (batch, HEADS, GROUP, WIDTH), (batch, HEADS, keys, WIDTH)
     shared = split(batch * HEADS, keys, MULTIPROCESSORS, BLOCK[1])
-    names = [called] if shared.programs == 1 else [f"{called}, {step}" for step in ("parts", "combined")]
+    names = [called] if shared.instances == 1 else [f"{called}, {step}" for step in ("parts", "combined")]
     moves = 2.0 * (2 * math.prod(cached) + 2 * math.prod(queries))
 
     for place, name in enumerate(names):

@@ -1,4 +1,4 @@
-"""Processes that compile for another: one, whose program is `main`, loads a compiler, and others fork from it.
+"""Processes that compile for another: one, which runs `main`, loads a compiler, and others fork from it.
 
 It takes wishes for processes at a socket, its standard input, and says there when it begins to. With each come two
 more, one for requests and answers and one for news: at that the number of the process is told, and in the end its

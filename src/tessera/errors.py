@@ -166,7 +166,7 @@ class EffectError(TesseraError):
 
 
 class CompileError(TesseraError):
-    """A program that a pass, a verifier or a legality rule refuses."""
+    """IR that a pass, a verifier or a legality rule refuses."""
 
 
 class InternalError(CompileError):
@@ -187,7 +187,7 @@ class GuardError(TesseraError):
 
 
 class RaceError(TesseraError):
-    """Two programs that touch the same address in conflicting ways."""
+    """Two program instances that touch the same address in conflicting ways."""
 
 
 class AutotuneError(TesseraError):

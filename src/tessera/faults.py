@@ -61,7 +61,7 @@ def fault(what: str, stage: str, problem: Exception, text: Callable[[], str] | N
     error = InternalError(
         f"{what}: the compiler failed in {stage}: {said}",
         hint=f"this is a fault of Tessera and not of your code; please send {named}. "
-        f"{knobs.backend.variable}=interpreter runs the program meanwhile",
+        f"{knobs.backend.variable}=interpreter runs it meanwhile",
         span=problem.span if isinstance(problem, TesseraError) and problem.is_located else None,
     )
     error.stage, error.report, error.report_path = stage, written, None if path is None else str(path)
@@ -75,7 +75,7 @@ def _said(problem: Exception) -> str:
 
 
 def verified(verify: Callable[[], None], what: str, stage: str, text: Callable[[], str] | None = None) -> None:
-    """Verifies what a pass made: where that is not valid, the pass is at fault, and no program is."""
+    """Verifies what a pass made: where that is not valid, the pass is at fault, and not the user's code."""
     try:
         verify()
     except CompileError as problem:

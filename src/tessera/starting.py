@@ -1,6 +1,6 @@
 """How processes of ours are started: nothing is taken from the folder that the user happens to stand in.
 
-`python -m` and `python -c` look for modules in the current folder first, and programs are looked for wherever PATH
+`python -m` and `python -c` look for modules in the current folder first, and executables are looked for wherever PATH
 says, which may be there, too. A file `selectors.py` or `git` that lies there would be run in their stead.
 """
 
@@ -131,15 +131,15 @@ def find_also(modules: Mapping[str, str]) -> None:
         sys.meta_path.append(_by_name)
 
 
-def program(name: str) -> str | None:
-    """Where a program is on PATH, whose relative entries, which mean the current folder, do not count."""
+def executable(name: str) -> str | None:
+    """The path of an executable found on PATH, whose relative entries, which mean the current folder, do not count."""
     for folder in os.get_exec_path():
-        if os.path.isabs(folder) and is_program(found := os.path.join(folder, name)):
+        if os.path.isabs(folder) and is_executable(found := os.path.join(folder, name)):
             return found
     return None
 
 
-def is_program(path: str | os.PathLike[str]) -> bool:
+def is_executable(path: str | os.PathLike[str]) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
 
 

@@ -247,7 +247,7 @@ def test_a_launch_over_a_grid_in_blocks() -> None:
     block, asked = (16, 16, 16), {"metrics": ["wall_seconds"]}
     bench.launch_kernel_with_profiling(product, [A, out, B], grid_dim=(6, 6), block_dim=block, profiling_config=asked)
     np.testing.assert_allclose(out, A @ B, rtol=2e-5, atol=1e-4)
-    with pytest.raises(ShapeError, match=r"no program of product writes c\[32:\]"):
+    with pytest.raises(ShapeError, match=r"no program instance of product writes c\[32:\]"):
         bench.launch_kernel_with_profiling(product, [A, out, B], grid_dim=(2, 6), block_dim=block)
     compiled, _ = bench.compile_with_timing(shifted, {}, (A, 0.5))
     with pytest.raises(BenchError, match="grid"):

@@ -73,7 +73,7 @@ def test_ragged_edges_are_in_bounds(n: int) -> None:
 
 def test_a_load_that_starts_beyond_the_end_is_out_of_bounds() -> None:
     error = caught(ShapeError, BOUNDS, lambda: copy_blocks[3](floats(10), zeros(12), 5))
-    assert error.message == "load at [10] in program [2]: index 10 of axis 0 is out of range, the size is 10"
+    assert error.message == "load at [10] in program instance [2]: index 10 of axis 0 is out of range, the size is 10"
     assert error.shapes == ("a block of [4] in a view of [10]",)
     assert (
         error.hint == "a block may reach over the end, but starts inside: check the grid, the block size and the offset"
@@ -83,13 +83,13 @@ def test_a_load_that_starts_beyond_the_end_is_out_of_bounds() -> None:
 
 def test_a_load_that_starts_before_the_array_is_out_of_bounds() -> None:
     error = caught(ShapeError, BOUNDS, lambda: copy_blocks[2](floats(10), zeros(8), -1))
-    assert error.message == "load at [-1] in program [1]: index -1 of axis 0 is out of range, the size is 10"
+    assert error.message == "load at [-1] in program instance [1]: index -1 of axis 0 is out of range, the size is 10"
 
 
 def test_a_store_beyond_the_end_is_out_of_bounds() -> None:
     y = zeros(4)
     error = caught(ShapeError, BOUNDS, lambda: copy_blocks[2](floats(10), y, 4))
-    assert error.message == "store at [4] in program [1]: index 4 of axis 0 is out of range, the size is 4"
+    assert error.message == "store at [4] in program instance [1]: index 4 of axis 0 is out of range, the size is 4"
     # Without the check, what lies outside is left out.
     copy_blocks[2](floats(10), y, 4)
     assert (y == floats(10)[:4]).all()
@@ -104,7 +104,7 @@ def test_an_atomic_beyond_the_end_is_out_of_bounds() -> None:
     with checking(BOUNDS):
         add_corner[1](floats(2, 2), zeros(3, 3), 2, 2)
     error = caught(ShapeError, BOUNDS, lambda: add_corner[1](floats(2, 2), zeros(3, 3), 1, 3))
-    assert error.message == "atomic at [1, 3] in program [0]: index 3 of axis 1 is out of range, the size is 3"
+    assert error.message == "atomic at [1, 3] in program instance [0]: index 3 of axis 1 is out of range, the size is 3"
     assert error.shapes == ("a block of [2, 2] in a view of [3, 3]",)
 
 
@@ -143,7 +143,7 @@ def test_an_output_holds_nothing_before_it_is_written() -> None:
     module = program(load("t", "x", "zero") + store("t", "y", "zero") + load("u", "y", "zero", 4))
     with pytest.raises(EffectError) as found:
         run_kernel(module, "k", [floats(2), zeros(4)], checks=Checks.all())
-    assert found.value.message == "program [0] reads y[2], which nothing has written"
+    assert found.value.message == "program instance [0] reads y[2], which nothing has written"
     assert found.value.hint == "store to y first, or make it an input: outputs hold nothing at first"
     assert str(found.value.span) == "<text>:7:1"
     # The same argument as an input, or fully written.
@@ -158,7 +158,7 @@ def test_an_atomic_reads_what_it_updates() -> None:
     module = program(load("t", "x", "zero") + store("t", "y", "zero") + atomic)
     with pytest.raises(EffectError) as found:
         run_kernel(module, "k", [floats(2), zeros(4)], checks=Checks(uninitialised=True))
-    assert found.value.message == "program [0] updates atomically y[2], which nothing has written"
+    assert found.value.message == "program instance [0] updates atomically y[2], which nothing has written"
     written = program(load("t", "x", "zero") + store("t", "y", "two") + atomic)
     run_kernel(written, "k", [floats(2), zeros(4)], checks=Checks(uninitialised=True))
 
@@ -215,7 +215,7 @@ def test_a_softmax_without_its_mask_is_caught(shape: tuple[int, int]) -> None:
     error = caught(
         ShapeError, PADDING, lambda: softmax[1](floats(*shape), zeros(*shape), width=8, pad=0.0, masked=False)
     )
-    assert error.message == "a value from beyond the array reaches reduce max at [0] in program [0]"
+    assert error.message == "a value from beyond the array reaches reduce max at [0] in program instance [0]"
     lines, start = inspect.getsourcelines(softmax.function)
     loaded = start + next(at for at, line in enumerate(lines) if "tile.load" in line)
     assert error.story == (f"the load of [4, 8] with pad 0 at {__file__}:{loaded}:13 made it up",)
@@ -242,7 +242,7 @@ def test_a_sum_of_zeros_is_clean_and_what_becomes_of_them_is_not() -> None:
         variance[1](x, y, masked=True)
     np.testing.assert_allclose(y, x.var(1), rtol=1e-5)
     error = caught(ShapeError, PADDING, lambda: variance[1](x, y, masked=False))
-    assert error.message == "a value from beyond the array reaches reduce sum at [0] in program [0]"
+    assert error.message == "a value from beyond the array reaches reduce sum at [0] in program instance [0]"
     assert line_of(error) == "tile.sum(centred * centred, 1)"
     with checking(PADDING):
         variance[1](floats(3, 8), y, masked=False)
@@ -269,7 +269,7 @@ def test_products_with_zero_are_clean_and_others_are_not() -> None:
         run(6, 0.0, 1.0)  # zeros against the others
         run(8, 7.0, 1.0)  # no edge along the sum; rows and columns beyond the end are not stored
     error = caught(ShapeError, PADDING, lambda: run(6, 7.0, 1.0))
-    assert error.message == "a value from beyond the array reaches dot at [0, 0] in program [0]"
+    assert error.message == "a value from beyond the array reaches dot at [0, 0] in program instance [0]"
 
 
 @kernel
@@ -283,7 +283,7 @@ def shifted(x: Any, y: Any, *, fill: bool) -> None:
 def test_values_from_beyond_are_not_stored() -> None:
     y = zeros(4)
     error = caught(ShapeError, PADDING, lambda: shifted[1](floats(4), y, fill=False))
-    assert error.message == "a value from beyond the array reaches a store at [3] in program [0]"
+    assert error.message == "a value from beyond the array reaches a store at [3] in program instance [0]"
     assert line_of(error) == "tile.store(y, block * 2.0, at=[0])"
     assert (y == 0).all()
     with checking(PADDING):
@@ -302,7 +302,7 @@ def test_an_atomic_may_add_zeros_from_beyond() -> None:
     with checking(PADDING):
         accumulate[1](floats(3), y, pad=0)
     error = caught(ShapeError, PADDING, lambda: accumulate[1](floats(3), y, pad=1))
-    assert error.message == "a value from beyond the array reaches an atomic at [3] in program [0]"
+    assert error.message == "a value from beyond the array reaches an atomic at [3] in program instance [0]"
 
 
 @kernel

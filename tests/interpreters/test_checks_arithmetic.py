@@ -41,7 +41,7 @@ def test_a_nan_is_reported_where_it_is_made() -> None:
     x, y, z = floats(1, 2, 3, 0), floats(1, 1, 1, 0), floats(0, 0, 0, 0)
     with pytest.raises(DtypeError) as found, checking(NAN):
         divide[2](x, y, z)
-    assert found.value.message == "div makes nan at [1] in program [1], of 0 and 0"
+    assert found.value.message == "div makes nan at [1] in program instance [1], of 0 and 0"
     assert found.value.hint == (
         "mask or clamp the operands with tile.where before this op, or switch the nonfinite check off"
     )
@@ -64,7 +64,7 @@ def test_infinities_are_reported_only_when_asked() -> None:
     with checking(NAN):
         divide[1](x, y, z)
     assert z.tolist() == [1, -INF]
-    assert told(ALL, lambda: divide[1](x, y, z)) == "div makes -inf at [1] in program [0], of -2 and 0"
+    assert told(ALL, lambda: divide[1](x, y, z)) == "div makes -inf at [1] in program instance [0], of -2 and 0"
     with checking(ALL):
         divide[1](floats(INF, 1), y + 1, z)
 
@@ -88,7 +88,7 @@ def test_infinities_that_are_written_down_are_allowed() -> None:
     with checking(ALL):
         masked_softmax[1](empty, y, safe=True)
     assert told(NAN, lambda: masked_softmax[1](empty, y, safe=False)) == (
-        "sub makes nan at [0] in program [0], of -inf and -inf"
+        "sub makes nan at [0] in program instance [0], of -inf and -inf"
     )
 
 
@@ -99,9 +99,10 @@ def total(x: Any, y: Any) -> None:
 
 def test_a_sum_of_opposite_infinities_makes_a_nan() -> None:
     x, y = floats(1, 2, 3, INF, 5, -INF).reshape(2, 3), floats(0, 0)
-    assert told(NAN, lambda: total[1](x, y)) == "reduce sum makes nan at [1] in program [0], of [inf, 5, -inf]"
+    assert told(NAN, lambda: total[1](x, y)) == "reduce sum makes nan at [1] in program instance [0], of [inf, 5, -inf]"
     big = np.full((2, 3), 3e38, np.float32)
-    assert told(ALL, lambda: total[1](big, y)) == "reduce sum makes inf at [0] in program [0], of [3e+38, 3e+38, 3e+38]"
+    made = "reduce sum makes inf at [0] in program instance [0], of [3e+38, 3e+38, 3e+38]"
+    assert told(ALL, lambda: total[1](big, y)) == made
     with checking(ALL):
         total[1](np.where(np.isfinite(x), x, np.nan), y)
 
@@ -113,12 +114,14 @@ def product(a: Any, b: Any, c: Any) -> None:
 
 def test_zero_times_infinity_in_a_dot_makes_a_nan() -> None:
     a, b, c = floats(1, 0, 2, 3).reshape(2, 2), floats(1, 2, 3, INF).reshape(2, 2), np.zeros((2, 2), np.float32)
-    assert told(NAN, lambda: product[1](a, b, c)) == "dot makes nan at [0, 1] in program [0], of [1, 0] · [2, inf] + 0"
+    made = "dot makes nan at [0, 1] in program instance [0], of [1, 0] · [2, inf] + 0"
+    assert told(NAN, lambda: product[1](a, b, c)) == made
     with checking(ALL):
         product[1](a + 1, b, c)
     assert c[1, 1] == INF
     big = np.full((2, 2), 2e38, np.float32)
-    assert told(ALL, lambda: product[1](big, big, c)).startswith("dot makes inf at [0, 0] in program [0], of [2e+38")
+    made = "dot makes inf at [0, 0] in program instance [0], of [2e+38"
+    assert told(ALL, lambda: product[1](big, big, c)).startswith(made)
 
 
 @kernel
@@ -129,9 +132,9 @@ def narrowed(x: Any, y: Any) -> None:
 def test_casts_that_do_not_fit_are_reported() -> None:
     x = floats(1, 1e6)
     half, eighth = np.zeros(2, f16.storage), np.zeros(2, f8e4m3.storage)
-    assert told(ALL, lambda: narrowed[1](x, half)) == "cast makes inf at [1] in program [0], of 1e+06"
+    assert told(ALL, lambda: narrowed[1](x, half)) == "cast makes inf at [1] in program instance [0], of 1e+06"
     # There is no infinity in this type.
-    assert told(NAN, lambda: narrowed[1](x, eighth)) == "cast makes nan at [1] in program [0], of 1e+06"
+    assert told(NAN, lambda: narrowed[1](x, eighth)) == "cast makes nan at [1] in program instance [0], of 1e+06"
     with checking(ALL):
         narrowed[1](floats(1, 400), eighth)
 
@@ -143,8 +146,8 @@ def test_scalars_are_watched_too() -> None:
     )
     run_kernel(module, "k", [1.0, 2.0], checks=ALL)
     for checks, message in (
-        (ALL, "divf makes inf in program [0], of 1 and 0"),
-        (NAN, "subf makes nan in program [0], of inf and inf"),
+        (ALL, "divf makes inf in program instance [0], of 1 and 0"),
+        (NAN, "subf makes nan in program instance [0], of inf and inf"),
     ):
         with pytest.raises(DtypeError) as found:
             run_kernel(module, "k", [1.0, 0.0], checks=checks)
@@ -163,7 +166,7 @@ def test_rows_beyond_the_array_may_be_nan() -> None:
         normalised[1](np.ones((3, 2), np.float32), y)
     assert (y == 0.5).all()
     assert told(NAN, lambda: normalised[1](np.zeros((3, 2), np.float32), y)) == (
-        "div makes nan at [0, 0] in program [0], of 0 and 0"
+        "div makes nan at [0, 0] in program instance [0], of 0 and 0"
     )
 
 
@@ -181,7 +184,8 @@ def test_positions_that_wrap_are_reported() -> None:
     with pytest.raises(DtypeError) as found, checking(OVERFLOW):
         offset[3](x, y, 2**62)
     assert found.value.message == (
-        "muli wraps around in program [2]: 2 and 4611686018427387904 give 9223372036854775808, and i64 ends at "
+        "muli wraps around in program instance [2]: "
+        "2 and 4611686018427387904 give 9223372036854775808, and i64 ends at "
         "-9223372036854775808 and 9223372036854775807"
     )
     assert found.value.hint == "cast the operands to a wider type, or to an unsigned one where wrapping is meant"
@@ -216,7 +220,7 @@ def test_tiles_that_wrap_are_reported(dtype: Any, fn: str, a: int, b: int, sente
     z = whole(dtype, 0, 0)
     message = told(OVERFLOW, lambda: combined[1](whole(dtype, 1, a), whole(dtype, 1, b), z, fn=fn))
     assert message == (
-        f"{fn} wraps around at [1] in program [0]: {sentence}, "
+        f"{fn} wraps around at [1] in program instance [0]: {sentence}, "
         f"and {dtype} ends at {dtype.min_value} and {dtype.max_value}"
     )
 
@@ -270,5 +274,5 @@ def test_counting_past_the_end_is_reported() -> None:
         counted[1](whole(i8, 0, 0, 0, 0), 124)
         counted[1](whole(u8, 0, 0, 0, 0), 254)
     assert told(OVERFLOW, lambda: counted[1](whole(i8, 0, 0, 0, 0), 125)) == (
-        "iota wraps around in program [0]: it counts from 125 to 128, and i8 ends at -128 and 127"
+        "iota wraps around in program instance [0]: it counts from 125 to 128, and i8 ends at -128 and 127"
     )

@@ -44,7 +44,8 @@ def test_rounding_at_random_may_give_0(policy: str, lost: bool) -> None:
     )
     x, y = np.full(4, 1e-12, np.float32), np.ones(4, f16.storage)
     if lost:
-        with pytest.raises(DtypeError, match=r"cast underflows at \[0\] in program \[0\]: of 1e-12 nothing is left"):
+        message = r"cast underflows at \[0\] in program instance \[0\]: of 1e-12 nothing is left"
+        with pytest.raises(DtypeError, match=message):
             run_kernel(module, "k", [x, y], checks=UNDERFLOW)
     else:
         run_kernel(module, "k", [x, y], checks=UNDERFLOW)
@@ -63,7 +64,7 @@ def test_what_is_not_stored_has_no_bounds() -> None:
     module = program("tile.store %a, %y[%z] : tensor<4xf32>, !tile.view<1, f32, global>")
     x = np.array([1, -1, 0, 5], np.float32)
     run_kernel(module, "k", [x, np.zeros(3, np.float32)], checks=BOUNDED)
-    with pytest.raises(GuardError, match=r"y\[3\] is 5\.0, outside of the bounds \[-1, 1\], in program \[0\]"):
+    with pytest.raises(GuardError, match=r"y\[3\] is 5\.0, outside of the bounds \[-1, 1\], in program instance \[0\]"):
         run_kernel(module, "k", [x, np.zeros(4, np.float32)], checks=BOUNDED)
 
 

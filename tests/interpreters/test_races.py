@@ -479,7 +479,7 @@ def test_planted_races_are_caught_with_both_witnesses(case: Case) -> None:
     with pytest.raises(RaceError) as caught, checking(RACES):
         program[grid](*make())
     for witness, line, mark in zip((first, second), caught.value.story, ("first", "second"), strict=True):
-        assert line.startswith(f"program {witness} at {marked_line(program.function, mark)}")
+        assert line.startswith(f"program instance {witness} at {marked_line(program.function, mark)}")
     assert str(caught.value.span).startswith(marked_line(program.function, "second"))
 
 
@@ -514,10 +514,11 @@ def test_views_that_interleave_are_clean() -> None:
 def test_views_that_overlap_are_caught(stride: int, offset: str, place: int) -> None:
     with pytest.raises(RaceError) as caught:
         run_kernel(strided(stride, offset), "k", [zeros(8)], checks=RACES)
-    assert caught.value.message == (f"programs [0] and [1] race: the first writes y[{place}], the second writes it")
+    race = f"program instances [0] and [1] race: the first writes y[{place}], the second writes it"
+    assert caught.value.message == race
     assert caught.value.story == (
-        f"program [0] writes y[{place}] at <text>:10:3",
-        f"program [1] writes y[{place}] at <text>:10:3",
+        f"program instance [0] writes y[{place}] at <text>:10:3",
+        f"program instance [1] writes y[{place}] at <text>:10:3",
     )
 
 
@@ -525,7 +526,7 @@ def test_arguments_that_share_memory_race_with_each_other() -> None:
     line = floats(12)
     with pytest.raises(RaceError) as caught, checking(RACES):
         copy[2](line[:8], line[2:10])
-    assert caught.value.message == "programs [0] and [1] race: the first writes y[2], the second reads x[4]"
+    assert caught.value.message == "program instances [0] and [1] race: the first writes y[2], the second reads x[4]"
     with checking(RACES):
         copy[2](line[:8], line[:8])
         copy[1](line[:4], line[2:6])
@@ -552,11 +553,12 @@ def test_a_race_tells_what_to_do() -> None:
     with pytest.raises(RaceError) as caught, checking(RACES):
         saxpy_reading_behind[2](floats(8), zeros(8), 2.0)
     lines = str(caught.value).splitlines()
-    assert lines[0] == "programs [0] and [1] race: the first writes y[3], the second reads it"
+    assert lines[0] == "program instances [0] and [1] race: the first writes y[3], the second reads it"
     assert lines[2].endswith("|     behind = tile.load(y, at=[p - 1], shape=[B])  # second")
     assert lines[3].endswith("|" + " " * 14 + "^" * len("tile.load(y, at=[p - 1], shape=[B])"))
     assert lines[-1] == (
-        "  help:  give each program elements of its own (check offsets and tile.program_id), or use tile.atomic_add"
+        "  help:  give each program instance its own elements (check offsets and tile.program_id), "
+        "or use tile.atomic_add"
     )
 
 

@@ -239,7 +239,7 @@ def test_comparisons_of_floats_know_nan(predicate: str, dtype: DType) -> None:
 
 @pytest.mark.parametrize("predicate", REFUSED)
 def test_other_comparisons_of_floats_are_refused(predicate: str) -> None:
-    with pytest.raises(CompileError, match="not one that programs may use"):
+    with pytest.raises(CompileError, match="not one that kernels may use"):
         run(lambda a: [arith.CmpfOp(a[0], a[1], predicate)], [f32_type] * 2, 1.0, 2.0)
 
 

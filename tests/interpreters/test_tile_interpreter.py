@@ -280,14 +280,14 @@ def test_an_assertion_names_the_program_and_the_element() -> None:
     module = kernel(body, view(2, bool_), outputs=0, grid="[3]")
     run_kernel(module, "k", [x])
     x[2, 3] = False
-    with pytest.raises(CompileError, match=r"assertion failed at \[2, 1\] in program \[1\]: all are true"):
+    with pytest.raises(CompileError, match=r"assertion failed at \[2, 1\] in program instance \[1\]: all are true"):
         run_kernel(module, "k", [x])
 
 
 def test_an_assertion_may_be_about_a_scalar() -> None:
     module = kernel('tile.assert %0, "as it should be" : i1', "i1", outputs=0)
     run_kernel(module, "k", [True])
-    with pytest.raises(CompileError, match=r"assertion failed at \[\] in program \[\]: as it should be"):
+    with pytest.raises(CompileError, match=r"assertion failed at \[\] in program instance \[\]: as it should be"):
         run_kernel(module, "k", [False])
 
 

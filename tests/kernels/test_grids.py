@@ -159,7 +159,7 @@ def test_inside_of_jit(tiers: Any, interpret: bool) -> None:
     with knobs.interpret.using(interpret):
         with pytest.raises(ShapeError, match="uses 2 axes of a grid"):
             ts.jit(without, tiers=tiers)(x)
-        with pytest.raises(ShapeError, match=r"no program of filled_by_blocks\w* writes y\[:, 192:\]"):
+        with pytest.raises(ShapeError, match=r"no program instance of filled_by_blocks\w* writes y\[:, 192:\]"):
             ts.jit(too_small, tiers=tiers)(x)
         assert (ts.jit(_enough, tiers=tiers)(x).numpy() == 4).all()
 
@@ -196,7 +196,7 @@ def test_a_grid_that_is_too_small_for_an_output(backend: str, grid: Any, message
     x, y = _arrays()
     with (
         knobs.backend.using(backend),
-        pytest.raises(ShapeError, match=f"no program of without_a_context writes {message}"),
+        pytest.raises(ShapeError, match=f"no program instance of without_a_context writes {message}"),
     ):
         without_a_context[grid](x, y)
     assert (y == 0).all()
@@ -382,7 +382,8 @@ def test_the_check_finds_what_nobody_wrote() -> None:
     x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
     with checking(UNWRITTEN), pytest.raises(EffectError) as found:
         every_other[8](x, y)
-    assert found.value.message == "no program of every_other has written y[4]; 28 of the 64 elements of y hold nothing"
+    message = "no program instance of every_other has written y[4]; 28 of the 64 elements of y hold nothing"
+    assert found.value.message == message
     assert found.value.shapes == ("y [64]", "grid [8]")
     with checking(UNWRITTEN), pytest.raises(EffectError, match=r"once has written y\[0\]; 8 of the 8"):
         once[1](x[:8], y[:8], False)

@@ -99,7 +99,7 @@ def test_every_form_is_watched(annotation: Any) -> None:
         fill(x, y, peek=False)
     assert (x == y).all()
     with (
-        pytest.raises(EffectError, match=r"program \[0\] reads y\[0\], which nothing has written"),
+        pytest.raises(EffectError, match=r"program instance \[0\] reads y\[0\], which nothing has written"),
         checking(Checks.all()),
     ):
         fill(x, y, peek=True)
@@ -143,7 +143,7 @@ def first_mistake(n: int, programs: int, shift: int, script: tuple[tuple[str, in
             for place in inside:
                 if kind != "write" and place not in written:
                     verb = "reads" if kind == "read" else "updates atomically"
-                    return f"program [{at}] {verb} y[{place}], which nothing has written"
+                    return f"program instance [{at}] {verb} y[{place}], which nothing has written"
             if kind != "read":
                 written |= set(inside)
     return None
@@ -166,7 +166,7 @@ def test_what_another_program_wrote_is_a_race() -> None:
     script = (("write", 0, 2), ("read", -2, 4))
     with checking(UNINITIALISED):
         play[2](floats(8), floats(8), 2, script=script)
-    message = r"programs \[0\] and \[1\] race: the first writes y\[0\], the second reads it"
+    message = r"program instances \[0\] and \[1\] race: the first writes y\[0\], the second reads it"
     with checking(Checks(uninitialised=True, races=True)), pytest.raises(RaceError, match=message):
         play[2](floats(8), floats(8), 2, script=script)
 
@@ -186,7 +186,7 @@ def test_elements_that_nobody_writes_are_a_mistake_where_that_is_asked() -> None
     assert y.tolist() == [1, 1, 1, 7, 7, 7, 7, 7]
     with checking(Checks.all()), pytest.raises(EffectError) as found:
         play[1](y, floats(8), 0, script=(("write", 0, 3),))
-    assert found.value.message == "no program of play has written y[3]; 5 of the 8 elements of y hold nothing"
+    assert found.value.message == "no program instance of play has written y[3]; 5 of the 8 elements of y hold nothing"
 
 
 @pytest.mark.parametrize("value", [2.0, 3, True, "text", None, object()], ids=lambda value: type(value).__name__)

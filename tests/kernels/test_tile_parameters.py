@@ -122,7 +122,7 @@ def test_a_given_grid_still_counts_blocks_of_rows() -> None:
     small = shifted.with_schedule(Schedule(block=(5,)))
     for grid in (2, 3):
         assert np.array_equal(small[grid](x, np.zeros(3, np.float32)).numpy(), x * 2)
-    with pytest.raises(ShapeError, match=r"no program of shifted writes result\[5:\]"):
+    with pytest.raises(ShapeError, match=r"no program instance of shifted writes result\[5:\]"):
         small[1](x, np.zeros(3, np.float32))
 
 

@@ -65,7 +65,7 @@ def test_the_specified_snippet_runs() -> None:
     np.testing.assert_allclose(found, q @ k.swapaxes(-1, -2) / 8, rtol=1e-5, atol=1e-5)
     message = told(GuardError, lambda: attention_score(q * 1000, k))
     assert message.startswith("result[0, 0, 0] is ")
-    assert ", outside of the bounds [-100, 100], in program [0, 0]" in message
+    assert ", outside of the bounds [-100, 100], in program instance [0, 0]" in message
     assert "return scores" in message
     assert "dot makes -inf" in told(DtypeError, lambda: attention_score(q * 1e30, k * 1e30))
     assert "dot underflows" in told(DtypeError, lambda: attention_score(q * 1e-30, k * 1e-30))
@@ -106,7 +106,7 @@ def test_every_order_of_decorators_verifies(decorators: list[Callable[[Any], Any
     assert (made(x).numpy() == 8).all()
     x[7, 2] = 5
     assert told(GuardError, lambda: made(x)).startswith(
-        "result[7, 2] is 10.0, outside of the bounds [-9, 9], in program [0]"
+        "result[7, 2] is 10.0, outside of the bounds [-9, 9], in program instance [0]"
     )
 
 
@@ -221,7 +221,7 @@ def test_one_bad_number_is_found_where_it_is(name: str, data: st.DataObject) -> 
     x, (row, column) = planted(data, good, bad)
     y = np.full(x.shape[1], other, np.float32)
     message = told(DtypeError, lambda: stable(x, y, function=function))
-    assert message.startswith(f"{name} at [{row % 4}, {column}] in program [{row // 4}]")
+    assert message.startswith(f"{name} at [{row % 4}, {column}] in program instance [{row // 4}]")
     assert of in message
     assert "lambda x, y: " in message, "the user's line"
     x[row, column] = good
@@ -242,7 +242,7 @@ def test_one_stored_number_out_of_bounds_is_found_where_it_is(bad: float, data: 
 
     message = told(GuardError, lambda: same(x))
     assert message.startswith(
-        f"result{list(place)} is {x[place]!s}, outside of the bounds [-100, 100], in program [{place[0] // 4}]"
+        f"result{list(place)} is {x[place]!s}, outside of the bounds [-100, 100], in program instance [{place[0] // 4}]"
     )
     x[place] = -100
     assert same(x).numpy().tobytes() == x.tobytes()
@@ -309,7 +309,7 @@ def test_a_dot_underflows_where_all_its_products_vanish() -> None:
     a, b = np.full((2, 3), 1e-30, np.float32), np.full((3, 2), 1e-30, np.float32)
     message = told(DtypeError, lambda: product(a, b))
     assert message.startswith(
-        "dot underflows at [0, 0] in program [0]: of [1e-30, 1e-30, 1e-30] · [1e-30, 1e-30, 1e-30]"
+        "dot underflows at [0, 0] in program instance [0]: of [1e-30, 1e-30, 1e-30] · [1e-30, 1e-30, 1e-30]"
     )
     # One product that counts is enough, and terms that cancel have lost nothing.
     a[:, 0] = b[0] = 1
@@ -338,7 +338,7 @@ def test_scalars_underflow_too() -> None:
     x = np.ones(3, np.float32)
     assert (scaled(x, 2.0, 3.0).numpy() == 6).all()
     message = told(DtypeError, lambda: scaled(x, 1e-30, 1e-30))
-    assert message.startswith("mulf underflows in program [0]: of 1e-30 and 1e-30 nothing is left")
+    assert message.startswith("mulf underflows in program instance [0]: of 1e-30 and 1e-30 nothing is left")
     assert "return x * (a * b)" in message
 
 
@@ -383,7 +383,7 @@ def test_views_name_the_element_of_the_whole_array() -> None:
     x = np.zeros((2, 3, 5, 4), np.float32)
     x[1, 2, 3, 1] = 11
     y = np.zeros((4, 5, 3, 2), np.float32).T
-    assert "y[1, 2, 3, 1] is 11.0, outside of the bounds [0, 10], in program [1, 5]" in told(
+    assert "y[1, 2, 3, 1] is 11.0, outside of the bounds [0, 10], in program instance [1, 5]" in told(
         GuardError, lambda: copied(x, y)
     )
 
@@ -398,7 +398,7 @@ def test_an_atomic_stores_what_it_leaves_in_memory() -> None:
     summed(np.full(5, 2, np.float32), total)
     assert total == 10
     message = told(GuardError, lambda: summed(np.full(6, 2, np.float32), np.zeros(1, np.float32)))
-    assert message.startswith("total[0] is 12.0, outside of the bounds [0, 10], in program [2]")
+    assert message.startswith("total[0] is 12.0, outside of the bounds [0, 10], in program instance [2]")
 
 
 def test_integers_have_no_bounds() -> None:
@@ -508,7 +508,7 @@ def test_a_proof_does_not_hold_where_inputs_are_overwritten() -> None:
     passed_on[4](x, y)
     assert y.tolist() == [0, 20, 20, 20, 20]
     # Now each program reads what the one before has written.
-    assert "y[2] is 40.0, outside of the bounds [-20, 20], in program [1]" in told(
+    assert "y[2] is 40.0, outside of the bounds [-20, 20], in program instance [1]" in told(
         GuardError, lambda: passed_on[4](x, x)
     )
 

@@ -120,7 +120,7 @@ def test_a_failed_assertion_names_the_pair() -> None:
       cpu.yield
     }
     """
-    with pytest.raises(CompileError, match=r"program \[0, 2\]: too far"):
+    with pytest.raises(CompileError, match=r"program instance \[0, 2\]: too far"):
         run(body, {})
 
 

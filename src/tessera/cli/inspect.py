@@ -1,4 +1,4 @@
-"""`tessera inspect file.py:kernel`: a kernel at every level, with the source lines beside the program."""
+"""`tessera inspect file.py:kernel`: a kernel at every level, with the source lines beside the IR."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def main() -> None:
     try:
         cli()
     except TesseraError as error:
-        # A span guessed from the stack would show this program's own code.
+        # A span guessed from the stack would show Tessera's own code.
         error.span = error.span if error.is_located else None
         click.echo(f"{type(error).__name__}: {error}", err=True)
         sys.exit(1)

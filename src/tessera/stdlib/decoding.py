@@ -61,7 +61,7 @@ def combine(parts: Any, logs: Any, out: Any):
 class Split(NamedTuple):
     """How keys are split: among so many program instances for each group of queries, `span` keys for each."""
 
-    programs: int
+    instances: int
     span: int
 
 
@@ -69,9 +69,9 @@ def split(groups: int, keys: int, multiprocessors: int, block: int) -> Split:
     """The split that takes the least time: whole waves of program instances, and few parts to combine."""
     iterations = max(1, -(-keys // block))
 
-    def clocks(programs: int) -> int:
-        waves = -(-groups * programs // multiprocessors)
-        return waves * (-(-iterations // programs) + BEGINNING) + (COMBINING if programs > 1 else 0)
+    def clocks(instances: int) -> int:
+        waves = -(-groups * instances // multiprocessors)
+        return waves * (-(-iterations // instances) + BEGINNING) + (COMBINING if instances > 1 else 0)
 
     each = -(-iterations // min(range(1, iterations + 1), key=clocks))
     return Split(-(-iterations // each), each * block)
@@ -95,14 +95,14 @@ class Decoding:
 
     def steps(self, found: Tensor) -> list[partial[Any]]:
         """Calls of kernels that fill a result. Where keys are not split, it is one of plain attention."""
-        if self.split.programs == 1:
+        if self.split.instances == 1:
             return [partial(attention_into.with_schedule(Schedule(block=self.block)), self.q, self.k, self.v, found)]
         parts, logs = self.workspace
         made = partial(
             decode_parts.with_schedule(Schedule(block=self.block)), parts, logs, self.q, self.k, self.v, self.split.span
         )
         *leading, width = found.shape
-        together = combine.with_schedule(Schedule(block=(-(-self.split.programs // 16) * 16, 16)))
+        together = combine.with_schedule(Schedule(block=(-(-self.split.instances // 16) * 16, 16)))
         rows = parts.transpose(-3, -2), logs.transpose(-3, -2), found.reshape((*leading, 1, width))
         return [made, partial(together, *rows)]
 
@@ -110,5 +110,5 @@ class Decoding:
     def workspace(self) -> tuple[Tensor, Tensor]:
         """Parts, and their logarithms."""
         *leading, heads, width = self.q.shape
-        sizes = *leading, self.split.programs, heads
+        sizes = *leading, self.split.instances, heads
         return empty((*sizes, width), f32, self.q.device), empty((*sizes, 1), f32, self.q.device)

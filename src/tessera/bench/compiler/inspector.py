@@ -109,7 +109,7 @@ class IRInspector:
         }
 
     def inspect_tile_ir(self, tile_ir: TileIR | ModuleOp | str, target_ir: TargetIR | None = None) -> dict[str, Any]:
-        """How the tile program uses the machine. What only the machine code shows is taken from the target IR, which is
+        """How the Tile IR uses the machine. What only the machine code shows is taken from the target IR, which is
         made where a lowered kernel is given without one."""
         module = _module_of(tile_ir)
         if target_ir is None and isinstance(tile_ir, TileIR):
@@ -121,7 +121,7 @@ class IRInspector:
         return {
             "operation_types": names,
             "shared_memory_usage": {
-                "shared_bytes": 0,  # a CPU has none: what programs share goes through its caches
+                "shared_bytes": 0,  # a CPU has none: program instances share data through its caches
                 "workspace_bytes": None if target_ir is None else _workspace(target_ir.module),
                 "panels": [] if target_ir is None else _panels(target_ir.module),
             },
@@ -134,7 +134,7 @@ class IRInspector:
             },
             "async_copy_patterns": {"async_copies": 0, "loads": names.get(tile.LoadOp.name, 0)},
             "synchronization_overhead": {
-                "barriers": 0,  # programs do not wait for each other: the dialect has no such op
+                "barriers": 0,  # program instances do not wait for each other: the dialect has no such op
                 "atomics": names.get(tile.AtomicOp.name, 0),
                 "locked_instructions": None if body is None else instructions.mix(body).get("atomic", 0),
             },

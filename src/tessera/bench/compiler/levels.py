@@ -142,7 +142,7 @@ class ScheduleIR(IR):
 
 
 class TileIR(IR):
-    """The tile program of the kernel, as the target's compiler gets it."""
+    """The Tile IR of the kernel, as the target's compiler gets it."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def to_schedule_ir(graph_ir: GraphIR, options: Mapping[str, Any] | None = None) 
 
 
 def to_tile_ir(schedule_ir: ScheduleIR, options: Mapping[str, Any] | None = None) -> TileIR:
-    """The tile program. There is nothing to choose at this level."""
+    """The Tile IR. There is nothing to choose at this level."""
     if options:
         raise BenchError(f"the tile level has no options, got {', '.join(options)}", hint="schedules are chosen above")
     profiler = CompilationProfiler(schedule_ir.stages_ms)

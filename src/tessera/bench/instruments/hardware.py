@@ -322,7 +322,7 @@ def _git(*words: str) -> str:
     folder = Path(__file__).resolve().parents[4]
     if not (folder / ".git").exists():
         raise ValueError("the package does not run from a checkout")
-    if (git := starting.program("git")) is None:
+    if (git := starting.executable("git")) is None:
         raise ValueError("there is no git on the path")
     try:
         done = subprocess.run(
@@ -487,7 +487,7 @@ class HardwareProfiler:
         return f"no such metric; there are {', '.join(METRICS)}"
 
     def _has_tool(self, name: str) -> bool:
-        if starting.program(name) is not None:
+        if starting.executable(name) is not None:
             return True
         self.unavailable[name] = f"there is no {name} on the path"
         return False

@@ -1,6 +1,6 @@
 """A process that Nsight Compute starts and looks at: one implementation of a benchmark, warm, called once.
 
-Its program is `run`, with one argument: '{"benchmark": "softmax", "size": {…}, "precision": "bf16", …}'
+The process runs `run`, with one argument: '{"benchmark": "softmax", "size": {…}, "precision": "bf16", …}'
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Cases in a process of their own: what crashes, hangs or runs out of memory there is a row, and the run goes on.
 
-`Isolated` is the side that asks; a process whose program is `main` is the side that works. They share a pipe for cases
+`Isolated` is the side that asks; a process that runs `main` is the side that works. They share a pipe for cases
 and rows, and a page of memory in which the worker notes who is at work, so that a crash has a name.
 """
 

@@ -146,7 +146,7 @@ class ValidationFramework:
                     result.cross_tier_consistency_passed = False
                     result.failed_comparisons += 1
                     told = f"tiers {tier} and 1 differ by {away:.1e}, {_BETWEEN_TIERS * bound:.1e} is allowed"
-                    fix = "compare both with the reference, and their tile programs with TESSERA_DUMP_DIR"
+                    fix = "compare both with the reference, and their Tile IR with TESSERA_DUMP_DIR"
                     result.issues.append(ValidationIssue(Severity.CRITICAL, told, fix, one))
 
     def _compare(

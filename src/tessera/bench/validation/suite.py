@@ -235,7 +235,7 @@ class ValidationSuite:
     def _ranks(self) -> tuple[bool | None, str]:
         """Two ranks on the CPU whose collectives are traced."""
         beside = Path(sys.executable).with_name("mpiexec")
-        launcher = str(beside) if beside.exists() else starting.program("mpiexec")
+        launcher = str(beside) if beside.exists() else starting.executable("mpiexec")
         if launcher is None or find_spec("mpi4py") is None:
             return None, "no MPI here"
         self._told("two ranks")

@@ -1,1 +1,1 @@
-"""The frame of all interpreters, scalars, and the state that programs act on."""
+"""The frame of all interpreters, scalars, and the state that ops act on."""

@@ -65,7 +65,7 @@ class Frame:
         return []
 
     def perform(self, op: Operation, operands: Values) -> Values:
-        """The results of one op; frames that watch a program do more here."""
+        """The results of one op; frames with sanitizers do more here."""
         if self.guard is not None:
             self.guard(op, operands)
         rule = RULES.get(type(op))

@@ -1,4 +1,4 @@
-"""The world an interpreted program acts on: random stream, state slots, ranks of a mesh, output."""
+"""The world that effects act on: random stream, state slots, ranks of a mesh, output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Communicator(Protocol):
 
 
 def _show(text: str) -> object:
-    # Looked up at each call: programs redirect the standard output.
+    # Looked up at each call: users redirect the standard output.
     return sys.stdout.write(text)
 
 

@@ -1,4 +1,4 @@
-"""Scalars: the `arith` and `scf` ops that programs may use, and what they mean.
+"""Scalars: the `arith` and `scf` ops that kernels may use, and what they mean.
 
 Integers are Python ints wrapped to their width (`index` has 64 bits), booleans are i1; floats are 0-d arrays and
 follow the elementwise table.
@@ -42,7 +42,7 @@ def _truncated_quotient(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-# Division by zero has no value: the program is wrong, and the interpreter says so.
+# Division by zero has no value: the kernel is wrong, and the interpreter says so.
 DIVISIONS = (arith.DivSIOp, arith.RemSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
 INTEGER: Mapping[type[Operation], IntegerFunction] = MappingProxyType(
     {
@@ -174,7 +174,7 @@ def _compare_integers(frame: Frame, op: arith.CmpiOp, operands: Values) -> Value
 def _compare_floats(frame: Frame, op: arith.CmpfOp, operands: Values) -> Values:
     name = ORDERED.get(op.predicate.value.data)
     if name is None:
-        raise CompileError(f"arith.cmpf predicate {op.predicate.value.data} is not one that programs may use")
+        raise CompileError(f"arith.cmpf predicate {op.predicate.value.data} is not one that kernels may use")
     return [int(elementwise.apply(name, operands, [dtype_of(value.type) for value in op.operands]))]
 
 

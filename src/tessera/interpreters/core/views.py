@@ -1,4 +1,4 @@
-"""Strided NumPy memory as tile programs see it: views of arguments, and the part of a tile that lies inside one."""
+"""Strided NumPy memory as kernels see it: views of arguments, and the part of a tile that lies inside one."""
 
 from __future__ import annotations
 

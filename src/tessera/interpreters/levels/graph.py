@@ -1,4 +1,4 @@
-"""The meaning of graph and schedule programs: whole arrays in NumPy, symbols bound by the arguments."""
+"""The meaning of graph and schedule functions: whole arrays in NumPy, symbols bound by the arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meaning of tile programs: one sequential run per point of the grid, on strided NumPy memory."""
+"""The meaning of tile functions: one sequential run per program instance of the grid, on strided NumPy memory."""
 
 from __future__ import annotations
 
@@ -68,17 +68,17 @@ def run_kernel(
 
 @dataclass(frozen=True)
 class Runner:
-    """Who runs a function once: a program of the grid, or a worker, who is one of some."""
+    """One run of a function: a program instance of the grid, or one of several persistent CTAs (workers)."""
 
     grid: tuple[int, ...]
     program: tuple[int, ...]
     workers: int | None = None
     drawn: list[int] = field(default_factory=list[int])
-    """Numbers of programs that workers have drawn, all of them together."""
+    """Program instances that persistent CTAs have fetched, all of them together."""
     team: int = 1
-    """So many workers, one behind the other, run together."""
+    """So many persistent CTAs, with consecutive numbers, are a cluster."""
     shared: dict[tuple[int, SSAValue], list[object]] = field(default_factory=dict[tuple[int, SSAValue], list[object]])
-    """What the first worker of each team has fetched for all, by rings."""
+    """Program instances that the first CTA of each cluster has fetched for all, by rings."""
 
 
 def _runners(kernel: tile.FuncOp, grid: tuple[int, ...], machine: Machine) -> Iterable[Runner]:
@@ -91,7 +91,7 @@ def _runners(kernel: tile.FuncOp, grid: tuple[int, ...], machine: Machine) -> It
 
 @dataclass(frozen=True)
 class BoundArguments:
-    """The arguments of a call as a program holds them, the sizes behind its symbols, and the extents of its grid."""
+    """The arguments of a call as program instances see them, the values of its symbols, and the extents of its grid."""
 
     values: list[Any]
     symbols: dict[str, int]
@@ -123,7 +123,7 @@ def bind(
 def _watch(
     kernel: tile.FuncOp, values: Sequence[Any], checks: Checks | None, trace: Trace | None
 ) -> SanitizedRun | None:
-    """The watch over the programs of a run; None where neither checks nor a trace are asked for."""
+    """The sanitizers of a run; None where neither checks nor a trace are asked for."""
     around = asked()
     checks, trace = checks if checks is not None else around.checks, trace if trace is not None else around.trace
     if trace is None and not checks:
@@ -132,7 +132,7 @@ def _watch(
 
 
 def _frame(watch: SanitizedRun | None, machine: Machine, symbols: dict[str, int], program: tuple[int, ...]) -> Frame:
-    """The frame of a program: a plain one, or one that watches."""
+    """The frame of a program instance: a plain one, or one that watches."""
     return Frame(machine, symbols, program) if watch is None else watch.frame(machine, symbols, program)
 
 
@@ -152,7 +152,7 @@ def _memory(what: str, argument: Any, type_: ViewType) -> Array:
 
 
 def check_writable(name: str, body: Block, values: Sequence[Any]) -> None:
-    """Refuses read-only arrays that a program writes, before anything is written."""
+    """Refuses read-only arrays that a kernel writes, before anything is written."""
     written = {tile.base_of(op.view) for op in body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
     for position, (argument, value) in enumerate(zip(body.args, values, strict=True)):
         if argument in written and not value.argument.flags.writeable:
@@ -329,7 +329,7 @@ def _assert(frame: Frame, op: tile.AssertOp, operands: Values) -> Values:
     condition = np.asarray(operands[0], np.bool_)
     if not condition.all():
         where = [int(index) for index in np.argwhere(~condition)[0]]
-        raise CompileError(f"assertion failed at {where} in program {list(frame.program)}: {op.message.data}")
+        raise CompileError(f"assertion failed at {where} in program instance {list(frame.program)}: {op.message.data}")
     return []
 
 

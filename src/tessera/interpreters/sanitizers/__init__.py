@@ -1,1 +1,1 @@
-"""Sanitizers: checks on memory accesses, races and numbers while a program is interpreted."""
+"""Sanitizers: checks on memory accesses, races and numbers while a kernel is interpreted."""

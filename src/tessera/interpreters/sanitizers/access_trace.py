@@ -1,4 +1,4 @@
-"""Which program touched which elements of which argument, where in the source, and when."""
+"""Which program instance touched which elements of which argument, where in the source, and when."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ AccessKind: TypeAlias = Literal["read", "write", "atomic"]
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """One load, store or atomic of one program.
+    """One load, store or atomic of one program instance.
 
     `offsets` are the elements touched, in the order of the tile, counted from the argument's first element; what lies
-    outside the view is left out. `step` counts the ops that the program has run, this one included.
+    outside the view is left out. `step` counts the ops that the instance has run, this one included.
     """
 
     program: tuple[int, ...]
@@ -30,4 +30,4 @@ class Access:
 
 
 class Trace(list[Access]):
-    """The accesses of a run, in the order of the interpreter: program by program."""
+    """The accesses of a run, in the order of the interpreter: one program instance after the other."""

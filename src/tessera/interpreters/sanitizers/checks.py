@@ -19,11 +19,11 @@ class Checks:
     bounds: bool = False
     """Loads, stores and atomics that lie wholly outside their view or start before it."""
     races: bool = False
-    """Elements that two programs of the grid touch, at least one of them writing."""
+    """Elements that two program instances touch, at least one of them writing."""
     uninitialised: bool = False
     """Reads of elements of an output that nothing has written."""
     unwritten: bool = False
-    """Elements of an output that nothing has written when all programs are through."""
+    """Elements of an output that nothing has written when all program instances are done."""
     nonfinite: bool | Literal["nan", "all"] = False
     """Ops that make a NaN (or, with "all", an infinity) of operands that are none."""
     overflow: bool = False
@@ -48,7 +48,7 @@ class Checks:
 
 @dataclass(frozen=True, kw_only=True)
 class NumericChecks(Checks):
-    """Demands on numbers that a right program need not meet; they are asked for by name, and never part of `all`."""
+    """Demands on numbers that a right kernel need not meet; they are asked for by name, and never part of `all`."""
 
     underflow: bool = False
     """Products, quotients and casts of numbers other than 0 that come out as 0."""

@@ -1,6 +1,6 @@
-"""Marks on values that come from beyond an array, followed through a program until they would reach a result.
+"""Marks on values that come from beyond an array, followed through a kernel until they would reach a result.
 
-A mark is an integer tile of the value's shape: 0 for a value of the program's own, n for one that the n-th padded load
+A mark is an integer tile of the value's shape: 0 for a value of the kernel's own, n for one that the n-th padded load
 made up. A position whose every contribution is marked (a row beyond the end, say) is marked itself and does no harm;
 it is an error when made-up and real values meet in one sum, or when a made-up value is stored inside an array.
 """
@@ -53,7 +53,7 @@ class Padding:
         span, result = span_of(load.location), tile_type(load.result)
         source = "" if span is None else f" at {span}"
         raise ShapeError(
-            f"a value from beyond the array reaches {where} at {list(place)} in program {list(program)}",
+            f"a value from beyond the array reaches {where} at {list(place)} in program instance {list(program)}",
             story=[f"the load of {list(result.get_shape())} with pad {load.pad_value:g}{source} made it up"],
             hint=_HINT,
         )

@@ -26,7 +26,7 @@ Program = Sequence[int]
 
 def whereabouts(index: Index, program: Program) -> str:
     """The place of an element in words; scalars have no index."""
-    return f"at {list(index)} in program {list(program)}" if index else f"in program {list(program)}"
+    return f"at {list(index)} in program instance {list(program)}" if index else f"in program instance {list(program)}"
 
 
 def number(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Shadow memory: who first read, wrote and updated each element of the arguments, and whether it holds anything.
 
-Programs run one after the other, so the first access of each kind is enough: if it belongs to the program that runs
-now, no earlier program has made one; if not, it is a witness. Arguments that share memory share their shadow.
+Program instances run one after the other, so the first access of each kind is enough: if it belongs to the one that
+runs now, no earlier one has made one; if not, it is a witness. Arguments that share memory share their shadow.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Shadow:
             if count := int(empty.sum()):
                 first = argument.element(int(offsets.ravel()[empty.argmax()]))
                 raise EffectError(
-                    f"no program of {kernel} has written {first}; {count} of the {empty.size} elements of "
+                    f"no program instance of {kernel} has written {first}; {count} of the {empty.size} elements of "
                     f"{argument.name} hold nothing",
                     shapes=[f"{argument.name} {list(argument.view.sizes)}", f"grid {list(grid)}"],
                     hint="check the grid and the offsets of stores; an array that is filled in part only is an input, "
@@ -132,7 +132,7 @@ class Shadow:
         if blank.any():
             element = argument.element(int(access.offsets[blank.argmax()]))
             raise EffectError(
-                f"program {list(access.program)} {_VERBS[access.kind]} {element}, which nothing has written",
+                f"program instance {list(access.program)} {_VERBS[access.kind]} {element}, which nothing has written",
                 span=access.span,
                 hint=f"store to {argument.name} first, or make it an input: outputs hold nothing at first",
             )
@@ -153,15 +153,16 @@ class Shadow:
 
         def witness(access: Access) -> str:
             where = "" if access.span is None else f" at {access.span}"
-            return f"program {list(access.program)} {_VERBS[access.kind]} {element(access)}{where}"
+            return f"program instance {list(access.program)} {_VERBS[access.kind]} {element(access)}{where}"
 
         target = "it" if earlier.argument == later.argument else element(later)
         return RaceError(
-            f"programs {list(earlier.program)} and {list(later.program)} race: "
+            f"program instances {list(earlier.program)} and {list(later.program)} race: "
             f"the first {_VERBS[earlier.kind]} {element(earlier)}, the second {_VERBS[later.kind]} {target}",
             span=later.span,
             story=[witness(earlier), witness(later)],
-            hint="give each program elements of its own (check offsets and tile.program_id), or use tile.atomic_add",
+            hint="give each program instance its own elements (check offsets and tile.program_id), or use "
+            "tile.atomic_add",
         )
 
 

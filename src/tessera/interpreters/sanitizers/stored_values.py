@@ -1,4 +1,4 @@
-"""Bounds on what a program stores: the first float that lies outside, or is NaN."""
+"""Bounds on the values that a kernel stores: the first float that lies outside, or is NaN."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check_stored(
     name = tile.base_of(op.view).name_hint or "an array"
     raise GuardError(
         f"{name}{element_at(view, position)} is {found[place]!s}, outside of the bounds "
-        f"[{limits[0]:g}, {limits[1]:g}], in program {list(program)}",
+        f"[{limits[0]:g}, {limits[1]:g}], in program instance {list(program)}",
         story=_maker(op),
         hint="scale or clamp the tile before it is stored, or widen the bounds",
     )

@@ -1,4 +1,4 @@
-"""Frames that watch a tile program as it runs, as `Checks` asks, and record its accesses to memory."""
+"""Frames that watch a kernel as it runs, as `Checks` asks, and record its accesses to memory."""
 
 from __future__ import annotations
 
@@ -181,7 +181,8 @@ def _check_bounds(
         if not 0 <= offset < size:
             what = op.name.split(".")[-1]
             raise ShapeError(
-                f"{what} at {list(offsets)} in program {list(program)}: index {offset} of axis {axis} is out of range, "
+                f"{what} at {list(offsets)} in program instance {list(program)}: "
+                f"index {offset} of axis {axis} is out of range, "
                 f"the size is {size}",
                 shapes=[f"a block of {list(shape)} in a view of {list(view.sizes)}"],
                 hint="a block may reach over the end, but starts inside: check the grid, the block size and the offset",

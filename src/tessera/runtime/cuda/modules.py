@@ -226,7 +226,8 @@ def check_grid(name: str, blocks: int) -> None:
     """Refuses more blocks than a grid may have."""
     if blocks > _LARGEST_GRID:
         raise ResourceError(
-            f"@{name}: a grid of {blocks:,} blocks; a GPU takes {_LARGEST_GRID:,}", hint="let each program do more"
+            f"@{name}: a grid of {blocks:,} blocks; a GPU takes {_LARGEST_GRID:,}",
+            hint="let each program instance do more",
         )
 
 

@@ -1,4 +1,4 @@
-; Several kernels one after the other, as one kernel: what a program of launches runs. Words of the args block:
+; Several kernels one after the other, as one kernel: what a compiled program runs. Words of the args block:
 ;   1 the status of the first that failed   2 its number   3 to 7 what it says of that   8 the table   9 and on: values
 ; The table, as sequence.py packs it, is words that do not change:
 ;   0 number of launches   1 bytes of the largest args block   then, for each launch:

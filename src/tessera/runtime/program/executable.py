@@ -141,8 +141,8 @@ class Executable:
         threads = counted(self._threads, math.prod(grid), touched, deterministic)
         return Ready(self._entry, bytes(template), threads, None if scratch < 0 else scratch, 0 in grid, tuple(opened))
 
-    def _threads(self, programs: int, touched: int, deterministic: bool) -> int:
-        alone = programs <= 1 or touched <= _ONE_THREAD_BYTES or (self.plan.ordered and deterministic)
+    def _threads(self, instances: int, touched: int, deterministic: bool) -> int:
+        alone = instances <= 1 or touched <= _ONE_THREAD_BYTES or (self.plan.ordered and deterministic)
         return 1 if alone else pool.MOST_THREADS
 
     def launch(self, ready: Ready) -> launch.Launch:

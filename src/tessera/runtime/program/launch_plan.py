@@ -111,7 +111,7 @@ class DeviceLaunch:
     """The parameters of a launch on a GPU besides its arguments.
 
     threads: of a block. shared: bytes of dynamic shared memory. cluster: blocks to a cluster. persistent: blocks to a
-    multiprocessor, 0 for one block to each program of the grid. counters: bytes of workspace that a kernel finds zeroed
+    multiprocessor, 0 for one block to each program instance. counters: bytes of workspace that a kernel finds zeroed
     and leaves zeroed; its address goes into `counters_word`. report_word: where the address of the status record goes;
     -1 for kernels that report nothing. local: bytes of local memory that a thread is expected to need. follows: whether
     the kernel waits by itself for those in front of it, so that it may be started while they run.
@@ -128,12 +128,12 @@ class DeviceLaunch:
     local: int = 0
     follows: bool = False
 
-    def blocks(self, programs: int, multiprocessors: int) -> int:
-        """How many blocks to launch for so many programs: whole clusters, and none for none."""
-        if self.persistent and programs:
-            fitting = counted(min, programs, self.persistent * multiprocessors)
+    def blocks(self, instances: int, multiprocessors: int) -> int:
+        """How many blocks to launch for so many program instances: whole clusters, and none for none."""
+        if self.persistent and instances:
+            fitting = counted(min, instances, self.persistent * multiprocessors)
             return counted(max, fitting // self.cluster, 1) * self.cluster
-        return -(-programs // self.cluster) * self.cluster
+        return -(-instances // self.cluster) * self.cluster
 
     def encoded(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -179,7 +179,7 @@ class Plan:
     """How to run one program. The last `fresh` arguments are arrays that each call makes anew: the results.
 
     `failures[status - 1]` is what a status means. `grid_word` and `words` belong to the layout of the args block.
-    `ordered` says that the order in which programs of the grid run shows in the last bits: they add floats to memory.
+    `ordered` says that the order in which program instances run shows in the last bits: they add floats to memory.
     `device` is there for programs of a GPU: `block_bytes` is the size of their params block, words and tensor maps.
     """
 
@@ -198,7 +198,7 @@ class Plan:
     apart: tuple[tuple[int, int], ...] = ()
     """Pairs of inputs, by their indices, that must not overlap: the program writes one of them."""
     covers: tuple[Cover, ...] = ()
-    """How far programs reach into arrays, where that may be too short or too far."""
+    """How far program instances reach into arrays, where that may be too short or too far."""
 
     @cached_property
     def inputs(self) -> tuple[ArrayArgument | NumberArgument, ...]:

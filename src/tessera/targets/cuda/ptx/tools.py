@@ -6,7 +6,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from tessera.starting import is_program, program
+from tessera.starting import executable, is_executable
 
 _WHEEL = "cu13/bin"
 """Where the wheel `nvidia-cuda-nvcc` keeps its commands, in the namespace `nvidia`."""
@@ -23,10 +23,10 @@ def find_ptxas() -> Path | None:
 
 def find_tool(name: str) -> Path | None:
     """A command of the CUDA toolkit, looked for as ptxas is."""
-    if (on_path := program(name)) is not None:
+    if (on_path := executable(name)) is not None:
         return Path(on_path)
     home = os.environ.get("CUDA_HOME", "")
     folders = [Path(home) / "bin"] if os.path.isabs(home) else []
     namespace = find_spec("nvidia")
     folders += [Path(folder) / _WHEEL for folder in (namespace and namespace.submodule_search_locations) or ()]
-    return next((found for folder in folders if is_program(found := folder / name)), None)
+    return next((found for folder in folders if is_executable(found := folder / name)), None)
