@@ -473,7 +473,7 @@ def leaving(x: Any, n: int, *, how: str) -> Any:
         ("axis", "tile.max folds one axis", "tile.max(y, y)"),
         ("types", "in one branch and 'no' in the other", 'y if n > 1 else "no"'),
         ("number", "a kernel returns tiles, got 3", "3"),
-        ("rows", "a returned tile holds this program's 64 rows", "tile.zeros((3,))"),
+        ("rows", "a returned tile holds this program instance's 64 rows", "tile.zeros((3,))"),
         ("tuple", "pair was a tuple of 2 and becomes", "tile.range(n)"),
     ],
 )

@@ -162,7 +162,7 @@ def test_the_rule_holds_for_any_program(n: int, programs: int, shift: int, scrip
     assert found == expected
 
 
-def test_what_another_program_wrote_is_a_race() -> None:
+def test_what_another_instance_wrote_is_a_race() -> None:
     script = (("write", 0, 2), ("read", -2, 4))
     with checking(UNINITIALISED):
         play[2](floats(8), floats(8), 2, script=script)

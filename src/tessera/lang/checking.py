@@ -16,7 +16,7 @@ from tessera.shapes.history import ShapeHistory
 
 
 class Checked(NamedTuple):
-    """What a check found: the types of the results, in the function's structure, and how each came to its shape."""
+    """The result of a check: the types of the results, in the function's structure, and how each came to its shape."""
 
     results: Any
     stories: Any

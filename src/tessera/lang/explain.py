@@ -68,7 +68,7 @@ class Lowered:
 
 
 class Explanation:
-    """What a jitted function was compiled for. `str` of it is for people; the fields are for programs."""
+    """The programs of a jitted function, and why they were compiled. `str` of it is a text; the fields are for code."""
 
     def __init__(
         self, name: str, families: Sequence[Family], reasons: Sequence[Reason], tiers: Sequence[str] = ()
@@ -77,7 +77,7 @@ class Explanation:
         self.families = families
         self.reasons = tuple(reasons)
         self.tiers = tuple(tiers)
-        """What runs at which tier and is guarded by what, in lines; nothing for functions without tiers."""
+        """Lines that say which program runs at which tier, behind which guards; none for functions without tiers."""
 
     @property
     def variants(self) -> list[Variant]:
@@ -147,7 +147,7 @@ def reason(name: str, call: Call, family: Family, span: SourceSpan | None, earli
 
 
 def _broken(call: Call, variant: Variant) -> str:
-    """What a program asked that does not hold any more."""
+    """The guards of a program that do not hold any more."""
     sizes: dict[str, int] = {}
     for one, value in zip(variant.traced.types, call.values, strict=True):
         for axis, (expected, actual) in enumerate(zip(one.sizes, value.shape, strict=True)):

@@ -118,7 +118,7 @@ class Jitted(Named):
 
     @property
     def identity(self) -> Callable[..., Any]:
-        """What stands for the function in keys on the disk."""
+        """The identity of the function in keys on the disk."""
         return self.function if self._identity is None else self._identity
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -140,7 +140,7 @@ class Jitted(Named):
         return Jitted(method, **options)
 
     def _given(self) -> dict[str, Any]:
-        """What it was made with, beside the function."""
+        """The options that it was made with."""
         return {
             **self._options,
             "donate_argnums": self._donate_argnums,
@@ -211,7 +211,7 @@ class Jitted(Named):
                 self.__call__ = self.quicks[0].call
 
     def _sibling(self, call: Call, chosen: Settings | None) -> Sibling | None:
-        """What makes entries for calls that differ from this one in sizes alone; None where the long way is the way."""
+        """Makes entries for calls that differ from this one in sizes alone; None where each takes the long way."""
         if self.donated or self.graphs or any(leaf.number is not None for leaf in call.leaves):
             return None
         family = self.families.get((self._device(call), chosen, *call.key))
@@ -337,7 +337,7 @@ class Jitted(Named):
         return variant
 
     def identity_parts(self) -> tuple[Any, ...]:
-        """What a function that uses this one depends on, as `tile/identity/fingerprint.py` has it."""
+        """The dependencies of a function that uses this one, as `tile/identity/fingerprint.py` has them."""
         options = {name: value for name, value in self._options.items() if value is not None}
         return (self.identity, self.fast_math, *[(name, tuple(value)) for name, value in sorted(options.items())])
 
@@ -381,7 +381,7 @@ class Jitted(Named):
         return explain.Lowered(variant)
 
     def explain(self) -> explain.Explanation:
-        """What was compiled for which arguments, what it depends on, and why each time."""
+        """A report of the programs: the arguments each was compiled for, its guards, and why it was compiled."""
         tiers = () if self._tiered is None else tuple(self._tiered.explain())
         return explain.Explanation(self.name, list(self.families.values()), list(self.reasons), tiers)
 
@@ -457,7 +457,7 @@ def _resized(family: Family, lock: RLock, values: Sequence[Tensor]) -> DispatchE
 
 
 def finish_for(traced: TracedFunction, sizes: Mapping[str, int]) -> Finish | None:
-    """What makes a function's result of its program's results, for these sizes."""
+    """The function that makes a function's result of its program's results, for these sizes."""
     if traced.finish is not None:
         return traced.finish[0]
     leaves = [

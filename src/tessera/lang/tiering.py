@@ -19,7 +19,7 @@ class Tiers(Protocol):
         ...
 
     def explain(self) -> Iterator[str]:
-        """What runs at which tier, and what it is guarded by, in lines."""
+        """Lines that say which program runs at which tier, behind which guards."""
         ...
 
 
@@ -33,7 +33,7 @@ def provide(maker: Maker) -> None:
 
 
 def wanted_tiers(given: Any) -> Any:
-    """What a function was given as `tiers`, checked; None where it has none."""
+    """The `tiers` of a function, checked; None where it has none."""
     if given is None or given == "off":
         return None
     if given != "auto" and not hasattr(given, "tiered"):

@@ -33,7 +33,7 @@ def leaves_of(call: Call, parameters: Parameters) -> tuple[list[TensorType | Non
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Described:
-    """What annotations are checked against."""
+    """The arguments that annotations are checked against."""
 
     shape: tuple[Any, ...]
     dtype: DType

@@ -39,7 +39,7 @@ class DispatchEntry(NamedTuple):
     run: Callable[..., tuple[Tensor, ...]]
     hidden: tuple[Tensor, ...]
     finish: Finish | None
-    """What makes the function's result of the program's results; None where they are the same."""
+    """Makes the function's result of the program's results; None where they are the same."""
 
 
 Entries = dict[tuple[Any, ...], DispatchEntry]
@@ -233,7 +233,7 @@ class Quick:
 
 
 def _like(chosen: Settings | None, metas: Sequence[Meta], kinds: Sequence[Any]) -> tuple[Any, ...]:
-    """What calls have in common that differ in sizes alone."""
+    """The key that calls share which differ in sizes alone."""
     return (chosen, *[meta.kind for meta in metas], *kinds)
 
 
@@ -270,7 +270,7 @@ ONLY = "results[0]"
 
 
 def finishing(structure: Any, leaves: Sequence[Any]) -> Finish | None:
-    """What makes a function's result of its program's results; leaves are indices of those, or constants."""
+    """The function that makes a function's result of its program's; leaves are indices of results, or constants."""
     if any(leaf.__class__ is not ResultIndex for leaf in leaves):
         return lambda results: tree_unflatten(
             structure, [results[one.number] if one.__class__ is ResultIndex else one for one in leaves]

@@ -14,7 +14,7 @@ from tessera.runtime.cache.newest import shorten
 _MOST_STRONG = 8
 """Objects that cannot be referred to weakly: so many of them are kept, the latest."""
 _MOST_WEAK = 4096
-"""What was compiled for an object has its attributes. Where these lead back to the object, both stay; so many."""
+"""Objects whose compiled methods are kept, the latest: attributes that a program reads may lead back to its object."""
 
 Held = Callable[..., Any] | weakref.WeakMethod[Any]
 """A function; of a method, what does not keep its object."""
@@ -69,14 +69,14 @@ class Method:
 
 
 class Methods:
-    """What was compiled for objects, by object."""
+    """The compiled methods of objects, by object."""
 
     def __init__(self) -> None:
         self._weak: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self._strong: dict[int, tuple[Any, Any]] = {}
 
     def known(self, instance: Any) -> Any:
-        """What was made of the method of an object; None without any. By what objects are, not by what they equal."""
+        """The compiled method of an object, by its identity; None without any."""
         key = id(instance)
         if (weak := self._weak.get(key)) is not None and weak[0]() is instance:
             return weak[1]

@@ -1,4 +1,4 @@
-"""What a function refuses for sizes in general and does for the sizes at hand: those become numbers in its program.
+"""Sizes that a function refuses as symbols and takes as numbers: they become numbers in its program.
 
 A size that changes from call to call is a symbol, and not everything that is right for numbers can be shown for
 symbols: that a slice lies inside of an array, that a reshape comes out even, that Python code takes an `int`. Such a

@@ -89,7 +89,7 @@ class Structure:
 
     @property
     def kinds(self) -> list[str]:
-        """What tells programs apart besides metas: classes of numbers, static values as keys, and their classes."""
+        """The parts of a key besides metas: classes of numbers, static values as keys, and their classes."""
         mark = self.mark
         found = [f"{path}.__class__" for path in self.numbers]
         for path in [one.path for one in self.statics]:
@@ -105,11 +105,11 @@ class Structure:
 
     @property
     def scope(self) -> dict[str, Any]:
-        """What code that makes keys sees besides."""
+        """Other names of the code that makes keys."""
         return {f"{self.mark}plain": AS_THEY_ARE, f"{self.mark}exact": exact}
 
     def _taking(self) -> Callable[..., tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]] | None]:
-        """What gives metas, kinds and the program's arguments of such arguments; None for others, or an error."""
+        """Gives metas, kinds and the program's arguments of such arguments; None for others, or an error."""
         listed = ["".join(f"{one}, " for one in several) for several in (self.metas, self.kinds, self.order)]
         # What is behind the tests may only be looked at where they hold: a tensor can be indexed like a list.
         text = f"(({listed[0]}), ({listed[1]}), ({listed[2]})) if {' and '.join(self.tests) or 'True'} else None"

@@ -110,7 +110,7 @@ def pattern_of(call: Call, parameters: Parameters, seen: ObservedSizes) -> Patte
 
 
 def annotated_types(call: Call, parameters: Parameters) -> tuple[list[TensorType | None], ShapeEnvironment]:
-    """What annotations say about each leaf; arguments that do not fit are an error."""
+    """The annotated type of each leaf; arguments that do not fit are an error."""
     from tessera.lang.calls.annotated import leaves_of
 
     return leaves_of(call, parameters)

@@ -16,7 +16,7 @@ from tessera.tile.identity.exact import are_same
 from tessera.tile.identity.watches import Check
 
 Effects = dict[tuple[str, int, Any], int]
-"""What a function changed while it was traced: how it is held, by what, its key; and how often."""
+"""Changes that a function made while it was traced, by the kind of holder, the holder and the key; and how often."""
 
 _OFTEN = 2
 _NUMBERS = (int, float)
@@ -75,7 +75,7 @@ class TraceDependencies:
 
 
 def _changed_contents(earlier: Held, one: Held, effects: Effects) -> Iterable[Held]:
-    """What is looked at of a container that tracing has changed: what was put there, not that there was nothing."""
+    """The parts to compare of a container that tracing has changed: those that were added."""
     if one.kind in ("attributes", "dict"):
         was = dict(zip(earlier.keys, earlier.values, strict=True))
         kept: dict[Any, Any] = {}

@@ -275,10 +275,10 @@ METHODS: Mapping[str, Callable[..., Any]] = {
     "transpose": transpose,
     "var": var,
 }
-"""What tensors and traced values have as methods, by name."""
+"""The methods of tensors and traced values, by name."""
 
 PROPERTIES: Mapping[str, Callable[[Any], Any]] = {"T": _transposed, "at": At, "mT": matrix_transpose}
-"""What they have as properties."""
+"""The properties of tensors and traced values, by name."""
 
 __all__ = [
     "__array_api_version__",

@@ -1,4 +1,4 @@
-"""What the array namespace says of itself, as the standard asks: devices, element types, capabilities, constants."""
+"""Inspection of the array namespace, as the standard asks: devices, element types, capabilities, constants."""
 
 from __future__ import annotations
 

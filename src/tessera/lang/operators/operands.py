@@ -1,4 +1,4 @@
-"""What operators do with their operands before they write ops: tensors of numbers, wide arithmetic, axes and counts."""
+"""Operands of operators before ops are written: tensors of numbers, wide arithmetic, axes and counts."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def is_automatic(symbol: str) -> bool:
 
 
 def ruled(rule: Callable[..., Any], *shapes: Any, **options: Any) -> Any:
-    """What a rule says about symbolic shapes; where it says no, and yes for the numbers at hand, they are asked."""
+    """The result of a rule for symbolic shapes; where only the numbers at hand pass it, these are asked for."""
     try:
         return rule(*shapes, **{name: value for name, value in options.items() if _takes(rule, name)})
     except TesseraError as error:

@@ -30,7 +30,7 @@ MAIN = "main"
 
 @dataclass(frozen=True)
 class ArgumentType:
-    """What a function is traced for at one leaf."""
+    """The type that a function is traced for at one leaf of its arguments."""
 
     name: str
     sizes: tuple[Size, ...]
@@ -70,11 +70,11 @@ class TracedFunction:
     index_ranges: tuple[IndexRange, ...] = ()
     """The ranges of arguments that are indices."""
     finish: tuple[Any] | None = None
-    """What makes the function's result of its program's, where that is the same for all sizes; see `jit`."""
+    """Makes the function's result of its program's results, where that is the same for all sizes; see `jit`."""
 
     @cached_property
     def symbols(self) -> Symbols:
-        """What tells the sizes of symbols from the shapes of arguments."""
+        """Finds the sizes of symbols from the shapes of arguments."""
         return Symbols(one.sizes for one in self.types)
 
     @property

@@ -26,7 +26,7 @@ class IndexRange(NamedTuple):
     low: Dim
     high: Dim
     what: str
-    """What the numbers index, such as `axis 0`."""
+    """The thing that the numbers index, such as `axis 0`."""
     ignored: int | None = None
 
     def encoded(self) -> list[Any]:

@@ -130,7 +130,7 @@ def _filled(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, _Described]:
 
 
 def _stand_in(name: str, value: Any) -> Any:
-    """What the kernel is traced with: the sizes at hand, no elements."""
+    """The arguments that the kernel is traced with: arrays of the sizes at hand, without elements."""
     return _tensor(_Described(value.sizes, value.dtype)) if isinstance(value, Traced) else value
 
 
@@ -149,7 +149,7 @@ def _tensor(described: _Described) -> Tensor:
 
 
 def _ask(instance: Instance, operands: Mapping[str, Traced]) -> None:
-    """What the kernel's program depends on, the function depends on, too."""
+    """Adds the dependencies of the kernel's program to those of the function."""
     sizes = current().sizes
     for atom in instance.guards:
         found = _SIZE.fullmatch(atom.subject)

@@ -25,7 +25,7 @@ _OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", "<=": ">"}
 
 @dataclass(frozen=True, slots=True)
 class SizeGuard:
-    """What Python code asked about a size, and the answer its trace is right for."""
+    """A question of Python code about a size, and the answer that its trace is right for."""
 
     value: Dim
     question: str
@@ -80,7 +80,7 @@ class Sizes:
 
 
 def _decided(question: str, number: int, low: int | None, high: int | None) -> bool | None:
-    """What bounds say about a question; None where they leave it open."""
+    """The answer to a question by bounds; None where they leave it open."""
     if question in ("==", "!="):
         if low is not None and low == high:
             return (low == number) is (question == "==")

@@ -72,11 +72,11 @@ class Trace:
         self.hidden: dict[int, tuple[Tensor, Traced]] = {}
         self.copied: list[Copied] = []
         self.beside: list[Operation] = []
-        """What stands beside the function in its module: kernels, and slots of state."""
+        """Ops beside the function in its module: kernels, and slots of state."""
         self.kept: dict[Any, Any] = {}
-        """What parts of the language keep while the function is traced, by a key of theirs."""
+        """Values that parts of the language keep while the function is traced, by their keys."""
         self.index_ranges: list[IndexRange] = []
-        """What arguments that are indices have to lie between."""
+        """The ranges of arguments that are indices."""
         self.closed = False
 
     def read(self, tensor: Tensor) -> None:
@@ -356,7 +356,7 @@ _OPERATORS_OF_NUMPY = {
 }
 
 Array: TypeAlias = "Tensor | Traced | bool | int | float"
-"""What an operator takes for a tensor. A number for such a parameter is an argument; for others it is static."""
+"""A parameter of an operator that is a tensor. A number for it is an argument; for other parameters it is static."""
 
 
 def is_operand(value: object) -> bool:

@@ -1,8 +1,8 @@
 """Blocks for kernels without a schedule of their own, on sm_90a: a model says which; see docs/hopper.md, "Which block".
 
 A kernel is traced once to look at, with sizes that can be told from all others. What the model finds are a few blocks,
-with fewer and fewer rows. A call takes the one whose programs are done first, for as many rows as it has: so however
-many lengths there are, there are few programs.
+with fewer and fewer rows. A call takes the one whose program instances are done first, for as many rows as it has:
+so however many lengths there are, there are few programs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LEVEL = "sm_90a"
 MULTIPROCESSORS = 132
 """Multiprocessors of the GPU that programs are written for where there is none."""
 DOUBT = 1.04
-"""How much faster the model has to find another block than the best for many programs: so far off it may be. Where it
+"""How much faster the model has to find another block than the best for many instances: so far off it may be. Where it
 found one 4.7 % faster, for 1000 causal rows, that was 3 % faster on an H200."""
 _MOST_KEYS = 512  # that a kernel remembers; looking at it again takes a moment
 
@@ -41,15 +41,15 @@ Trace = Callable[[Schedule], Instance]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A block, and how long the model says that a program of it takes."""
+    """A block, and how long the model says that a program instance of it takes."""
 
     block: tuple[int, ...]
     clocks: float
 
     def total(self, rows: int, batch: int, multiprocessors: int) -> float:
-        """Clocks until all programs are done."""
-        programs = -(-rows // self.block[0]) * batch
-        return -(-programs // multiprocessors) * self.clocks
+        """Clocks until all program instances are done."""
+        instances = -(-rows // self.block[0]) * batch
+        return -(-instances // multiprocessors) * self.clocks
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Choice:
 
     looked_at: GuardedKernel
     driver: str
-    """The path of the array whose rows are programs."""
+    """The path of the array whose rows are divided among program instances."""
     candidates: list[Candidate]
     kept: Kept | None = None
     """Where other processes find it."""
@@ -200,9 +200,9 @@ def _made(given: Mapping[str, Any], static: Mapping[str, Any], trace: Trace, fix
 def _candidates(
     instance: Instance, probe: tuple[int, int, int], lined: Sequence[int], fixed: tuple[int, ...]
 ) -> list[Candidate]:
-    """The blocks worth having: the best of each number of rows, and first the one that is best for many programs.
+    """The blocks worth having: the best of each number of rows, and first the one that is best for many instances.
 
-    Rows that one block leaves many of to the last round of programs, another one may fill it with.
+    Rows that one block leaves many of to the last round of instances, another one may fill it with.
     """
     from tessera.interpreters.core.engine import symbol_in
     from tessera.ir.tile import dialect as tile

@@ -73,8 +73,10 @@ class Attributes:
             try:
                 value = getattr(self._held, name)
             except AttributeError:
+                known = [one for one in dir(self._held) if not one.startswith("_")]
                 raise CompileError(
-                    f"{self._path} has no attribute {name}", hint=f"it is a {type(self._held).__name__}"
+                    f"{self._path} has no attribute {name}",
+                    hint=f"it is a {type(self._held).__name__}, which has {', '.join(known[:8]) or 'no attributes'}",
                 ) from None
             self._found[name] = self._add(f"{self._path}.{name}", value)
         return self._found[name]
@@ -198,7 +200,7 @@ def _grid(kernel: Traceable, work: Tracer) -> list[Size]:
         raise ShapeError(
             f"{name} uses {used} axes of a grid, and {had}, has {len(grid)}",
             story=[f"tile.program_id({axis}) at {span}" for axis, span in missing.items()],
-            hint=f"say how many programs there are along each axis: {name}[{', '.join('ijk'[:used])}](...)",
+            hint=f"say how many program instances there are along each axis: {name}[{', '.join('ijk'[:used])}](...)",
         )
     return grid
 
@@ -237,7 +239,7 @@ def _plain_size(given: Size) -> Size:
 
 
 def _store_results(work: Tracer, result: Any) -> list[tuple[Shape, DType]]:
-    """Returned tiles go to fresh arrays of the driving argument's shape, at this program's rows."""
+    """Returned tiles go to fresh arrays of the driving argument's shape, at the rows of this program instance."""
     if result is None:
         return []
     tiles = as_tuple(result)
@@ -255,7 +257,7 @@ def _store_results(work: Tracer, result: Any) -> list[tuple[Shape, DType]]:
         rows = argument.shape[-2] if rank > 1 else argument.shape[0]
         if value.ndim not in (1, 2) or value.shape[0] != context.m or (rank == 1 and value.ndim != 1):
             raise ShapeError(
-                f"a returned tile holds this program's {context.m} rows, got {value}",
+                f"a returned tile holds this program instance's {context.m} rows, got {value}",
                 hint="return tiles of T.m rows, or use tile.store",
             )
         shape = (*leading, rows) if value.ndim == 1 else (*leading, rows, value.shape[1])

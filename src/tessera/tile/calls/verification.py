@@ -2,7 +2,7 @@
 
 A verified kernel is a kernel. A promise that intervals prove costs nothing at run time; the others are checked by
 running the program in the interpreter, whatever the target, so that a violation names the op, the source line, the
-program and the numbers.
+program instance and the numbers.
 """
 
 from __future__ import annotations

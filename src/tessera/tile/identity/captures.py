@@ -121,7 +121,8 @@ def _refuse_what_changes(found: Capture) -> None:
         return
     if hasattr(value, "__dlpack__") or not _is_hashable(value):
         raise CompileError(
-            f"{found.owner} captures {found.name}, a {type(value).__name__}, which may change under the program",
+            f"{found.owner} captures {found.name}, a {type(value).__name__}, "
+            "which may change after the kernel is compiled",
             span=found.span,
             hint="pass arrays as arguments, and use a tuple or a number for constants",
         )

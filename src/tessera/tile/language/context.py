@@ -1,7 +1,7 @@
 """The work of a program instance: its block sizes, its rows of the driving argument, and its index along leading axes.
 
-The driving argument is the kernel's first array. A program owns `T.m` rows of it, at one point of its leading axes; the
-grid is (blocks of rows, points of the leading axes). `T.d` is the width of its rows, whatever the schedule says.
+The driving argument is the kernel's first array. A program instance owns `T.m` rows of it, at one point of its leading
+axes; the grid is (blocks of rows, points of the leading axes). `T.d` is the width of its rows under any schedule.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEFAULT_BLOCK = 64
 
 
 class Context:
-    """The value of `tile.context()`: `row_start` is this program's first row, `batch` its number among leading axes."""
+    """The value of `tile.context()`: `row_start` is the instance's first row, `batch` its number among leading axes."""
 
     def __init__(self, work: Tracer) -> None:
         if work.driver is None:
@@ -65,8 +65,8 @@ class Context:
             if not self._work.schedule.serves(width):
                 raise ResourceError(
                     f"rows of {self._driver.name} are {width} wide, and under d={self._work.schedule.d} a program "
-                    f"holds rows of at most {self._work.schedule.d}",
-                    hint=f"give the schedule d={width} or more, or leave d out: a program works on whole rows",
+                    f"instance holds rows of at most {self._work.schedule.d}",
+                    hint=f"give the schedule d={width} or more, or leave d out: a program instance works on whole rows",
                 )
         return width
 
@@ -83,12 +83,12 @@ class Context:
         return block.rows if isinstance(block, BlockIndex) else self.m
 
     def rows_at(self, view: View, block: Any) -> tuple[View, Any]:
-        """The matrix of an array that this program works on, and the first row of a block in it."""
+        """The matrix of an array that this program instance works on, and the first row of a block in it."""
         start = self.row_start if block is None else block.start if isinstance(block, BlockIndex) else block
         return self.matrix(view), start
 
     def matrix(self, view: View) -> View:
-        """The matrix of an array that this program works on: the array at this program's point of the leading axes."""
+        """The matrix of an array that this program instance works on: the array at its point of the leading axes."""
         if view.rank <= 2:
             return view
         if view.whole is not view:
@@ -99,7 +99,7 @@ class Context:
         return self._parts[view.ssa]
 
     def indices_for(self, leading: int) -> list[Any]:
-        """This program's index along each leading axis of the driving argument, worked out once."""
+        """This program instance's index along each leading axis of the driving argument, worked out once."""
         self._check_grid()
         if leading not in self._points:
             with self._work.at_the_top():
@@ -108,7 +108,7 @@ class Context:
         return self._points[leading]
 
     def _indices(self, view: View) -> list[Any]:
-        """This program's index along each leading axis; an axis with fewer entries is shared by groups of programs.
+        """This program instance's index along each leading axis; groups of them share one with fewer entries.
 
         Arrays with as many leading axes as the driving one are matched axis by axis, others as if all were one axis.
         """
@@ -122,18 +122,19 @@ class Context:
         return self._split(self._group(view, self.batch, _product(driving), _product(own)), own)
 
     def _check_grid(self) -> None:
-        """A grid that is given has no more programs than there are points: others would work outside of arrays."""
+        """Checks that a given grid has no more instances than there are points: others would work outside of arrays."""
         if self._is_checked or self._work.given is None:
             return
         self._is_checked = True
         count = self._work.given[1]
+        # The text is part of kernels that check it when they run: another one would be other code.
         message = f"{self._driver.name} has fewer points of its leading axes than the {count} programs of grid axis 1"
         with self._work.at_the_top():
             points = _product([self._work.size(self._driver, axis) for axis in range(self._driver.rank - 2)])
             if not isinstance(points, int):
                 self._work.check(points >= count, message)
             elif points < count:
-                raise ShapeError(message, hint=f"give a grid of at most {points} programs along axis 1")
+                raise ShapeError(message, hint=f"give a grid of at most {points} program instances along axis 1")
 
     def _group(self, view: View, index: Any, total: Any, own: Any, axis: int | None = None) -> Any:
         """The index of a group among `own`, for one of `total`; along an axis of both arrays, if they have it alike."""

@@ -83,7 +83,7 @@ INF = math.inf
 
 
 def context() -> Context:
-    """This program's block sizes and place: `T.m`, `T.n`, `T.k`, `T.d`, `T.vector`."""
+    """This program instance's block sizes and rows: `T.m`, `T.n`, `T.k`, `T.d`, `T.vector`."""
     return current_context(tracer())
 
 
@@ -120,7 +120,7 @@ def load(
     vector: int | None = None,
     prefetch: int | None = None,
 ) -> Tile:
-    """A tile of an array: this program's rows, the rows of `block`, or the part of `shape` at the offsets `at`.
+    """A tile of an array: this program instance's rows, the rows of `block`, or the part of `shape` at `at`.
 
     Positions outside the array give `pad`. `vector` and `prefetch` are hints for targets, which none reads yet.
     """
@@ -144,7 +144,7 @@ def load(
 def store(
     view: View, value: Tile, block: BlockIndex | Scalar | int | None = None, *, at: Sequence[Any] | None = None
 ) -> None:
-    """Writes a tile to this program's rows, to those of `block`, or at the offsets `at`; outside parts are left out."""
+    """Writes a tile to this program instance's rows, to those of `block`, or at `at`; parts outside are left out."""
     _check_view(view, "store")
     _check_tile(value, "store")
     if at is not None:
@@ -203,14 +203,14 @@ def full(shape: Any, value: Any, dtype: DType = f32) -> Tile:
 
 
 def program_id(axis: int) -> Scalar:
-    """This program's coordinate along an axis of the grid."""
+    """The coordinate of this program instance along an axis of the grid."""
     if isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < 3:
         raise CompileError(f"program_id takes axis 0, 1 or 2, got {axis!r}", hint="the grid has at most three axes")
     return tracer().program_id(axis)
 
 
 def range(*bounds: Any, prefetch: int | None = None, unordered: bool = False) -> Range:  # noqa: A001  (the spec's name)
-    """A loop of the program: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`."""
+    """A loop of the kernel: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`."""
     if not 1 <= len(bounds) <= 3:
         raise CompileError(f"tile.range takes one to three bounds, got {len(bounds)}", hint="give start, stop and step")
     _idle("tile.range", "prefetch", prefetch)
@@ -228,7 +228,7 @@ def range_n(shape: Any, n: int, *, prefetch: int | None = None) -> Range:
 
 
 def row_index(block: BlockIndex | None = None) -> Tile:
-    """The positions of this program's rows, as a column."""
+    """The positions of this program instance's rows, as a column."""
     work = current_context(tracer())
     rows, start = (work.m, work.row_start) if block is None else (block.rows, block.start)
     return tracer().iota((rows, 1), 0, start, i64)
@@ -494,7 +494,7 @@ def _random_words(positions: Tile, key: int) -> Tile:
 
 
 def assert_(condition: Any, message: str) -> None:
-    """Stops the program with a message unless the condition holds everywhere."""
+    """Fails with a message where the condition does not hold everywhere."""
     if isinstance(condition, bool):
         condition = tracer().convert(condition, bool_)
     tracer().check(condition, message)

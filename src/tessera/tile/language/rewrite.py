@@ -224,7 +224,7 @@ class _Rewriter(ast.NodeTransformer):
                 word = type(inner).__name__.lower()
                 raise self._refuse(
                     inner,
-                    f"{word} inside a tile loop: every program runs all iterations",
+                    f"{word} inside a tile loop: every program instance runs all iterations",
                     "use an if around the rest of the body, or tile.where to leave values as they are",
                 )
         if node.orelse:

@@ -12,7 +12,7 @@ from tessera.errors import AutotuneError, ResourceError
 
 BLOCK_AXES = ("m", "n", "k", "d")
 SWIZZLES = ("none", "xor")
-# The widest register tile a program may hold, in elements; more does not fit any target.
+# The widest register tile a program instance may hold, in elements; more does not fit any target.
 _LARGEST_TILE = 1 << 17
 _MOST_WARPS = 32  # of a block on a GPU
 _MOST_STAGES = 64
@@ -25,8 +25,8 @@ UNREAD = ("vector", "swizzle")
 class Schedule:
     """Choices for one kernel; None leaves one to the compiler. `block` is (m, n) or (m, n, k).
 
-    `d` is how wide the rows are that a program can hold, where the kernel works on whole rows: narrower ones fit, wider
-    ones are refused, and `T.d` is the width of the rows themselves in any case. By default any width fits.
+    `d` is the width of the rows that a program instance can hold, where the kernel works on whole rows: narrower ones
+    fit, wider ones are refused, and `T.d` is the width of the rows themselves in any case. By default any width fits.
     """
 
     block: tuple[int, ...] | None = None
@@ -89,7 +89,7 @@ class Schedule:
         return self.block[axis] if self.block is not None and len(self.block) > axis else None
 
     def serves(self, width: int) -> bool:
-        """Whether a program under this schedule can hold rows of this width."""
+        """Whether a program instance under this schedule can hold rows of this width."""
         return self.d is None or width <= self.d
 
     def with_block(self, *sizes: int) -> Schedule:

@@ -1,7 +1,7 @@
 """Parameters annotated `Tile`: tiles of their arrays, loaded before the kernel's first line.
 
-The first one's array drives the grid, and the parameter is this program's rows of it. Every other one is the whole
-matrix of its array at this program's point of the leading axes, so that its sizes are guards.
+The first one's array drives the grid, and the parameter is this program instance's rows of it. Every other one is the
+whole matrix of its array at this instance's point of the leading axes, so that its sizes are guards.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ class AxisBound(NamedTuple):
 class AxisBounds(NamedTuple):
     """The bounds, along an axis of a tile, of all arrays that its elements were made of.
 
-    An element is one of the program's own where it lies inside of all of them. `ragged` says that the tile may reach
+    An element is inside where it lies inside of all of them. `ragged` says that the tile may reach
     beyond the end of some, and that what lies there has not been masked.
     """
 
@@ -379,7 +379,7 @@ class View:
         raise CompileError(f"{self} has no truth value", hint="load a tile from it and reduce that")
 
     def _refuse(self, other: object) -> Any:
-        raise DtypeError(f"{self} is memory, not a value", hint="load a tile from it first: tile.load(...)")
+        raise DtypeError(f"{self}, is memory, not a value", hint="load a tile from it first: tile.load(...)")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __matmul__ = _refuse
 
@@ -406,5 +406,6 @@ class Undefined:
     def refuse(self) -> NoReturn:
         """Raises: the variable is used."""
         raise CompileError(
-            f"{self.name} has no value here: it is assigned only {self.where}", hint=f"give {self.name} a value before"
+            f"{self.name} has no value here: it is assigned only {self.where}",
+            hint=f"assign {self.name} before the {'loop' if 'loop' in self.where else 'if'}",
         )
