@@ -59,7 +59,7 @@ def result(call: Any) -> ts.Tensor:
     return call.arguments[-1] if found is None else found
 
 
-def goes_by_agents(call: Any) -> bool:
+def is_warp_specialized(call: Any) -> bool:
     return b"wgmma.mma_async" in program_of(call.kernel, *call.arguments, **call.static).ptx
 
 
@@ -68,12 +68,12 @@ def interpreted(make: Make, arrays: Arrays) -> Array:
         return wide(result(make(Arrays(arrays.dtype, arrays.seed, False, arrays.change))))
 
 
-def on_gpu(make: Make, arrays: Arrays, *, by_agents: bool = True, repeats: int = 3) -> Array:
+def on_gpu(make: Make, arrays: Arrays, *, warp_specialized: bool = True, repeats: int = 3) -> Array:
     """The same each time, to the bit."""
     found: list[Array] = []
     for _ in range(repeats):
         call = make(Arrays(arrays.dtype, arrays.seed, True, arrays.change))
-        assert goes_by_agents(call) == by_agents
+        assert is_warp_specialized(call) == warp_specialized
         found.append(wide(result(call)))
     assert all(found[0].tobytes() == other.tobytes() for other in found[1:]), "two launches give different results"
     return found[0]
@@ -93,8 +93,8 @@ def expect_close(found: Array, expected: Array, dtype: DType) -> None:
     assert (off <= allowed[rest]).all(), f"off by {off.max():.3g}, {(off > allowed[rest]).sum()} of {off.size}"
 
 
-def check(make: Make, arrays: Arrays, *, by_agents: bool = True) -> None:
-    expect_close(on_gpu(make, arrays, by_agents=by_agents), interpreted(make, arrays), arrays.dtype)
+def check(make: Make, arrays: Arrays, *, warp_specialized: bool = True) -> None:
+    expect_close(on_gpu(make, arrays, warp_specialized=warp_specialized), interpreted(make, arrays), arrays.dtype)
 
 
 def stage(name: str, *sizes: Any) -> Make:
@@ -134,7 +134,7 @@ def test_products(name: str, dtype: DType) -> None:
     for seed, ((m, n, k), block) in enumerate(zip(sizes, blocks, strict=True)):
         # With a bias of f16, the widest block keeps more than there are registers for.
         fits = (name, dtype, block[1]) != ("bias and gelu", f16, 256)
-        check(matrices(name, m, n, k, block), Arrays(dtype, seed), by_agents=fits)
+        check(matrices(name, m, n, k, block), Arrays(dtype, seed), warp_specialized=fits)
 
 
 def test_nothing_to_add_up() -> None:
@@ -142,7 +142,7 @@ def test_nothing_to_add_up() -> None:
     check(stage("sigmoid", 100, 0, 64, (64, 64)), Arrays(bf16))
     check(stage("full", 100, 0, 64, (64, 64)), Arrays(bf16))
     # Rows of no columns do not lie at multiples of 16 bytes.
-    check(matrices("a·b", 100, 72, 0, (64, 64, 32)), Arrays(bf16), by_agents=False)
+    check(matrices("a·b", 100, 72, 0, (64, 64, 32)), Arrays(bf16), warp_specialized=False)
     check(stage("full", 0, 100, 64, (64, 64)), Arrays(bf16))
 
 
@@ -231,7 +231,7 @@ def test_logarithms_of_sums(width: int, mask: Any) -> None:
     for queries, keys in ((1, 65), (333, 777), (1000, 1000)):
         q, k, v = (Arrays(bf16, seed, on_gpu=True)(3, rows, width) for seed, rows in enumerate((queries, keys, keys)))
         call = cases.Call(stdlib.attention_lse, [q, k, v], {"mask": mask})
-        assert goes_by_agents(call)
+        assert is_warp_specialized(call)
         found, logs = (wide(one) for one in call())
         scores = wide(q) @ wide(k).swapaxes(1, 2) / math.sqrt(width)
         if mask is not None:
@@ -265,7 +265,7 @@ def test_biases(width: int, dtype: DType) -> None:
         new = Arrays(bf16, 20, on_gpu=True)
         q, k, v = new(2, 3, 300, width), new(2, 3, 500, width), new(2, 3, 500, width)
         call = cases.Call(stdlib.bias_attention, [q, k, v, new(*shape, dtype=dtype)])
-        assert goes_by_agents(call)
+        assert is_warp_specialized(call)
         scores = wide(q) @ wide(k).swapaxes(2, 3) / math.sqrt(width) + wide(call.arguments[-1])
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         expect_close(wide(call()), weights / weights.sum(-1, keepdims=True) @ wide(v), bf16)
@@ -377,13 +377,13 @@ def test_what_has_no_tensor_map_goes_another_way(name: str) -> None:
         size = Product(200, b.shape[1], a.shape[1], (64, 64, 32))
         return cases.Call(size.on(stdlib.gemm), [a, b, new(200, b.shape[1], target=True)])
 
-    check(make, Arrays(bf16, 12), by_agents=False)
+    check(make, Arrays(bf16, 12), warp_specialized=False)
 
 
 @pytest.mark.parametrize("width", [36, 100])
 def test_odd_widths_go_another_way(width: int) -> None:
     for name in ("full", "causal"):
-        check(stage(name, 130, 150, width, (64, 64), 2), Arrays(bf16), by_agents=False)
+        check(stage(name, 130, 150, width, (64, 64), 2), Arrays(bf16), warp_specialized=False)
 
 
 def test_results_that_have_no_tensor_map() -> None:
@@ -420,7 +420,7 @@ LAUNCHED: dict[str, Make] = {
 def test_many_launches_give_the_same_bits(name: str) -> None:
     """Warp groups run in other orders each time; counters of programs start from 0 again."""
     call = LAUNCHED[name](Arrays(bf16, 14, on_gpu=True))
-    assert goes_by_agents(call)
+    assert is_warp_specialized(call)
     first = wide(result(call))
     for _ in range(50):
         found = wide(result(call))
@@ -463,7 +463,7 @@ def test_graphs_replay_them(name: str) -> None:
     assert wide(found[0]).tobytes() == expected.tobytes()
 
 
-def test_a_schedule_for_each_number_of_agents() -> None:
+def test_a_schedule_for_each_number_of_consumers() -> None:
     for rows in (64, 128, 256):
         check(stage("causal", 300, 300, 64, (rows, 64), 2), Arrays(f16, rows))
         make = matrices("a·b", 300, 264, 200, (rows, 64, 64))

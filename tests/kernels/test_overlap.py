@@ -169,7 +169,7 @@ def test_order_is_that_of_the_program(name: str) -> None:
             assert np.array_equal(array, wanted), (backend, level)
 
 
-def test_calls_with_and_without_overlap_take_turns() -> None:
+def test_calls_with_and_without_overlap_alternate() -> None:
     """A call that overlaps does not change what others run, and the other way round."""
     x, y = np.arange(20, dtype=np.float32), np.zeros(20, np.float32)
     for _ in range(3):
