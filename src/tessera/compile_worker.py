@@ -36,7 +36,7 @@ NUMBER, STATUS, FAILED = range(3)  # the last where there is none, with the erro
 READY = 0
 """The number of the answer that says that a process can begin."""
 _NICENESS = 1
-"""A little: on few cores, with all of them busy, a process that lets everybody go first would never get anywhere."""
+"""A little: on few cores, with all of them busy, a process of the lowest priority would never get anywhere."""
 
 
 class Readable(Protocol):
@@ -169,7 +169,7 @@ class Parent:
     def _fork(self, selector: DefaultSelector, talk: int, news: int) -> None:
         os.set_inheritable(talk, False)
         os.set_inheritable(news, False)
-        told = socket.socket(fileno=news)
+        sender = socket.socket(fileno=news)
         process = -1
         try:
             with warnings.catch_warnings():
@@ -177,13 +177,13 @@ class Parent:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 process = os.fork()
         except OSError as error:  # no memory, or too many processes
-            with told, suppress(OSError):
-                told.send(NEWS.pack(FAILED, error.errno or 0))
+            with sender, suppress(OSError):
+                sender.send(NEWS.pack(FAILED, error.errno or 0))
         if process == 0:
-            self._be_child(selector, talk, told)
+            self._be_child(selector, talk, sender)
         if process > 0:
-            self._news[process] = told
-            selector.register(told, EVENT_READ, process)
+            self._news[process] = sender
+            selector.register(sender, EVENT_READ, process)
         os.close(talk)
 
     def _be_child(self, selector: DefaultSelector, talk: int, news: socket.socket) -> NoReturn:

@@ -31,7 +31,7 @@ _forking = threading.local()  # several threads may fork at once: each lets go o
 
 
 def fork_waits_for(lock: AbstractContextManager[Any], rank: int) -> None:
-    """Has forks hold a lock. Of several, those of lower ranks are taken first, as everybody else takes them."""
+    """Has forks hold a lock. Of several, those of lower ranks are taken first, as all other code takes them."""
     _waited.append((rank, lock))
     _waited.sort(key=lambda one: one[0])
 

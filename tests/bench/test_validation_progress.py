@@ -212,7 +212,7 @@ def test_ranks_are_started_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
         return name
 
     monkeypatch.setattr(suite_module, "find_spec", found)
-    monkeypatch.setattr(starting, "program", found)
+    monkeypatch.setattr(starting, "executable", found)
     assert ValidationSuite()._ranks() == (True, "two ranks traced on the CPU")  # pyright: ignore[reportPrivateUsage]
     (around,) = seen
     assert {around[f"OMPI_ALLOW_RUN_AS_ROOT{end}"] for end in ("", "_CONFIRM")} == {"1"}

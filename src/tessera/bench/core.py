@@ -57,7 +57,7 @@ def _ignore_rows(_: Sequence[Row]) -> None:
 class TesseraBench:
     """The engine (`TesseraBenchCore` in the specification).
 
-    `on_rows` is told of the rows of each case as soon as they are known. Ctrl-C ends a run and keeps its rows.
+    `on_rows` is called with the rows of each case as soon as they are known. Ctrl-C ends a run and keeps its rows.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`tessera demo`: attention that climbs the tiers while it is called, then a model that does; results are checked."""
+"""`tessera demo`: attention that goes up the tiers while it is called, then a model; results are checked."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def demo(seconds: float, device: str, plain: bool, wants_tour: bool, rows: int) 
     began = time.monotonic()
     target = _has_gpu() if device == "auto" else device
     with tempfile.TemporaryDirectory(prefix="tessera-demo-") as folder, ExitStack() as stack:
-        # A cache of its own: with what an earlier run has left, there would be no climb to see.
+        # A cache of its own: with what an earlier run has left, there would be no change of tiers to see.
         stack.enter_context(knobs.cache_dir.using(folder))
         good = _demo(console, target, began + seconds, plain)
     console.print(f"{time.monotonic() - began:.0f} s in all; `tessera demo --tour` shows the levels of a program")
@@ -205,10 +205,10 @@ def _story(cases: tuple[Case, ...], runtime: MetaTracingRuntime) -> Iterator[str
     yield ""
     for case in cases:
         first, last = case.timed[0], case.last
-        told = f"{case.name} {case.arguments}: tier {last.tier} takes {last.nanoseconds / 1e6:.3f} ms"
+        line = f"{case.name} {case.arguments}: tier {last.tier} takes {last.nanoseconds / 1e6:.3f} ms"
         if case.speedup is not None:
-            told += f", tier {first.tier} took {first.nanoseconds / 1e6:.3f} ms: {speed(case.speedup)}"
-        yield told if last.tier == ExecutionTier.TIER3_SPECIALIZED else f"{told}; {why_not_higher(runtime, case)}"
+            line += f", tier {first.tier} took {first.nanoseconds / 1e6:.3f} ms: {speed(case.speedup)}"
+        yield line if last.tier == ExecutionTier.TIER3_SPECIALIZED else f"{line}; {why_not_higher(runtime, case)}"
     stats = runtime.get_runtime_stats()
     counted = stats.events
     yield (

@@ -52,7 +52,7 @@ def machine_code(q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Timed:
     return found._replace(result=found.result.numpy())
 
 
-def told(found: Timed, q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Iterator[str]:
+def report_lines(found: Timed, q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Iterator[str]:
     """The figures, in words."""
     threads = pool.threads()
     what = f"causal attention, bf16, {'×'.join(map(str, SHAPE))}"

@@ -72,7 +72,7 @@ def _machine_code_is_right(console: Console) -> bool:
     found = demo_machine_code.machine_code(q, k, v)
     exact = _attention(*(tensor.numpy().astype(np.float64) for tensor in (q, k, v)), causal=True)
     error = _error(found.result, exact)
-    for line in demo_machine_code.told(found, q, k, v):
+    for line in demo_machine_code.report_lines(found, q, k, v):
         console.print(line, soft_wrap=True)
     console.print(f"relative error of the machine code against float64: {error:.1e}, at most {_BOUNDS['bf16']:.0e}")
     return error <= _BOUNDS["bf16"]

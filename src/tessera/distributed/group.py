@@ -114,8 +114,8 @@ class ProcessGroup:
     def _refuse(self, intent: Intent, error: TesseraError | None) -> None:
         """All ranks come here together: each tells what it intends, and each raises."""
         kept = [intent.kind, intent.options[:64], intent.dtype, intent.shape, intent.device, intent.refused[:480]]
-        told = json.dumps(kept).encode()[:_TEXT].ljust(_TEXT)
-        rows = self.gather_bytes(np.frombuffer(told, np.uint8), f"comparing what {intent.kind} is about")
+        text = json.dumps(kept).encode()[:_TEXT].ljust(_TEXT)
+        rows = self.gather_bytes(np.frombuffer(text, np.uint8), f"comparing what {intent.kind} is about")
         self.rested()
         if error is not None:
             raise error

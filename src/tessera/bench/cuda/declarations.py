@@ -64,7 +64,7 @@ class Contest:
     """The result in float64, a torch tensor, of the inputs as they are when it is called."""
     ours: Call | None = None
     peers: Mapping[str, Call] = field(default_factory=dict[str, Call])
-    """Torch's or anybody's, capturable by torch into a graph."""
+    """A call of torch or another library, which torch can capture into a graph."""
     yardsticks: Mapping[str, Yardstick] = field(default_factory=dict[str, Yardstick])
     part: Callable[[Any], Any] = _whole
     """Selects the part of a result, a torch tensor, that is compared with the truth."""

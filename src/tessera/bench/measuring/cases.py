@@ -153,7 +153,7 @@ def _level(name: str) -> int:
 
 
 def _at_level(implementation: Implementation, level: str) -> Implementation:
-    """Ours has the level in its name, unless it is the one that everybody gets."""
+    """Ours has the level in its name, unless it is the default level."""
     named = implementation.framework.ours and level != DEFAULT_LEVEL
     return replace(implementation, name=f"{implementation.name} {level}") if named else implementation
 

@@ -145,9 +145,9 @@ class ValidationFramework:
                 if not away <= _BETWEEN_TIERS * bound:
                     result.cross_tier_consistency_passed = False
                     result.failed_comparisons += 1
-                    told = f"tiers {tier} and 1 differ by {away:.1e}, {_BETWEEN_TIERS * bound:.1e} is allowed"
+                    message = f"tiers {tier} and 1 differ by {away:.1e}, {_BETWEEN_TIERS * bound:.1e} is allowed"
                     fix = "compare both with the reference, and their Tile IR with TESSERA_DUMP_DIR"
-                    result.issues.append(ValidationIssue(Severity.CRITICAL, told, fix, one))
+                    result.issues.append(ValidationIssue(Severity.CRITICAL, message, fix, one))
 
     def _compare(
         self,
@@ -169,9 +169,9 @@ class ValidationFramework:
         if too_far or not away <= bound:
             result.numerical_correctness_passed = False
             result.failed_comparisons += 1
-            told = f"tier {tier} is off by {absolute:.1e}, {away:.1e} in norm; {bound:.0e} is allowed"
+            message = f"tier {tier} is off by {absolute:.1e}, {away:.1e} in norm; {bound:.0e} is allowed"
             fix = "run it under TESSERA_INTERPRET=1: where that is right, a lowering is wrong"
-            result.issues.append(ValidationIssue(Severity.CRITICAL, told, fix, one))
+            result.issues.append(ValidationIssue(Severity.CRITICAL, message, fix, one))
 
     def _regression(
         self,
@@ -181,9 +181,9 @@ class ValidationFramework:
         result: ValidationResult,
     ) -> None:
         if not before:
-            told = "no earlier report to compare speeds with"
+            message = "no earlier report to compare speeds with"
             fix = "keep this report, and give it to the next run: --against FILE"
-            result.issues.append(ValidationIssue(Severity.WARNING, told, fix))
+            result.issues.append(ValidationIssue(Severity.WARNING, message, fix))
             return
         worst: float | None = None
         for name, tiers in samples.items():
@@ -197,11 +197,11 @@ class ValidationFramework:
                 # The whole interval has to be above: noise is no regression.
                 if 100 * (found.interval.low - 1) > wanted.max_acceptable_regression_percent:
                     result.performance_regression_passed = False
-                    told = (
+                    message = (
                         f"{name}, {tier}: {percent:.1f} % slower than in the earlier report (p = {found.p_value:.1e})"
                     )
                     fix = "run both again on an idle machine; `tessera bench compare` finds which commit it was"
-                    result.issues.append(ValidationIssue(Severity.ERROR, told, fix))
+                    result.issues.append(ValidationIssue(Severity.ERROR, message, fix))
         result.performance_regression_percent = worst
 
 

@@ -70,9 +70,9 @@ class Progress:
 
     def _save(self) -> None:
         if self.path is not None:
-            told = {"form": FORM, "about": self._about, "seconds": self.seconds, "runs": self.runs}
-            told["parts"] = self._parts
-            write_whole(self.path, json.dumps(told) + "\n")
+            data = {"form": FORM, "about": self._about, "seconds": self.seconds, "runs": self.runs}
+            data["parts"] = self._parts
+            write_whole(self.path, json.dumps(data) + "\n")
 
 
 def digest_of(package: Path) -> str:

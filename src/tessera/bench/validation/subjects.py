@@ -120,7 +120,7 @@ def drawn(shape: tuple[int, int, int, int], dtype: DType, device: str, seed: int
 
 
 def limited(config: RuntimeConfig, tier: int) -> RuntimeConfig:
-    """A configuration under which nothing climbs above a tier, and everything climbs at once."""
+    """A configuration that compiles for a tier at once, and for none above it."""
     return replace(
         config,
         background_compilation=False,

@@ -66,7 +66,7 @@ class Module:
         is_ptx = not code.startswith(_ELF)
         machine_code: bytes | None = None
         if is_ptx and keep:
-            look = _found if is_brief(code) else assembled
+            look = _found if is_fast_compile(code) else assembled
             machine_code = look(code, self.context)
         if machine_code is not None:
             try:
@@ -74,14 +74,14 @@ class Module:
             except _UnusableError:  # of a ptxas that is newer than the driver
                 pass
         try:
-            return self._loaded(code + b"\0" if is_ptx else code, soon=is_brief(code))
+            return self._loaded(code + b"\0" if is_ptx else code, fast=is_fast_compile(code))
         except _UnusableError as refusal:
             raise refusal.error(self.what, self._log(code) if is_ptx else []) from None
 
-    def _loaded(self, code: bytes, *, soon: bool = False) -> int:
+    def _loaded(self, code: bytes, *, fast: bool = False) -> int:
         cu = driver.bindings()
         with self.context:
-            if soon:
+            if fast:
                 options = [cu.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL]
                 status, found = cu.cuModuleLoadDataEx(code, len(options), options, [_LITTLE_WORK])
             else:
@@ -231,8 +231,8 @@ def check_grid(name: str, blocks: int) -> None:
         )
 
 
-def is_brief(code: bytes) -> bool:
-    """Whether code is PTX that is needed soon, and not for long."""
+def is_fast_compile(code: bytes) -> bool:
+    """Whether code is PTX of a fast compile: needed at once, and replaced later."""
     return code.startswith(BRIEFLY.encode())
 
 

@@ -159,8 +159,8 @@ def _encode(
     """The same by Python and ctypes."""
     rank, (of_type, swizzle, fetched) = len(box), numbers
     # What the driver reads: sizes, strides of which there is one less, the box, and steps of 1.
-    told = bytearray(struct.pack(f"<{2 * rank}Q{2 * rank}I", *given[1:], 0, *box, *[1] * rank))
-    sizes = addressof(c_char.from_buffer(told))
+    packed = bytearray(struct.pack(f"<{2 * rank}Q{2 * rank}I", *given[1:], 0, *box, *[1] * rank))
+    sizes = addressof(c_char.from_buffer(packed))
     strides, narrow = sizes + WORD * rank, sizes + 2 * WORD * rank
     steps = narrow + _NARROW * rank
     status = driver_s(data_address(out), of_type, rank, given[0], sizes, strides, narrow, steps, 0, swizzle, fetched, 0)

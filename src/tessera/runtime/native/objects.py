@@ -145,10 +145,10 @@ def new_class(
     slots = (_Slot * (len(code) + 2))(
         *(_Slot(number, address) for number, address in code), _Slot(_MEMBERS, ctypes.addressof(listed))
     )
-    told = _Specification(name.encode(), nbytes, 0, _DEFAULT | _NOT_MADE_BY_CALLS, ctypes.addressof(slots))
+    specification = _Specification(name.encode(), nbytes, 0, _DEFAULT | _NOT_MADE_BY_CALLS, ctypes.addressof(slots))
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object)
-    made = prototype(("PyType_FromSpecWithBases", ctypes.pythonapi))(ctypes.addressof(told), (object,))
-    _kept.extend((told, listed, slots))
+    made = prototype(("PyType_FromSpecWithBases", ctypes.pythonapi))(ctypes.addressof(specification), (object,))
+    _kept.extend((specification, listed, slots))
     return made
 
 

@@ -30,9 +30,9 @@ class OverlapError(EffectError):
     """Arrays overlap that a program was compiled to find apart: `pairs` are indices of its arguments."""
 
     def __init__(self, name: str, pairs: Sequence[tuple[int, int]]) -> None:
-        told = " and ".join(f"arguments {one} and {other}" for one, other in pairs)
+        listed = " and ".join(f"arguments {one} and {other}" for one, other in pairs)
         super().__init__(
-            f"@{name} writes memory that another argument shares: {told} overlap",
+            f"@{name} writes memory that another argument shares: {listed} overlap",
             hint="give arrays that do not overlap, such as a copy of one",
         )
         self.name, self.pairs = name, tuple(pairs)

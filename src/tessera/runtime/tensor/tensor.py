@@ -189,7 +189,7 @@ class Tensor:
 
     @property
     @tracked
-    def T(self) -> Tensor:  # noqa: N802  (the name that everybody knows)
+    def T(self) -> Tensor:  # noqa: N802  (the name of NumPy)
         if self.ndim != 2:
             raise ShapeError(
                 f".T is for matrices, this tensor has {self.ndim} axes",
@@ -350,8 +350,8 @@ class Tensor:
     def _to_device(self, target: Device, *, copy: bool) -> Tensor:
         if target is self.device and not copy:
             return self
-        if target is CPU and (told := reader()) is not None:
-            told(self)
+        if target is CPU and (listener := reader()) is not None:
+            listener(self)
         array, buffer = transfer(self.geometry, self.device, target)
         return Tensor.wrap(array, self.dtype, target, buffer)
 
@@ -373,8 +373,8 @@ class Tensor:
                 shapes=[format_shape(self.shape)],
                 hint="bring the tensor over first: .cpu()",
             )
-        if (told := reader()) is not None:
-            told(self)
+        if (listener := reader()) is not None:
+            listener(self)
         return self.geometry
 
     def values(self) -> Array:

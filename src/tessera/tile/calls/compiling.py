@@ -171,7 +171,7 @@ def _spilled(plan: Plan, code: bytes) -> int:
     """
     from tessera.runtime.cuda import driver
     from tessera.runtime.cuda.context import Context
-    from tessera.runtime.cuda.modules import is_brief, look_at, stack_of
+    from tessera.runtime.cuda.modules import is_fast_compile, look_at, stack_of
 
     try:
         if driver.device_count() == 0:
@@ -179,7 +179,7 @@ def _spilled(plan: Plan, code: bytes) -> int:
     except DeviceError:
         return 0
     context = Context.of(0)
-    if not (context.is_open and is_brief(code)) and stack_of(code, plan.name, context) == 0:
+    if not (context.is_open and is_fast_compile(code)) and stack_of(code, plan.name, context) == 0:
         return 0
     return look_at(0, code, f"@{plan.name}").function(plan.name).attributes.local
 
