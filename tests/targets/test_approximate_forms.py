@@ -17,7 +17,7 @@ from tessera.targets.cpu.compile import compile_kernel
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm.exponentials import APPROXIMATE_FORMS, FLUSHED, ApproximateForm
 from tessera.targets.llvm.floats import Floats, Sixteen
-from tessera.targets.llvm.marks import BRIEF
+from tessera.targets.llvm.marks import APPROXIMATE
 from tessera.targets.llvm.text import Function, Value
 from tessera.transforms.core.context import CompileContext
 
@@ -173,7 +173,7 @@ def approximate_ops(run: Any, fn: Callable[[Any], Any]) -> list[str]:
     instance = run.lower(np.zeros((64, 64), np.float32), fn=fn)
     module = instance.module.clone()
     TileToCpu("avx512").apply(CompileContext.with_facts(None), module)
-    return sorted({op.properties["fn"].data for op in module.walk() if BRIEF in op.attributes})  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
+    return sorted({op.properties["fn"].data for op in module.walk() if APPROXIMATE in op.attributes})  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
 
 
 @pytest.mark.parametrize(

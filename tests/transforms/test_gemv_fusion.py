@@ -25,7 +25,7 @@ from tessera.targets.choose_blocks import stages_for
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
 from tessera.targets.cuda.interpreter.nv import run_nv_kernel
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.transforms.facts.mark_readonly import still_places
+from tessera.transforms.facts.mark_readonly import readonly_arguments
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import Compiled, Stage, compile_module
 
@@ -141,7 +141,7 @@ def test_their_kernels_on_a_gpu(name: str) -> None:
     ptx = compile_lowered(lowered, kernel.sym_name.data).ptx
     assert "mma" not in ptx
     before, _, behind = ptx.partition("griddepcontrol.wait")
-    assert ("ld.global.v" in before or "ld.global.b" in before) == bool(still_places(kernel))
+    assert ("ld.global.v" in before or "ld.global.b" in before) == bool(readonly_arguments(kernel))
     assert "ld.global.b" in behind or "ld.global.v" in behind
     assert "ld.global.nc" not in ptx
 

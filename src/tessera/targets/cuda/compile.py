@@ -41,7 +41,7 @@ from tessera.transforms.checks.host_checks import HostCheck, take_host_checks
 from tessera.transforms.core.context import CompileContext
 from tessera.transforms.core.facts import FactKind, Facts
 from tessera.transforms.facts.fix_sizes import fix_sizes
-from tessera.transforms.facts.mark_readonly import STILL, still_places
+from tessera.transforms.facts.mark_readonly import READONLY, readonly_arguments
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
 from tessera.transforms.pipelining.make_async import make_async
 from tessera.transforms.pipelining.partition_rows import spread_rows
@@ -165,10 +165,10 @@ def lower_kernel(
         order_atomics(made)
     if lined:
         made.attributes[LINED] = integers(sorted(lined))
-    still = still_places(symbol_in(module, name, tile.FuncOp))
+    still = readonly_arguments(symbol_in(module, name, tile.FuncOp))
     if (still or (follows and _is_short(made))) and is_plain(made):
         if still:
-            made.attributes[STILL] = integers(still)
+            made.attributes[READONLY] = integers(still)
         mark_inside(made)
         hoist_loads(made, still, follows=follows and arch in FOLLOWING)
     seconds.lap("tile-to-nv")

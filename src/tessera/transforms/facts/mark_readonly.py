@@ -23,7 +23,7 @@ from tessera.ir.tile.types import tile_type
 from tessera.shapes.expr import element_count
 from tessera.transforms.core.index_digits import PULL
 
-STILL = "still"
+READONLY = "still"
 """The attribute of a function that names arguments which no kernel of the graph function writes."""
 LARGE = 4096
 """Elements of an array that is worth reading ahead."""
@@ -53,21 +53,21 @@ class MarkReadonly(ModulePass):
             for launch in function.walk():
                 if isinstance(launch, schedule.LaunchOp):
                     given = enumerate(launch.arguments)
-                    still = {index for index, one in given if _is_still(one, entry) and _root(one) not in written}
+                    readonly = {index for index, one in given if _is_readonly(one, entry) and _root(one) not in written}
                     name = launch.callee.string_value()
-                    found[name] = found.get(name, still) & still
+                    found[name] = found.get(name, readonly) & readonly
         for name, indices in found.items():
             if indices and _multiplies_rows(kernels[name]):
-                kernels[name].attributes[STILL] = integers(sorted(indices))
+                kernels[name].attributes[READONLY] = integers(sorted(indices))
 
 
-def still_places(function: Operation) -> tuple[int, ...]:
+def readonly_arguments(function: Operation) -> tuple[int, ...]:
     """The arguments of a tile function that no kernel of the graph function writes."""
-    found = function.attributes.get(STILL)
+    found = function.attributes.get(READONLY)
     return tuple(int(index) for index in found.iter_values()) if isinstance(found, DenseArrayBase) else ()
 
 
-def _is_still(value: SSAValue, entry: Block | None) -> bool:
+def _is_readonly(value: SSAValue, entry: Block | None) -> bool:
     if not isinstance(value.type, GraphTensorType):
         return False
     count = element_count(value.type.shape)

@@ -13,7 +13,7 @@ from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.llvm import casts, elements, elementwise, exponentials
 from tessera.targets.llvm.floats import Floats, Sixteen, fits_sixteens, in_sixteens
 from tessera.targets.llvm.literals import literal
-from tessera.targets.llvm.marks import BRIEF, ROUNDED
+from tessera.targets.llvm.marks import APPROXIMATE, ROUNDED
 from tessera.targets.llvm.text import Value, number, numbers
 
 FOR_DOTS = "for_products"
@@ -62,7 +62,7 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
     contract = machine.contract and ROUNDED not in op.attributes
     pairs: dict[tuple[int, int], Value] = {}
 
-    form = exponentials.APPROXIMATE_FORMS[op.fn.data] if BRIEF in op.attributes else None
+    form = exponentials.APPROXIMATE_FORMS[op.fn.data] if APPROXIMATE in op.attributes else None
     flushed = exponentials.FLUSHED.get(op.fn.data) if emitter.flushes and op.result_dtype is f32 else None
 
     def approximate(x: Value) -> Value:

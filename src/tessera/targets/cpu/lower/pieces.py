@@ -23,7 +23,7 @@ from tessera.targets.cpu.lower.inside import lane_axis, moved
 from tessera.targets.cpu.lower.lowering import Lowering, counts
 from tessera.targets.cpu.lower.nests import Nest, shape_of
 from tessera.targets.cpu.lower.open_columns import NO_MASKS
-from tessera.targets.llvm.marks import BRIEF, ROUNDED
+from tessera.targets.llvm.marks import APPROXIMATE, ROUNDED
 from tessera.transforms.algebra.masks import Linear, positions
 from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.rewriting import adopt_location
@@ -271,7 +271,7 @@ def _ew(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation:
     if op.fn.data == "mul" and op.result not in writer.lowering.multiples:
         made.attributes[ROUNDED] = UnitAttr()
     if writer.lowering.machine.contract and writer.lowering.tolerances.allows_approximation(op):
-        made.attributes[BRIEF] = UnitAttr()
+        made.attributes[APPROXIMATE] = UnitAttr()
     if op.fn.data == "cast" and _takes_zeros(writer, op.result):
         made.attributes[FOR_DOTS] = UnitAttr()
     return writer.lowering.add(made)

@@ -26,7 +26,7 @@ from tessera.targets.cuda.math.machine_floats import MachineFloats
 from tessera.targets.cuda.ptx.inline import one
 from tessera.targets.llvm import casts, elementwise, wide_functions
 from tessera.targets.llvm.elements import not_a_number
-from tessera.targets.llvm.marks import BRIEF, ROUNDED, SHORT, TOGETHER
+from tessera.targets.llvm.marks import APPROXIMATE, ROUNDED, SHORT, TOGETHER
 from tessera.targets.llvm.text import Value, number
 
 FAST = "fast"
@@ -113,7 +113,7 @@ def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
     f, fn = emitter.f, op.fn.data
     if wide is f32:
         tables = [functions.FAST] if FAST in op.attributes else []
-        tables += [functions.APPROXIMATE] if BRIEF in op.attributes else []
+        tables += [functions.APPROXIMATE] if APPROXIMATE in op.attributes else []
         for known in (*tables, functions.F32):
             if fn in known:
                 recipe = known[fn]
@@ -178,7 +178,7 @@ def _casts(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
         emitter.values[op.result] = source
         return True
 
-    if source.affine is not None and result is f32 and BRIEF in op.attributes:
+    if source.affine is not None and result is f32 and APPROXIMATE in op.attributes:
         # The thread's base is converted once; constants are added to that.
         base, offsets = f.convert("sitofp", source.affine.base, "float"), source.affine.offsets
         moved = {offset: f.binary("fadd", base, number(float(offset), "float")) for offset in sorted(set(offsets))}

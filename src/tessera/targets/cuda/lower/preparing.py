@@ -17,7 +17,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.lower.plain_dots import make_products_plain
 from tessera.targets.cuda.lower.shared_reciprocals import share_reciprocals
-from tessera.targets.llvm.marks import BRIEF, LOOSE, ROUNDED, TOGETHER
+from tessera.targets.llvm.marks import APPROXIMATE, LOOSE, ROUNDED, TOGETHER
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.algebra.degenerate_matmuls import lower_degenerate_matmuls
 from tessera.transforms.algebra.factoring import gather_factors
@@ -66,7 +66,7 @@ def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", soon
     if contract:
         _use_brief_forms(function)
     if contract and not soon:
-        multiples |= gather_factors(function, BRIEF)
+        multiples |= gather_factors(function, APPROXIMATE)
     if not soon:
         scale_maxima(function)
     for op in function.body.walk():
@@ -76,18 +76,18 @@ def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", soon
         return
     if arch == "sm_90a":
         share_reciprocals(function)
-    use_powers_of_two(function, BRIEF, LOOSE, TOGETHER)
+    use_powers_of_two(function, APPROXIMATE, LOOSE, TOGETHER)
     _reduce_early(function)
 
 
 def _use_brief_forms(function: tile.FuncOp) -> None:
     """Marks the functions that have short forms which are exact enough for what comes of them, or writes these."""
-    use_tails(function, BRIEF, Tolerances(_reads, BRIEF_FORMS, UNITS).relative)
+    use_tails(function, APPROXIMATE, Tolerances(_reads, BRIEF_FORMS, UNITS).relative)
     tolerances = Tolerances(_reads, BRIEF_FORMS, UNITS)
     for op in function.body.walk():
         if isinstance(op, tile.EwOp) and tolerances.allows_approximation(op):
-            op.attributes[BRIEF] = UnitAttr()
-    use_sigmoids(function, BRIEF, LOOSE, tolerances.absolute)
+            op.attributes[APPROXIMATE] = UnitAttr()
+    use_sigmoids(function, APPROXIMATE, LOOSE, tolerances.absolute)
 
 
 def _reduce_early(function: tile.FuncOp) -> None:

@@ -16,7 +16,7 @@ from tessera.ir.common.elementwise import TABLE
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.lower.multiprocessor_model import FLOPS, FUNCTION_CLOCKS, THREADS
-from tessera.targets.llvm.marks import BRIEF, TOGETHER
+from tessera.targets.llvm.marks import APPROXIMATE, TOGETHER
 
 
 def share_reciprocals(function: tile.FuncOp) -> None:
@@ -28,7 +28,7 @@ def share_reciprocals(function: tile.FuncOp) -> None:
             products = _product_clocks(op for op in ops if isinstance(op, tile.DotOp))
             if 0 < products < sum(map(_function_clocks, works)):
                 for op in works:
-                    if op.fn.data == "sigmoid" and BRIEF in op.attributes:
+                    if op.fn.data == "sigmoid" and APPROXIMATE in op.attributes:
                         op.attributes[TOGETHER] = UnitAttr()
 
 
