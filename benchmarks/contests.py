@@ -104,7 +104,7 @@ def main() -> None:
         some, others = in_turns(calls, options.seconds)
         best = min(some, key=lambda level: some[level])
         found = [others[program.level] / others[best] - 1 for program, _ in climbs]
-        here = [sum(one.asked for _, ab_test in held for one in ab_test.contenders) for _, held in climbs]
+        here = [sum(one.rounds_started for _, ab_test in held for one in ab_test.contenders) for _, held in climbs]
         print(told(problem.name, found, here), flush=True)
         behind += found
         turns += here

@@ -192,7 +192,7 @@ class Later:
     def prepare(self) -> None:
         return
 
-    def made_at_once(self, packed: bytes | None) -> bool:
+    def compile_now(self, packed: bytes | None) -> bool:
         return False
 
     def submit(self, *requests: Request) -> None:

@@ -108,7 +108,7 @@ def test_rounds_go_on_until_the_fastest_is_known(
     before: list[int], after: list[int], rounds: int, taken: ExecutionTier
 ) -> None:
     ab_test = held({contender(TIER2): before, contender(TIER3): after})
-    assert max(one.asked for one in ab_test.contenders) == rounds
+    assert max(one.rounds_started for one in ab_test.contenders) == rounds
     assert won(ab_test).program.level.tier is taken
 
 
@@ -116,7 +116,7 @@ def test_one_round_is_taken_at_its_word() -> None:
     slower, faster = contender(TIER3), contender(TIER2)
     ab_test = held({slower: [1000], faster: [999]}, rounds=1)
     assert won(ab_test) is faster
-    assert [one.asked for one in ab_test.contenders] == [2, 2]
+    assert [one.rounds_started for one in ab_test.contenders] == [2, 2]
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6])
@@ -157,7 +157,7 @@ def test_a_program_that_hardly_ran_decides_nothing() -> None:
     )
     assert not ab_test.is_over
     assert won(ab_test) is faster
-    assert ab_test.times(faster)[rare] == pytest.approx(0.5 * median(faster.counted.values()))
+    assert ab_test.times(faster)[rare] == pytest.approx(0.5 * median(faster.times.values()))
 
 
 def test_notes_that_come_late_are_those_of_their_rounds() -> None:
@@ -176,8 +176,8 @@ def test_notes_that_come_late_are_those_of_their_rounds() -> None:
 
 def test_times_are_those_of_the_same_moments() -> None:
     faster, gone = contender(TIER3), contender(TIER2)
-    faster.counted = {2: 1000, 3: 1000, 4: 2000, 5: 2000, 6: 2000}
-    gone.counted = {2: 1100, 3: 1098}  # it was the slower one when the machine was fast
+    faster.times = {2: 1000, 3: 1000, 4: 2000, 5: 2000, 6: 2000}
+    gone.times = {2: 1100, 3: 1098}  # it was the slower one when the machine was fast
     assert ABTest([gone, faster], 5, None).times(faster) == {gone: pytest.approx(2198), faster: 2000}
 
 

@@ -249,13 +249,13 @@ def test_the_first_process_that_is_ready_takes_the_most_urgent_program(
     """One that cannot load fails the program that it has begun with, and takes none from others."""
     background, slow = slow_processes(monkeypatch)
     begun_with: dict[Any, str] = {}
-    exchanged = background.worker._exchanged  # pyright: ignore[reportPrivateUsage]
+    claim_step = background.worker._claim_step  # pyright: ignore[reportPrivateUsage]
 
     def noted(step: Any, packed: bytes, process: Any) -> Any:
         begun_with[process] = str(step.level)
-        return exchanged(step, packed, process)
+        return claim_step(step, packed, process)
 
-    monkeypatch.setattr(background.worker, "_exchanged", noted)
+    monkeypatch.setattr(background.worker, "_claim_step", noted)
     loading: list[Slow] = []
 
     def load(one: Slow) -> bool:

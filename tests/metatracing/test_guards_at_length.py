@@ -59,7 +59,7 @@ def test_streams_of_ever_new_shapes_stay_within_caps(calls: int) -> None:
         assert len(made.runtime.manager) <= CAPS["max_specialized_kernels"]
     sites = made.runtime.sites()
     assert made["bridges"] <= CAPS["most_bridges"] * len(sites)
-    assert all(len(site.ring) <= 64 and len(site.tier_policy.asked) <= 257 for site in sites)
+    assert all(len(site.ring) <= 64 and len(site.tier_policy.requested) <= 257 for site in sites)
     assert all(len(site.programs) <= 64 + CAPS["max_specialized_kernels"] for site in sites)
     assert len(made.tiered.entries) <= 1024
     assert made.runtime.get_runtime_stats().total_executions == calls

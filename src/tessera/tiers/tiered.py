@@ -75,7 +75,7 @@ class Tiered:
             site = self._site(call)
             entry = site.entry_for(call)
             self._remember(key, entry, call)
-            site.looking = self.runtime.clock() - came
+            site.lookup_time = self.runtime.clock() - came
         values = call.values
         entry = entry.for_numbers([values[index] for index in entry.site.numbers])
         return entry.site.sampled(entry, values, entry.site.given(values))

@@ -41,7 +41,7 @@ from tessera.tile.language.schedule import Schedule
 if TYPE_CHECKING:
     from tessera.programs import Program
 
-_SOON = 1 << 16
+_INTERPRETED_SIZE = 1 << 16
 """Elements of all arrays up to which the interpreter has a result before a compiler has."""
 _RANKS = 3
 _MOST_FAMILIES = 256
@@ -203,7 +203,7 @@ class ProgramClient:
 
     def compile(self, call: Call, level: TierLevel) -> Compiled:
         variant, here = self._variant(call), call.context.settings
-        if here is None or (level.quick and _elements(call) <= _SOON):
+        if here is None or (level.quick and _elements(call) <= _INTERPRETED_SIZE):
             return self._made(variant, interpreted(variant.traced), call, level, None)
         recipe = self._recipe(variant, call, level)
         if level.quick:

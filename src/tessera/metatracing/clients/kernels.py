@@ -33,7 +33,7 @@ from tessera.tile.language.kernel_code import is_kernel_module
 from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.values import is_tracing
 
-_SOON = 1 << 12
+_INTERPRETED_SIZE = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
 _SMALL = Schedule(block=(64, 16), warps=4, stages=1)
 """The schedule of fast compilation on a GPU, with little code: small tiles, no prefetching."""
@@ -419,4 +419,4 @@ def _load(executable: Any, call: Call) -> None:
 
 def _is_interpreted(call: Call, here: Settings) -> bool:
     """Whether the interpreter has the first result."""
-    return here.target == "cpu" and sum(one.size for one in call.values if isinstance(one, Tensor)) <= _SOON
+    return here.target == "cpu" and sum(one.size for one in call.values if isinstance(one, Tensor)) <= _INTERPRETED_SIZE

@@ -57,7 +57,7 @@ class BlockingCompiler:
     def prepare(self) -> None:
         return
 
-    def made_at_once(self, packed: bytes | None) -> bool:
+    def compile_now(self, packed: bytes | None) -> bool:
         return False
 
     def submit(self, *requests: Request) -> None:
@@ -195,7 +195,7 @@ class BackgroundCompiler:
             with suppress(Exception):  # then the first request says so
                 process.started()
 
-    def made_at_once(self, packed: bytes | None) -> bool:
+    def compile_now(self, packed: bytes | None) -> bool:
         if not self.can_compile(packed):
             return False
         assert packed is not None
@@ -205,13 +205,13 @@ class BackgroundCompiler:
                 return False
             self._idle.remove(process)
         try:
-            return self._made_by(process, packed)
+            return self._compiled_by(process, packed)
         finally:
             with self._lock:
                 self._idle.append(process)
-                self._begin()
+                self._start_threads()
 
-    def _made_by(self, process: CompilingProcess, packed: bytes) -> bool:
+    def _compiled_by(self, process: CompilingProcess, packed: bytes) -> bool:
         try:
             good, data = process.asked(packed)
         except Exception as error:  # the caller goes on without it
@@ -233,11 +233,11 @@ class BackgroundCompiler:
         with self._lock:
             if not self._closed:
                 self._jobs += jobs
-                self._begin()
+                self._start_threads()
 
-    def _begin(self) -> None:
+    def _start_threads(self) -> None:
         """Starts threads for programs that are not started. The caller holds the lock."""
-        self._remind()
+        self._set_timer()
         for _ in range(sum(len(job.left) for job in self._jobs if not self._wait(job))):
             if not self._idle or self._closed:
                 return
@@ -249,13 +249,13 @@ class BackgroundCompiler:
                 self._idle.append(process)
                 return
 
-    def _remind(self) -> None:
+    def _set_timer(self) -> None:
         """Sets a timer for programs that wait. The caller holds the lock."""
         later = [wait for job in self._jobs if job.left and (wait := self._wait(job)) > 0]
         if later and self._timer is None:
             timer = threading.Timer(min(later), self._wake)
             timer.daemon = True
-            with suppress(RuntimeError):  # as in `_begin`
+            with suppress(RuntimeError):  # as in `_start_threads`
                 timer.start()
                 self._timer = timer
 
@@ -265,7 +265,7 @@ class BackgroundCompiler:
     def _wake(self) -> None:
         with self._lock:
             self._timer = None
-            self._begin()
+            self._start_threads()
 
     def _next(self) -> _Step | None:
         """Starts with a program: the first of each request before the second of any. The caller holds the lock."""
@@ -288,12 +288,12 @@ class BackgroundCompiler:
                 if step is None:
                     self._idle.append(process)
                     if not self._closed:
-                        self._remind()
+                        self._set_timer()
                     return
             before_work()
-            packed = self._run(step, self._prepared)
+            packed = self._run(step, self._packed_request)
             if packed is not None:
-                step, packed = self._exchanged(step, packed, process)
+                step, packed = self._claim_step(step, packed, process)
                 before_work()
                 self._run(step, self._make, packed, process)
             self._end(step)
@@ -309,7 +309,7 @@ class BackgroundCompiler:
                 request.site.aborted(step.level or TierLevel(request.tier), f"{type(error).__name__}: {error}")
             return None
 
-    def _prepared(self, step: _Step) -> bytes | None:
+    def _packed_request(self, step: _Step) -> bytes | None:
         """The packed request for a process; None where nothing is left to do."""
         request, level = step.job.request, step.level
         site = request.site
@@ -327,7 +327,7 @@ class BackgroundCompiler:
             site.aborted(level or TierLevel(request.tier), why)
         return packed
 
-    def _exchanged(self, step: _Step, packed: bytes, process: CompilingProcess) -> tuple[_Step, bytes]:
+    def _claim_step(self, step: _Step, packed: bytes, process: CompilingProcess) -> tuple[_Step, bytes]:
         """The step for a process that has loaded a compiler: the first that is ready takes the most urgent."""
         own = step, packed
         with self._lock:
@@ -347,7 +347,7 @@ class BackgroundCompiler:
         if level is None:
             # To find levels takes a compiler, too: the process that has one stores them on the disk.
             if self.is_usable:
-                self._made_by(process, packed)
+                self._compiled_by(process, packed)
             job.request.settle()
         elif (found := self._compiled(job.request, level, packed, process)) is not None:
             self._take_in(job, level, found)
@@ -359,7 +359,7 @@ class BackgroundCompiler:
             self._others -= step.is_another
             if step.level is None:
                 job.left.extend(job.request.levels)
-                self._begin()
+                self._start_threads()
             over = not job.left and not job.under_way
         if over:
             job.request.context.copy().run(self._hand_over, job)

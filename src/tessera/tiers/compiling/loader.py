@@ -31,7 +31,7 @@ _making = threading.RLock()
 fork_waits_for(_making, rank=3)
 
 
-def _waited(one: socket.socket, event: int, until: float) -> bool:
+def _wait_for(one: socket.socket, event: int, until: float) -> bool:
     """Waits for a socket. Unlike `select` this takes descriptors of any number, and unlike others it needs none."""
     poller = poll()
     poller.register(one, event)
@@ -53,22 +53,22 @@ class Child:
         self._talk, self._news = talk, news
         talk.setblocking(False)
         news.setblocking(False)
-        self._heard: dict[int, int] = {}
+        self._received: dict[int, int] = {}
         self._is_alone = False  # no process is left to send news about it
         self._lock = threading.Lock()
 
     @property
     def pid(self) -> int | None:
-        self._hear()
-        return self._heard.get(compile_worker.NUMBER)
+        self._receive_news()
+        return self._received.get(compile_worker.NUMBER)
 
     @property
     def is_missing(self) -> bool:
         """Whether no news about it has come."""
-        self._hear()
-        return not self._heard
+        self._receive_news()
+        return not self._received
 
-    def _hear(self) -> None:
+    def _receive_news(self) -> None:
         """Receives the news that have come; several threads may do that."""
         with self._lock:
             while not self._is_alone:
@@ -80,7 +80,7 @@ class Child:
                     received = b""
                 if received:
                     kind, value = compile_worker.NEWS.unpack(received)
-                    self._heard[kind] = value
+                    self._received[kind] = value
                 else:
                     self._is_alone = True
 
@@ -88,7 +88,7 @@ class Child:
         """Sends a request; TimeoutError where it is not taken."""
         until, left = time.monotonic() + timeout, memoryview(data)
         while left:
-            if not _waited(self._talk, POLLOUT, until):
+            if not _wait_for(self._talk, POLLOUT, until):
                 raise TimeoutError
             with suppress(BlockingIOError):
                 left = left[self._talk.send(left, _NO_SIGNAL) :]
@@ -107,10 +107,10 @@ class Child:
         """Ends it; its status, where that is known. One that is not forked yet will end at once."""
         self.stop()
         until = time.monotonic() + _LONGEST_END
-        while self.pid is not None and compile_worker.STATUS not in self._heard and not self._is_alone:
-            if not _waited(self._news, POLLIN, until):
+        while self.pid is not None and compile_worker.STATUS not in self._received and not self._is_alone:
+            if not _wait_for(self._news, POLLIN, until):
                 break
-        return self._heard.get(compile_worker.STATUS)
+        return self._received.get(compile_worker.STATUS)
 
     def close(self) -> None:
         """Closes the sockets: in the child of a fork, or when they are not used any more."""
@@ -129,7 +129,7 @@ class _Answers:
         self._talk, self._until = talk, until
 
     def read(self, count: int, /) -> bytes:
-        if not _waited(self._talk, POLLIN, self._until):
+        if not _wait_for(self._talk, POLLIN, self._until):
             raise TimeoutError
         try:
             return self._talk.recv(count)
@@ -224,7 +224,7 @@ class Loader:
         if process is None or requests is None:
             return None
         with requests, suppress(OSError):
-            is_serving = _waited(requests, POLLIN, 0)
+            is_serving = _wait_for(requests, POLLIN, 0)
             requests.shutdown(socket.SHUT_RDWR)
             if is_serving:  # it ends the others, and then itself
                 with suppress(subprocess.TimeoutExpired):

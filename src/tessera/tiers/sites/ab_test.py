@@ -34,13 +34,13 @@ _MOST_EXTENDED = 4
 class Contender:
     """A program in an A/B test, and its times."""
 
-    __slots__ = ("asked", "counted", "program", "run")
+    __slots__ = ("program", "rounds_started", "run", "times")
 
     def __init__(self, program: InstalledProgram, run: Runner) -> None:
         self.program = program
         self.run = run
-        self.asked = 0
-        self.counted: dict[int, int] = {}  # nanoseconds by round, without the first, which finds code and memory cold
+        self.rounds_started = 0
+        self.times: dict[int, int] = {}  # nanoseconds by round, without the first, which finds code and memory cold
 
 
 class Round(NamedTuple):
@@ -57,8 +57,8 @@ def _specificity(one: Contender) -> tuple[int, int]:
 
 def _ratios(one: Contender, other: Contender) -> list[float]:
     """How much longer a contender took than another, in the rounds that both ran."""
-    theirs = other.counted
-    return [max(1, took) / max(1, theirs[number]) for number, took in one.counted.items() if number in theirs]
+    theirs = other.times
+    return [max(1, took) / max(1, theirs[number]) for number, took in one.times.items() if number in theirs]
 
 
 def _slowdown(ratios: Sequence[float]) -> tuple[float, float]:
@@ -73,15 +73,15 @@ def _slowdown(ratios: Sequence[float]) -> tuple[float, float]:
 def _common_rounds(contenders: Sequence[Contender]) -> list[int]:
     """The rounds that all of them ran."""
     first, *others = contenders
-    return [number for number in first.counted if all(number in one.counted for one in others)]
+    return [number for number in first.times if all(number in one.times for one in others)]
 
 
 def _fastest(contenders: Sequence[Contender]) -> Contender:
     """The contender with the smallest part of the time of a round, by the median of the rounds that all ran."""
-    levels = {number: max(1, sum([one.counted[number] for one in contenders])) for number in _common_rounds(contenders)}
+    levels = {number: max(1, sum([one.times[number] for one in contenders])) for number in _common_rounds(contenders)}
     if not levels:
-        return min(contenders, key=lambda one: median(one.counted.values()))
-    return min(contenders, key=lambda one: median([one.counted[number] / level for number, level in levels.items()]))
+        return min(contenders, key=lambda one: median(one.times.values()))
+    return min(contenders, key=lambda one: median([one.times[number] / level for number, level in levels.items()]))
 
 
 class ABTest:
@@ -100,16 +100,16 @@ class ABTest:
         """The contender of the next call: one with the fewest runs; None where all have failed."""
         if not self.alive:
             return None
-        fewest = min([one.asked for one in self.alive])
+        fewest = min([one.rounds_started for one in self.alive])
         begins = max(0, fewest - 1) % len(self.alive)  # the incumbent has the first run that counts
-        chosen = next(one for one in self.alive[begins:] + self.alive[:begins] if one.asked == fewest)
-        chosen.asked += 1
-        return Round(chosen, chosen.asked)
+        chosen = next(one for one in self.alive[begins:] + self.alive[:begins] if one.rounds_started == fewest)
+        chosen.rounds_started += 1
+        return Round(chosen, chosen.rounds_started)
 
     def note(self, test_round: Round, nanoseconds: int) -> None:
         if test_round.number > 1:
-            test_round.contender.counted[test_round.number] = nanoseconds
-            if self.alive and all(test_round.number in one.counted for one in self.alive):
+            test_round.contender.times[test_round.number] = nanoseconds
+            if self.alive and all(test_round.number in one.times for one in self.alive):
                 self._judge()
 
     def _judge(self) -> None:
@@ -141,10 +141,10 @@ class ABTest:
 
         Where none ran it is the most specialized. One that hardly ran, beside others that did, does not win.
         """
-        most = max((len(one.counted) for one in self.alive), default=0)
+        most = max((len(one.times) for one in self.alive), default=0)
         if not most:
             return max(self.alive, key=_specificity, default=None)
-        ran = [one for one in self.alive if len(one.counted) >= min(self.rounds, (most + 1) // 2)]
+        ran = [one for one in self.alive if len(one.times) >= min(self.rounds, (most + 1) // 2)]
         best = _fastest(ran)
         if best is self.incumbent or best.program.level.tier <= self.incumbent.program.level.tier:
             more = [(*_slowdown(_ratios(one, best)), one) for one in ran if _specificity(one) > _specificity(best)]
@@ -157,7 +157,7 @@ class ABTest:
 
         def took(one: Contender) -> float | None:
             if ratios := _ratios(one, best):
-                return median(best.counted.values()) * (1 + _slowdown(ratios)[0])
-            return median(one.counted.values()) if one.counted else None
+                return median(best.times.values()) * (1 + _slowdown(ratios)[0])
+            return median(one.times.values()) if one.times else None
 
         return {one: took(one) for one in self.contenders}

@@ -25,7 +25,7 @@ def first_program(site: TieredSite, call: Call) -> tuple[Compiled, TierLevel]:
         compiling.prepare()
     level = TierLevel(_FULL.tier, quick=follows and config.enable_tier1_fallback and client.starts_quickly(call))
     # A process that has loaded a compiler has a program sooner than this one, which would have to load it.
-    if follows and _COMPILER not in sys.modules and compiling.made_at_once(client.request(call, [level])):
+    if follows and _COMPILER not in sys.modules and compiling.compile_now(client.request(call, [level])):
         made = _found(site, call, level)
         if made is not None:
             return made, level

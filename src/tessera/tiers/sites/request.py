@@ -180,7 +180,7 @@ class RequestCompiler(Protocol):
         """Gets ready for a request that will come soon."""
         ...
 
-    def made_at_once(self, packed: bytes | None) -> bool:
+    def compile_now(self, packed: bytes | None) -> bool:
         """Has a request compiled while the caller waits, by a process that has loaded a compiler; False without one."""
         ...
 

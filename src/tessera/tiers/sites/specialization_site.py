@@ -73,7 +73,7 @@ class SpecializationSite:
         backoff = Backoff(self.config.half_life)
         self.candidates = Candidates(self, self.recording, backoff)
         self.tier_policy = TierPolicy(self, self.recording, self.candidates, backoff)
-        self.looking = 0  # nanoseconds that the next call took to find its entry
+        self.lookup_time = 0  # nanoseconds that the next call took to find its entry
         device = next((value.device for value in call.values if isinstance(value, Tensor)), None)
         self.device_kind = "cpu" if device is None else device.kind
         self.timer = timer_for(device, self.clock)
@@ -205,7 +205,7 @@ class SpecializationSite:
             elif entry.failed is None and program.tier > entry.tier:
                 self.recording.settle(entry)
                 entry.failed = broken
-        self._leave(served, renewed=_MOST_RENEWED)  # the other entries stay: to make them again takes a while
+        self._retire(served, renewed=_MOST_RENEWED)  # the other entries stay: to make them again takes a while
 
     # Running
 
@@ -215,11 +215,11 @@ class SpecializationSite:
         A GPU waits for the work before the launch, and runs during the work after it.
         """
         stats_recorder = self.runtime.stats_recorder
-        came, self.looking = self.clock() - self.looking, 0
+        came, self.lookup_time = self.clock() - self.lookup_time, 0
         test_round, stale = None, False
         if entry.ab_test is not None or entry.is_stale:
             # The stats recorder may hold the lock for long: then this call is like others.
-            if not self._locked(stats_recorder.is_at_once):
+            if not self._locked(stats_recorder.is_immediate):
                 return self._unrecorded(entry, values, given)
             try:
                 stale = entry.is_stale
@@ -228,7 +228,7 @@ class SpecializationSite:
             finally:
                 self.lock.release()
         if stale:
-            self._left(entry)
+            self._count_before(entry)
             return self.tiered.retry(values, entry.call)
         contender = None if test_round is None else test_round.contender
         program = entry.program if contender is None else contender.program
@@ -237,10 +237,10 @@ class SpecializationSite:
         try:
             result, took = self.timer.timed(run, given if program.compiled.is_native else values)
         except FAULTS as error:
-            self._left(entry)
+            self._count_before(entry)
             return self.recover(entry, contender, error, values)
         # A GPU may be done before this is: the stats recorder does as much as possible.
-        before = self._counted(entry)
+        before = self._restart_countdown(entry)
         if before is None:
             return result, program.tier
         if took is None:
@@ -256,9 +256,9 @@ class SpecializationSite:
         holds = None if test_round is None else test_round.contender.program.holds
         return test_round if holds is None or holds(*[values[index] for index in self.numbers]) else None
 
-    def _left(self, entry: SiteEntry) -> None:
+    def _count_before(self, entry: SiteEntry) -> None:
         """Counts the calls before one that another entry makes."""
-        before = self._counted(entry)
+        before = self._restart_countdown(entry)
         if before is not None:
             self.runtime.stats_recorder.do(self._count, entry, before)
 
@@ -271,12 +271,12 @@ class SpecializationSite:
                 self.lock.release()
             raise
 
-    def _counted(self, entry: SiteEntry) -> int | None:
+    def _restart_countdown(self, entry: SiteEntry) -> int | None:
         """Begins to count down to the next recorded call; returns how many there were since the last one.
 
         None where another thread has the lock: this call is not recorded after all, but perhaps the next.
         """
-        if not self._locked(self.runtime.stats_recorder.is_at_once):
+        if not self._locked(self.runtime.stats_recorder.is_immediate):
             entry.skip()
             return None
         try:
@@ -378,7 +378,7 @@ class SpecializationSite:
     def let_go(self, program: InstalledProgram) -> None:
         """Drops a program on purpose: it is not loaded again until one like it is in use."""
         with self.lock:
-            self.tier_policy.unlearn()
+            self.tier_policy.forget_taken()
             self.drop(program)
 
     def fail(self, program: InstalledProgram, error: Exception) -> None:
@@ -408,9 +408,9 @@ class SpecializationSite:
             if program is None:
                 for one in self.programs:
                     one.let_go()
-            self._leave([entry for entry in self.entries if program is None or entry.has(program)])
+            self._retire([entry for entry in self.entries if program is None or entry.has(program)])
 
-    def _leave(self, gone: Sequence[SiteEntry], renewed: int = 0) -> None:
+    def _retire(self, gone: Sequence[SiteEntry], renewed: int = 0) -> None:
         for entry in gone:
             self.recording.settle(entry)
             entry.is_stale = True

@@ -31,7 +31,7 @@ class StatsRecorder(Protocol):
     """Does the work that need not be done during a call."""
 
     @property
-    def is_at_once(self) -> bool:
+    def is_immediate(self) -> bool:
         """Whether a job is done when `do` returns."""
         ...
 
@@ -49,7 +49,7 @@ class StatsRecorder(Protocol):
 class ImmediateRecorder:
     """Does jobs in the caller: for clocks that stand still, and for callers who wait for the compiler anyhow."""
 
-    is_at_once = True
+    is_immediate = True
 
     def do(self, job: Callable[..., object], *given: Any) -> None:
         job(*given)
@@ -64,7 +64,7 @@ class ImmediateRecorder:
 class BackgroundRecorder:
     """Does jobs in a thread, in their order. Failures are lines in the log."""
 
-    is_at_once = False
+    is_immediate = False
 
     def __init__(self) -> None:
         self.forked()

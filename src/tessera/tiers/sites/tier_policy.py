@@ -41,7 +41,7 @@ class TierPolicy:
         self.words: tuple[str, ...] | None = None  # what Tier 3 assumes
         self.bridges = 0
         self.generalised: set[tuple[str, ...]] = set()
-        self.asked: dict[tuple[object, ...], set[ExecutionTier]] = {}
+        self.requested: dict[tuple[object, ...], set[ExecutionTier]] = {}
         self.backoff = backoff
         self._taken: dict[TierLevel, None] = {}  # of Tier 3; the last ones last
         self._had: dict[tuple[object, ...], None] = {}  # cases that had a program of Tier 3
@@ -57,7 +57,7 @@ class TierPolicy:
         # Other cases of a hot site need not wait for a recorded call of their own.
         config, compiling = site.config, site.runtime.compiling
         part = _AHEAD if compiling.has_room and compiling.is_free else 1.0
-        if self._others_follow(part * config.tier3_threshold) and (others := self._siblings(entry)):
+        if self._siblings_may_follow(part * config.tier3_threshold) and (others := self._siblings(entry)):
             site.runtime.compile(*others)
         if entry.ab_test is not None or entry.awaited:
             return
@@ -65,17 +65,17 @@ class TierPolicy:
             return
         if len(self.requests) > config.most_bridges:
             return
-        asked = self._asked(described)
+        requested = self._requested_tiers(described)
         for wanted, threshold, enabled in (
             (TIER2, config.tier2_threshold, config.enable_tier2_compilation),
             (TIER3, config.tier3_threshold, config.enable_tier3_specialization),
         ):
             # Where a program of the highest tier refused a call, one for it may be better than a general one.
             is_wanted = entry.tier < wanted or (wanted is TIER3 and entry.failed is not None)
-            if not enabled or not is_wanted or wanted in asked or self._waits(wanted):
+            if not enabled or not is_wanted or wanted in requested or self._waits(wanted):
                 continue
             first = self._is_first(wanted)
-            general = () if first is not False or wanted is TIER2 else self._outgrown(entry, described)
+            general = () if first is not False or wanted is TIER2 else self._generalised_words(entry, described)
             if first is None:
                 continue
             if not self._is_hot(entry, wanted, part * threshold, first or bool(general)):
@@ -95,11 +95,11 @@ class TierPolicy:
                 site.runtime.compile(request, *siblings)
                 return
 
-    def _asked(self, described: Described) -> set[ExecutionTier]:
-        asked = self.asked.setdefault(self._case(described), set())
-        if len(self.asked) > _MOST_REMEMBERED:
-            del self.asked[next(iter(self.asked))]
-        return asked
+    def _requested_tiers(self, described: Described) -> set[ExecutionTier]:
+        requested = self.requested.setdefault(self._case(described), set())
+        if len(self.requested) > _MOST_REMEMBERED:
+            del self.requested[next(iter(self.requested))]
+        return requested
 
     def _case(self, described: Described) -> tuple[object, ...]:
         """The key of a request: numbers only count where they are assumed."""
@@ -134,7 +134,7 @@ class TierPolicy:
             return False
         if any(program.tier is wanted for program in self.candidates.programs):
             return None
-        return not any(wanted in asked for asked in self.asked.values())
+        return not any(wanted in requested for requested in self.requested.values())
 
     def is_coming(self, entry: SiteEntry) -> bool:
         """Whether programs of Tier 3 are being compiled for such arguments."""
@@ -166,7 +166,7 @@ class TierPolicy:
             return True
         return any(one.tier is wanted and not one.is_bridge for one in self.requests)
 
-    def _others_follow(self, threshold: float) -> bool:
+    def _siblings_may_follow(self, threshold: float) -> bool:
         """Whether other cases go along with the first of Tier 3: the site is hot, and knows what to assume."""
         site = self.site
         if not site.config.enable_tier3_specialization or self.words is None or not self._is_promising(TIER3):
@@ -201,7 +201,7 @@ class TierPolicy:
             if entry.calls + entry.unrecorded >= config.bridge_calls and (hotness := _hotness(entry, now)) >= least
         ]
         for _, entry in sorted(usual, key=lambda one: -one[0]):
-            if TIER3 in self.asked.get(self._case(entry.described), ()):
+            if TIER3 in self.requested.get(self._case(entry.described), ()):
                 continue
             if self._is_full():
                 break
@@ -225,8 +225,8 @@ class TierPolicy:
     ) -> Request | None:
         """A request for programs of a tier; None where there is nothing to ask for."""
         site = self.site
-        asked = self._asked(described)
-        asked.add(tier)
+        requested = self._requested_tiers(described)
+        requested.add(tier)
         call = entry.call._replace(values=values_of(entry.call, described))
         current, most = entry.program.level.schedule, site.config.candidates
         levels: Sequence[TierLevel] | Callable[[], Sequence[TierLevel]]
@@ -245,7 +245,9 @@ class TierPolicy:
                 )
         else:
             return None
-        self.asked.setdefault(self._case(described), asked).add(tier)  # by now numbers may count that did not before
+        self.requested.setdefault(self._case(described), requested).add(
+            tier
+        )  # by now numbers may count that did not before
         if not site.runtime.tier_up_pays(site, entry, tier, most if callable(levels) else len(levels)):
             return None
         request = Request(site, call, tier, levels, is_bridge=is_bridge)
@@ -269,7 +271,7 @@ class TierPolicy:
                 site.client.paths, records, described, config.invariance, config.least_shown if records else 0
             )
         elif self.bridges >= self.site.config.most_bridges:
-            return self._generalised(self._fewer(entry, described))
+            return self._generalised(self._words_without_refused(entry, described))
         return self.words
 
     def _is_few(self) -> bool:
@@ -286,7 +288,7 @@ class TierPolicy:
             return times_shown(site.client.paths, site.ring, described) >= least
         return sum(record.stands_for for record in site.ring) >= least
 
-    def _outgrown(self, entry: SiteEntry, described: Described) -> tuple[str, ...]:
+    def _generalised_words(self, entry: SiteEntry, described: Described) -> tuple[str, ...]:
         """The words to assume instead, where a guard has refused calls of more than a few cases; () elsewhere."""
         if entry.failed is None or not self.words:
             return ()
@@ -294,9 +296,9 @@ class TierPolicy:
         if self._refused < self.site.config.bridge_calls:
             return ()
         self._refused = 0
-        return () if self._is_few() else self._fewer(entry, described)
+        return () if self._is_few() else self._words_without_refused(entry, described)
 
-    def _fewer(self, entry: SiteEntry, described: Described) -> tuple[str, ...]:
+    def _words_without_refused(self, entry: SiteEntry, described: Described) -> tuple[str, ...]:
         """The assumed words without those that were refused and vary with them; () where that was requested before."""
         site, config = self.site, self.site.config
         refused = {
@@ -335,7 +337,7 @@ class TierPolicy:
         levels = [level for level in reversed(self._taken) if level.assumed][:_MOST_RECALLED]
         if not levels or not site.can_tier_up or not site.config.enable_tier3_specialization or case in self._looked:
             return
-        if case not in self._had and (self._misses >= _MOST_MISSES or TIER3 in self.asked.get(case, ())):
+        if case not in self._had and (self._misses >= _MOST_MISSES or TIER3 in self.requested.get(case, ())):
             return
         _keep(self._looked, case)
         request = Request(site, entry.call, TIER3, levels, is_bridge=True, recalls=True)
@@ -357,7 +359,7 @@ class TierPolicy:
         """Notes that a program of Tier 3 was dropped: its case may look for it again."""
         self._looked.clear()
 
-    def unlearn(self) -> None:
+    def forget_taken(self) -> None:
         """Notes that programs were dropped on purpose: they are not loaded until one is in use again."""
         self._taken.clear()
         self._had.clear()
@@ -368,7 +370,7 @@ class TierPolicy:
         for program in found[:1]:
             site.counts.add("loads", site=site.name, what=str(program.level))
             log("tiers", f"{site.name}: {program.level} is found again")
-            self.asked.setdefault(case, set()).add(TIER3)
+            self.requested.setdefault(case, set()).add(TIER3)
             if case in self._had:
                 site.take(program)
             else:
