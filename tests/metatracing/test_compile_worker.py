@@ -271,8 +271,8 @@ def test_the_first_process_that_is_ready_takes_the_most_urgent_program(
             assert time.monotonic() < until
             time.sleep(0.002)
 
-    once(lambda: len(loading) == 3)  # for Tier 3, and for other schedules of Tier 2 that have waited a little
-    assert sorted(begun_with[one][:6] for one in loading) == ["tier 2", "tier 2", "tier 3"]
+    # For Tier 3, and for other schedules of Tier 2 that have waited a little, as processes come.
+    once(lambda: {begun_with[one][:6] for one in loading} == {"tier 2", "tier 3"})
     first = next(one for one in loading if begun_with[one].startswith("tier 2"))
     first.can_load = can_load
     first.loaded.set()
