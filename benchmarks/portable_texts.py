@@ -453,7 +453,7 @@ strides [%{name}_per_row, %{name}_per_column] : !array -> !plane
         for number, (first, _) in enumerate(self._parts()):
             if not self.held:
                 text += f"    %q{number} = nv.read %qs[0, {first}] : !queries -> !q{number}\n"
-            text += f"    %k{number} = nv.read %k_block[0, {first}] turned : !block -> !k{number}\n"
+            text += f"    %k{number} = nv.read %k_block[0, {first}] transposed : !block -> !k{number}\n"
             before, after = ("%s_zero", "%s_half") if number == 0 else ("%s_half", result)
             types = f"!q{number}, !k{number}, !scores -> !scores"
             text += f"    {after} = nv.mma %q{number}, %k{number}, {before} : {types}\n"

@@ -58,9 +58,9 @@ WORDS = {
         "behind."
     ),
     "warp_specialize": (
-        "One role copies and two agents compute, 64 rows each. What feeds products goes through rings: "
-        "`pipe.fill` on one side, `pipe.take` and `pipe.release` on the other. Both walk the programs of the grid "
-        "by themselves."
+        "One warp group is the producer, two are consumers of 64 rows each. Operands of dots go through rings: "
+        "`pipe.producer_copy` on one side, `pipe.consumer_wait` and `pipe.consumer_release` on the other. Both go "
+        "through the program instances of the grid by themselves."
     ),
     "split_ranges": ("Turns in which the mask lets everything through have a loop of their own, without the mask."),
     "insert_waits": (

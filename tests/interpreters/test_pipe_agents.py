@@ -16,8 +16,7 @@ from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels import pipe_warp_groups as meanings
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.interpreters.sanitizers.checks import Checks
-from tessera.ir.pipe import pingpong as pipe_places
-from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.pipe import pingpong, warp_groups
 from tessera.targets import text
 
 MEANINGS = (meanings,)  # importing the interpreters fills RULES
@@ -30,15 +29,15 @@ ATTENTION = """
 !queries = !pipe.ring<2, 16x6xf32>
 !left = !pipe.ring<2, 5x6xf32>
 !right = !pipe.ring<3, 5x6xf32>
-!of2 = !pipe.cursor<2>
-!of3 = !pipe.cursor<3>
+!of2 = !pipe.pipeline_state<2>
+!of3 = !pipe.pipeline_state<3>
 !keys = tensor<5x6xf32>
 !turned = tensor<6x5xf32>
 !scores = tensor<8x5xf32>
 !sums = tensor<8x6xf32>
 
 tile.func @k(%q: !view, %k: !view, %v: !view, %y: !view)
-    outputs 1 shapes [[M, 6], [N, 6], [N, 6], [M, 6]] grid [3] attributes {workers} {
+    outputs 1 shapes [[M, 6], [N, 6], [N, 6], [M, 6]] grid [3] attributes {persistent} {
   %c0 = arith.constant 0 : index
   %c5 = arith.constant 5 : index
   %c8 = arith.constant 8 : index
@@ -48,76 +47,76 @@ tile.func @k(%q: !view, %k: !view, %v: !view, %y: !view)
   %queries = pipe.ring : !queries
   %left = pipe.ring : !left
   %right = pipe.ring : !right
-  %first = pipe.worker
-  %workers = pipe.workers
-  %programs = pipe.extent 0
-  pipe.roles 2 copies {
-    %q0 = pipe.cursor %queries : !queries -> !of2
-    %l0 = pipe.cursor %left : !left -> !of2
-    %r0 = pipe.cursor %right : !right -> !of3
+  %first = pipe.cta_id
+  %workers = pipe.cta_count
+  %programs = pipe.grid_extent 0
+  pipe.warp_specialize 2 producer {
+    %q0 = pipe.pipeline_state %queries : !queries -> !of2
+    %l0 = pipe.pipeline_state %left : !left -> !of2
+    %r0 = pipe.pipeline_state %right : !right -> !of3
     %all:3 = scf.for %program = %first to %programs step %workers iter_args(%q1 = %q0, %l1 = %l0, %r1 = %r0)
         -> (!of2, !of2, !of3) {
       %row = arith.muli %program, %c16 : index
-      pipe.fill %q[%row, %c0], %queries[%q1] : !view, !queries, !of2
-      %q2 = pipe.next %q1 : !of2
+      pipe.producer_copy %q[%row, %c0], %queries[%q1] : !view, !queries, !of2
+      %q2 = pipe.advance %q1 : !of2
       %sent:2 = scf.for %j = %c0 to %keys step %c5 iter_args(%l2 = %l1, %r2 = %r1) -> (!of2, !of3) {
-        pipe.fill %k[%j, %c0], %left[%l2] : !view, !left, !of2
-        pipe.fill %v[%j, %c0], %right[%r2] : !view, !right, !of3
-        %l3 = pipe.next %l2 : !of2
-        %r3 = pipe.next %r2 : !of3
+        pipe.producer_copy %k[%j, %c0], %left[%l2] : !view, !left, !of2
+        pipe.producer_copy %v[%j, %c0], %right[%r2] : !view, !right, !of3
+        %l3 = pipe.advance %l2 : !of2
+        %r3 = pipe.advance %r2 : !of3
         scf.yield %l3, %r3 : !of2, !of3
       }
       scf.yield %q2, %sent#0, %sent#1 : !of2, !of2, !of3
     }
-  } computes {
-    %agent = pipe.agent
+  } consumer {
+    %agent = pipe.consumer_id
     %mine = arith.muli %agent, %c8 : index
     %zero = arith.constant 0.0 : f32
     %no_scores = tile.full %zero : !scores
     %no_sums = tile.full %zero : !sums
-    %q0 = pipe.cursor %queries : !queries -> !of2
-    %l0 = pipe.cursor %left : !left -> !of2
-    %r0 = pipe.cursor %right : !right -> !of3
+    %q0 = pipe.pipeline_state %queries : !queries -> !of2
+    %l0 = pipe.pipeline_state %left : !left -> !of2
+    %r0 = pipe.pipeline_state %right : !right -> !of3
     %all:3 = scf.for %program = %first to %programs step %workers iter_args(%q1 = %q0, %l1 = %l0, %r1 = %r0)
         -> (!of2, !of2, !of3) {
       %top = arith.muli %program, %c16 : index
       %row = arith.addi %top, %mine : index
-      %rows = pipe.take part %queries[%q1] : !queries, !of2 -> !sums
+      %rows = pipe.consumer_wait part %queries[%q1] : !queries, !of2 -> !sums
       %total:3 = scf.if %any -> (!of2, !of3, !sums) {
-        %k0 = pipe.take %left[%l1] : !left, !of2 -> !keys
+        %k0 = pipe.consumer_wait %left[%l1] : !left, !of2 -> !keys
         %t0 = tile.trans %k0, [1, 0] : !keys -> !turned
         %s0 = pipe.dot_start %rows, %t0, %no_scores : !sums, !turned, !scores -> !pipe.pending<8x5xf32>
-        %scores0 = pipe.dot_await %s0 younger 0 : !pipe.pending<8x5xf32> -> !scores
-        pipe.release %left[%l1] : !left, !of2
+        %scores0 = pipe.dot_wait %s0 younger 0 : !pipe.pending<8x5xf32> -> !scores
+        pipe.consumer_release %left[%l1] : !left, !of2
         %p0 = tile.ew<exp> %scores0 : !scores -> !scores
-        %l2 = pipe.next %l1 : !of2
+        %l2 = pipe.advance %l1 : !of2
         %run:4 = scf.for %j = %c5 to %keys step %c5 iter_args(%l3 = %l2, %r2 = %r1, %p = %p0, %sums = %no_sums)
             -> (!of2, !of3, !scores, !sums) {
-          %kj = pipe.take %left[%l3] : !left, !of2 -> !keys
+          %kj = pipe.consumer_wait %left[%l3] : !left, !of2 -> !keys
           %tj = tile.trans %kj, [1, 0] : !keys -> !turned
           %s = pipe.dot_start %rows, %tj, %no_scores : !sums, !turned, !scores -> !pipe.pending<8x5xf32>
-          %vj = pipe.take %right[%r2] : !right, !of3 -> !keys
+          %vj = pipe.consumer_wait %right[%r2] : !right, !of3 -> !keys
           %o = pipe.dot_start %p, %vj, %sums : !scores, !keys, !sums -> !pipe.pending<8x6xf32>
-          %scores = pipe.dot_await %s younger 1 : !pipe.pending<8x5xf32> -> !scores
-          pipe.release %left[%l3] : !left, !of2
+          %scores = pipe.dot_wait %s younger 1 : !pipe.pending<8x5xf32> -> !scores
+          pipe.consumer_release %left[%l3] : !left, !of2
           %weights = tile.ew<exp> %scores : !scores -> !scores
-          %more = pipe.dot_await %o younger 0 : !pipe.pending<8x6xf32> -> !sums
-          pipe.release %right[%r2] : !right, !of3
-          %l4 = pipe.next %l3 : !of2
-          %r3 = pipe.next %r2 : !of3
+          %more = pipe.dot_wait %o younger 0 : !pipe.pending<8x6xf32> -> !sums
+          pipe.consumer_release %right[%r2] : !right, !of3
+          %l4 = pipe.advance %l3 : !of2
+          %r3 = pipe.advance %r2 : !of3
           scf.yield %l4, %r3, %weights, %more : !of2, !of3, !scores, !sums
         }
-        %last = pipe.take %right[%run#1] : !right, !of3 -> !keys
+        %last = pipe.consumer_wait %right[%run#1] : !right, !of3 -> !keys
         %end = pipe.dot_start %run#2, %last, %run#3 : !scores, !keys, !sums -> !pipe.pending<8x6xf32>
-        %done = pipe.dot_await %end younger 0 : !pipe.pending<8x6xf32> -> !sums
-        pipe.release %right[%run#1] : !right, !of3
-        %r4 = pipe.next %run#1 : !of3
+        %done = pipe.dot_wait %end younger 0 : !pipe.pending<8x6xf32> -> !sums
+        pipe.consumer_release %right[%run#1] : !right, !of3
+        %r4 = pipe.advance %run#1 : !of3
         scf.yield %run#0, %r4, %done : !of2, !of3, !sums
       } else {
         scf.yield %l1, %r1, %no_sums : !of2, !of3, !sums
       }
-      pipe.release %queries[%q1] : !queries, !of2
-      %q2 = pipe.next %q1 : !of2
+      pipe.consumer_release %queries[%q1] : !queries, !of2
+      %q2 = pipe.advance %q1 : !of2
       tile.store %total#2, %y[%row, %c0] : !sums, !view
       scf.yield %q2, %total#0, %total#1 : !of2, !of2, !of3
     }
@@ -128,11 +127,11 @@ tile.func @k(%q: !view, %k: !view, %v: !view, %y: !view)
 
 
 def test_every_op_has_a_meaning() -> None:
-    assert [op.name for op in (*pipe_agents.OPS, *pipe_places.OPS) if op not in RULES] == []
+    assert [op.name for op in (*warp_groups.OPS, *pingpong.OPS) if op not in RULES] == []
 
 
-def machine(workers: int = 3, seed: int | None = None) -> Machine:
-    return Machine(workers=workers, chance=None if seed is None else np.random.default_rng(seed))
+def machine(ctas: int = 3, seed: int | None = None) -> Machine:
+    return Machine(ctas=ctas, chance=None if seed is None else np.random.default_rng(seed))
 
 
 def multiplied(source: str, m: int, n: int, k: int, **options: Any) -> tuple[Array, Array]:
@@ -146,7 +145,7 @@ def multiplied(source: str, m: int, n: int, k: int, **options: Any) -> tuple[Arr
 
 
 @pytest.mark.parametrize(
-    ("shape", "workers", "seed"),
+    ("shape", "ctas", "seed"),
     [
         ((1, 1, 1), 1, None),
         ((130, 257, 200), 1, None),
@@ -157,8 +156,8 @@ def multiplied(source: str, m: int, n: int, k: int, **options: Any) -> tuple[Arr
         ((129, 5, 449), 1, 4),
     ],
 )
-def test_a_product(shape: tuple[int, int, int], workers: int, seed: int | None) -> None:
-    found, truth = multiplied(GEMM, *shape, machine=machine(workers, seed))
+def test_a_product(shape: tuple[int, int, int], ctas: int, seed: int | None) -> None:
+    found, truth = multiplied(GEMM, *shape, machine=machine(ctas, seed))
     # Sums are rounded to f32 once a turn, and to bf16 at the end.
     assert np.allclose(found.astype(np.float64), truth, rtol=2**-8, atol=1e-4)
 
@@ -185,8 +184,8 @@ def attended(n: int, **options: Any) -> tuple[Array, Array]:
 def test_a_product_of_a_product(n: int) -> None:
     found, truth = attended(n)
     assert np.allclose(found, truth, rtol=1e-4, atol=1e-4 * np.abs(truth).max(initial=0))
-    for workers, seed in ((1, 0), (2, 1), (3, 2), (5, 3)):
-        again, _ = attended(n, machine=machine(workers, seed))
+    for ctas, seed in ((1, 0), (2, 1), (3, 2), (5, 3)):
+        again, _ = attended(n, machine=machine(ctas, seed))
         assert again.tobytes() == found.tobytes()
 
 
@@ -200,36 +199,37 @@ tile.func @k(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>)
   %c16 = arith.constant 16 : index
   %ring = pipe.ring : !pipe.ring<3, 4x4xf32>
   %other = pipe.ring : !pipe.ring<3, 4x4xf32>
-  pipe.roles 2 copies {
-    %t0 = pipe.cursor %ring : !pipe.ring<3, 4x4xf32> -> !pipe.cursor<3>
-    %t1 = pipe.next %t0 : !pipe.cursor<3>
+  pipe.warp_specialize 2 producer {
+    %t0 = pipe.pipeline_state %ring : !pipe.ring<3, 4x4xf32> -> !pipe.pipeline_state<3>
+    %t1 = pipe.advance %t0 : !pipe.pipeline_state<3>
     // before the copies
-    %end = scf.for %i = %c0 to %c16 step %c4 iter_args(%t = %t0) -> (!pipe.cursor<3>) {
-      pipe.fill %x[%i, %c0], %ring[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>, !pipe.cursor<3>
-      %u = pipe.next %t : !pipe.cursor<3>
-      scf.yield %u : !pipe.cursor<3>
+    %end = scf.for %i = %c0 to %c16 step %c4 iter_args(%t = %t0) -> (!pipe.pipeline_state<3>) {
+      pipe.producer_copy %x[%i, %c0], %ring[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>,
+        !pipe.pipeline_state<3>
+      %u = pipe.advance %t : !pipe.pipeline_state<3>
+      scf.yield %u : !pipe.pipeline_state<3>
     }
     // behind the copies
-  } computes {
-    %agent = pipe.agent
+  } consumer {
+    %agent = pipe.consumer_id
     %mine = arith.muli %agent, %c4 : index
     %zero = arith.constant 0.0 : f32
     %none = tile.full %zero : tensor<4x4xf32>
     %one = arith.constant 1.0 : f32
     %ones = tile.full %one : tensor<4x4xf32>
-    %t0 = pipe.cursor %ring : !pipe.ring<3, 4x4xf32> -> !pipe.cursor<3>
-    %t1 = pipe.next %t0 : !pipe.cursor<3>
+    %t0 = pipe.pipeline_state %ring : !pipe.ring<3, 4x4xf32> -> !pipe.pipeline_state<3>
+    %t1 = pipe.advance %t0 : !pipe.pipeline_state<3>
     %end:2 = scf.for %i = %c0 to %c16 step %c4 iter_args(%t = %t0, %sums = %none)
-        -> (!pipe.cursor<3>, tensor<4x4xf32>) {
-      %a = pipe.take %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.cursor<3> -> tensor<4x4xf32>
+        -> (!pipe.pipeline_state<3>, tensor<4x4xf32>) {
+      %a = pipe.consumer_wait %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.pipeline_state<3> -> tensor<4x4xf32>
       %b = tile.trans %a, [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
       %p = pipe.dot_start %ones, %b, %sums : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> !pipe.pending<4x4xf32>
       // behind the start
-      %d = pipe.dot_await %p younger 0 : !pipe.pending<4x4xf32> -> tensor<4x4xf32>
-      pipe.release %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.cursor<3>
+      %d = pipe.dot_wait %p younger 0 : !pipe.pending<4x4xf32> -> tensor<4x4xf32>
+      pipe.consumer_release %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.pipeline_state<3>
       // behind the release
-      %u = pipe.next %t : !pipe.cursor<3>
-      scf.yield %u, %d : !pipe.cursor<3>, tensor<4x4xf32>
+      %u = pipe.advance %t : !pipe.pipeline_state<3>
+      scf.yield %u, %d : !pipe.pipeline_state<3>, tensor<4x4xf32>
     }
     tile.store %end#1, %y[%mine, %c0] : tensor<4x4xf32>, !tile.view<2, f32, global>
     // at the end
@@ -237,11 +237,12 @@ tile.func @k(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>)
   tile.return
 }
 """
-FILL = "pipe.fill %x[%i, %c0], %ring[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>, !pipe.cursor<3>"
-TAKE = "%a = pipe.take %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.cursor<3> -> tensor<4x4xf32>"
+FILL = """pipe.producer_copy %x[%i, %c0], %ring[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>,
+        !pipe.pipeline_state<3>"""
+TAKE = "%a = pipe.consumer_wait %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.pipeline_state<3> -> tensor<4x4xf32>"
 START = "pipe.dot_start %ones, %b, %sums : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> !pipe.pending<4x4xf32>"
 CHAIN = START.replace("%b, %sums", "%ones, %p").replace("tensor<4x4xf32> ->", "!pipe.pending<4x4xf32> ->")
-RELEASE = "pipe.release %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.cursor<3>"
+RELEASE = "pipe.consumer_release %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.pipeline_state<3>"
 BEFORE, COPIED, STARTED, RELEASED, END = (
     f"// {place}"
     for place in ("before the copies", "behind the copies", "behind the start", "behind the release", "at the end")
@@ -287,7 +288,7 @@ BROKEN = {
         RELEASED,
         TAKE.replace("%a", "%again"),
         "turn 0 of %ring is taken again after its release",
-        "put pipe.next in front",
+        "put pipe.advance in front",
     ),
     "taken out of order": (
         "iter_args(%t = %t0, %sums",
@@ -299,7 +300,7 @@ BROKEN = {
         RELEASE,
         RELEASE.replace("%t]", "%t1]"),
         "turn 1 of %ring is released, and was not taken",
-        "put pipe.take in front",
+        "put pipe.consumer_wait in front",
     ),
     "released twice": (
         RELEASE,
@@ -327,7 +328,7 @@ BROKEN = {
     ),
     "released under a product that is not the youngest": (
         STARTED,
-        f"%q = {CHAIN}\npipe.dots_behind 2\n{RELEASE}",
+        f"%q = {CHAIN}\npipe.dots_wait 2\n{RELEASE}",
         "turn 0 of %ring is released while a product that reads it may run",
         "with 1 younger products",
     ),
@@ -371,7 +372,7 @@ BROKEN = {
         END,
         f"%q = {START.replace('%b, %sums', '%ones, %none')}",
         "an agent ends while products of its run",
-        "pipe.dots_behind 0",
+        "pipe.dots_wait 0",
     ),
     "not filled": (
         END,
@@ -381,11 +382,12 @@ BROKEN = {
     ),
     "rings that wait for each other": (
         BEFORE,
-        """%o0 = pipe.cursor %other : !pipe.ring<3, 4x4xf32> -> !pipe.cursor<3>
-        %full = scf.for %i = %c0 to %c16 step %c4 iter_args(%t = %o0) -> (!pipe.cursor<3>) {
-          pipe.fill %x[%i, %c0], %other[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>, !pipe.cursor<3>
-          %u = pipe.next %t : !pipe.cursor<3>
-          scf.yield %u : !pipe.cursor<3>
+        """%o0 = pipe.pipeline_state %other : !pipe.ring<3, 4x4xf32> -> !pipe.pipeline_state<3>
+        %full = scf.for %i = %c0 to %c16 step %c4 iter_args(%t = %o0) -> (!pipe.pipeline_state<3>) {
+          pipe.producer_copy %x[%i, %c0], %other[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>,
+            !pipe.pipeline_state<3>
+          %u = pipe.advance %t : !pipe.pipeline_state<3>
+          scf.yield %u : !pipe.pipeline_state<3>
         }""",
         "waits for all to release turn 0 of %other; agent 0 waits for turn 0 of %ring to be filled; agent 1 waits",
         "there are slots for those under way",
@@ -420,9 +422,9 @@ def test_a_tile_that_a_loop_carries_is_still_the_one_that_was_taken() -> None:
     )
     assert np.array_equal(run_small(carried), run_small(SMALL))
     read = carried.replace(
-        "%u = pipe.next %t : !pipe.cursor<3>\n      scf.yield %u, %d",
+        "%u = pipe.advance %t : !pipe.pipeline_state<3>\n      scf.yield %u, %d",
         "%late = tile.ew<neg> %kept : tensor<4x4xf32> -> tensor<4x4xf32>\n"
-        "      %u = pipe.next %t : !pipe.cursor<3>\n      scf.yield %u, %d",
+        "      %u = pipe.advance %t : !pipe.pipeline_state<3>\n      scf.yield %u, %d",
     )
     with pytest.raises(RaceError, match=r"tile.ew reads turn 0 of %ring, which this agent has released"):
         run_small(read)
@@ -445,7 +447,7 @@ def test_copies_land_late_or_at_once() -> None:
 
 # One after the other
 
-PLACED = SMALL.replace(TAKE, TAKE + "\n      pipe.await_place").replace(STARTED, "pipe.pass_place")
+PLACED = SMALL.replace(TAKE, TAKE + "\n      pipe.pingpong_wait").replace(STARTED, "pipe.pingpong_arrive")
 
 
 def test_agents_that_wait_for_their_place_are_right_in_every_order() -> None:
@@ -456,9 +458,9 @@ def test_agents_that_wait_for_their_place_are_right_in_every_order() -> None:
 
 def test_who_hands_the_place_on_has_it() -> None:
     with pytest.raises(RaceError, match=r"agent . hands on the place, and has not waited for it"):
-        run_small(SMALL.replace(STARTED, "pipe.pass_place"))
+        run_small(SMALL.replace(STARTED, "pipe.pingpong_arrive"))
 
 
 def test_a_place_that_nobody_hands_on() -> None:
     with pytest.raises(RaceError, match=r"nobody can go on: .*agent 1 waits for its place"):
-        run_small(PLACED.replace("pipe.pass_place", ""))
+        run_small(PLACED.replace("pipe.pingpong_arrive", ""))

@@ -13,7 +13,7 @@ from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels import pipe_warp_groups as meanings
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.interpreters.sanitizers.checks import Checks
-from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import tile_scheduler
 from tessera.targets import text
 
 MEANINGS = (meanings,)  # importing the interpreters fills RULES
@@ -21,31 +21,31 @@ Array = np.ndarray[Any, Any]
 
 COUNTS = """
 !numbers = !tile.view<2, i32, global>
-!box = !pipe.mailbox<2>
-!turn = !pipe.cursor<2>
+!box = !pipe.work_queue<2>
+!turn = !pipe.pipeline_state<2>
 
-tile.func @k(%y: !numbers) outputs 0 shapes [[2, N]] grid [N] attributes {workers} {
-  %first = pipe.worker
-  %workers = pipe.workers
-  %programs = pipe.extent 0
-  %box = pipe.mailbox : !box
-  pipe.roles 2 copies {
-    %t0 = pipe.cursor %box : !box -> !turn
+tile.func @k(%y: !numbers) outputs 0 shapes [[2, N]] grid [N] attributes {persistent} {
+  %first = pipe.cta_id
+  %workers = pipe.cta_count
+  %programs = pipe.grid_extent 0
+  %box = pipe.work_queue : !box
+  pipe.warp_specialize 2 producer {
+    %t0 = pipe.pipeline_state %box : !box -> !turn
     %sent:2 = scf.while (%n = %first, %t = %t0) : (index, !turn) -> (index, !turn) {
       %some = arith.cmpi slt, %n, %programs : index
       scf.condition(%some) %n, %t : index, !turn
     } do {
     ^bb0(%n: index, %t: !turn):
-      %next = pipe.draw %box[%t] : !box, !turn
-      %u = pipe.next %t : !turn
+      %next = pipe.scheduler_fetch %box[%t] : !box, !turn
+      %u = pipe.advance %t : !turn
       scf.yield %next, %u : index, !turn
     }
     // behind the draws
-  } computes {
-    %agent = pipe.agent
+  } consumer {
+    %agent = pipe.consumer_id
     %one = arith.constant 1 : i32
     %mine = tile.full %one : tensor<1x1xi32>
-    %t0 = pipe.cursor %box : !box -> !turn
+    %t0 = pipe.pipeline_state %box : !box -> !turn
     %done:2 = scf.while (%n = %first, %t = %t0) : (index, !turn) -> (index, !turn) {
       %some = arith.cmpi slt, %n, %programs : index
       scf.condition(%some) %n, %t : index, !turn
@@ -54,8 +54,8 @@ tile.func @k(%y: !numbers) outputs 0 shapes [[2, N]] grid [N] attributes {worker
       %old = tile.load %y[%agent, %n] : !numbers -> tensor<1x1xi32>
       %new = tile.ew<add> %old, %mine : tensor<1x1xi32>, tensor<1x1xi32> -> tensor<1x1xi32>
       tile.store %new, %y[%agent, %n] : tensor<1x1xi32>, !numbers
-      %next = pipe.drawn %box[%t] : !box, !turn
-      %u = pipe.next %t : !turn
+      %next = pipe.scheduler_read %box[%t] : !box, !turn
+      %u = pipe.advance %t : !turn
       scf.yield %next, %u : index, !turn
     }
     // behind the reads
@@ -63,27 +63,27 @@ tile.func @k(%y: !numbers) outputs 0 shapes [[2, N]] grid [N] attributes {worker
   tile.return
 }
 """
-DRAW, READ = "pipe.draw %box[%t] : !box, !turn", "pipe.drawn %box[%t] : !box, !turn"
+DRAW, READ = "pipe.scheduler_fetch %box[%t] : !box, !turn", "pipe.scheduler_read %box[%t] : !box, !turn"
 
 
-def counted(source: str, programs: int, workers: int = 3, seed: int | None = None, **options: Any) -> Array:
+def counted(source: str, programs: int, ctas: int = 3, seed: int | None = None, **options: Any) -> Array:
     """How often each agent has come to each program."""
     found = np.zeros((2, programs), np.int32)
     chance = None if seed is None else np.random.default_rng(seed)
-    run_kernel(text.read(source), "k", [found], machine=Machine(workers=workers, chance=chance), **options)
+    run_kernel(text.read(source), "k", [found], machine=Machine(ctas=ctas, chance=chance), **options)
     return found
 
 
 def test_every_op_has_a_meaning() -> None:
-    assert [op.name for op in pipe_draws.OPS if op not in RULES] == []
+    assert [op.name for op in tile_scheduler.OPS if op not in RULES] == []
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("programs", [0, 1, 3, 17])
-@pytest.mark.parametrize("workers", [1, 3, 20])
-def test_every_program_is_drawn_once(programs: int, workers: int) -> None:
+@pytest.mark.parametrize("ctas", [1, 3, 20])
+def test_every_program_is_drawn_once(programs: int, ctas: int) -> None:
     for seed in (None, *range(6)):
-        assert (counted(COUNTS, programs, workers, seed) == 1).all()
+        assert (counted(COUNTS, programs, ctas, seed) == 1).all()
 
 
 def test_watching_changes_nothing() -> None:
@@ -99,11 +99,11 @@ def test_who_draws_what_is_up_to_chance() -> None:
     assert counted(who, 6)[0].tolist() == [0, 1, 2, 0, 0, 0]
 
 
-MORE = """%a = pipe.draw %box[%sent#1] : !box, !turn
-    %v = pipe.next %sent#1 : !turn
-    %b = pipe.draw %box[%v] : !box, !turn
-    %w = pipe.next %v : !turn
-    %c = pipe.draw %box[%w] : !box, !turn"""
+MORE = """%a = pipe.scheduler_fetch %box[%sent#1] : !box, !turn
+    %v = pipe.advance %sent#1 : !turn
+    %b = pipe.scheduler_fetch %box[%v] : !box, !turn
+    %w = pipe.advance %v : !turn
+    %c = pipe.scheduler_fetch %box[%w] : !box, !turn"""
 BROKEN = {
     "drawn twice": (
         DRAW,

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tessera
 from tessera import Schedule, stdlib
 from tessera.interpreters.core.engine import symbol_in
-from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
@@ -122,7 +122,7 @@ def test_the_mailbox_has_the_cursor_of_the_queries() -> None:
     _, function = attention((128, 64), 64)
     clip_ranges(function)
     pipeline_dots(function)
-    assert warp_specialize(function, agents=2, depth=2)
+    assert warp_specialize(function, consumers=2, depth=2)
     assert carried(function) == [4, 4]
     share_pipeline_states(function)
     function.verify()
@@ -131,11 +131,11 @@ def test_the_mailbox_has_the_cursor_of_the_queries() -> None:
 
 def test_a_test_that_looks_at_cursors_is_left_alone() -> None:
     _, function = attention((128, 64), 64)
-    assert warp_specialize(function, agents=2, depth=2)
+    assert warp_specialize(function, consumers=2, depth=2)
     for loop in [op for op in function.walk() if isinstance(op, scf.WhileOp)]:
         end = loop.before_region.block.last_op
         assert end is not None
-        further = agents.NextOp(loop.before_region.block.args[1])
+        further = warp_groups.AdvanceOp(loop.before_region.block.args[1])
         loop.before_region.block.insert_op_before(further, end)
         end.operands[2] = further.result
     function.verify()
@@ -148,4 +148,4 @@ def test_a_test_that_looks_at_cursors_is_left_alone() -> None:
 def carried(function: tile.FuncOp) -> list[int]:
     """How many cursors each loop over programs carries."""
     loops = [op for op in function.walk() if isinstance(op, scf.WhileOp)]
-    return [sum(isinstance(value.type, agents.CursorType) for value in loop.arguments) for loop in loops]
+    return [sum(isinstance(value.type, warp_groups.PipelineStateType) for value in loop.arguments) for loop in loops]

@@ -35,13 +35,13 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import CompiledPtx, compile_kernel, lower_kernel
 from tessera.targets.cuda.emit.emitter import RULES, Emitter
-from tessera.targets.cuda.hopper import choose_warp_groups as choose_agents
+from tessera.targets.cuda.hopper import choose_warp_groups
 from tessera.targets.cuda.hopper.choose_warp_groups import warp_group_plans
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir.hopper_copies import CopyOutOp
+from tessera.targets.cuda.ir.hopper_copies import TmaStoreOp
 from tessera.targets.cuda.ir.wgmma import JoinOp
-from tessera.targets.cuda.lower import multiprocessor_model as agents_model
+from tessera.targets.cuda.lower import multiprocessor_model
 from tessera.targets.cuda.lower.preparing import prepare
 from tessera.targets.cuda.ptx.assembler import Assembly, assemble
 from tessera.transforms.checks.host_checks import take_host_checks
@@ -201,7 +201,7 @@ WIDE, SQUARE = (128, 256, 64), (128, 128, 64)
 
 
 @pytest.mark.parametrize(
-    ("m", "n", "block", "team", "walks"),
+    ("m", "n", "block", "cluster", "walks"),
     [
         (8192, 14336, WIDE, 2, True),
         (8192, 8192, WIDE, 2, True),
@@ -212,7 +212,7 @@ WIDE, SQUARE = (128, 256, 64), (128, 128, 64)
     ],
 )
 def test_blocks_fetch_together_where_there_are_many_programs(
-    m: int, n: int, block: tuple[int, int, int], team: int, walks: bool
+    m: int, n: int, block: tuple[int, int, int], cluster: int, walks: bool
 ) -> None:
     """An H200 found clusters faster for the first two, and slower for 4096³ and 512×4096; 63 rows have no pairs."""
     module, name, lined = traced(PRODUCTS["a·b"](empty(bf16), Product(m, n, 4096, block)))
@@ -220,11 +220,11 @@ def test_blocks_fetch_together_where_there_are_many_programs(
     take_host_checks(function)
     prepare(function, contract=True, arch="sm_90a")
     plan = next(warp_group_plans(function, None, None, lined))
-    assert (plan.team, plan.walks) == (team, walks)
+    assert (plan.cluster, plan.walks) == (cluster, walks)
     lowered = symbol_in(lower_kernel(module, name, lined=lined)[0], name, nv.FuncOp)
-    assert ("cluster" in lowered.attributes) == (team > 1)
+    assert ("cluster" in lowered.attributes) == (cluster > 1)
     # With several programs, the last store is another one than those in the loop.
-    stores = [op for op in lowered.walk() if isinstance(op, CopyOutOp)]
+    stores = [op for op in lowered.walk() if isinstance(op, TmaStoreOp)]
     assert len(stores) == (2 if walks else 1) * block[1] // 64
 
 
@@ -308,8 +308,8 @@ def test_products_mean_the_same(name: str) -> None:
 def test_clusters_mean_the_same(
     name: str, shape: tuple[int, int, int], block: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents_model, "TEAM_START", 0)
-    monkeypatch.setattr(choose_agents, "AT_ONCE", 1)
+    monkeypatch.setattr(multiprocessor_model, "TEAM_START", 0)
+    monkeypatch.setattr(choose_warp_groups, "AT_ONCE", 1)
     call = PRODUCTS[name](drawn(bf16, 3), Product(*shape, block))
     module, symbol, lined = traced(call)
     assert "nv.cluster_sync" in text.write(lower_kernel(module, symbol, lined=lined)[0])

@@ -133,7 +133,7 @@ def test_what_fits_is_what_was_seen_to_fit() -> None:
     # 192 × 240 and 192 × 224 are refused by the assembler: one instruction needs more than all threads have at first.
     assert fits(GEMM, BlockShape(192, 192, 64))
     assert not fits(GEMM, BlockShape(192, 224, 64))
-    assert [widest_product(agents) for agents in (1, 2, 3, 4)] == [256, 256, 200, 136]
+    assert [widest_product(consumers) for consumers in (1, 2, 3, 4)] == [256, 256, 200, 136]
     assert fits(attention(128), BlockShape(192, 80, 64))
     assert not fits(attention(128), BlockShape(192, 96, 64))
     assert fits(attention(64), BlockShape(256, 64, 64))

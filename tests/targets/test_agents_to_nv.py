@@ -17,7 +17,7 @@ import golden_kernels
 from tessera.errors import CompileError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import CompiledPtx, compile_lowered
@@ -31,8 +31,7 @@ from tessera.targets.cuda.hopper.warp_groups_to_nv import can_lower, lower_warp_
 from tessera.targets.cuda.hopper.warp_vote_max import vote_before_max
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import hopper
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import hopper, wgmma
 from tessera.targets.cuda.ir.layouts import accumulator
 
 Array = np.ndarray[Any, Any]
@@ -83,7 +82,7 @@ TURNED = (
     ("!pipe.ring<4, 64x256xbf16>", "!pipe.ring<4, 256x64xbf16>"),
     ("-> tensor<64x256xbf16>\n        %p0", "-> tensor<256x64xbf16>\n        %p0"),
     ("-> tensor<64x256xbf16>\n          %more", "-> tensor<256x64xbf16>\n          %more"),
-    ("pipe.fill %b[%k, %col]", "pipe.fill %b[%col, %k]"),
+    ("pipe.producer_copy %b[%k, %col]", "pipe.producer_copy %b[%col, %k]"),
     (
         "%p0 = pipe.dot_start %a0, %b0,",
         "%t0 = tile.trans %b0, [1, 0] : tensor<256x64xbf16> -> tensor<64x256xbf16>\n%p0 = pipe.dot_start %a0, %t0,",
@@ -126,7 +125,7 @@ def multiply(source: str, m: int, n: int, k: int, columns: int = 256, **options:
     module, _ = lowered(changed(source, ("grid [32, 16]", grid)))
     wide = "%c: !tile.view<2, f32, global>" in source
     c = np.full((m, n), np.nan, np.float32 if wide else bf16)
-    right = np.ascontiguousarray(b.T) if "pipe.fill %b[%col, %k]" in source else b
+    right = np.ascontiguousarray(b.T) if "pipe.producer_copy %b[%col, %k]" in source else b
     biased = "%d:" in source
     run_warpgroups(module, "gemm", [a, right, c, *([d] if biased else [])], **options)
     truth = a.astype(np.float64) @ b.astype(np.float64)
@@ -171,9 +170,9 @@ def test_machine_code_of_a_product() -> None:
 
 # Clusters
 
-TEAM = (
-    ("attributes {workers}", "attributes {workers, team = 2 : i64}"),
-    ("%ring_b = pipe.ring :", "%ring_b = pipe.ring shared :"),
+CLUSTER = (
+    ("attributes {persistent}", "attributes {persistent, cluster = 2 : i64}"),
+    ("%ring_b = pipe.ring :", "%ring_b = pipe.ring multicast :"),
     (
         "%programs = arith.muli %x_count, %y_count : index",
         """%two = arith.constant 2 : index
@@ -183,7 +182,7 @@ TEAM = (
   %x_teams = arith.divsi %x_count, %two {checked} : index
   %programs = arith.muli %x_teams, %y_count : index""",
     ),
-    ("%first = pipe.worker", "%worker = pipe.worker"),
+    ("%first = pipe.cta_id", "%worker = pipe.cta_id"),
     ("step %workers", "step %steps"),
     (
         "%x = arith.remsi %program, %x_count {checked} : index",
@@ -201,16 +200,16 @@ TEAM = (
     ("shape", "blocks", "seed"),
     [((130, 72, 72), 2, None), ((130, 264, 64), 2, 0), ((500, 300, 136), 4, 1), ((140, 8, 0), 2, 2)],
 )
-@pytest.mark.parametrize("changes", [(), TURNED], ids=["plain", "turned"])
+@pytest.mark.parametrize("changes", [(), TURNED], ids=["plain", "transposed"])
 def test_clusters(
     changes: tuple[tuple[str, str], ...], shape: tuple[int, int, int], blocks: int, seed: int | None
 ) -> None:
-    assert multiply(changed(GEMM, *changes, *TEAM), *shape, blocks=blocks, seed=seed) < 4e-3
+    assert multiply(changed(GEMM, *changes, *CLUSTER), *shape, blocks=blocks, seed=seed) < 4e-3
 
 
 def test_machine_code_of_clusters() -> None:
     for changes, copies in (((), 2), (TURNED, 1)):
-        made = compiled(changed(GEMM, *changes, *TEAM))
+        made = compiled(changed(GEMM, *changes, *CLUSTER))
         assembly = check_clean(made.ptx, "sm_90a")
         assert not assembly.warnings
         assert ".reqnctapercluster 2" in made.ptx
@@ -221,18 +220,18 @@ def test_machine_code_of_clusters() -> None:
         assert made.ptx.count("mbarrier.arrive.shared::cluster.b64") == 2
         assert "mbarrier.arrive.release.cluster" not in made.ptx
         assert made.ptx.count("barrier.cluster.wait") == 2
-    (function,) = (op for op in lowered(changed(GEMM, *TEAM))[0].walk() if isinstance(op, nv.FuncOp))
-    counts = [op.arrivals.value.data for op in function.walk() if isinstance(op, hopper.InitBarriersOp)]
+    (function,) = (op for op in lowered(changed(GEMM, *CLUSTER))[0].walk() if isinstance(op, nv.FuncOp))
+    counts = [op.arrivals.value.data for op in function.walk() if isinstance(op, hopper.MbarrierInitOp)]
     assert counts == [1, 16]
 
 
 def test_what_cannot_be_cut_is_fetched_by_every_block() -> None:
     """Tiles of one panel, 8 rows of it, have no halves; and clusters are powers of two."""
-    for ring, team, blocks in (("4, 8x64", 2, 1), ("4, 16x64", 2, 2), ("4, 8x128", 2, 2), ("4, 24x192", 3, 1)):
-        head = f"tile.func @f() outputs 0 shapes [] grid [6] attributes {{workers, team = {team} : i64}}"
-        source = f"{head} {{\n%r = pipe.ring shared : !pipe.ring<{ring}xbf16>\ntile.return\n}}"
+    for ring, cluster, blocks in (("4, 8x64", 2, 1), ("4, 16x64", 2, 2), ("4, 8x128", 2, 2), ("4, 24x192", 3, 1)):
+        head = f"tile.func @f() outputs 0 shapes [] grid [6] attributes {{persistent, cluster = {cluster} : i64}}"
+        source = f"{head} {{\n%r = pipe.ring multicast : !pipe.ring<{ring}xbf16>\ntile.return\n}}"
         (op,) = (op for op in function_of(source).walk() if isinstance(op, pipe.RingOp))
-        assert RingPlan.of(op, 2, team).blocks == blocks
+        assert RingPlan.of(op, 2, cluster).blocks == blocks
 
 
 # Attention
@@ -303,7 +302,7 @@ def test_registers_are_those_of_the_multiprocessor() -> None:
 def test_registers_can_be_given() -> None:
     module = text.read(GEMM)
     lower_warp_groups(module, "gemm", registers=(40, 232))
-    assert [op.count.value.data for op in module.walk() if isinstance(op, hopper.SetRegistersOp)] == [40, 232]
+    assert [op.count.value.data for op in module.walk() if isinstance(op, hopper.SetmaxnregOp)] == [40, 232]
 
 
 def test_arguments_without_maps() -> None:
@@ -325,7 +324,7 @@ def test_arguments_without_maps() -> None:
 def carried(function: tile.FuncOp) -> list[int]:
     """How many cursors each loop carries."""
     loops = [op for op in function.walk() if isinstance(op, scf.ForOp)]
-    return [sum(isinstance(value.type, agents.CursorType) for value in loop.iter_args) for loop in loops]
+    return [sum(isinstance(value.type, warp_groups.PipelineStateType) for value in loop.iter_args) for loop in loops]
 
 
 @pytest.mark.parametrize(
@@ -344,7 +343,9 @@ def test_cursors_in_step_are_one(source: str, before: list[int], after: list[int
 def test_cursors_that_part_stay_apart() -> None:
     """Where there are no keys, one of two rings goes on and the other does not."""
     end = "scf.yield %ck1, %cv1 : !turn, !turn"
-    function = function_of(changed(ATTENTION, (end, f"%odd = pipe.next %ck1 : !turn\n{end.replace('%ck1', '%odd')}")))
+    function = function_of(
+        changed(ATTENTION, (end, f"%odd = pipe.advance %ck1 : !turn\n{end.replace('%ck1', '%odd')}"))
+    )
     share_pipeline_states(function)
     assert carried(function)[:2] == [3, 2]
 
@@ -355,12 +356,12 @@ def test_rings_that_go_together_share_barriers() -> None:
         share_pipeline_states(function)
         assert len(set(leaders(function).values())) == rings
         _, made = lowered(source)
-        assert sum(isinstance(op, hopper.BarriersOp) for op in made.walk()) == 2 * rings
+        assert sum(isinstance(op, hopper.MbarriersOp) for op in made.walk()) == 2 * rings
 
 
 def test_rings_that_are_released_apart_do_not() -> None:
-    release = "pipe.release %ring_a[%pa] : !pipe.ring<4, 128x64xbf16>, !pipe.cursor<4>\n"
-    function = function_of(changed(GEMM, (release, f"{release}pipe.dots_behind 0\n")))
+    release = "pipe.consumer_release %ring_a[%pa] : !pipe.ring<4, 128x64xbf16>, !pipe.pipeline_state<4>\n"
+    function = function_of(changed(GEMM, (release, f"{release}pipe.dots_wait 0\n")))
     share_pipeline_states(function)
     assert len(set(leaders(function).values())) == 2
 
@@ -456,7 +457,7 @@ READ_BACK = f"""%old = tile.load %c[%top, %col] : !matrix -> tensor<64x256xbf16>
       {PACKED}"""
 HALVES = """%half = arith.constant 0.5 : bf16
         %b0 = tile.full %half : tensor<64x256xbf16>
-        %taken = pipe.take %ring_b[%cb1]"""
+        %taken = pipe.consumer_wait %ring_b[%cb1]"""
 TOGETHER = f"""%above = tile.ew<gt> {SUMS}, %none : tensor<64x256xf32>, tensor<64x256xf32> -> tensor<64x256xi1>
       %some = tile.any %above : tensor<64x256xi1>
       %chosen = scf.if %some -> (tensor<64x256xf32>) {{
@@ -466,7 +467,7 @@ TOGETHER = f"""%above = tile.ew<gt> {SUMS}, %none : tensor<64x256xf32>, tensor<6
       }}
       {PACKED.replace(SUMS, "%chosen")}"""
 TALL = [
-    ("pipe.roles 2", "pipe.roles 1"),
+    ("pipe.warp_specialize 2", "pipe.warp_specialize 1"),
     ("tensor<64x64xbf16>", "tensor<128x64xbf16>"),
     ("64x256xf32>", "128x256xf32>"),
     (PACKED.replace("64x256xf32", "128x256xf32"), PACKED.replace("64x256", "128x256")),
@@ -482,7 +483,7 @@ TALL = [
         ([(PACKED, TOGETHER)], "rows of a tile do not decide each for itself"),
         ([("bf16", "f32")], "warpgroups do not have it"),
         (TALL, "a product of .*128x64xbf16.*: 64 rows"),
-        ([("%b0 = pipe.take %ring_b[%cb1]", HALVES)], "a right operand that is computed"),
+        ([("%b0 = pipe.consumer_wait %ring_b[%cb1]", HALVES)], "a right operand that is computed"),
     ],
 )
 def test_what_cannot_be_lowered(changes: list[tuple[str, str]], said: str) -> None:
@@ -507,7 +508,7 @@ def test_nothing_is_lowered_without_roles() -> None:
         function_of(
             changed(VIEWS, *zip(("OFFSET", "SIZES", "STRIDES"), ("%bh", "%rows, %c128", "%s1, %s3"), strict=True))
         )
-    ) == ("expected one pipe.roles, got 0")
+    ) == ("expected one pipe.warp_specialize, got 0")
 
 
 # Votes
@@ -550,7 +551,7 @@ def test_threads_vote_on_what_they_hold(order: str) -> None:
     (branch,) = (op for op in function.walk() if isinstance(op, scf.IfOp))
     (reduction,) = (op for op in function.walk() if isinstance(op, tile.ReduceOp))
     assert branch.true_region.is_ancestor(reduction)
-    assert sum(isinstance(op, products.PartialOp) for op in function.walk()) == 1
+    assert sum(isinstance(op, wgmma.PartialOp) for op in function.walk()) == 1
     chance = np.random.default_rng(3)
     x, y = chance.standard_normal((64, 80)).astype(np.float32), np.full(64, 2.5, np.float32)
     x[16:48] = np.minimum(x[16:48], 1)
@@ -575,7 +576,7 @@ def test_each_warpgroup_stores_its_own_rows() -> None:
     """A tile of 128 threads is every warpgroup's own: none is a replica of the first."""
     _, function = lowered(changed(GEMM, *WIDE_RESULT))
     assert Emitter(function).first_replica(accumulator(64, 256)) is None
-    assert Emitter(function).team == 128
+    assert Emitter(function).cooperating == 128
 
 
 def test_the_extent_of_a_grid() -> None:

@@ -20,7 +20,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import CompiledPtx, compile_lowered, lower_kernel
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir.hopper import SetRegistersOp
+from tessera.targets.cuda.ir.hopper import SetmaxnregOp
 from tessera.targets.cuda.lower.budget import REGISTERS, Budget, estimate
 from tessera.targets.cuda.lower.check_budget import DOUBT, OverBudgetError, refused, registers_of
 from tessera.targets.cuda.lower.choose_plan import SHARED, plans
@@ -105,7 +105,7 @@ def test_what_agents_hold_fits_the_registers_that_they_are_given() -> None:
     cases += [(kernel, given, static, Schedule(block=block)) for block in [(64, 64), (192, 80), (256, 64)]]
     for case in cases:
         function = lowered(case)
-        given_out = [op.count.value.data for op in function.walk() if isinstance(op, SetRegistersOp)]
+        given_out = [op.count.value.data for op in function.walk() if isinstance(op, SetmaxnregOp)]
         budget, (program, usage) = estimate(function), assembled(function)
         assert "wgmma" in program.ptx, case[3]
         assert (usage.spill_stores, usage.spill_loads, usage.stack) == (0, 0, 0), case[3]

@@ -45,11 +45,11 @@ def attention_error(
     return error_of(out, weights / weights.sum(-1, keepdims=True) @ v)
 
 
-def gemm_error(source: str, turned: bool, m: int, n: int, k: int, **options: Any) -> float:
+def gemm_error(source: str, transposed: bool, m: int, n: int, k: int, **options: Any) -> float:
     chance = np.random.default_rng(1)
     a, b = (chance.standard_normal(shape).astype(TYPES["bf16"]) for shape in ((m, k), (n, k)))
     out = np.full((m, n), np.nan, TYPES["bf16"])
-    right = b if turned else np.ascontiguousarray(b.T)
+    right = b if transposed else np.ascontiguousarray(b.T)
     run_warpgroups(text.read(source), "gemm", [a, right, out], **options)
     return error_of(out, a.astype(np.float64) @ b.T.astype(np.float64))
 

@@ -28,7 +28,7 @@ nv.func @k(%x: !view, %y: !view) outputs 1 shapes [[ROWS, COLUMNS], [COLUMNS, RO
   %t = tile.load %x[%zero, %zero] : !view -> !before
   nv.write %t, %from : !before, !from
   nv.barrier
-  nv.turn %from, %to : !from, !to
+  nv.transpose_smem %from, %to : !from, !to
   nv.barrier
   %seen = nv.recast %to : !to -> !seen
   %r = nv.read %seen[0, 0] : !seen -> !after
@@ -54,7 +54,7 @@ def source(rows: int, columns: int, dtype: DType, order: str) -> str:
     return made.replace(", E,", f", {spelled(dtype)},").replace("xE,", f"x{spelled(dtype)},")
 
 
-def turned(x: np.ndarray, order: str) -> np.ndarray:
+def transposed(x: np.ndarray, order: str) -> np.ndarray:
     """Columns that were rows, and of each 16 of them the order in which they lie."""
     places = [first + place for first in range(0, len(x), 16) for place in PAIRED_COLUMNS]
     return x.T[:, places] if order == "paired" else x.T
@@ -67,11 +67,11 @@ def test_every_byte_is_where_it_belongs(rows: int, columns: int, order: str) -> 
     module = text.read(source(rows, columns, u8, order))
     x, found = numbers(rows, (rows, columns), u8), np.zeros((columns, rows), np.uint8)
     run_warpgroups(module, "k", [x, found], seed=0)
-    np.testing.assert_array_equal(found, turned(x, order))
+    np.testing.assert_array_equal(found, transposed(x, order))
     program = compile_lowered(module, "k")
     emitted = np.zeros((columns, rows), np.uint8)
     machines = run(program, [x, emitted])
-    np.testing.assert_array_equal(emitted, turned(x, order))
+    np.testing.assert_array_equal(emitted, transposed(x, order))
     no_conflicts(machines, "ldmatrix", "stmatrix")
 
 

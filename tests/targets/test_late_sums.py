@@ -21,7 +21,7 @@ from tessera.targets.cuda.hopper.deferred_row_reduce import defer_row_reductions
 from tessera.targets.cuda.hopper.warp_groups_to_nv import lower_warp_groups
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import wgmma
 
 FOLDER = golden_kernels.FOLDER / "pipe"
 
@@ -113,7 +113,7 @@ def test_sums_are_finished_behind_loops(changes: dict[str, str]) -> None:
     late = "add" not in begin
     assert bool(in_loops(function, tile.ReduceOp)) == (not late)
     assert sum(isinstance(op, tile.ReduceOp) for op in function.walk()) == 1
-    assert len(in_loops(function, products.PartialOp)) == late
+    assert len(in_loops(function, wgmma.PartialOp)) == late
     for columns in (0, 16, 48):
         np.testing.assert_array_equal(folded(after, columns), folded(before, columns))
     check_clean(compile_lowered(after, "f").ptx, "sm_90a")
@@ -127,7 +127,7 @@ def test_a_loop_may_begin_with_the_sum_of_a_tile() -> None:
     function = symbol_in(after, "f", nv.FuncOp)
     defer_row_reductions(function)
     text.verify(after)
-    assert sum(isinstance(op, products.PartialOp) for op in function.walk()) == 2
+    assert sum(isinstance(op, wgmma.PartialOp) for op in function.walk()) == 2
     np.testing.assert_array_equal(folded(after, 48), folded(before, 48))
 
 
@@ -155,7 +155,7 @@ def test_sums_that_are_looked_at_stay(old: str, new: str) -> None:
 def test_attention_adds_up_its_weights_without_meeting() -> None:
     _, function = lowered("attention")
     assert not [op for op in in_loops(function, tile.ReduceOp) if op.kind.data == "sum"]
-    assert [op.kind.data for op in in_loops(function, products.PartialOp)] == ["sum"]
+    assert [op.kind.data for op in in_loops(function, wgmma.PartialOp)] == ["sum"]
 
 
 def test_one_agent_alone_finishes_them_in_every_turn() -> None:

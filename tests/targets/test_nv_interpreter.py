@@ -93,10 +93,10 @@ scf.for %i = %c0 to %c5 step %c1 {{
 def test_copies_are_padded_with_zeros_and_may_turn() -> None:
     body = f"""
 %s = nv.alloc : !nv.shared<4x64xf32, 128>
-nv.copy_async %x[%c1, %c0], %s turned : {VIEW}, !nv.shared<4x64xf32, 128>
+nv.copy_async %x[%c1, %c0], %s transposed : {VIEW}, !nv.shared<4x64xf32, 128>
 nv.commit
 nv.wait 0
-%t = nv.read %s[1, 2] turned : !nv.shared<4x64xf32, 128> -> tensor<4x3xf32, #nv.layout<[32:_], [12:0*1]>>
+%t = nv.read %s[1, 2] transposed : !nv.shared<4x64xf32, 128> -> tensor<4x3xf32, #nv.layout<[32:_], [12:0*1]>>
 tile.store %t, %y[%c0, %c0] : tensor<4x3xf32, #nv.layout<[32:_], [12:0*1]>>, {VIEW}"""
     x, y = array(5, 3), np.full((4, 3), np.nan, np.float32)
     run(body, x, y)

@@ -38,7 +38,7 @@ def product_text(
     shape: tuple[int, int, int],
     warps: tuple[int, int],
     *,
-    turned: tuple[bool, bool] = (False, False),
+    transposed: tuple[bool, bool] = (False, False),
     marks: str = "",
 ) -> str:
     """c + a · b, where turned operands lie transposed in global and in shared memory."""
@@ -46,8 +46,8 @@ def product_text(
     sums = layouts.accumulator(rows, columns, warps)
     a = layouts.left_operand(rows, depth, warps, operand_bits(left))
     b = layouts.right_operand(depth, columns, warps, operand_bits(right))
-    a_shape = (depth, rows) if turned[0] else (rows, depth)
-    b_shape = (columns, depth) if turned[1] else (depth, columns)
+    a_shape = (depth, rows) if transposed[0] else (rows, depth)
+    b_shape = (columns, depth) if transposed[1] else (depth, columns)
     c = f"tensor<{rows}x{columns}x{spelled(total)}, #nv.layout<{sums}>>"
 
     def memory(shape: tuple[int, int], dtype: DType) -> str:
@@ -71,8 +71,8 @@ shapes [[M, K], [K1, N], [M1, N1]] grid [1] threads {32 * warps[0] * warps[1]} {
   nv.commit
   nv.wait 0
   %c = tile.load %z[%0, %0] : {view(total)} -> !c
-  %a = nv.read %as[0, 0]{" turned" if turned[0] else ""} : {memory(a_shape, left)} -> !a
-  %b = nv.read %bs[0, 0]{" turned" if turned[1] else ""} : {memory(b_shape, right)} -> !b
+  %a = nv.read %as[0, 0]{" transposed" if transposed[0] else ""} : {memory(a_shape, left)} -> !a
+  %b = nv.read %bs[0, 0]{" transposed" if transposed[1] else ""} : {memory(b_shape, right)} -> !b
   %d = nv.mma %a, %b, %c : !a, !b, !c -> !c
   tile.store %d, %z[%0, %0] : !c, {view(total)}
   nv.return
@@ -91,18 +91,18 @@ def check_product(
     total: DType,
     shape: tuple[int, int, int],
     warps: tuple[int, int],
-    turned: tuple[bool, bool] = (False, False),
+    transposed: tuple[bool, bool] = (False, False),
     *,
     marks: str = "",
     bound: float = 1e-6,
 ) -> list[Machine]:
     rows, depth, columns = shape
-    program = compiled(product_text(left, right, total, shape, warps, turned=turned, marks=marks))
+    program = compiled(product_text(left, right, total, shape, warps, transposed=transposed, marks=marks))
     a, b = numbers(1, (rows, depth), left), numbers(2, (depth, columns), right)
     c = numbers(3, (rows, columns), total) if total.is_float else np.zeros((rows, columns), total.storage)
     wide = np.float64 if total.is_float else np.int64
     truth = a.astype(wide) @ b.astype(wide) + c.astype(wide)
-    given = [np.ascontiguousarray(x.T) if t else x for x, t in zip((a, b), turned, strict=True)]
+    given = [np.ascontiguousarray(x.T) if t else x for x, t in zip((a, b), transposed, strict=True)]
     machines = run(program, [*given, c])
     if total.is_float:
         size = np.abs(a.astype(wide)) @ np.abs(b.astype(wide)) + 1
@@ -123,12 +123,12 @@ FLOATS = [
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize(("dtype", "total", "bound"), FLOATS, ids=str)
-def test_products_of_floats_are_right(dtype: DType, total: DType, bound: float, turned: tuple[bool, bool]) -> None:
+def test_products_of_floats_are_right(dtype: DType, total: DType, bound: float, transposed: tuple[bool, bool]) -> None:
     if dtype is dt.tf32:
         bound = 2e-3  # the operands of this test are f32, cut off
-    machines = check_product(dtype, dtype, total, (32, 32, 48), (2, 1), turned, bound=bound)
+    machines = check_product(dtype, dtype, total, (32, 32, 48), (2, 1), transposed, bound=bound)
     no_conflicts(machines, "cp.async")
     if dtype.storage.itemsize == 2:
         no_conflicts(machines, "ldmatrix")
@@ -136,9 +136,9 @@ def test_products_of_floats_are_right(dtype: DType, total: DType, bound: float, 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("pair", [(dt.i8, dt.i8), (dt.u8, dt.u8), (dt.i8, dt.u8), (dt.u8, dt.i8)], ids=str)
-@pytest.mark.parametrize("turned", [(False, False), (False, True)])
-def test_products_of_bytes_are_exact(pair: tuple[DType, DType], turned: tuple[bool, bool]) -> None:
-    check_product(*pair, dt.u32 if pair == (dt.u8, dt.u8) else dt.i32, (32, 96, 24), (1, 1), turned)
+@pytest.mark.parametrize("transposed", [(False, False), (False, True)])
+def test_products_of_bytes_are_exact(pair: tuple[DType, DType], transposed: tuple[bool, bool]) -> None:
+    check_product(*pair, dt.u32 if pair == (dt.u8, dt.u8) else dt.i32, (32, 96, 24), (1, 1), transposed)
 
 
 @pytest.mark.quick
@@ -159,11 +159,11 @@ def test_products_of_bytes_are_exact(pair: tuple[DType, DType], turned: tuple[bo
     ],
     ids=str,
 )
-@pytest.mark.parametrize("turned", [(False, False), (True, True)])
+@pytest.mark.parametrize("transposed", [(False, False), (True, True)])
 def test_tiles_of_all_sizes_are_multiplied(
-    shape: tuple[int, int, int], warps: tuple[int, int], turned: tuple[bool, bool]
+    shape: tuple[int, int, int], warps: tuple[int, int], transposed: tuple[bool, bool]
 ) -> None:
-    no_conflicts(check_product(dt.bf16, dt.bf16, dt.f32, shape, warps, turned), "ldmatrix")
+    no_conflicts(check_product(dt.bf16, dt.bf16, dt.f32, shape, warps, transposed), "ldmatrix")
 
 
 @pytest.mark.parametrize("dtype", [dt.f32, dt.i8, dt.f64], ids=str)
@@ -195,7 +195,7 @@ def test_deep_products_of_f32_do_not_lose_bits() -> None:
 @pytest.mark.parametrize("dtype", [dt.f8e4m3, dt.f8e5m2], ids=str)
 def test_products_of_8_bit_floats(dtype: DType) -> None:
     """LLVM writes the version of PTX that it is told; these need a later one."""
-    module = text.read(product_text(dtype, dtype, dt.f32, (32, 64, 16), (1, 1), turned=(False, True)))
+    module = text.read(product_text(dtype, dtype, dt.f32, (32, 64, 16), (1, 1), transposed=(False, True)))
     emitted = emit(module, "f")
     ptx = machine.assembly(TRIPLE + emitted.text, cpu="sm_90", features="+ptx84")
     ptx_checks.check_clean(ptx, "sm_90")
@@ -252,7 +252,7 @@ threads {threads} {{
 
 
 def check_copy(
-    view: Array, at: tuple[int, int], shape: tuple[int, int], *, turned: bool = False, threads: int = 64
+    view: Array, at: tuple[int, int], shape: tuple[int, int], *, transposed: bool = False, threads: int = 64
 ) -> Machine:
     """What lands in shared memory is the tile at a place of the view, zeros beyond it."""
     rows, columns = shape
@@ -267,19 +267,19 @@ def check_copy(
         columns=columns,
         panel=panel_for(columns, view.itemsize),
         lead="%1, " if view.ndim == 3 else "",
-        turned=" turned" if turned else "",
+        transposed=" turned" if transposed else "",
         layout=layout,
     )
     found = np.full(shape, 7, view.dtype)
     (made,) = run(compiled(source), [view, *at, found])
     plane = view[1] if view.ndim == 3 else view
-    truth = np.zeros(shape[::-1] if turned else shape, view.dtype)
+    truth = np.zeros(shape[::-1] if transposed else shape, view.dtype)
     for row in range(truth.shape[0]):
         for column in range(truth.shape[1]):
             place = at[0] + row, at[1] + column
             if 0 <= place[0] < plane.shape[0] and 0 <= place[1] < plane.shape[1]:
                 truth[row, column] = plane[place]
-    assert (found == (truth.T if turned else truth)).all()
+    assert (found == (truth.T if transposed else truth)).all()
     return made
 
 
@@ -325,7 +325,7 @@ def test_memory_decides_how_it_is_copied(view: Array, at: tuple[int, int], instr
 
 def test_copies_may_turn_tiles() -> None:
     """A view of columns: what lies side by side in memory does so in shared memory."""
-    made = check_copy(np.asfortranarray(counted(64, 80)), (8, 16), (24, 32), turned=True)
+    made = check_copy(np.asfortranarray(counted(64, 80)), (8, 16), (24, 32), transposed=True)
     assert made.counts["cp.async.cg.shared.global.L2::128B"]
 
 
@@ -409,12 +409,12 @@ def layouts_of(shape: tuple[int, int], warps: int) -> list[Layout]:
     st.data(),
 )
 def test_what_is_written_is_read_again_in_any_layout(
-    shape: tuple[int, int], warps: int, dtype: DType, picks: tuple[int, int], turned: bool, data: st.DataObject
+    shape: tuple[int, int], warps: int, dtype: DType, picks: tuple[int, int], transposed: bool, data: st.DataObject
 ) -> None:
     rows, columns = shape
     height, width = data.draw(st.integers(1, rows)), data.draw(st.integers(1, columns))
     row, column = data.draw(st.integers(0, rows - height)), data.draw(st.integers(0, columns - width))
-    seen = (width, height) if turned else (height, width)
+    seen = (width, height) if transposed else (height, width)
     source = ROUND.format(
         element=spelled(dtype),
         rows=rows,
@@ -425,28 +425,28 @@ def test_what_is_written_is_read_again_in_any_layout(
         second=layouts_of(seen, warps)[picks[1]],
         row=row,
         column=column,
-        turned=" turned" if turned else "",
+        transposed=" turned" if transposed else "",
         shape="x".join(map(str, seen)),
     )
     x, y = numbers(5, shape, dtype), np.zeros(seen, dtype.storage)
     run(compile_lowered(text.read(source), "f"), [x, y])
     part = x[row : row + height, column : column + width]
-    assert ((part.T if turned else part) == y).all()
+    assert ((part.T if transposed else part) == y).all()
 
 
 def test_matrices_are_found_where_layouts_are_made_of_them() -> None:
     grid = (2, 2)
     left, right = layouts.left_operand(64, 32, grid, 16), layouts.right_operand(32, 64, grid, 16)
-    plain, turned = matrices_of(left, 2), matrices_of(left.permuted((1, 0)), 2)
+    plain, transposed = matrices_of(left, 2), matrices_of(left.permuted((1, 0)), 2)
     assert plain is not None
-    assert turned is not None
-    assert (plain.turned, turned.turned) == (False, True)
+    assert transposed is not None
+    assert (plain.transposed, transposed.transposed) == (False, True)
     assert [len(load.words) for load in plain.loads] == [4] * 4
     straight, across = matrices_of(right, 2), matrices_of(right.permuted((1, 0)), 2)
     assert straight is not None
     assert across is not None
     # Rows of shared memory are the depth here: matrices are turned on the way.
-    assert (straight.turned, across.turned) == (True, False)
+    assert (straight.transposed, across.transposed) == (True, False)
     # One instruction has both halves of a step of 16, for 16 columns.
     assert [load.words for load in straight.loads] == [(0, 1, 4, 5), (2, 3, 6, 7), (8, 9, 12, 13), (10, 11, 14, 15)]
     assert matrices_of(layouts.left_operand(64, 32, grid, 8), 1) is not None

@@ -470,9 +470,9 @@ def used_twice(x: Any, w: Any, y: Any, z: Any, *, m: int, k: int):
         total = tile.dot(left, right, total) + tile.sum(left, keepdims=True)
         both = tile.load(x, at=(0, at), shape=(m, k))
         total = tile.dot(both, both.T, tile.dot(both, right, total))
-    turned = total.T
-    tile.store(y, tile.dot(turned, total) + turned, at=(0, 0))
-    tile.store(z, tile.dot(total, turned), at=(0, 0))
+    transposed = total.T
+    tile.store(y, tile.dot(transposed, total) + transposed, at=(0, 0))
+    tile.store(z, tile.dot(total, transposed), at=(0, 0))
 
 
 @pytest.mark.quick

@@ -18,14 +18,12 @@ from tessera import DType, Schedule, accum, bf16, f16, f32, stdlib
 from tessera.dtypes.types import i8, i32
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
-from tessera.targets.cuda.ir import hopper
-from tessera.targets.cuda.ir import hopper_transpose as turns
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import hopper, hopper_transpose, wgmma
 from tessera.targets.cuda.ir.types import shared_type
 from tessera.tile.calls.settings import Settings
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
-agents: Any = import_module("warp_specialized_kernels")
+consumers: Any = import_module("warp_specialized_kernels")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 e4m3 = np.dtype(ml_dtypes.float8_e4m3fn)
@@ -82,9 +80,9 @@ def test_attention_means_the_same(
 
 def test_weights_meet_values_in_pairs() -> None:
     module = lowered(attention((2, 512, 512, 128), (128, 128), FAST))
-    (first, *_) = (op for op in module.walk() if isinstance(op, turns.TurnOp))
-    assert shared_type(first.turned).is_paired
-    held = [op for op in module.walk() if isinstance(op, products.WgmmaOp) and shared_type(op.b).is_paired]
+    (first, *_) = (op for op in module.walk() if isinstance(op, hopper_transpose.TransposeSmemOp))
+    assert shared_type(first.transposed).is_paired
+    held = [op for op in module.walk() if isinstance(op, wgmma.WgmmaOp) and shared_type(op.b).is_paired]
     assert held
     program = compile_lowered(module, "narrow_attention")
     check_clean(program.ptx, "sm_90a")
@@ -94,9 +92,9 @@ def test_weights_meet_values_in_pairs() -> None:
     assert program.ptx.count("cvt.rn.satfinite.e4m3x2.f32") == 32 * len(_scores(module))
 
 
-def _scores(module: ModuleOp) -> list[products.WgmmaOp]:
+def _scores(module: ModuleOp) -> list[wgmma.WgmmaOp]:
     """Products of queries and keys: each is followed by weights."""
-    found = [op for op in module.walk() if isinstance(op, products.WgmmaOp)]
+    found = [op for op in module.walk() if isinstance(op, wgmma.WgmmaOp)]
     return [op for op in found if not shared_type(op.b).is_paired]
 
 
@@ -115,8 +113,10 @@ def test_attention_assembles_clean(block: tuple[int, int], causal: bool) -> None
 @pytest.mark.parametrize(("rows", "ordered"), [(192, True), (128, False)])
 def test_three_agents_begin_one_after_the_other_beside_one_that_turns(rows: int, ordered: bool) -> None:
     module = lowered(attention((2, 512, 512, 128), (rows, 64), FAST))
-    waits, passes = (sum(isinstance(op, kind) for op in module.walk()) for kind in (hopper.SyncOp, hopper.AnnounceOp))
-    assert any(isinstance(op, turns.TurnOp) for op in module.walk())
+    waits, passes = (
+        sum(isinstance(op, kind) for op in module.walk()) for kind in (hopper.BarrierSyncOp, hopper.BarrierArriveOp)
+    )
+    assert any(isinstance(op, hopper_transpose.TransposeSmemOp) for op in module.walk())
     assert (waits > 0, passes > 0) == (ordered, ordered)
 
 
@@ -125,11 +125,11 @@ def test_three_agents_begin_one_after_the_other_beside_one_that_turns(rows: int,
 @pytest.mark.parametrize("block", [(64, 64, 64), (128, 96, 32)])
 def test_products_mean_the_same(dtype: DType, result: DType, block: tuple[int, int, int]) -> None:
     m, n, k = 130, 112, 80
-    made = agents.Product(m, n, k, block).on(agents.plain_narrow_gemm)
+    made = consumers.Product(m, n, k, block).on(consumers.plain_narrow_gemm)
     made = made.lower(*(ts.empty(*each) for each in (((m, k), dtype), ((k, n), dtype), ((m, n), result))))
     module = lower_kernel(made.module, made.name, lined=range(3))[0]
-    (first, *_) = (op for op in module.walk() if isinstance(op, turns.TurnOp))
-    assert not shared_type(first.turned).is_paired
+    (first, *_) = (op for op in module.walk() if isinstance(op, hopper_transpose.TransposeSmemOp))
+    assert not shared_type(first.transposed).is_paired
     chance = np.random.default_rng(k)
     a, b = (chance.integers(-4, 5, shape).astype(dtype.storage) for shape in ((m, k), (k, n)))
     c = np.zeros((m, n), result.storage)

@@ -55,7 +55,8 @@ def test_blocks_add_in_their_order(inner: bool) -> None:
 
 def test_one_waits_in_front_of_the_first_sum_and_passes_on_at_the_end() -> None:
     written = text.write(lowered(sums(inner=True), in_turn=True))
-    order = ["tile.load", "nv.await_turn", "scf.for", "nv.barrier", "tile.atomic", "nv.barrier", "nv.pass_turn"]
+    around = ["scf.for", "nv.barrier", "tile.atomic", "nv.barrier"]
+    order = ["tile.load", "nv.semaphore_wait", *around, "nv.semaphore_signal"]
     places = [written.index(order[0])]
     for name in order[1:]:
         places.append(written.index(name, places[-1] + 1))
@@ -70,7 +71,7 @@ def test_one_waits_in_front_of_the_first_sum_and_passes_on_at_the_end() -> None:
     ids=["max", "integers", "one block", "products"],
 )
 def test_only_where_the_order_shows(module: ModuleOp, waits: bool) -> None:
-    assert ("nv.await_turn" in text.write(lowered(module, in_turn=True))) is waits
+    assert ("nv.semaphore_wait" in text.write(lowered(module, in_turn=True))) is waits
 
 
 def test_machine_code_of_turns() -> None:
@@ -89,11 +90,11 @@ def test_keys_of_machine_code_have_the_dial() -> None:
 @pytest.mark.parametrize(
     ("attributes", "body", "message"),
     [
-        ("", "nv.await_turn", "needs a counter"),
-        ("attributes {counters = 4 : i64, persistent = 1 : i64} ", "nv.pass_turn", "a block for each program"),
+        ("", "nv.semaphore_wait", "needs a counter"),
+        ("attributes {counters = 4 : i64, persistent = 1 : i64} ", "nv.semaphore_signal", "a block for each program"),
         (
             "attributes {counters = 4 : i64} ",
-            "%c = arith.constant true\nscf.if %c {\nnv.await_turn\n}",
+            "%c = arith.constant true\nscf.if %c {\nnv.semaphore_wait\n}",
             "in no loop or branch",
         ),
     ],

@@ -93,9 +93,9 @@ def prepared(function: tile.FuncOp) -> None:
 
 def machines(seeds: int = 2) -> Iterable[Machine]:
     """One worker for all programs, some, and one for each; agents take turns in order, or by chance."""
-    yield Machine(workers=1)
-    yield Machine(workers=100)
-    yield from (Machine(workers=2 + seed, chance=np.random.default_rng(seed)) for seed in range(seeds))
+    yield Machine(ctas=1)
+    yield Machine(ctas=100)
+    yield from (Machine(ctas=2 + seed, chance=np.random.default_rng(seed)) for seed in range(seeds))
 
 
 def check_roles(
@@ -104,7 +104,7 @@ def check_roles(
     """Compares the bits that a program gives before its products are given to agents and after, in many orders."""
     before = read(source) if isinstance(source, str) else source
     after, function, _ = rewritten(before, rewrite)
-    assert "workers" in function.attributes, "it has no roles"
+    assert "persistent" in function.attributes, "it has no partitions"
     wanted = run(before, arguments)
     for machine in machines() if worlds is None else worlds:
         given = [cast("Array", value).copy() if isinstance(value, np.ndarray) else value for value in arguments]

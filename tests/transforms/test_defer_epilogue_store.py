@@ -11,7 +11,7 @@ from rewritten_programs import count, rewritten
 from role_programs import DEPTH, LENGTHS, PRODUCTS, STAGES, check_roles, lib, machines, numbers, prepared, traced
 from xdsl.dialects import scf
 
-from tessera.ir.pipe.warp_groups import DotAwaitOp, DotStartOp, RolesOp
+from tessera.ir.pipe.warp_groups import DotStartOp, DotWaitOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.algebra.sink_into_branches import sink_into_branches
 from tessera.transforms.pipelining.defer_epilogue_store import defer_epilogue_stores
@@ -21,16 +21,16 @@ from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
 from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 
-def ready(function: tile.FuncOp, agents: int = 2, depth: int = 2) -> None:
+def ready(function: tile.FuncOp, consumers: int = 2, depth: int = 2) -> None:
     """Everything up to where stores wait."""
     pipeline_dots(function)
-    assert warp_specialize(function, agents=agents, depth=depth, bands=True)
+    assert warp_specialize(function, consumers=consumers, depth=depth, bands=True)
     insert_waits(function)
     sink_into_branches(function)
 
 
-def both(function: tile.FuncOp, agents: int = 2, depth: int = 2) -> None:
-    ready(function, agents, depth)
+def both(function: tile.FuncOp, consumers: int = 2, depth: int = 2) -> None:
+    ready(function, consumers, depth)
     prefetch_epilogues(function)
     assert defer_epilogue_stores(function)
 
@@ -52,10 +52,10 @@ def test_products_give_the_same_bits(name: str, depth: int) -> None:
     assert isinstance(around, scf.IfOp)
     before = around.prev_op
     assert isinstance(before, DotStartOp)
-    assert not isinstance(own.parent_op(), RolesOp)
+    assert not isinstance(own.parent_op(), WarpSpecializeOp)
     end = last.parent_op()
     assert isinstance(end, scf.IfOp)
-    assert isinstance(end.parent_op(), RolesOp)
+    assert isinstance(end.parent_op(), WarpSpecializeOp)
     assert isinstance(end.prev_op, scf.ForOp)
 
 
@@ -99,9 +99,7 @@ def test_a_program_that_reads_what_others_store_stores_at_once() -> None:
 
 def loads_before_waits(function: tile.FuncOp) -> list[bool]:
     """Of the waits for sums of loops, whether a load stands right in front."""
-    waits = [
-        op for op in function.body.walk() if isinstance(op, DotAwaitOp) and isinstance(op.pending.owner, scf.ForOp)
-    ]
+    waits = [op for op in function.body.walk() if isinstance(op, DotWaitOp) and isinstance(op.pending.owner, scf.ForOp)]
     return [isinstance(op.prev_op, tile.LoadOp) for op in waits]
 
 
@@ -129,20 +127,20 @@ def test_a_load_does_not_overtake_a_store() -> None:
     assert block is not None
     assert store.parent_block() is block
     store.detach()
-    store.operands[0] = next(op.result for op in block.ops if isinstance(op, DotAwaitOp))
+    store.operands[0] = next(op.result for op in block.ops if isinstance(op, DotWaitOp))
     block.insert_op_before(store, load)
     assert prefetch_epilogues(function) == 0
 
 
 @settings(max_examples=12)
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 40), st.sampled_from([1, 2, 3]), st.integers(1, 3))
-def test_grids_of_many_sizes(rows: int, columns: int, depth: int, agents: int, slots: int) -> None:
+def test_grids_of_many_sizes(rows: int, columns: int, depth: int, consumers: int, slots: int) -> None:
     given_: list[Any] = [numbers(53, depth), numbers(depth, 21), numbers(21), numbers(53, 21)]
     module, given_ = traced(lib.gemm[rows, columns], given_, epilogue=lib.gelu)
     module, _, _ = rewritten(module, prepared)
     if slots == 1:
         # Without a second slot, sums do not stay on their way.
-        _, function, _ = rewritten(module, lambda function: ready(function, agents, slots))
+        _, function, _ = rewritten(module, lambda function: ready(function, consumers, slots))
         assert not defer_epilogue_stores(function)
         return
-    check_roles(module, lambda function: both(function, agents, slots), given_, machines(1))
+    check_roles(module, lambda function: both(function, consumers, slots), given_, machines(1))

@@ -12,7 +12,7 @@ from xdsl.dialects import scf
 
 from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine
-from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
+from tessera.ir.pipe.warp_groups import ConsumerWaitOp, DotStartOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.algebra.lazy_rescale import rescale_lazily
 from tessera.transforms.algebra.sink_into_branches import sink_into_branches
@@ -27,13 +27,13 @@ SHORTENED = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap
 """Kernels in which the last rows need turns that the first ones do not."""
 
 
-def with_skips(agents: int, depth: int, *, skew: bool, lazy: bool = False) -> Callable[[tile.FuncOp], None]:
+def with_skips(consumers: int, depth: int, *, skew: bool, lazy: bool = False) -> Callable[[tile.FuncOp], None]:
     def rewrite(function: tile.FuncOp) -> None:
         if lazy:
             rescale_lazily(function)
         if skew:
             pipeline_dots(function)
-        assert warp_specialize(function, agents=agents, depth=depth)
+        assert warp_specialize(function, consumers=consumers, depth=depth)
         start_late(function)
         split_ranges(function)
         insert_waits(function)
@@ -47,17 +47,17 @@ def handed_on(function: tile.FuncOp) -> list[scf.ForOp]:
     """Loops that take tiles and compute nothing."""
     loops = [op for op in function.body.walk() if isinstance(op, scf.ForOp)]
     kinds = {loop: {type(op) for op in loop.body.walk()} for loop in loops}
-    return [loop for loop in loops if TakeOp in kinds[loop] and DotStartOp not in kinds[loop]]
+    return [loop for loop in loops if ConsumerWaitOp in kinds[loop] and DotStartOp not in kinds[loop]]
 
 
 @pytest.mark.quick(name=["window"])
 @pytest.mark.parametrize("name", at_length(STAGES, "causal", "window", "full"))
 def test_kernels_give_the_same_bits(name: str) -> None:
-    for length, agents, depth, skew in ((0, 2, 2, True), (1, 3, 1, True), (41, 3, 2, True), (41, 2, 2, False)):
+    for length, consumers, depth, skew in ((0, 2, 2, True), (1, 3, 1, True), (41, 3, 2, True), (41, 2, 2, False)):
         module, given = STAGES[name](length)
         module, _, _ = rewritten(module, prepared)
-        worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
-        function = check_roles(module, with_skips(agents, depth, skew=skew), given, [Machine(), *worlds])
+        worlds = [Machine(ctas=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
+        function = check_roles(module, with_skips(consumers, depth, skew=skew), given, [Machine(), *worlds])
         assert bool(handed_on(function)) == (name in SHORTENED)
 
 
@@ -86,7 +86,7 @@ def test_rows_that_see_less_compute_less(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def without_skips(function: tile.FuncOp) -> None:
     pipeline_dots(function)
-    assert warp_specialize(function, agents=3, depth=2)
+    assert warp_specialize(function, consumers=3, depth=2)
     split_ranges(function)
     insert_waits(function)
 

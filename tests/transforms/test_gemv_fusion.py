@@ -137,7 +137,7 @@ def test_their_kernels_on_a_gpu(name: str) -> None:
         for one, other in zip(results, others, strict=True):
             a, b = one.astype(np.float64), other.astype(np.float64)
             assert np.linalg.norm(a - b) <= 2e-3 * np.linalg.norm(a)
-    assert len([op for op in function.body.block.ops if isinstance(op, nv.FollowOp)]) == 1
+    assert len([op for op in function.body.block.ops if isinstance(op, nv.GriddepcontrolWaitOp)]) == 1
     ptx = compile_lowered(lowered, kernel.sym_name.data).ptx
     assert "mma" not in ptx
     before, _, behind = ptx.partition("griddepcontrol.wait")

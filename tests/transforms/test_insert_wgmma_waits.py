@@ -19,7 +19,15 @@ from xdsl.ir import Operation
 import golden_kernels
 from tessera import Schedule, stdlib
 from tessera.interpreters.core.machine import Machine
-from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
+from tessera.ir.pipe.warp_groups import (
+    ConsumerReleaseOp,
+    ConsumerWaitOp,
+    DotStartOp,
+    DotsWaitOp,
+    DotWaitOp,
+    PendingType,
+    WarpSpecializeOp,
+)
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.loops.live_iterations import split_ranges
@@ -79,13 +87,13 @@ def arguments(start: int, stop: int) -> list[object]:
     return [left, right, start, stop, np.zeros((21, 4), np.float32), np.zeros((21, 4), np.float32)]
 
 
-def with_waits(agents: int = 2, depth: int = 2, ahead: int = 2, *, skew: bool = False, split: bool = False) -> Any:
+def with_waits(consumers: int = 2, depth: int = 2, ahead: int = 2, *, skew: bool = False, split: bool = False) -> Any:
     """Everything from a prepared program to products that run by themselves."""
 
     def rewrite(function: tile.FuncOp) -> None:
         if skew:
             pipeline_dots(function)
-        assert warp_specialize(function, agents=agents, depth=depth, ahead=ahead)
+        assert warp_specialize(function, consumers=consumers, depth=depth, ahead=ahead)
         if split:
             split_ranges(function)
         insert_waits(function)
@@ -94,8 +102,8 @@ def with_waits(agents: int = 2, depth: int = 2, ahead: int = 2, *, skew: bool = 
 
 
 def computing(function: tile.FuncOp) -> list[Operation]:
-    (roles,) = (op for op in function.body.block.ops if isinstance(op, RolesOp))
-    return list(roles.computes.walk())
+    (partitions,) = (op for op in function.body.block.ops if isinstance(op, WarpSpecializeOp))
+    return list(partitions.consumer.walk())
 
 
 def inner_loops(function: tile.FuncOp) -> list[scf.ForOp]:
@@ -107,9 +115,9 @@ def order(ops: Any) -> list[str]:
     """What a block does with rings and products, in words; waits with how many younger products may run."""
     found: list[str] = []
     for op in ops:
-        if isinstance(op, DotAwaitOp | DotsBehindOp):
+        if isinstance(op, DotWaitOp | DotsWaitOp):
             found.append(f"{op.name.removeprefix('pipe.')} {op.younger.value.data}")
-        elif isinstance(op, TakeOp | ReleaseOp | DotStartOp | scf.ForOp | scf.IfOp):
+        elif isinstance(op, ConsumerWaitOp | ConsumerReleaseOp | DotStartOp | scf.ForOp | scf.IfOp):
             found.append(op.name.partition(".")[2])
     return found
 
@@ -128,7 +136,7 @@ def test_a_gemm_becomes_the_golden_text() -> None:
     module = kernel.lower(square, square, square).module.clone()
     (function,) = (op for op in module.body.block.ops if isinstance(op, tile.FuncOp))
     prepared(function)
-    with_waits(agents=2, depth=4)(function)
+    with_waits(consumers=2, depth=4)(function)
     text.verify(module)
     golden = text.read(GEMM)
     (written,) = golden.body.block.ops
@@ -139,19 +147,21 @@ def test_a_gemm_becomes_the_golden_text() -> None:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize(("length", "agents", "depth"), [(0, 2, 2), (1, 3, 1), (41, 2, 2)])
+@pytest.mark.parametrize(("length", "consumers", "depth"), [(0, 2, 2), (1, 3, 1), (41, 2, 2)])
 @pytest.mark.parametrize("name", KERNELS)
-def test_kernels_give_the_same_bits(name: str, length: int, agents: int, depth: int) -> None:
+def test_kernels_give_the_same_bits(name: str, length: int, consumers: int, depth: int) -> None:
     module, given_ = KERNELS[name](length)
     module, _, _ = rewritten(module, prepared)
-    function = check_roles(module, with_waits(agents, depth, split=agents == 2), given_, [Machine(), by_chance(5)])
+    function = check_roles(
+        module, with_waits(consumers, depth, split=consumers == 2), given_, [Machine(), by_chance(5)]
+    )
     assert count(function, tile.DotOp) == 0
     around = name in PRODUCTS and depth == 2
     assert is_pending_around(function) == [around] * len(inner_loops(function))
 
 
 def by_chance(seed: int) -> Machine:
-    return Machine(workers=2, chance=np.random.default_rng(seed))
+    return Machine(ctas=2, chance=np.random.default_rng(seed))
 
 
 @pytest.mark.quick(name=["prefix"])
@@ -163,7 +173,16 @@ def test_skewed_kernels_give_the_same_bits(name: str) -> None:
         module, _, _ = rewritten(module, prepared)
         rewrite = with_waits(3, depth, skew=True, split=True)
         function = check_roles(module, rewrite, given_, [Machine(), by_chance(length)])
-        turn = ["take", "dot_start", "take", "dot_start", "dot_await 1", "release", "dot_await 0", "release"]
+        turn = [
+            "consumer_wait",
+            "dot_start",
+            "consumer_wait",
+            "dot_start",
+            "dot_wait 1",
+            "consumer_release",
+            "dot_wait 0",
+            "consumer_release",
+        ]
         assert [order(loop.body.block.ops) for loop in inner_loops(function)] == [turn] * len(inner_loops(function))
         assert not any(is_pending_around(function))
 
@@ -171,9 +190,9 @@ def test_skewed_kernels_give_the_same_bits(name: str) -> None:
 def test_a_wait_stands_in_front_of_the_first_use() -> None:
     module, _, _ = rewritten(STAGES["causal"](41)[0], prepared)
     _, function, _ = rewritten(module, with_waits(3, skew=True, split=True))
-    for wait in (op for op in computing(function) if isinstance(op, DotAwaitOp)):
+    for wait in (op for op in computing(function) if isinstance(op, DotWaitOp)):
         following = wait.next_op
-        while isinstance(following, ReleaseOp | DotAwaitOp):
+        while isinstance(following, ConsumerReleaseOp | DotWaitOp):
             following = following.next_op
         assert following is not None
         assert wait.result in following.operands
@@ -261,11 +280,11 @@ def test_one_slot_is_enough() -> None:
 def test_a_turn_releases_what_the_turn_before_has_read() -> None:
     _, function, _ = rewritten(program(BOTH), with_waits(depth=4))
     (inner,) = inner_loops(function)
-    starts = ["take", "take", "dot_start", "take", "take", "dot_start"]
-    assert order(inner.body.block.ops) == [*starts, "dots_behind 2", *["release"] * 4]
+    starts = ["consumer_wait", "consumer_wait", "dot_start", "consumer_wait", "consumer_wait", "dot_start"]
+    assert order(inner.body.block.ops) == [*starts, "dots_wait 2", *["consumer_release"] * 4]
     around = inner.parent_block()
     assert around is not None
-    assert order(around.ops) == [*starts, "for", "dot_await 1", "dot_await 0", *["release"] * 4]
+    assert order(around.ops) == [*starts, "for", "dot_wait 1", "dot_wait 0", *["consumer_release"] * 4]
 
 
 def test_loops_that_run_need_no_branch() -> None:
@@ -283,11 +302,17 @@ def test_loops_that_run_need_no_branch() -> None:
 ROW = {
     "one": (
         loads("", "%c0") + dot("%s", "", "%clear") + NOTHING_ELSE,
-        ["take", "take", "dot_start", "dot_await 0", "release", "release"],
+        ["consumer_wait", "consumer_wait", "dot_start", "dot_wait 0", "consumer_release", "consumer_release"],
     ),
     "sums that are handed on": (
         loads("1", "%c0") + dot("%d", "1", "%clear") + loads("2", "%c4") + dot("%s", "2", "%d") + NOTHING_ELSE,
-        [*["take", "take", "dot_start"] * 2, "dots_behind 1", *["release"] * 2, "dot_await 0", *["release"] * 2],
+        [
+            *["consumer_wait", "consumer_wait", "dot_start"] * 2,
+            "dots_wait 1",
+            *["consumer_release"] * 2,
+            "dot_wait 0",
+            *["consumer_release"] * 2,
+        ],
     ),
     "sums that another op needs, too": (
         loads("1", "%c0")
@@ -295,8 +320,17 @@ ROW = {
         + loads("2", "%c4")
         + dot("%s", "2", "%d")
         + f"%t = tile.ew<neg> %d : {SUMS} -> {SUMS}",
-        [*["take", "take"], "dot_start", "take", "take", "dot_await 0", *["release"] * 2, "dot_start", "dot_await 0"]
-        + ["release"] * 2,
+        [
+            *["consumer_wait", "consumer_wait"],
+            "dot_start",
+            "consumer_wait",
+            "consumer_wait",
+            "dot_wait 0",
+            *["consumer_release"] * 2,
+            "dot_start",
+            "dot_wait 0",
+        ]
+        + ["consumer_release"] * 2,
     ),
     "the later one first": (
         loads("1", "%c0")
@@ -306,11 +340,11 @@ ROW = {
         + f"%t = tile.ew<neg> %s : {SUMS} -> {SUMS}\n"
         + f"%both = tile.ew<add> %d, %t : {SUMS}, {SUMS} -> {SUMS}",
         # Everything has run when the second is there.
-        [*["take", "take", "dot_start"] * 2, "dot_await 0", *["release"] * 4],
+        [*["consumer_wait", "consumer_wait", "dot_start"] * 2, "dot_wait 0", *["consumer_release"] * 4],
     ),
     "a loop in between": (
         loads("1", "%c0") + dot("%x", "1", "%clear") + ONE + f"%both = tile.ew<add> %x, %s : {SUMS}, {SUMS} -> {SUMS}",
-        ["take", "take", "dot_start", "dot_await 0", "release", "release", "if"],
+        ["consumer_wait", "consumer_wait", "dot_start", "dot_wait 0", "consumer_release", "consumer_release", "if"],
     ),
 }
 
@@ -324,7 +358,7 @@ def test_products_in_a_row(name: str) -> None:
     walk = next(op for op in computing(function) if isinstance(op, scf.ForOp))
     found = order(walk.body.block.ops)
     if name == "the later one first":
-        assert found.pop(-1) == "dot_await 1"
+        assert found.pop(-1) == "dot_wait 1"
     assert found == expected
 
 
@@ -333,8 +367,16 @@ def test_a_slot_is_waited_for_before_it_is_needed() -> None:
     body, _ = ROW["sums that are handed on"]
     function = check_roles(program(body), with_waits(ahead=1), arguments(0, 0))
     walk = next(op for op in computing(function) if isinstance(op, scf.ForOp))
-    first = ["take", "take", "dot_start", "dots_behind 0", "release", "release"]
-    assert order(walk.body.block.ops) == [*first, "take", "take", "dot_start", "dot_await 0", "release", "release"]
+    first = ["consumer_wait", "consumer_wait", "dot_start", "dots_wait 0", "consumer_release", "consumer_release"]
+    assert order(walk.body.block.ops) == [
+        *first,
+        "consumer_wait",
+        "consumer_wait",
+        "dot_start",
+        "dot_wait 0",
+        "consumer_release",
+        "consumer_release",
+    ]
 
 
 @settings(max_examples=25)
@@ -348,11 +390,11 @@ def test_a_slot_is_waited_for_before_it_is_needed() -> None:
     st.booleans(),
 )
 def test_no_bit_of_random_programs_changes(
-    seed: int, n: int, m: int, agents: int, depth: int, ahead: int, skew: bool
+    seed: int, n: int, m: int, consumers: int, depth: int, ahead: int, skew: bool
 ) -> None:
-    worlds = [Machine(workers=2), by_chance(seed)]
+    worlds = [Machine(ctas=2), by_chance(seed)]
     function = check_roles(
-        random_program(seed), with_waits(agents, depth, ahead, skew=skew), random_arguments(n, m), worlds
+        random_program(seed), with_waits(consumers, depth, ahead, skew=skew), random_arguments(n, m), worlds
     )
     assert count(function, tile.DotOp) == 0
 
@@ -363,7 +405,7 @@ def test_functions_without_roles_stay_as_they_are() -> None:
 
 
 def test_the_pass() -> None:
-    module, _, _ = rewritten(program(ONE), lambda function: warp_specialize(function, agents=2, depth=2))
+    module, _, _ = rewritten(program(ONE), lambda function: warp_specialize(function, consumers=2, depth=2))
     InsertWgmmaWaits().apply(text.new_context(), module)
     written = text.write(module)
     assert "pipe.dot_start" in written

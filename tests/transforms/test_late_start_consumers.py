@@ -16,7 +16,7 @@ from xdsl.dialects import scf
 from tessera import stdlib
 from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine
-from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
+from tessera.ir.pipe.warp_groups import ConsumerWaitOp, DotStartOp
 from tessera.ir.tile import dialect as tile
 from tessera.tile.calls.function import kernel
 from tessera.tile.language import intrinsics
@@ -48,13 +48,13 @@ def coming(q: Any, k: Any, v: Any, window: int):
     return intrinsics.cast(acc, q.dtype)
 
 
-def with_skips(agents: int, depth: int, *, skew: bool, lazy: bool = False, begins: bool = True) -> Rewrite:
+def with_skips(consumers: int, depth: int, *, skew: bool, lazy: bool = False, begins: bool = True) -> Rewrite:
     def rewrite(function: tile.FuncOp) -> None:
         if lazy:
             rescale_lazily(function)
         if skew:
             pipeline_dots(function)
-        assert warp_specialize(function, agents=agents, depth=depth)
+        assert warp_specialize(function, consumers=consumers, depth=depth)
         if begins:
             start_late(function)
         split_ranges(function)
@@ -76,7 +76,7 @@ def handed_on(function: tile.FuncOp) -> int:
         while behind is not None and not behind.regions:
             behind = behind.next_op
         before_products = behind is not None and any(isinstance(op, DotStartOp) for op in behind.walk())
-        found += TakeOp in inside and DotStartOp not in inside and before_products
+        found += ConsumerWaitOp in inside and DotStartOp not in inside and before_products
     return found
 
 
@@ -84,11 +84,11 @@ def handed_on(function: tile.FuncOp) -> int:
 @pytest.mark.parametrize("skew", at_length([True, False], True))
 @pytest.mark.parametrize("window", at_length([1, 7, 11, 30, 100], 7, 100))
 def test_windows_give_the_same_bits(window: int, skew: bool) -> None:
-    for length, agents, depth in ((0, 2, 2), (1, 3, 1), (41, 3, 2), (53, 2, 3), (90, 3, 2)):
+    for length, consumers, depth in ((0, 2, 2), (1, 3, 1), (41, 3, 2), (53, 2, 3), (90, 3, 2)):
         module, given = attention(stdlib.window_attention, window)(length)
         module, _, _ = rewritten(module, prepared)
-        worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
-        function = check_roles(module, with_skips(agents, depth, skew=skew), given, [Machine(), *worlds])
+        worlds = [Machine(ctas=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
+        function = check_roles(module, with_skips(consumers, depth, skew=skew), given, [Machine(), *worlds])
         assert handed_on(function)
 
 
@@ -96,18 +96,18 @@ def test_windows_give_the_same_bits(window: int, skew: bool) -> None:
 @given(
     window=st.integers(-20, 80),
     length=st.integers(0, 70),
-    agents=st.sampled_from([2, 3]),
+    consumers=st.sampled_from([2, 3]),
     skew=st.booleans(),
     lazy=st.booleans(),
 )
-def test_any_window(window: int, length: int, agents: int, skew: bool, lazy: bool) -> None:
+def test_any_window(window: int, length: int, consumers: int, skew: bool, lazy: bool) -> None:
     for made in (stdlib.window_attention, coming):
         module, given = attention(made, window)(length)
         module, _, _ = rewritten(module, prepared)
         # Lazy maxima change last bits: what they make is compared with itself.
         if lazy:
             module, _, _ = rewritten(module, rescale_lazily)
-        check_roles(module, with_skips(agents, 2, skew=skew), given, [Machine(chance=np.random.default_rng(length))])
+        check_roles(module, with_skips(consumers, 2, skew=skew), given, [Machine(chance=np.random.default_rng(length))])
 
 
 def test_rows_that_see_later_keys_compute_less(monkeypatch: pytest.MonkeyPatch) -> None:

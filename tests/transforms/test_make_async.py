@@ -169,7 +169,7 @@ def test_copies_run_ahead_by_one_turn_less_than_there_are_slots() -> None:
         (loop,) = (op for op in function.body.walk() if isinstance(op, scf.ForOp))
         ahead = [op for op in function.body.block.ops if isinstance(op, scf.IfOp)]
         assert len(ahead) == depth - 1
-        (wait,) = (op for op in loop.body.block.ops if isinstance(op, pipe.AwaitOp))
+        (wait,) = (op for op in loop.body.block.ops if isinstance(op, pipe.WaitOp))
         assert wait.pending.value.data == depth - 2
         assert "tile.unordered" in loop.attributes
 
@@ -261,7 +261,7 @@ def test_a_ring_of_a_loop_within_a_loop_is_waited_for() -> None:
     """Without that wait the first copies of a turn would write over what the last turn is still reading."""
     module, function, _ = rewritten(INNER, lambda function: make_async(function, 3))
     inner = [op for op in function.body.walk() if isinstance(op, scf.ForOp)][1]
-    (wait,) = (op for op in function.body.walk() if isinstance(op, pipe.AwaitOp) and op.parent_op() is not inner)
+    (wait,) = (op for op in function.body.walk() if isinstance(op, pipe.WaitOp) and op.parent_op() is not inner)
     wait.detach()
     with pytest.raises(RaceError, match="may still be read"):
         run(module, [numbers(6, 9), numbers(9, 7), 3, 4, np.zeros((6, 7), np.float32)])
@@ -296,21 +296,21 @@ tile.func @k(%a: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) out
 GET = "%t = pipe.get %ring[{slot}] : !pipe.ring<2, 4x4xf32> -> tensor<4x4xf32>"
 COPY = "pipe.copy %a[%zero, %zero], %ring[{slot}] : !tile.view<2, f32, global>, !pipe.ring<2, 4x4xf32>"
 WRONG = {
-    "too early": (f"pipe.await 2\n{GET.format(slot='%zero')}", RaceError, "slot 0 is read before its copy has arrived"),
-    "the later one": (f"pipe.await 1\n{GET.format(slot='%one')}", RaceError, "slot 1 is read before its copy"),
-    "over the end": (f"pipe.await 0\n{GET.format(slot='%two')}", ShapeError, "slot 2 of a ring of 2"),
+    "too early": (f"pipe.wait 2\n{GET.format(slot='%zero')}", RaceError, "slot 0 is read before its copy has arrived"),
+    "the later one": (f"pipe.wait 1\n{GET.format(slot='%one')}", RaceError, "slot 1 is read before its copy"),
+    "over the end": (f"pipe.wait 0\n{GET.format(slot='%two')}", ShapeError, "slot 2 of a ring of 2"),
     "a copy over the end": (
-        COPY.format(slot="%two") + f"\npipe.await 0\n{GET.format(slot='%one')}",
+        COPY.format(slot="%two") + f"\npipe.wait 0\n{GET.format(slot='%one')}",
         ShapeError,
         "slot 2",
     ),
     "on its way": (
-        COPY.format(slot="%one") + f"\npipe.await 0\n{GET.format(slot='%one')}",
+        COPY.format(slot="%one") + f"\npipe.wait 0\n{GET.format(slot='%one')}",
         RaceError,
         "another copy is on its way",
     ),
     "still read": (
-        f"pipe.await 0\n{GET.format(slot='%one')}\n" + COPY.format(slot="%one"),
+        f"pipe.wait 0\n{GET.format(slot='%one')}\n" + COPY.format(slot="%one"),
         RaceError,
         "what is in it may still be read",
     ),
@@ -325,7 +325,7 @@ def test_programs_that_do_not_wait_are_found_out(name: str) -> None:
 
 
 def test_a_program_that_waits_runs() -> None:
-    body = f"pipe.await 1\n{GET.format(slot='%zero').replace('%t', '%u')}\npipe.await 0\n" + COPY.format(slot="%zero")
+    body = f"pipe.wait 1\n{GET.format(slot='%zero').replace('%t', '%u')}\npipe.wait 0\n" + COPY.format(slot="%zero")
     body += f"\npipe.commit\n{GET.format(slot='%one')}"
     x = numbers(4, 4)
     found = run(text.read(RING.format(body=body)), [x, np.zeros((4, 4), np.float32)])

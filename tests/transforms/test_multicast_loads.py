@@ -24,11 +24,11 @@ from tessera.transforms.pipelining.warp_specialize import warp_specialize
 def shared_of(function: tile.FuncOp) -> list[str | None]:
     """The names of rings that are shared."""
     rings = [op for op in function.body.block.ops if isinstance(op, pipe.RingOp)]
-    return [op.result.name_hint for op in rings if op.shared is not None]
+    return [op.result.name_hint for op in rings if op.multicast is not None]
 
 
-def give(function: tile.FuncOp, agents: int = 2, depth: int = 2, team: int = 2, bands: bool = True) -> int:
-    assert warp_specialize(function, agents=agents, depth=depth, bands=bands, team=team)
+def give(function: tile.FuncOp, consumers: int = 2, depth: int = 2, cluster: int = 2, bands: bool = True) -> int:
+    assert warp_specialize(function, consumers=consumers, depth=depth, bands=bands, cluster=cluster)
     found = multicast_loads(function)
     insert_waits(function)
     return found
@@ -45,13 +45,13 @@ def gemm(depth: int, rows: int = 4, columns: int = 3) -> tuple[ModuleOp, list[ob
 
 @pytest.mark.quick
 @pytest.mark.parametrize("depth", LENGTHS)
-@pytest.mark.parametrize(("team", "agents", "slots"), [(2, 2, 2), (2, 3, 3), (4, 1, 2)])
-def test_products_give_the_same_bits(depth: int, team: int, agents: int, slots: int) -> None:
+@pytest.mark.parametrize(("cluster", "consumers", "slots"), [(2, 2, 2), (2, 3, 3), (4, 1, 2)])
+def test_products_give_the_same_bits(depth: int, cluster: int, consumers: int, slots: int) -> None:
     module, given_ = gemm(depth)
     module, _, _ = rewritten(module, prepared)
-    function = check_roles(module, lambda function: give(function, agents, slots, team), given_)
+    function = check_roles(module, lambda function: give(function, consumers, slots, cluster), given_)
     assert shared_of(function) == ["b_ring"]
-    assert pipe.team_of(function) == team
+    assert pipe.cluster_of(function) == cluster
 
 
 @pytest.mark.parametrize("keys", [0, 41])
@@ -60,28 +60,28 @@ def test_programs_side_by_side_share_keys_and_values(keys: int) -> None:
     module, given_ = attention(stdlib.attention)(keys)
     module, function, _ = rewritten(module, prepared)
     function.properties["grid"] = SizesAttr((3, 2))
-    function = check_roles(module, lambda function: give(function, team=3, bands=False), given_)
+    function = check_roles(module, lambda function: give(function, cluster=3, bands=False), given_)
     assert shared_of(function) == ["k_ring", "v_ring"]
 
 
 def test_programs_of_different_lengths_form_no_teams() -> None:
     module, _ = attention(stdlib.attention, mask=stdlib.causal)(41)
     module, _, _ = rewritten(module, prepared)
-    _, function, said = rewritten(module, lambda function: give(function, team=3, bands=False))
-    assert (said, pipe.team_of(function), shared_of(function)) == (0, 1, [])
+    _, function, said = rewritten(module, lambda function: give(function, cluster=3, bands=False))
+    assert (said, pipe.cluster_of(function), shared_of(function)) == (0, 1, [])
 
 
 def test_teams_that_do_not_come_out_even_are_not_formed() -> None:
     module, _ = PRODUCTS["gemm"](DEPTH)
     module, _, _ = rewritten(module, prepared)
     _, function, said = rewritten(module, give)
-    assert (said, pipe.team_of(function)) == (0, 1)
+    assert (said, pipe.cluster_of(function)) == (0, 1)
 
 
 def test_a_worker_alone_shares_nothing() -> None:
     module, _, _ = rewritten(gemm(DEPTH)[0], prepared)
-    _, function, said = rewritten(module, lambda function: give(function, team=1))
-    assert (said, "team" in function.attributes) == (0, False)
+    _, function, said = rewritten(module, lambda function: give(function, cluster=1))
+    assert (said, "cluster" in function.attributes) == (0, False)
 
 
 def test_what_is_not_the_same_cannot_be_shared() -> None:
@@ -91,7 +91,7 @@ def test_what_is_not_the_same_cannot_be_shared() -> None:
         give(function)
         for op in function.body.block.ops:
             if isinstance(op, pipe.RingOp):
-                op.properties["shared"] = UnitAttr()
+                op.properties["multicast"] = UnitAttr()
 
     module, given_ = gemm(DEPTH)
     module, _, _ = rewritten(module, prepared)
@@ -103,26 +103,27 @@ def test_what_is_not_the_same_cannot_be_shared() -> None:
 
 UNEVEN = """
 !view = !tile.view<2, f32, global>
-tile.func @k(%x: !view, %y: !view) outputs 1 shapes [[8, 4], [8, 4]] grid [2] attributes {workers, team = 2 : i64} {
+tile.func @k(%x: !view, %y: !view) outputs 1 shapes [[8, 4], [8, 4]] grid [2]
+  attributes {persistent, cluster = 2 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %worker = pipe.worker
+  %worker = pipe.cta_id
   %turns = arith.TURNS
-  %ring = pipe.ring shared : !pipe.ring<2, 8x4xf32>
-  pipe.roles 1 copies {
-    %t0 = pipe.cursor %ring : !pipe.ring<2, 8x4xf32> -> !pipe.cursor<2>
-    %end = scf.for %i = %c0 to %turns step %c1 iter_args(%t = %t0) -> (!pipe.cursor<2>) {
-      pipe.fill %x[%c0, %c0], %ring[%t] : !view, !pipe.ring<2, 8x4xf32>, !pipe.cursor<2>
-      %next = pipe.next %t : !pipe.cursor<2>
-      scf.yield %next : !pipe.cursor<2>
+  %ring = pipe.ring multicast : !pipe.ring<2, 8x4xf32>
+  pipe.warp_specialize 1 producer {
+    %t0 = pipe.pipeline_state %ring : !pipe.ring<2, 8x4xf32> -> !pipe.pipeline_state<2>
+    %end = scf.for %i = %c0 to %turns step %c1 iter_args(%t = %t0) -> (!pipe.pipeline_state<2>) {
+      pipe.producer_copy %x[%c0, %c0], %ring[%t] : !view, !pipe.ring<2, 8x4xf32>, !pipe.pipeline_state<2>
+      %next = pipe.advance %t : !pipe.pipeline_state<2>
+      scf.yield %next : !pipe.pipeline_state<2>
     }
-  } computes {
-    %t0 = pipe.cursor %ring : !pipe.ring<2, 8x4xf32> -> !pipe.cursor<2>
-    %end = scf.for %i = %c0 to %turns step %c1 iter_args(%t = %t0) -> (!pipe.cursor<2>) {
-      %tile = pipe.take %ring[%t] : !pipe.ring<2, 8x4xf32>, !pipe.cursor<2> -> tensor<8x4xf32>
-      pipe.release %ring[%t] : !pipe.ring<2, 8x4xf32>, !pipe.cursor<2>
-      %next = pipe.next %t : !pipe.cursor<2>
-      scf.yield %next : !pipe.cursor<2>
+  } consumer {
+    %t0 = pipe.pipeline_state %ring : !pipe.ring<2, 8x4xf32> -> !pipe.pipeline_state<2>
+    %end = scf.for %i = %c0 to %turns step %c1 iter_args(%t = %t0) -> (!pipe.pipeline_state<2>) {
+      %tile = pipe.consumer_wait %ring[%t] : !pipe.ring<2, 8x4xf32>, !pipe.pipeline_state<2> -> tensor<8x4xf32>
+      pipe.consumer_release %ring[%t] : !pipe.ring<2, 8x4xf32>, !pipe.pipeline_state<2>
+      %next = pipe.advance %t : !pipe.pipeline_state<2>
+      scf.yield %next : !pipe.pipeline_state<2>
     }
   }
   tile.return
@@ -149,7 +150,7 @@ def test_nobody_of_a_team_is_left_waiting(turns: str, said: str) -> None:
 
 @settings(max_examples=12)
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 40), st.integers(1, 3), st.booleans())
-def test_grids_of_many_sizes(teams: int, columns: int, depth: int, slots: int, bands: bool) -> None:
-    module, given_ = gemm(depth, 2 * teams, columns)
+def test_grids_of_many_sizes(clusters: int, columns: int, depth: int, slots: int, bands: bool) -> None:
+    module, given_ = gemm(depth, 2 * clusters, columns)
     module, _, _ = rewritten(module, prepared)
     check_roles(module, lambda function: give(function, 2, slots, 2, bands), given_, machines(1))

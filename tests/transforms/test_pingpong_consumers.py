@@ -12,7 +12,7 @@ from role_programs import PRODUCTS, STAGES, check_roles, prepared
 from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.pipe_warp_groups import Member
-from tessera.ir.pipe.pingpong import AwaitPlaceOp, PassPlaceOp
+from tessera.ir.pipe.pingpong import PingpongArriveOp, PingpongWaitOp
 from tessera.ir.pipe.warp_groups import DotStartOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.algebra.sink_into_branches import sink_into_branches
@@ -30,9 +30,9 @@ OWN_STARTS = {"window"}
 """Those in which the first rows need turns that the last ones do not."""
 
 
-def rewrite(function: tile.FuncOp, agents: int = 3, *, common: bool = False) -> None:
+def rewrite(function: tile.FuncOp, consumers: int = 3, *, common: bool = False) -> None:
     pipeline_dots(function)
-    assert warp_specialize(function, agents=agents, depth=2)
+    assert warp_specialize(function, consumers=consumers, depth=2)
     start_late(function)
     split_ranges(function, common=lambda _: common)
     insert_waits(function)
@@ -42,7 +42,7 @@ def rewrite(function: tile.FuncOp, agents: int = 3, *, common: bool = False) -> 
 
 
 def places(function: tile.FuncOp) -> list[int]:
-    return [sum(isinstance(op, kind) for op in function.body.walk()) for kind in (AwaitPlaceOp, PassPlaceOp)]
+    return [sum(isinstance(op, kind) for op in function.body.walk()) for kind in (PingpongWaitOp, PingpongArriveOp)]
 
 
 @pytest.mark.quick(name=["causal"])
@@ -51,7 +51,7 @@ def test_kernels_give_the_same_bits(name: str) -> None:
     for length in (0, 1, 41):
         module, given = STAGES[name](length)
         module, _, _ = rewritten(module, prepared)
-        worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
+        worlds = [Machine(ctas=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
         found = places(check_roles(module, rewrite, given, [Machine(), *worlds]))
         assert found[0] == found[1]
         assert (found[0] > 0) == (name not in OWN_TURNS)
@@ -64,7 +64,7 @@ def test_turns_that_all_rows_need_are_ordered(name: str) -> None:
     for length in (0, 1, 41):
         module, given = STAGES[name](length)
         module, _, _ = rewritten(module, prepared)
-        worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
+        worlds = [Machine(ctas=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
         found = places(check_roles(module, partial(rewrite, common=True), given, [Machine(), *worlds]))
         assert found[0] == found[1] == (0 if name in OWN_STARTS else 1)
 
@@ -74,13 +74,13 @@ def test_agents_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     module, given = STAGES["full"](41)
     module, _, _ = rewritten(module, prepared)
     order: list[int] = []
-    rule = RULES[PassPlaceOp]
+    rule = RULES[PingpongArriveOp]
 
-    def noted(frame: Frame, op: PassPlaceOp, operands: Values) -> Values:
+    def noted(frame: Frame, op: PingpongArriveOp, operands: Values) -> Values:
         order.append(frame.kept[Member].number)
         return rule(frame, op, operands)
 
-    monkeypatch.setitem(RULES, PassPlaceOp, noted)
+    monkeypatch.setitem(RULES, PingpongArriveOp, noted)
     check_roles(module, rewrite, given, [Machine(chance=np.random.default_rng(3))])
     assert len(order) > 30
     assert order == [number % 3 for number in range(len(order))]
@@ -98,5 +98,5 @@ def test_what_only_multiplies_needs_no_order() -> None:
 def test_one_agent_waits_for_nobody() -> None:
     module, given = STAGES["full"](41)
     module, _, _ = rewritten(module, prepared)
-    function = check_roles(module, lambda function: rewrite(function, agents=1), given, [Machine()])
+    function = check_roles(module, lambda function: rewrite(function, consumers=1), given, [Machine()])
     assert places(function) == [0, 0]

@@ -15,7 +15,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera import stdlib
-from tessera.ir.pipe.warp_groups import ExtentOp, WorkerOp
+from tessera.ir.pipe.warp_groups import CtaIdOp, GridExtentOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.core.constants import integer_of
@@ -154,12 +154,12 @@ RULES: Mapping[type[Operation], Callable[[int, int], int]] = {
 }
 
 
-def order(grid: tuple[int, ...], *, bands: bool, team: int = 1, rank: int = 0) -> list[tuple[int, ...]]:
+def order(grid: tuple[int, ...], *, bands: bool, cluster: int = 1, rank: int = 0) -> list[tuple[int, ...]]:
     """Where each program is, by its number; of teams, those of the workers of a rank."""
     module = text.read(GRID.replace("GRID", ", ".join(map(str, grid))))
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
-    programs = Programs(function, bands=bands, team=team)
-    block = Block(arg_types=[programs.worker.type])
+    programs = Programs(function, bands=bands, cluster=cluster)
+    block = Block(arg_types=[programs.cta.type])
     places = programs.places(block.args[0], block)
 
     def value(of: SSAValue, number: int) -> int:
@@ -169,9 +169,9 @@ def order(grid: tuple[int, ...], *, bands: bool, team: int = 1, rank: int = 0) -
         if known is not None:
             return known
         assert isinstance(owner, Operation)
-        if isinstance(owner, ExtentOp):
+        if isinstance(owner, GridExtentOp):
             return grid[owner.axis.value.data]
-        if isinstance(owner, WorkerOp):
+        if isinstance(owner, CtaIdOp):
             return rank
         return RULES[type(owner)](*(value(operand, number) for operand in owner.operands))
 
@@ -206,13 +206,13 @@ def test_every_program_has_its_turn(grid: list[int], bands: bool) -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=3), st.booleans(), st.sampled_from([2, 4]))
-def test_every_program_is_that_of_one_worker_of_a_team(grid: list[int], bands: bool, team: int) -> None:
-    grid[0] *= team
-    found = [order(tuple(grid), bands=bands, team=team, rank=rank) for rank in range(team)]
+def test_every_program_is_that_of_one_worker_of_a_team(grid: list[int], bands: bool, cluster: int) -> None:
+    grid[0] *= cluster
+    found = [order(tuple(grid), bands=bands, cluster=cluster, rank=rank) for rank in range(cluster)]
     assert sorted(place for places in found for place in places) == list(product(*map(range, grid)))
     # A team's programs are side by side along the first axis.
     for first, *others in zip(*found, strict=True):
-        assert others == [(first[0] + rank, *first[1:]) for rank in range(1, team)]
+        assert others == [(first[0] + rank, *first[1:]) for rank in range(1, cluster)]
 
 
 FACTORS = """
@@ -258,6 +258,6 @@ def test_without_factors_a_band_is_a_usual_one() -> None:
 
 
 def test_teams_need_programs_side_by_side() -> None:
-    for grid, team, can in (("4, 3", 2, True), ("3, 4", 2, False), ('"(N + 1)//2", 2', 2, False), ("0, 2", 2, True)):
+    for grid, cluster, can in (("4, 3", 2, True), ("3, 4", 2, False), ('"(N + 1)//2", 2', 2, False), ("0, 2", 2, True)):
         (function,) = (op for op in text.read(GRID.replace("GRID", grid)).ops if isinstance(op, tile.FuncOp))
-        assert can_form_teams(function, team, bands=False) is can
+        assert can_form_teams(function, cluster, bands=False) is can

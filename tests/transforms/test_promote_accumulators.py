@@ -150,9 +150,9 @@ def test_agents_promote_in_every_order(slots: int) -> None:
     for depth, turns in ((0, 2), (40, 2), (100, 2), (200, 3), (290, 8)):
 
         def rewrite(function: tile.FuncOp, turns: int = turns) -> None:
-            assert warp_specialize(function, agents=2, depth=slots)
+            assert warp_specialize(function, consumers=2, depth=slots)
             promote_accumulators(function, 32 * turns)
             insert_waits(function)
 
-        worlds = [Machine(), *(Machine(workers=1, chance=np.random.default_rng(seed)) for seed in (depth, 7))]
+        worlds = [Machine(), *(Machine(ctas=1, chance=np.random.default_rng(seed)) for seed in (depth, 7))]
         check_roles(source("f8E4M3FN"), rewrite, arguments(ml_dtypes.float8_e4m3fn, depth), worlds)

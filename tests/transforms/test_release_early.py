@@ -10,8 +10,8 @@ from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
 from tessera.interpreters.core.machine import Machine
-from tessera.ir.pipe import warp_groups as pipe_agents
-from tessera.ir.pipe.warp_groups import DotStartOp, ReleaseOp, RolesOp, TakeOp
+from tessera.ir.pipe import warp_groups
+from tessera.ir.pipe.warp_groups import ConsumerReleaseOp, ConsumerWaitOp, DotStartOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.algebra.sink_into_branches import sink_into_branches
 from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
@@ -22,18 +22,18 @@ from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 def rewrite(function: tile.FuncOp) -> None:
     pipeline_dots(function)
-    assert warp_specialize(function, agents=3, depth=2, ahead=1)
+    assert warp_specialize(function, consumers=3, depth=2, ahead=1)
     insert_waits(function)
     sink_into_branches(function)
     release_early(function)
 
 
-def released(function: tile.FuncOp) -> dict[SSAValue, list[ReleaseOp]]:
+def released(function: tile.FuncOp) -> dict[SSAValue, list[ConsumerReleaseOp]]:
     """The releases of agents, by ring."""
-    (roles,) = (op for op in function.body.walk() if isinstance(op, RolesOp))
-    found: dict[SSAValue, list[ReleaseOp]] = {}
-    for op in roles.computes.walk():
-        if isinstance(op, ReleaseOp):
+    (partitions,) = (op for op in function.body.walk() if isinstance(op, WarpSpecializeOp))
+    found: dict[SSAValue, list[ConsumerReleaseOp]] = {}
+    for op in partitions.consumer.walk():
+        if isinstance(op, ConsumerReleaseOp):
             found.setdefault(op.ring, []).append(op)
     return found
 
@@ -44,7 +44,7 @@ def test_kernels_give_the_same_bits(name: str) -> None:
     for length in (0, 1, 8, 41):
         module, given = STAGES[name](length)
         module, _, _ = rewritten(module, prepared)
-        worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
+        worlds = [Machine(ctas=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
         check_roles(module, rewrite, given, [Machine(), *worlds])
 
 
@@ -74,7 +74,7 @@ def test_what_a_branch_does_not_use_stays() -> None:
 
     def before(function: tile.FuncOp) -> None:
         pipeline_dots(function)
-        assert warp_specialize(function, agents=3, depth=2)
+        assert warp_specialize(function, consumers=3, depth=2)
         insert_waits(function)
         sink_into_branches(function)
 
@@ -84,6 +84,6 @@ def test_what_a_branch_does_not_use_stays() -> None:
     assert others == {
         ring.name_hint: len(ops) for ring, ops in released(function).items() if ring.name_hint != "q_ring"
     }
-    takes = [op for op in function.body.walk() if isinstance(op, TakeOp) and op.ring.name_hint == "q_ring"]
+    takes = [op for op in function.body.walk() if isinstance(op, ConsumerWaitOp) and op.ring.name_hint == "q_ring"]
     assert len(takes) == 1
-    assert pipe_agents.ring_depth(takes[0].ring) == 2
+    assert warp_groups.ring_depth(takes[0].ring) == 2

@@ -14,7 +14,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr, TensorType
 
 from tessera.interpreters.core.machine import Machine
-from tessera.ir.pipe.warp_groups import DotAwaitOp, RolesOp
+from tessera.ir.pipe.warp_groups import DotWaitOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches, sink_into_branches
@@ -175,11 +175,11 @@ def test_branches_in_branches() -> None:
 # Programs of agents
 
 
-def finished(agents: int, depth: int, *, skew: bool) -> Any:
+def finished(consumers: int, depth: int, *, skew: bool) -> Any:
     def rewrite(function: tile.FuncOp) -> None:
         if skew:
             pipeline_dots(function)
-        assert warp_specialize(function, agents=agents, depth=depth)
+        assert warp_specialize(function, consumers=consumers, depth=depth)
         split_ranges(function)
         insert_waits(function)
         sink_into_branches(function)
@@ -193,13 +193,13 @@ def finished(agents: int, depth: int, *, skew: bool) -> Any:
 def test_sums_are_waited_for_and_stored_in_the_same_branch(name: str, length: int, skew: bool) -> None:
     module, given_ = KERNELS[name](length)
     module, _, _ = rewritten(module, prepared)
-    by_chance = Machine(workers=2, chance=np.random.default_rng(length))
+    by_chance = Machine(ctas=2, chance=np.random.default_rng(length))
     function = check_roles(module, finished(3, 2, skew=skew), given_, [Machine(), by_chance])
-    (roles,) = (op for op in function.body.block.ops if isinstance(op, RolesOp))
-    for store_ in (op for op in roles.computes.walk() if isinstance(op, tile.StoreOp)):
+    (partitions,) = (op for op in function.body.block.ops if isinstance(op, WarpSpecializeOp))
+    for store_ in (op for op in partitions.consumer.walk() if isinstance(op, tile.StoreOp)):
         block = store_.parent_block()
         assert block is not None
-        behind_products = any(isinstance(op, DotAwaitOp | scf.ForOp) for op in block.ops)
+        behind_products = any(isinstance(op, DotWaitOp | scf.ForOp) for op in block.ops)
         assert behind_products or isinstance(block.parent_op(), scf.IfOp)
 
 

@@ -15,9 +15,9 @@ from role_programs import KERNELS, LENGTHS, PRODUCTS, STAGES, check_roles, prepa
 
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe.tile_scheduler import DrawnOp, DrawOp
-from tessera.ir.pipe.transpose import TurnOp
-from tessera.ir.pipe.warp_groups import FillOp, RolesOp, TakeOp
+from tessera.ir.pipe.tile_scheduler import SchedulerFetchOp, SchedulerReadOp
+from tessera.ir.pipe.transpose import TransposeSmemOp
+from tessera.ir.pipe.warp_groups import ConsumerWaitOp, ProducerCopyOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.pipelining.early_exit_consumers import exit_early
 from tessera.transforms.pipelining.insert_wgmma_waits import insert_waits
@@ -26,11 +26,11 @@ from tessera.transforms.pipelining.transpose_operands import transpose_operands
 from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 
-def turned(function: tile.FuncOp, *, agents: int = 3, depth: int = 2, skews: bool = False) -> None:
+def transposed(function: tile.FuncOp, *, consumers: int = 3, depth: int = 2, skews: bool = False) -> None:
     """The chain of agents, with factors of 16 bits and more turned."""
     if skews:
         pipeline_dots(function)
-    assert warp_specialize(function, agents=agents, depth=depth)
+    assert warp_specialize(function, consumers=consumers, depth=depth)
     transpose_operands(function, bits=(16, 32))
     insert_waits(function)
     exit_early(function)
@@ -43,33 +43,34 @@ def test_kernels_give_the_same_bits(name: str, skews: bool) -> None:
     for length in LENGTHS:
         module, arguments = KERNELS[name](length)
         module, _, _ = rewritten(module, prepared)
-        function = check_roles(module, partial(turned, skews=skews), arguments)
+        function = check_roles(module, partial(transposed, skews=skews), arguments)
         # What is multiplied from the right as memory has it; keys of attention lie along the depth as they are.
-        assert count(function, TurnOp) > 0
+        assert count(function, TransposeSmemOp) > 0
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("depth", [1, 3])
-@pytest.mark.parametrize("agents", [1, 2])
-def test_other_numbers_of_agents_and_slots(agents: int, depth: int) -> None:
+@pytest.mark.parametrize("consumers", [1, 2])
+def test_other_numbers_of_agents_and_slots(consumers: int, depth: int) -> None:
     module, arguments = STAGES["causal"](41)
     module, _, _ = rewritten(module, prepared)
-    check_roles(module, partial(turned, agents=agents, depth=depth, skews=depth > 1), arguments)
+    check_roles(module, partial(transposed, consumers=consumers, depth=depth, skews=depth > 1), arguments)
 
 
 def test_what_is_turned() -> None:
     module, _, _ = rewritten(STAGES["causal"](41)[0], prepared)
-    _, function, _ = rewritten(module, turned)
-    (roles,) = (op for op in function.body.block.ops if isinstance(op, RolesOp))
-    assert roles.turns is not None
+    _, function, _ = rewritten(module, transposed)
+    (partitions,) = (op for op in function.body.block.ops if isinstance(op, WarpSpecializeOp))
+    assert partitions.transposer is not None
     # Numbers of programs are drawn by one, and read by all; only values are turned, and nobody else takes them.
-    assert [type(op) for op in roles.turns.walk() if isinstance(op, DrawOp | DrawnOp | FillOp | TurnOp)] == [
-        TurnOp,
-        DrawnOp,
-    ]
+    assert [
+        type(op)
+        for op in partitions.transposer.walk()
+        if isinstance(op, SchedulerFetchOp | SchedulerReadOp | ProducerCopyOp | TransposeSmemOp)
+    ] == [TransposeSmemOp, SchedulerReadOp]
     rings = {op.result.name_hint: op.result for op in function.body.block.ops if isinstance(op, pipe.RingOp)}
     assert list(rings) == ["q_ring", "k_ring", "v_ring", "v_ring_turned"]
-    assert not [use for use in rings["v_ring"].uses if isinstance(use.operation, TakeOp)]
+    assert not [use for use in rings["v_ring"].uses if isinstance(use.operation, ConsumerWaitOp)]
 
 
 def test_nothing_to_turn() -> None:
@@ -78,21 +79,21 @@ def test_nothing_to_turn() -> None:
     def rewrite(function: tile.FuncOp) -> bool:
         prepared(function)
         assert not transpose_operands(function, bits=(16,)), "it has no roles yet"
-        assert warp_specialize(function, agents=3, depth=2)
+        assert warp_specialize(function, consumers=3, depth=2)
         return transpose_operands(function)
 
     for name in PRODUCTS:
         _, function, said = rewritten(PRODUCTS[name](41)[0], rewrite)
         assert said is False
-        assert count(function, TurnOp) == 0
+        assert count(function, TransposeSmemOp) == 0
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 3), st.integers(0, 3), st.sampled_from([1, 2, 4]), st.integers(1, 3))
-def test_no_bit_of_random_programs_changes(seed: int, n: int, m: int, agents: int, depth: int) -> None:
+def test_no_bit_of_random_programs_changes(seed: int, n: int, m: int, consumers: int, depth: int) -> None:
     def rewrite(function: tile.FuncOp) -> None:
-        warp_specialize(function, agents=agents, depth=depth)
+        warp_specialize(function, consumers=consumers, depth=depth)
         transpose_operands(function, bits=(32,))
 
-    worlds = [Machine(workers=2), Machine(workers=3, chance=np.random.default_rng(seed))]
+    worlds = [Machine(ctas=2), Machine(ctas=3, chance=np.random.default_rng(seed))]
     check_roles(random_program(seed), rewrite, random_arguments(n, m), worlds)

@@ -19,8 +19,8 @@ from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe.tile_scheduler import DrawnOp, DrawOp, MailboxOp
-from tessera.ir.pipe.warp_groups import FillOp, ReleaseOp, RolesOp, TakeOp
+from tessera.ir.pipe.tile_scheduler import SchedulerFetchOp, SchedulerReadOp, WorkQueueOp
+from tessera.ir.pipe.warp_groups import ConsumerReleaseOp, ConsumerWaitOp, ProducerCopyOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets import text
@@ -63,9 +63,9 @@ def arguments(n: int = 3, rows: int = 31) -> list[object]:
     return [left, right, n, np.full((rows, 8), 7, np.float32)]
 
 
-def roles_of(function: tile.FuncOp) -> RolesOp:
-    (roles,) = (op for op in function.body.block.ops if isinstance(op, RolesOp))
-    return roles
+def roles_of(function: tile.FuncOp) -> WarpSpecializeOp:
+    (partitions,) = (op for op in function.body.block.ops if isinstance(op, WarpSpecializeOp))
+    return partitions
 
 
 def rings_of(function: tile.FuncOp) -> list[tuple[int, tuple[int, ...]]]:
@@ -79,18 +79,18 @@ def rings_of(function: tile.FuncOp) -> list[tuple[int, tuple[int, ...]]]:
 
 @pytest.mark.quick
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize(("agents", "depth", "bands"), [(1, 2, False), (2, 1, False), (3, 2, True)])
-def test_kernels_give_the_same_bits(name: str, agents: int, depth: int, bands: bool) -> None:
-    module, given_ = KERNELS[name](LENGTHS[agents])
+@pytest.mark.parametrize(("consumers", "depth", "bands"), [(1, 2, False), (2, 1, False), (3, 2, True)])
+def test_kernels_give_the_same_bits(name: str, consumers: int, depth: int, bands: bool) -> None:
+    module, given_ = KERNELS[name](LENGTHS[consumers])
     module, _, _ = rewritten(module, prepared)
     function = check_roles(
-        module, lambda function: warp_specialize(function, agents=agents, depth=depth, bands=bands), given_
+        module, lambda function: warp_specialize(function, consumers=consumers, depth=depth, bands=bands), given_
     )
     # Queries come once for each program.
     assert [slots for slots, _ in rings_of(function)][-2:] == [depth, depth]
     assert all(slots == 2 for slots, _ in rings_of(function)[:-2])
     stored = [op.value for op in roles_of(function).walk() if isinstance(op, tile.StoreOp)]
-    assert [tile_type(value).get_shape()[0] for value in stored] == [24 // agents] * len(stored)
+    assert [tile_type(value).get_shape()[0] for value in stored] == [24 // consumers] * len(stored)
 
 
 @pytest.mark.quick
@@ -101,7 +101,7 @@ def test_skewed_kernels_give_the_same_bits(name: str, length: int) -> None:
 
     def give_roles(function: tile.FuncOp) -> None:
         pipeline_dots(function)
-        assert warp_specialize(function, agents=3, depth=2)
+        assert warp_specialize(function, consumers=3, depth=2)
         # Only the role that computes has masks.
         split_ranges(function)
 
@@ -109,30 +109,30 @@ def test_skewed_kernels_give_the_same_bits(name: str, length: int) -> None:
     module, _, _ = rewritten(module, prepared)
     function = check_roles(module, give_roles, given_)
     assert len(rings_of(function)) == 3
-    copies = list(roles_of(function).copies.walk())
-    assert sum(isinstance(op, FillOp) for op in copies) == 5
+    copies = list(roles_of(function).producer.walk())
+    assert sum(isinstance(op, ProducerCopyOp) for op in copies) == 5
     assert sum(isinstance(op, scf.ForOp | scf.WhileOp) for op in copies) == 2
 
 
 def test_the_agent_that_copies_has_what_it_needs_and_no_tiles() -> None:
     for name in STAGES:
         module, _, _ = rewritten(STAGES[name](20)[0], prepared)
-        _, function, _ = rewritten(module, lambda function: warp_specialize(function, agents=2, depth=2))
-        copies = list(roles_of(function).copies.walk())
+        _, function, _ = rewritten(module, lambda function: warp_specialize(function, consumers=2, depth=2))
+        copies = list(roles_of(function).producer.walk())
         assert not any(str(value.type).startswith("tensor") for op in copies for value in op.results)
-        assert sum(isinstance(op, FillOp) for op in copies) == 3
+        assert sum(isinstance(op, ProducerCopyOp) for op in copies) == 3
         pure = [op for op in copies if op.results and not op.regions]
         assert all(value.first_use is not None for op in pure for value in op.results), text.write(function)
 
 
 def test_what_is_the_same_in_all_programs_stands_in_front() -> None:
     module, _, _ = rewritten(STAGES["grouped queries"](20)[0], prepared)
-    _, function, _ = rewritten(module, lambda function: warp_specialize(function, agents=2, depth=2))
-    roles = roles_of(function)
-    assert not any(isinstance(op, tile.DimOp | tile.StrideOp) for op in roles.walk())
+    _, function, _ = rewritten(module, lambda function: warp_specialize(function, consumers=2, depth=2))
+    partitions = roles_of(function)
+    assert not any(isinstance(op, tile.DimOp | tile.StrideOp) for op in partitions.walk())
     # But not what may fail: there may be no program.
     assert not any(isinstance(op, arith.FloorDivSIOp) for op in function.body.block.ops)
-    assert any(isinstance(op, arith.FloorDivSIOp) for op in roles.copies.walk())
+    assert any(isinstance(op, arith.FloorDivSIOp) for op in partitions.producer.walk())
 
 
 # Rings
@@ -232,12 +232,12 @@ RINGS = {
 
 @pytest.mark.quick
 @pytest.mark.parametrize("name", RINGS)
-@pytest.mark.parametrize("agents", [1, 3, 12])
+@pytest.mark.parametrize("consumers", [1, 3, 12])
 @pytest.mark.parametrize("n", [0, 1, 4])
-def test_loads_that_follow_each_other_share_a_ring(name: str, agents: int, n: int) -> None:
+def test_loads_that_follow_each_other_share_a_ring(name: str, consumers: int, n: int) -> None:
     body, depths = RINGS[name]
     function = check_roles(
-        program(body), lambda function: warp_specialize(function, agents=agents, depth=3), arguments(n)
+        program(body), lambda function: warp_specialize(function, consumers=consumers, depth=3), arguments(n)
     )
     assert sorted(depth for depth, _ in rings_of(function)) == depths
 
@@ -245,21 +245,23 @@ def test_loads_that_follow_each_other_share_a_ring(name: str, agents: int, n: in
 def test_one_slot_is_enough() -> None:
     """Nobody takes a tile while it holds another of the same ring."""
     for body, _ in RINGS.values():
-        check_roles(program(body), lambda function: warp_specialize(function, agents=2, depth=1, ahead=1), arguments())
+        check_roles(
+            program(body), lambda function: warp_specialize(function, consumers=2, depth=1, ahead=1), arguments()
+        )
 
 
 def test_tiles_are_released_behind_their_last_use() -> None:
-    _, function, _ = rewritten(program(ACROSS), lambda function: warp_specialize(function, agents=2, depth=3))
-    loops = [op for op in roles_of(function).computes.walk() if isinstance(op, scf.ForOp)]
+    _, function, _ = rewritten(program(ACROSS), lambda function: warp_specialize(function, consumers=2, depth=3))
+    loops = [op for op in roles_of(function).consumer.walk() if isinstance(op, scf.ForOp)]
     walk, inner = ([op for op in loop.body.block.ops if not isinstance(op, arith.ConstantOp)] for loop in loops)
-    kinds: tuple[type[Operation], ...] = (TakeOp, tile.DotOp, ReleaseOp, scf.ForOp, tile.StoreOp)
+    kinds: tuple[type[Operation], ...] = (ConsumerWaitOp, tile.DotOp, ConsumerReleaseOp, scf.ForOp, tile.StoreOp)
 
     def names(ops: list[Operation]) -> list[str]:
         return [op.name.partition(".")[2] for op in ops if isinstance(op, kinds)]
 
-    assert names(inner) == ["take", "dot", "release", "take", "dot", "release"]
-    assert names(walk) == ["take", "take", "for", "release", "release", "store"]
-    parts = {tile_type(op.result).get_shape(): op.part is not None for op in walk if isinstance(op, TakeOp)}
+    assert names(inner) == ["consumer_wait", "dot", "consumer_release", "consumer_wait", "dot", "consumer_release"]
+    assert names(walk) == ["consumer_wait", "consumer_wait", "for", "consumer_release", "consumer_release", "store"]
+    parts = {tile_type(op.result).get_shape(): op.part is not None for op in walk if isinstance(op, ConsumerWaitOp)}
     assert parts == {(6, 4): True, (4, 4): False}
 
 
@@ -272,12 +274,12 @@ def test_tiles_are_released_behind_their_last_use() -> None:
     st.integers(1, 3),
     st.integers(1, 2),
 )
-def test_no_bit_of_random_programs_changes(seed: int, n: int, m: int, agents: int, depth: int, ahead: int) -> None:
+def test_no_bit_of_random_programs_changes(seed: int, n: int, m: int, consumers: int, depth: int, ahead: int) -> None:
     check_roles(
         random_program(seed),
-        lambda function: warp_specialize(function, agents=agents, depth=depth, ahead=ahead, bands=seed % 2 == 0),
+        lambda function: warp_specialize(function, consumers=consumers, depth=depth, ahead=ahead, bands=seed % 2 == 0),
         random_arguments(n, m),
-        [Machine(workers=2), Machine(workers=3, chance=np.random.default_rng(seed))],
+        [Machine(ctas=2), Machine(ctas=3, chance=np.random.default_rng(seed))],
     )
 
 
@@ -333,8 +335,8 @@ def test_every_program_of_a_grid_runs_once(grid: tuple[int, ...], bands: bool) -
     source = GRID.format(VIEW=VIEW, more=AXES[len(grid)], **sizes)
     square = np.eye(2, dtype=np.float32)
     given_: list[Any] = [square, square + 1, np.zeros(2 * count_, np.int64), np.zeros((2, 2 * count_), np.float32)]
-    worlds = [Machine(workers=workers) for workers in (1, 3, 1000)]
-    check_roles(source, lambda function: warp_specialize(function, agents=2, depth=2, bands=bands), given_, worlds)
+    worlds = [Machine(ctas=ctas) for ctas in (1, 3, 1000)]
+    check_roles(source, lambda function: warp_specialize(function, consumers=2, depth=2, bands=bands), given_, worlds)
 
 
 def numbered(x: int, y: int) -> list[tuple[int, int]]:
@@ -349,38 +351,38 @@ def numbered(x: int, y: int) -> list[tuple[int, int]]:
 def test_a_worker_goes_through_bands(bands: bool) -> None:
     """Programs that are near each other in time read the same columns, and few rows."""
     source = program(LEFT + RIGHT + DOT + STORE)
-    module, _, _ = rewritten(source, lambda function: warp_specialize(function, agents=1, depth=2, bands=bands))
+    module, _, _ = rewritten(source, lambda function: warp_specialize(function, consumers=1, depth=2, bands=bands))
     trace = Trace()
-    run_kernel(module, "k", arguments(rows=12 * 19), machine=Machine(workers=1), trace=trace)
+    run_kernel(module, "k", arguments(rows=12 * 19), machine=Machine(ctas=1), trace=trace)
     places = [divmod(int(access.offsets.flat[0]), 8) for access in trace if access.kind == "write"]
     ordered = numbered(19, 2) if bands else [(row, column) for column in range(2) for row in range(19)]
     assert [(row // 12, column // 4) for row, column in places] == ordered
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_programs_that_differ_are_drawn_with_the_longest_first(workers: int) -> None:
+@pytest.mark.parametrize("ctas", [1, 2])
+def test_programs_that_differ_are_drawn_with_the_longest_first(ctas: int) -> None:
     """The last rows see most keys. What one worker does not get to is left for others."""
     module, given_ = STAGES["causal"](53)
     module, _, _ = rewritten(module, prepared)
-    after, function, _ = rewritten(module, lambda function: warp_specialize(function, agents=2, depth=2))
-    draws = [op for op in roles_of(function).walk() if isinstance(op, DrawOp | DrawnOp)]
-    assert [type(op) for op in draws] == [DrawOp, DrawnOp]
+    after, function, _ = rewritten(module, lambda function: warp_specialize(function, consumers=2, depth=2))
+    draws = [op for op in roles_of(function).walk() if isinstance(op, SchedulerFetchOp | SchedulerReadOp)]
+    assert [type(op) for op in draws] == [SchedulerFetchOp, SchedulerReadOp]
     trace, heads, rows = Trace(), 2, 3
-    run_kernel(after, "k", given_, machine=Machine(workers=workers), trace=trace)
+    run_kernel(after, "k", given_, machine=Machine(ctas=ctas), trace=trace)
     stores = [access for access in trace if access.kind == "write" and access.offsets.size]
     stored = [(access.program[0], *divmod(int(access.offsets.flat[0]), 53 * DEPTH)) for access in stores]
     # Agents store their rows of a program; heads lie beside each other.
-    found = list(dict.fromkeys((worker, at // DEPTH // ROWS, head) for worker, head, at in stored))
+    found = list(dict.fromkeys((cta, at // DEPTH // ROWS, head) for cta, head, at in stored))
     order = [(row, head) for row in reversed(range(rows)) for head in range(heads)]
-    first = [(0, *order[0]), *((0, *place) for place in order[workers:])]
-    assert found == [*first, *((worker, *order[worker]) for worker in range(1, workers))]
+    first = [(0, *order[0]), *((0, *place) for place in order[ctas:])]
+    assert found == [*first, *((cta, *order[cta]) for cta in range(1, ctas))]
 
 
 def test_programs_of_one_length_are_not_drawn() -> None:
     for name in ("full", "sigmoid", "mlp"):
         module, _, _ = rewritten(STAGES[name](41)[0], prepared)
-        _, function, _ = rewritten(module, lambda function: warp_specialize(function, agents=2, depth=2))
-        assert not any(isinstance(op, DrawOp | MailboxOp | scf.WhileOp) for op in function.walk())
+        _, function, _ = rewritten(module, lambda function: warp_specialize(function, consumers=2, depth=2))
+        assert not any(isinstance(op, SchedulerFetchOp | WorkQueueOp | scf.WhileOp) for op in function.walk())
 
 
 def test_a_grid_without_programs_divides_nothing() -> None:
@@ -390,7 +392,7 @@ def test_a_grid_without_programs_divides_nothing() -> None:
         module, _, _ = rewritten(module, prepared)
         check_roles(
             module,
-            lambda function: warp_specialize(function, agents=2, depth=2),
+            lambda function: warp_specialize(function, consumers=2, depth=2),
             [value[:0] for value in given_],
             [Machine()],
         )
@@ -485,22 +487,24 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("name", LEFT_ALONE)
 def test_some_programs_stay_as_they_are(name: str) -> None:
     source = program(LEFT_ALONE[name])
-    module, function, said = rewritten(source, lambda function: warp_specialize(function, agents=2, depth=2))
+    module, function, said = rewritten(source, lambda function: warp_specialize(function, consumers=2, depth=2))
     assert said is False
     assert text.write(module) == text.write(text.read(source))
-    assert count(function, RolesOp) == 0
+    assert count(function, WarpSpecializeOp) == 0
 
 
 def test_agents_divide_the_rows() -> None:
     source = program(LEFT + RIGHT + DOT + STORE)
-    for agents, can in ((1, True), (2, True), (5, False), (8, False), (12, True), (24, False)):
-        said = rewritten(source, lambda function, agents=agents: warp_specialize(function, agents=agents, depth=2))[2]
+    for consumers, can in ((1, True), (2, True), (5, False), (8, False), (12, True), (24, False)):
+        said = rewritten(
+            source, lambda function, consumers=consumers: warp_specialize(function, consumers=consumers, depth=2)
+        )[2]
         assert said is can
 
 
 def test_grids_have_at_most_three_axes() -> None:
     source = program(LEFT + RIGHT + DOT + STORE).replace(", 2] {", ", 2, 1, 1] {")
-    assert rewritten(source, lambda function: warp_specialize(function, agents=2, depth=2))[2] is False
+    assert rewritten(source, lambda function: warp_specialize(function, consumers=2, depth=2))[2] is False
 
 
 def test_what_nobody_uses_is_left_out() -> None:
@@ -511,15 +515,15 @@ def test_what_nobody_uses_is_left_out() -> None:
   %q = tile.reduce<sum> %p, 0 : tensor<12x4xf32> -> tensor<4xf32>
 """
     source = program(LEFT + RIGHT + unused + DOT + STORE)
-    function = check_roles(source, lambda function: warp_specialize(function, agents=2, depth=2), arguments())
-    assert count(function, TakeOp) == count(function, FillOp) == 2
+    function = check_roles(source, lambda function: warp_specialize(function, consumers=2, depth=2), arguments())
+    assert count(function, ConsumerWaitOp) == count(function, ProducerCopyOp) == 2
     assert count(function, tile.ReduceOp) == 0
 
 
 def test_the_pass() -> None:
     module = text.read(program(LEFT + RIGHT + DOT + STORE))
-    WarpSpecialize(agents=3, depth=2, ahead=4).apply(text.new_context(), module)
+    WarpSpecialize(consumers=3, depth=2, ahead=4).apply(text.new_context(), module)
     written = text.write(module)
-    assert "pipe.roles 3" in written
+    assert "pipe.warp_specialize 3" in written
     assert "!pipe.ring<4, 12x4xf32>" in written
     assert text.write(text.read(written)) == written

@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p "warp-specialize{agents=2 depth=2},insert-wgmma-waits,sink-into-branches,defer-epilogue-store" | filecheck %s
+// RUN: tessera opt %s -p "warp-specialize{consumers=2 depth=2},insert-wgmma-waits,sink-into-branches,defer-epilogue-store" | filecheck %s
 // What a program has computed is stored behind the first product of the next one, and the last behind all.
 tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [64, N], [N], [M, N]] grid [4, 3] {
   %zero = arith.constant 0 : index
@@ -23,7 +23,7 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bi
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT{LITERAL}:   tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [64, N], [N], [M, N]] grid [4, 3] attributes {workers} {
+// CHECK-NEXT{LITERAL}:   tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [64, N], [N], [M, N]] grid [4, 3] attributes {persistent} {
 // CHECK-NEXT:     %zero = arith.constant 0 : index
 // CHECK-NEXT:     %step = arith.constant 16 : index
 // CHECK-NEXT:     %k = arith.constant 64 : index
@@ -32,69 +32,69 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bi
 // CHECK-NEXT:     %nothing = arith.constant 0.000000e+00 : f32
 // CHECK-NEXT:     %a_ring = pipe.ring : !pipe.ring<2, 32x16xf16>
 // CHECK-NEXT:     %b_ring = pipe.ring : !pipe.ring<2, 16x8xf16>
-// CHECK-NEXT:     %0 = pipe.worker
-// CHECK-NEXT:     %1 = pipe.workers
-// CHECK-NEXT:     %2 = pipe.extent 0
-// CHECK-NEXT:     %3 = pipe.extent 1
+// CHECK-NEXT:     %0 = pipe.cta_id
+// CHECK-NEXT:     %1 = pipe.cta_count
+// CHECK-NEXT:     %2 = pipe.grid_extent 0
+// CHECK-NEXT:     %3 = pipe.grid_extent 1
 // CHECK-NEXT:     %4 = arith.muli %2, %3 : index
-// CHECK-NEXT:     pipe.roles 2 copies {
-// CHECK-NEXT:       %5 = pipe.cursor %a_ring : !pipe.ring<2, 32x16xf16> -> !pipe.cursor<2>
-// CHECK-NEXT:       %6 = pipe.cursor %b_ring : !pipe.ring<2, 16x8xf16> -> !pipe.cursor<2>
-// CHECK-NEXT:       %7, %8 = scf.for %9 = %0 to %4 step %1 iter_args(%10 = %5, %11 = %6) -> (!pipe.cursor<2>, !pipe.cursor<2>) {
+// CHECK-NEXT:     pipe.warp_specialize 2 producer {
+// CHECK-NEXT:       %5 = pipe.pipeline_state %a_ring : !pipe.ring<2, 32x16xf16> -> !pipe.pipeline_state<2>
+// CHECK-NEXT:       %6 = pipe.pipeline_state %b_ring : !pipe.ring<2, 16x8xf16> -> !pipe.pipeline_state<2>
+// CHECK-NEXT:       %7, %8 = scf.for %9 = %0 to %4 step %1 iter_args(%10 = %5, %11 = %6) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
 // CHECK-NEXT:         %12 = arith.remsi %9, %2 {checked} : index
 // CHECK-NEXT:         %13 = arith.divsi %9, %2 {checked} : index
 // CHECK-NEXT:         %row = arith.muli %12, %rows : index
 // CHECK-NEXT:         %column = arith.muli %13, %columns : index
-// CHECK-NEXT:         %14, %15 = scf.for %i = %zero to %k step %step iter_args(%16 = %10, %17 = %11) -> (!pipe.cursor<2>, !pipe.cursor<2>) {
-// CHECK-NEXT:           pipe.fill %a[%row, %i], %a_ring[%16] : !tile.view<2, f16, global>, !pipe.ring<2, 32x16xf16>, !pipe.cursor<2>
-// CHECK-NEXT:           %18 = pipe.next %16 : !pipe.cursor<2>
-// CHECK-NEXT:           pipe.fill %b[%i, %column], %b_ring[%17] : !tile.view<2, f16, global>, !pipe.ring<2, 16x8xf16>, !pipe.cursor<2>
-// CHECK-NEXT:           %19 = pipe.next %17 : !pipe.cursor<2>
-// CHECK-NEXT:           scf.yield %18, %19 : !pipe.cursor<2>, !pipe.cursor<2>
+// CHECK-NEXT:         %14, %15 = scf.for %i = %zero to %k step %step iter_args(%16 = %10, %17 = %11) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
+// CHECK-NEXT:           pipe.producer_copy %a[%row, %i], %a_ring[%16] : !tile.view<2, f16, global>, !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2>
+// CHECK-NEXT:           %18 = pipe.advance %16 : !pipe.pipeline_state<2>
+// CHECK-NEXT:           pipe.producer_copy %b[%i, %column], %b_ring[%17] : !tile.view<2, f16, global>, !pipe.ring<2, 16x8xf16>, !pipe.pipeline_state<2>
+// CHECK-NEXT:           %19 = pipe.advance %17 : !pipe.pipeline_state<2>
+// CHECK-NEXT:           scf.yield %18, %19 : !pipe.pipeline_state<2>, !pipe.pipeline_state<2>
 // CHECK-NEXT:         }
-// CHECK-NEXT:         scf.yield %14, %15 : !pipe.cursor<2>, !pipe.cursor<2>
+// CHECK-NEXT:         scf.yield %14, %15 : !pipe.pipeline_state<2>, !pipe.pipeline_state<2>
 // CHECK-NEXT:       }
-// CHECK-NEXT:     } computes {
-// CHECK-NEXT:       %20 = pipe.agent
+// CHECK-NEXT:     } consumer {
+// CHECK-NEXT:       %20 = pipe.consumer_id
 // CHECK-NEXT:       %21 = arith.constant 16 : index
 // CHECK-NEXT:       %22 = arith.muli %20, %21 : index
-// CHECK-NEXT:       %23 = pipe.cursor %a_ring : !pipe.ring<2, 32x16xf16> -> !pipe.cursor<2>
-// CHECK-NEXT:       %24 = pipe.cursor %b_ring : !pipe.ring<2, 16x8xf16> -> !pipe.cursor<2>
+// CHECK-NEXT:       %23 = pipe.pipeline_state %a_ring : !pipe.ring<2, 32x16xf16> -> !pipe.pipeline_state<2>
+// CHECK-NEXT:       %24 = pipe.pipeline_state %b_ring : !pipe.ring<2, 16x8xf16> -> !pipe.pipeline_state<2>
 // CHECK-NEXT:       %25 = arith.constant 0.000000e+00 : f32
 // CHECK-NEXT:       %26 = tile.full %25 : tensor<16x8xf32>
 // CHECK-NEXT:       %27 = arith.constant 0 : index
 // CHECK-NEXT:       %28 = arith.constant false
-// CHECK-NEXT:       %29, %30, %31, %32, %33, %34 = scf.for %35 = %0 to %4 step %1 iter_args(%36 = %23, %37 = %24, %sum = %26, %38 = %27, %39 = %27, %40 = %28) -> (!pipe.cursor<2>, !pipe.cursor<2>, tensor<16x8xf32>, index, index, i1) {
+// CHECK-NEXT:       %29, %30, %31, %32, %33, %34 = scf.for %35 = %0 to %4 step %1 iter_args(%36 = %23, %37 = %24, %sum = %26, %38 = %27, %39 = %27, %40 = %28) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<2>, tensor<16x8xf32>, index, index, i1) {
 // CHECK-NEXT:         %41 = arith.remsi %35, %2 {checked} : index
 // CHECK-NEXT:         %42 = arith.divsi %35, %2 {checked} : index
 // CHECK-NEXT:         %row_1 = arith.muli %41, %rows : index
 // CHECK-NEXT:         %column_1 = arith.muli %42, %columns : index
 // CHECK-NEXT:         %clear = tile.full %nothing : tensor<16x8xf32>
-// CHECK-NEXT:         %left = pipe.take part %a_ring[%36] : !pipe.ring<2, 32x16xf16>, !pipe.cursor<2> -> tensor<16x16xf16>
-// CHECK-NEXT:         %right = pipe.take %b_ring[%37] : !pipe.ring<2, 16x8xf16>, !pipe.cursor<2> -> tensor<16x8xf16>
+// CHECK-NEXT:         %left = pipe.consumer_wait part %a_ring[%36] : !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2> -> tensor<16x16xf16>
+// CHECK-NEXT:         %right = pipe.consumer_wait %b_ring[%37] : !pipe.ring<2, 16x8xf16>, !pipe.pipeline_state<2> -> tensor<16x8xf16>
 // CHECK-NEXT:         %sum_1 = pipe.dot_start %left, %right, %clear : tensor<16x16xf16>, tensor<16x8xf16>, tensor<16x8xf32> -> !pipe.pending<16x8xf32>
 // CHECK-NEXT:         scf.if %40 {
 // CHECK-NEXT:           tile.store %sum, %y[%38, %39] : tensor<16x8xf32>, !tile.view<2, f32, global>
 // CHECK-NEXT:         }
-// CHECK-NEXT:         %sum_2 = pipe.next %36 : !pipe.cursor<2>
-// CHECK-NEXT:         %sum_3 = pipe.next %37 : !pipe.cursor<2>
-// CHECK-NEXT:         %sum_4, %sum_5, %sum_6, %sum_7, %sum_8 = scf.for %i_1 = %step to %k step %step iter_args(%acc = %sum_1, %43 = %sum_2, %44 = %sum_3, %45 = %36, %46 = %37) -> (!pipe.pending<16x8xf32>, !pipe.cursor<2>, !pipe.cursor<2>, !pipe.cursor<2>, !pipe.cursor<2>) {
-// CHECK-NEXT:           %left_1 = pipe.take part %a_ring[%43] : !pipe.ring<2, 32x16xf16>, !pipe.cursor<2> -> tensor<16x16xf16>
-// CHECK-NEXT:           %right_1 = pipe.take %b_ring[%44] : !pipe.ring<2, 16x8xf16>, !pipe.cursor<2> -> tensor<16x8xf16>
+// CHECK-NEXT:         %sum_2 = pipe.advance %36 : !pipe.pipeline_state<2>
+// CHECK-NEXT:         %sum_3 = pipe.advance %37 : !pipe.pipeline_state<2>
+// CHECK-NEXT:         %sum_4, %sum_5, %sum_6, %sum_7, %sum_8 = scf.for %i_1 = %step to %k step %step iter_args(%acc = %sum_1, %43 = %sum_2, %44 = %sum_3, %45 = %36, %46 = %37) -> (!pipe.pending<16x8xf32>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
+// CHECK-NEXT:           %left_1 = pipe.consumer_wait part %a_ring[%43] : !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2> -> tensor<16x16xf16>
+// CHECK-NEXT:           %right_1 = pipe.consumer_wait %b_ring[%44] : !pipe.ring<2, 16x8xf16>, !pipe.pipeline_state<2> -> tensor<16x8xf16>
 // CHECK-NEXT:           %47 = pipe.dot_start %left_1, %right_1, %acc : tensor<16x16xf16>, tensor<16x8xf16>, !pipe.pending<16x8xf32> -> !pipe.pending<16x8xf32>
-// CHECK-NEXT:           pipe.dots_behind 1
-// CHECK-NEXT:           pipe.release %a_ring[%45] : !pipe.ring<2, 32x16xf16>, !pipe.cursor<2>
-// CHECK-NEXT:           pipe.release %b_ring[%46] : !pipe.ring<2, 16x8xf16>, !pipe.cursor<2>
-// CHECK-NEXT:           %48 = pipe.next %43 : !pipe.cursor<2>
-// CHECK-NEXT:           %49 = pipe.next %44 : !pipe.cursor<2>
-// CHECK-NEXT:           scf.yield %47, %48, %49, %43, %44 : !pipe.pending<16x8xf32>, !pipe.cursor<2>, !pipe.cursor<2>, !pipe.cursor<2>, !pipe.cursor<2>
+// CHECK-NEXT:           pipe.dots_wait 1
+// CHECK-NEXT:           pipe.consumer_release %a_ring[%45] : !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2>
+// CHECK-NEXT:           pipe.consumer_release %b_ring[%46] : !pipe.ring<2, 16x8xf16>, !pipe.pipeline_state<2>
+// CHECK-NEXT:           %48 = pipe.advance %43 : !pipe.pipeline_state<2>
+// CHECK-NEXT:           %49 = pipe.advance %44 : !pipe.pipeline_state<2>
+// CHECK-NEXT:           scf.yield %47, %48, %49, %43, %44 : !pipe.pending<16x8xf32>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>
 // CHECK-NEXT:         }
-// CHECK-NEXT:         %sum_9 = pipe.dot_await %sum_4 younger 0 : !pipe.pending<16x8xf32> -> tensor<16x8xf32>
-// CHECK-NEXT:         pipe.release %a_ring[%sum_7] : !pipe.ring<2, 32x16xf16>, !pipe.cursor<2>
-// CHECK-NEXT:         pipe.release %b_ring[%sum_8] : !pipe.ring<2, 16x8xf16>, !pipe.cursor<2>
+// CHECK-NEXT:         %sum_9 = pipe.dot_wait %sum_4 younger 0 : !pipe.pending<16x8xf32> -> tensor<16x8xf32>
+// CHECK-NEXT:         pipe.consumer_release %a_ring[%sum_7] : !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2>
+// CHECK-NEXT:         pipe.consumer_release %b_ring[%sum_8] : !pipe.ring<2, 16x8xf16>, !pipe.pipeline_state<2>
 // CHECK-NEXT:         %50 = arith.addi %row_1, %22 : index
 // CHECK-NEXT:         %51 = arith.constant true
-// CHECK-NEXT:         scf.yield %sum_5, %sum_6, %sum_9, %50, %column_1, %51 : !pipe.cursor<2>, !pipe.cursor<2>, tensor<16x8xf32>, index, index, i1
+// CHECK-NEXT:         scf.yield %sum_5, %sum_6, %sum_9, %50, %column_1, %51 : !pipe.pipeline_state<2>, !pipe.pipeline_state<2>, tensor<16x8xf32>, index, index, i1
 // CHECK-NEXT:       }
 // CHECK-NEXT:       scf.if %34 {
 // CHECK-NEXT:         tile.store %31, %y[%32, %33] : tensor<16x8xf32>, !tile.view<2, f32, global>

@@ -1,23 +1,23 @@
 // RUN: tessera opt %s -p late-start-consumers | filecheck %s
 // An agent hands on what rows before its own need, and begins with its own.
-// CHECK:      computes
-// CHECK:      pipe.take part %q_ring
+// CHECK:      consumer
+// CHECK:      pipe.consumer_wait part %q_ring
 // CHECK:      [[SEEN:%.+]] = arith.addi {{%.+}}, {{%.+}} {tile.rows_begin = 1 : i64}
 // CHECK:      [[FIRST:%.+]] = arith.muli
-// CHECK-NEXT: [[MINE:%.+]] = pipe.agent
+// CHECK-NEXT: [[MINE:%.+]] = pipe.consumer_id
 // CHECK-NEXT: [[SHARE:%.+]] = arith.constant 16 : index
 // CHECK-NEXT: [[LATER:%.+]] = arith.muli [[MINE]], [[SHARE]] : index
 // CHECK-NEXT: [[OWN:%.+]] = arith.addi [[SEEN]], [[LATER]] : index
 // CHECK-NEXT: [[TURNS:%.+]] = arith.ceildivsi [[OWN]]
 // CHECK-NEXT: [[BEGIN:%.+]] = arith.muli [[TURNS]]
 // CHECK:      [[HANDED:%.+]] = scf.for
-// CHECK-NEXT: pipe.take %k_ring
-// CHECK-NEXT: pipe.release %k_ring
-// CHECK-NEXT: pipe.next
+// CHECK-NEXT: pipe.consumer_wait %k_ring
+// CHECK-NEXT: pipe.consumer_release %k_ring
+// CHECK-NEXT: pipe.advance
 // CHECK-NEXT: scf.yield
 // CHECK-NEXT: }
 // CHECK-NEXT: scf.for {{%.+}} = [[BEGIN]] to {{%.+}} iter_args({{%.+}} = {{%.+}}, {{%.+}} = [[HANDED]])
-tile.func @f(%q: !tile.view<2, f16, global>, %k: !tile.view<2, f16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 16], [N, 16], [M, 8]] grid ["(M + 31)//32"] attributes {workers} {
+tile.func @f(%q: !tile.view<2, f16, global>, %k: !tile.view<2, f16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 16], [N, 16], [M, 8]] grid ["(M + 31)//32"] attributes {persistent} {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index
   %rows = arith.constant 32 : index
@@ -25,55 +25,55 @@ tile.func @f(%q: !tile.view<2, f16, global>, %k: !tile.view<2, f16, global>, %y:
   %nothing = arith.constant 0.000000e+00 : f32
   %q_ring = pipe.ring : !pipe.ring<2, 32x16xf16>
   %k_ring = pipe.ring : !pipe.ring<3, 8x16xf16>
-  %0 = pipe.worker
-  %1 = pipe.workers
-  %2 = pipe.extent 0
-  pipe.roles 2 copies {
-    %3 = pipe.cursor %q_ring : !pipe.ring<2, 32x16xf16> -> !pipe.cursor<2>
-    %4 = pipe.cursor %k_ring : !pipe.ring<3, 8x16xf16> -> !pipe.cursor<3>
-    %5, %6 = scf.for %7 = %0 to %2 step %1 iter_args(%8 = %3, %9 = %4) -> (!pipe.cursor<2>, !pipe.cursor<3>) {
+  %0 = pipe.cta_id
+  %1 = pipe.cta_count
+  %2 = pipe.grid_extent 0
+  pipe.warp_specialize 2 producer {
+    %3 = pipe.pipeline_state %q_ring : !pipe.ring<2, 32x16xf16> -> !pipe.pipeline_state<2>
+    %4 = pipe.pipeline_state %k_ring : !pipe.ring<3, 8x16xf16> -> !pipe.pipeline_state<3>
+    %5, %6 = scf.for %7 = %0 to %2 step %1 iter_args(%8 = %3, %9 = %4) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<3>) {
       %row = arith.muli %7, %rows : index
-      pipe.fill %q[%row, %zero], %q_ring[%8] : !tile.view<2, f16, global>, !pipe.ring<2, 32x16xf16>, !pipe.cursor<2>
-      %10 = pipe.next %8 : !pipe.cursor<2>
+      pipe.producer_copy %q[%row, %zero], %q_ring[%8] : !tile.view<2, f16, global>, !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2>
+      %10 = pipe.advance %8 : !pipe.pipeline_state<2>
       %one = arith.constant 1 : index
       %seen = arith.addi %row, %one {tile.rows_begin = 1 : i64} : index
       %turns = arith.ceildivsi %seen, %eight : index
       %first = arith.muli %turns, %eight : index
-      %11 = scf.for %i = %first to %n step %eight iter_args(%12 = %9) -> (!pipe.cursor<3>) {
-        pipe.fill %k[%i, %zero], %k_ring[%12] : !tile.view<2, f16, global>, !pipe.ring<3, 8x16xf16>, !pipe.cursor<3>
-        %13 = pipe.next %12 : !pipe.cursor<3>
-        scf.yield %13 : !pipe.cursor<3>
+      %11 = scf.for %i = %first to %n step %eight iter_args(%12 = %9) -> (!pipe.pipeline_state<3>) {
+        pipe.producer_copy %k[%i, %zero], %k_ring[%12] : !tile.view<2, f16, global>, !pipe.ring<3, 8x16xf16>, !pipe.pipeline_state<3>
+        %13 = pipe.advance %12 : !pipe.pipeline_state<3>
+        scf.yield %13 : !pipe.pipeline_state<3>
       }
-      scf.yield %10, %11 : !pipe.cursor<2>, !pipe.cursor<3>
+      scf.yield %10, %11 : !pipe.pipeline_state<2>, !pipe.pipeline_state<3>
     }
-  } computes {
-    %14 = pipe.agent
+  } consumer {
+    %14 = pipe.consumer_id
     %15 = arith.constant 16 : index
     %16 = arith.muli %14, %15 : index
-    %17 = pipe.cursor %q_ring : !pipe.ring<2, 32x16xf16> -> !pipe.cursor<2>
-    %18 = pipe.cursor %k_ring : !pipe.ring<3, 8x16xf16> -> !pipe.cursor<3>
-    %19, %20 = scf.for %21 = %0 to %2 step %1 iter_args(%22 = %17, %23 = %18) -> (!pipe.cursor<2>, !pipe.cursor<3>) {
+    %17 = pipe.pipeline_state %q_ring : !pipe.ring<2, 32x16xf16> -> !pipe.pipeline_state<2>
+    %18 = pipe.pipeline_state %k_ring : !pipe.ring<3, 8x16xf16> -> !pipe.pipeline_state<3>
+    %19, %20 = scf.for %21 = %0 to %2 step %1 iter_args(%22 = %17, %23 = %18) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<3>) {
       %row = arith.muli %21, %rows : index
-      %24 = pipe.take part %q_ring[%22] : !pipe.ring<2, 32x16xf16>, !pipe.cursor<2> -> tensor<16x16xf16>
+      %24 = pipe.consumer_wait part %q_ring[%22] : !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2> -> tensor<16x16xf16>
       %25 = tile.full %nothing : tensor<16x8xf32>
       %one = arith.constant 1 : index
       %seen = arith.addi %row, %one {tile.rows_begin = 1 : i64} : index
       %turns = arith.ceildivsi %seen, %eight : index
       %first = arith.muli %turns, %eight : index
-      %26, %27 = scf.for %i = %first to %n step %eight iter_args(%28 = %25, %29 = %23) -> (tensor<16x8xf32>, !pipe.cursor<3>) {
-        %30 = pipe.take %k_ring[%29] : !pipe.ring<3, 8x16xf16>, !pipe.cursor<3> -> tensor<8x16xf16>
+      %26, %27 = scf.for %i = %first to %n step %eight iter_args(%28 = %25, %29 = %23) -> (tensor<16x8xf32>, !pipe.pipeline_state<3>) {
+        %30 = pipe.consumer_wait %k_ring[%29] : !pipe.ring<3, 8x16xf16>, !pipe.pipeline_state<3> -> tensor<8x16xf16>
         %31 = tile.trans %30, [1, 0] : tensor<8x16xf16> -> tensor<16x8xf16>
         %32 = pipe.dot_start %24, %31, %28 : tensor<16x16xf16>, tensor<16x8xf16>, tensor<16x8xf32> -> !pipe.pending<16x8xf32>
-        %33 = pipe.dot_await %32 younger 0 : !pipe.pending<16x8xf32> -> tensor<16x8xf32>
-        pipe.release %k_ring[%29] : !pipe.ring<3, 8x16xf16>, !pipe.cursor<3>
-        %34 = pipe.next %29 : !pipe.cursor<3>
-        scf.yield %33, %34 : tensor<16x8xf32>, !pipe.cursor<3>
+        %33 = pipe.dot_wait %32 younger 0 : !pipe.pending<16x8xf32> -> tensor<16x8xf32>
+        pipe.consumer_release %k_ring[%29] : !pipe.ring<3, 8x16xf16>, !pipe.pipeline_state<3>
+        %34 = pipe.advance %29 : !pipe.pipeline_state<3>
+        scf.yield %33, %34 : tensor<16x8xf32>, !pipe.pipeline_state<3>
       }
-      pipe.release %q_ring[%22] : !pipe.ring<2, 32x16xf16>, !pipe.cursor<2>
-      %35 = pipe.next %22 : !pipe.cursor<2>
+      pipe.consumer_release %q_ring[%22] : !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2>
+      %35 = pipe.advance %22 : !pipe.pipeline_state<2>
       %36 = arith.addi %row, %16 : index
       tile.store %26, %y[%36, %zero] : tensor<16x8xf32>, !tile.view<2, f32, global>
-      scf.yield %35, %27 : !pipe.cursor<2>, !pipe.cursor<3>
+      scf.yield %35, %27 : !pipe.pipeline_state<2>, !pipe.pipeline_state<3>
     }
   }
   tile.return

@@ -9,8 +9,8 @@ tile.func @f(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %y:
   %sum = scf.for %i = %zero to %k step %eight iter_args(%acc = %clear) -> (tensor<16x16xf32>) {
     %at = arith.addi %i, %eight : index
     %left = tile.load %a[%zero, %at] : !tile.view<2, f32, global> -> tensor<16x8xf32>
-    %turned = tile.load %b[%zero, %i] : !tile.view<2, f32, global> -> tensor<16x8xf32>
-    %right = tile.trans %turned, [1, 0] : tensor<16x8xf32> -> tensor<8x16xf32>
+    %transposed = tile.load %b[%zero, %i] : !tile.view<2, f32, global> -> tensor<16x8xf32>
+    %right = tile.trans %transposed, [1, 0] : tensor<16x8xf32> -> tensor<8x16xf32>
     %c = tile.dot %left, %right, %acc : tensor<16x8xf32>, tensor<8x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
     %other = tile.load %b[%i, %zero] pad 1.0 : !tile.view<2, f32, global> -> tensor<8x16xf32>
     %next = tile.dot %left, %other, %c : tensor<16x8xf32>, tensor<8x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
@@ -53,7 +53,7 @@ tile.func @f(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %y:
 // CHECK-NEXT:     pipe.commit
 // CHECK-NEXT:     %12 = arith.constant 0 : index
 // CHECK-NEXT:     %sum, %sum_1 = scf.for %i = %zero to %k step %eight iter_args(%acc = %clear, %13 = %12) -> (tensor<16x16xf32>, index) {
-// CHECK-NEXT:       pipe.await 1
+// CHECK-NEXT:       pipe.wait 1
 // CHECK-NEXT:       %14 = arith.constant 0 : index
 // CHECK-NEXT:       %15 = arith.constant 2 : index
 // CHECK-NEXT:       %16 = arith.cmpi eq, %13, %14 : index
@@ -68,8 +68,8 @@ tile.func @f(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %y:
 // CHECK-NEXT:       pipe.commit
 // CHECK-NEXT:       %at_3 = arith.addi %i, %eight : index
 // CHECK-NEXT:       %left = pipe.get %0[%13] : !pipe.ring<3, 16x8xf32> -> tensor<16x8xf32>
-// CHECK-NEXT:       %turned = pipe.get %1[%13] : !pipe.ring<3, 16x8xf32> -> tensor<16x8xf32>
-// CHECK-NEXT:       %right = tile.trans %turned, [1, 0] : tensor<16x8xf32> -> tensor<8x16xf32>
+// CHECK-NEXT:       %transposed = pipe.get %1[%13] : !pipe.ring<3, 16x8xf32> -> tensor<16x8xf32>
+// CHECK-NEXT:       %right = tile.trans %transposed, [1, 0] : tensor<16x8xf32> -> tensor<8x16xf32>
 // CHECK-NEXT:       %c = tile.dot %left, %right, %acc : tensor<16x8xf32>, tensor<8x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
 // CHECK-NEXT:       %other = tile.load %b[%i, %zero] pad 1.0 : !tile.view<2, f32, global> -> tensor<8x16xf32>
 // CHECK-NEXT:       %next = tile.dot %left, %other, %c : tensor<16x8xf32>, tensor<8x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>

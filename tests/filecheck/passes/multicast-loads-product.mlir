@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p "warp-specialize{agents=2 depth=3 bands=true team=2},multicast-loads" | filecheck %s
+// RUN: tessera opt %s -p "warp-specialize{consumers=2 depth=3 bands=true cluster=2},multicast-loads" | filecheck %s
 // Two workers have programs side by side: they share the columns of b, and each has rows of a of its own.
 tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, N], [M, N]] grid [4, 3] {
   %zero = arith.constant 0 : index
@@ -23,7 +23,7 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y:
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT{LITERAL}:   tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, N], [M, N]] grid [4, 3] attributes {workers, team = 2 : i64} {
+// CHECK-NEXT{LITERAL}:   tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, N], [M, N]] grid [4, 3] attributes {persistent, cluster = 2 : i64} {
 // CHECK-NEXT:     %zero = arith.constant 0 : index
 // CHECK-NEXT:     %step = arith.constant 16 : index
 // CHECK-NEXT:     %rows = arith.constant 32 : index
@@ -31,11 +31,11 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y:
 // CHECK-NEXT:     %k = tile.dim %a, 1 : !tile.view<2, f16, global>
 // CHECK-NEXT:     %nothing = arith.constant 0.000000e+00 : f32
 // CHECK-NEXT:     %a_ring = pipe.ring : !pipe.ring<3, 32x16xf16>
-// CHECK-NEXT:     %b_ring = pipe.ring shared : !pipe.ring<3, 16x8xf16>
-// CHECK-NEXT:     %0 = pipe.worker
-// CHECK-NEXT:     %1 = pipe.workers
-// CHECK-NEXT:     %2 = pipe.extent 0
-// CHECK-NEXT:     %3 = pipe.extent 1
+// CHECK-NEXT:     %b_ring = pipe.ring multicast : !pipe.ring<3, 16x8xf16>
+// CHECK-NEXT:     %0 = pipe.cta_id
+// CHECK-NEXT:     %1 = pipe.cta_count
+// CHECK-NEXT:     %2 = pipe.grid_extent 0
+// CHECK-NEXT:     %3 = pipe.grid_extent 1
 // CHECK-NEXT:     %4 = arith.constant 2 : index
 // CHECK-NEXT:     %5 = arith.remsi %0, %4 {checked} : index
 // CHECK-NEXT:     %6 = arith.divsi %0, %4 {checked} : index
@@ -44,10 +44,10 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y:
 // CHECK-NEXT:     %9 = arith.muli %8, %3 : index
 // CHECK-NEXT:     %10 = arith.constant 2 : index
 // CHECK-NEXT:     %11 = arith.muli %10, %3 : index
-// CHECK-NEXT:     pipe.roles 2 copies {
-// CHECK-NEXT:       %12 = pipe.cursor %a_ring : !pipe.ring<3, 32x16xf16> -> !pipe.cursor<3>
-// CHECK-NEXT:       %13 = pipe.cursor %b_ring : !pipe.ring<3, 16x8xf16> -> !pipe.cursor<3>
-// CHECK-NEXT:       %14, %15 = scf.for %16 = %6 to %9 step %7 iter_args(%17 = %12, %18 = %13) -> (!pipe.cursor<3>, !pipe.cursor<3>) {
+// CHECK-NEXT:     pipe.warp_specialize 2 producer {
+// CHECK-NEXT:       %12 = pipe.pipeline_state %a_ring : !pipe.ring<3, 32x16xf16> -> !pipe.pipeline_state<3>
+// CHECK-NEXT:       %13 = pipe.pipeline_state %b_ring : !pipe.ring<3, 16x8xf16> -> !pipe.pipeline_state<3>
+// CHECK-NEXT:       %14, %15 = scf.for %16 = %6 to %9 step %7 iter_args(%17 = %12, %18 = %13) -> (!pipe.pipeline_state<3>, !pipe.pipeline_state<3>) {
 // CHECK-NEXT:         %19 = arith.divsi %16, %11 {checked} : index
 // CHECK-NEXT:         %20 = arith.muli %19, %10 : index
 // CHECK-NEXT:         %21 = arith.remsi %16, %11 {checked} : index
@@ -60,22 +60,22 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y:
 // CHECK-NEXT:         %28 = arith.addi %27, %5 : index
 // CHECK-NEXT:         %row = arith.muli %28, %rows : index
 // CHECK-NEXT:         %column = arith.muli %26, %columns : index
-// CHECK-NEXT:         %29, %30 = scf.for %i = %zero to %k step %step iter_args(%31 = %17, %32 = %18) -> (!pipe.cursor<3>, !pipe.cursor<3>) {
-// CHECK-NEXT:           pipe.fill %a[%row, %i], %a_ring[%31] : !tile.view<2, f16, global>, !pipe.ring<3, 32x16xf16>, !pipe.cursor<3>
-// CHECK-NEXT:           %33 = pipe.next %31 : !pipe.cursor<3>
-// CHECK-NEXT:           pipe.fill %b[%i, %column], %b_ring[%32] : !tile.view<2, f16, global>, !pipe.ring<3, 16x8xf16>, !pipe.cursor<3>
-// CHECK-NEXT:           %34 = pipe.next %32 : !pipe.cursor<3>
-// CHECK-NEXT:           scf.yield %33, %34 : !pipe.cursor<3>, !pipe.cursor<3>
+// CHECK-NEXT:         %29, %30 = scf.for %i = %zero to %k step %step iter_args(%31 = %17, %32 = %18) -> (!pipe.pipeline_state<3>, !pipe.pipeline_state<3>) {
+// CHECK-NEXT:           pipe.producer_copy %a[%row, %i], %a_ring[%31] : !tile.view<2, f16, global>, !pipe.ring<3, 32x16xf16>, !pipe.pipeline_state<3>
+// CHECK-NEXT:           %33 = pipe.advance %31 : !pipe.pipeline_state<3>
+// CHECK-NEXT:           pipe.producer_copy %b[%i, %column], %b_ring[%32] : !tile.view<2, f16, global>, !pipe.ring<3, 16x8xf16>, !pipe.pipeline_state<3>
+// CHECK-NEXT:           %34 = pipe.advance %32 : !pipe.pipeline_state<3>
+// CHECK-NEXT:           scf.yield %33, %34 : !pipe.pipeline_state<3>, !pipe.pipeline_state<3>
 // CHECK-NEXT:         }
-// CHECK-NEXT:         scf.yield %29, %30 : !pipe.cursor<3>, !pipe.cursor<3>
+// CHECK-NEXT:         scf.yield %29, %30 : !pipe.pipeline_state<3>, !pipe.pipeline_state<3>
 // CHECK-NEXT:       }
-// CHECK-NEXT:     } computes {
-// CHECK-NEXT:       %35 = pipe.agent
+// CHECK-NEXT:     } consumer {
+// CHECK-NEXT:       %35 = pipe.consumer_id
 // CHECK-NEXT:       %36 = arith.constant 16 : index
 // CHECK-NEXT:       %37 = arith.muli %35, %36 : index
-// CHECK-NEXT:       %38 = pipe.cursor %a_ring : !pipe.ring<3, 32x16xf16> -> !pipe.cursor<3>
-// CHECK-NEXT:       %39 = pipe.cursor %b_ring : !pipe.ring<3, 16x8xf16> -> !pipe.cursor<3>
-// CHECK-NEXT:       %40, %41 = scf.for %42 = %6 to %9 step %7 iter_args(%43 = %38, %44 = %39) -> (!pipe.cursor<3>, !pipe.cursor<3>) {
+// CHECK-NEXT:       %38 = pipe.pipeline_state %a_ring : !pipe.ring<3, 32x16xf16> -> !pipe.pipeline_state<3>
+// CHECK-NEXT:       %39 = pipe.pipeline_state %b_ring : !pipe.ring<3, 16x8xf16> -> !pipe.pipeline_state<3>
+// CHECK-NEXT:       %40, %41 = scf.for %42 = %6 to %9 step %7 iter_args(%43 = %38, %44 = %39) -> (!pipe.pipeline_state<3>, !pipe.pipeline_state<3>) {
 // CHECK-NEXT:         %45 = arith.divsi %42, %11 {checked} : index
 // CHECK-NEXT:         %46 = arith.muli %45, %10 : index
 // CHECK-NEXT:         %47 = arith.remsi %42, %11 {checked} : index
@@ -89,19 +89,19 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y:
 // CHECK-NEXT:         %row_1 = arith.muli %54, %rows : index
 // CHECK-NEXT:         %column_1 = arith.muli %52, %columns : index
 // CHECK-NEXT:         %clear = tile.full %nothing : tensor<16x8xf32>
-// CHECK-NEXT:         %sum, %55, %56 = scf.for %i_1 = %zero to %k step %step iter_args(%acc = %clear, %57 = %43, %58 = %44) -> (tensor<16x8xf32>, !pipe.cursor<3>, !pipe.cursor<3>) {
-// CHECK-NEXT:           %left = pipe.take part %a_ring[%57] : !pipe.ring<3, 32x16xf16>, !pipe.cursor<3> -> tensor<16x16xf16>
-// CHECK-NEXT:           %right = pipe.take %b_ring[%58] : !pipe.ring<3, 16x8xf16>, !pipe.cursor<3> -> tensor<16x8xf16>
+// CHECK-NEXT:         %sum, %55, %56 = scf.for %i_1 = %zero to %k step %step iter_args(%acc = %clear, %57 = %43, %58 = %44) -> (tensor<16x8xf32>, !pipe.pipeline_state<3>, !pipe.pipeline_state<3>) {
+// CHECK-NEXT:           %left = pipe.consumer_wait part %a_ring[%57] : !pipe.ring<3, 32x16xf16>, !pipe.pipeline_state<3> -> tensor<16x16xf16>
+// CHECK-NEXT:           %right = pipe.consumer_wait %b_ring[%58] : !pipe.ring<3, 16x8xf16>, !pipe.pipeline_state<3> -> tensor<16x8xf16>
 // CHECK-NEXT:           %more = tile.dot %left, %right, %acc : tensor<16x16xf16>, tensor<16x8xf16>, tensor<16x8xf32> -> tensor<16x8xf32>
-// CHECK-NEXT:           pipe.release %a_ring[%57] : !pipe.ring<3, 32x16xf16>, !pipe.cursor<3>
-// CHECK-NEXT:           %59 = pipe.next %57 : !pipe.cursor<3>
-// CHECK-NEXT:           pipe.release %b_ring[%58] : !pipe.ring<3, 16x8xf16>, !pipe.cursor<3>
-// CHECK-NEXT:           %60 = pipe.next %58 : !pipe.cursor<3>
-// CHECK-NEXT:           scf.yield %more, %59, %60 : tensor<16x8xf32>, !pipe.cursor<3>, !pipe.cursor<3>
+// CHECK-NEXT:           pipe.consumer_release %a_ring[%57] : !pipe.ring<3, 32x16xf16>, !pipe.pipeline_state<3>
+// CHECK-NEXT:           %59 = pipe.advance %57 : !pipe.pipeline_state<3>
+// CHECK-NEXT:           pipe.consumer_release %b_ring[%58] : !pipe.ring<3, 16x8xf16>, !pipe.pipeline_state<3>
+// CHECK-NEXT:           %60 = pipe.advance %58 : !pipe.pipeline_state<3>
+// CHECK-NEXT:           scf.yield %more, %59, %60 : tensor<16x8xf32>, !pipe.pipeline_state<3>, !pipe.pipeline_state<3>
 // CHECK-NEXT:         }
 // CHECK-NEXT:         %61 = arith.addi %row_1, %37 : index
 // CHECK-NEXT:         tile.store %sum, %y[%61, %column_1] : tensor<16x8xf32>, !tile.view<2, f32, global>
-// CHECK-NEXT:         scf.yield %55, %56 : !pipe.cursor<3>, !pipe.cursor<3>
+// CHECK-NEXT:         scf.yield %55, %56 : !pipe.pipeline_state<3>, !pipe.pipeline_state<3>
 // CHECK-NEXT:       }
 // CHECK-NEXT:     }
 // CHECK-NEXT:     tile.return

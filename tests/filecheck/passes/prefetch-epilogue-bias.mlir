@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p "warp-specialize{agents=2 depth=2},insert-wgmma-waits,sink-into-branches,prefetch-epilogue" | filecheck %s
+// RUN: tessera opt %s -p "warp-specialize{consumers=2 depth=2},insert-wgmma-waits,sink-into-branches,prefetch-epilogue" | filecheck %s
 // What is added to sums is loaded before they are awaited, with the number that says where.
 tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [64, N], [N], [M, N]] grid [4, 3] {
   %zero = arith.constant 0 : index
@@ -28,7 +28,7 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bi
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT{LITERAL}:   tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [64, N], [N], [M, N]] grid [4, 3] attributes {workers} {
+// CHECK-NEXT{LITERAL}:   tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [64, N], [N], [M, N]] grid [4, 3] attributes {persistent} {
 // CHECK-NEXT:     %zero = arith.constant 0 : index
 // CHECK-NEXT:     %step = arith.constant 16 : index
 // CHECK-NEXT:     %k = arith.constant 64 : index
@@ -37,67 +37,67 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bi
 // CHECK-NEXT:     %nothing = arith.constant 0.000000e+00 : f32
 // CHECK-NEXT:     %a_ring = pipe.ring : !pipe.ring<2, 32x16xf16>
 // CHECK-NEXT:     %b_ring = pipe.ring : !pipe.ring<2, 16x8xf16>
-// CHECK-NEXT:     %0 = pipe.worker
-// CHECK-NEXT:     %1 = pipe.workers
-// CHECK-NEXT:     %2 = pipe.extent 0
-// CHECK-NEXT:     %3 = pipe.extent 1
+// CHECK-NEXT:     %0 = pipe.cta_id
+// CHECK-NEXT:     %1 = pipe.cta_count
+// CHECK-NEXT:     %2 = pipe.grid_extent 0
+// CHECK-NEXT:     %3 = pipe.grid_extent 1
 // CHECK-NEXT:     %4 = arith.muli %2, %3 : index
-// CHECK-NEXT:     pipe.roles 2 copies {
-// CHECK-NEXT:       %5 = pipe.cursor %a_ring : !pipe.ring<2, 32x16xf16> -> !pipe.cursor<2>
-// CHECK-NEXT:       %6 = pipe.cursor %b_ring : !pipe.ring<2, 16x8xf16> -> !pipe.cursor<2>
-// CHECK-NEXT:       %7, %8 = scf.for %9 = %0 to %4 step %1 iter_args(%10 = %5, %11 = %6) -> (!pipe.cursor<2>, !pipe.cursor<2>) {
+// CHECK-NEXT:     pipe.warp_specialize 2 producer {
+// CHECK-NEXT:       %5 = pipe.pipeline_state %a_ring : !pipe.ring<2, 32x16xf16> -> !pipe.pipeline_state<2>
+// CHECK-NEXT:       %6 = pipe.pipeline_state %b_ring : !pipe.ring<2, 16x8xf16> -> !pipe.pipeline_state<2>
+// CHECK-NEXT:       %7, %8 = scf.for %9 = %0 to %4 step %1 iter_args(%10 = %5, %11 = %6) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
 // CHECK-NEXT:         %12 = arith.remsi %9, %2 {checked} : index
 // CHECK-NEXT:         %13 = arith.divsi %9, %2 {checked} : index
 // CHECK-NEXT:         %row = arith.muli %12, %rows : index
 // CHECK-NEXT:         %column = arith.muli %13, %columns : index
-// CHECK-NEXT:         %14, %15 = scf.for %i = %zero to %k step %step iter_args(%16 = %10, %17 = %11) -> (!pipe.cursor<2>, !pipe.cursor<2>) {
-// CHECK-NEXT:           pipe.fill %a[%row, %i], %a_ring[%16] : !tile.view<2, f16, global>, !pipe.ring<2, 32x16xf16>, !pipe.cursor<2>
-// CHECK-NEXT:           %18 = pipe.next %16 : !pipe.cursor<2>
-// CHECK-NEXT:           pipe.fill %b[%i, %column], %b_ring[%17] : !tile.view<2, f16, global>, !pipe.ring<2, 16x8xf16>, !pipe.cursor<2>
-// CHECK-NEXT:           %19 = pipe.next %17 : !pipe.cursor<2>
-// CHECK-NEXT:           scf.yield %18, %19 : !pipe.cursor<2>, !pipe.cursor<2>
+// CHECK-NEXT:         %14, %15 = scf.for %i = %zero to %k step %step iter_args(%16 = %10, %17 = %11) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
+// CHECK-NEXT:           pipe.producer_copy %a[%row, %i], %a_ring[%16] : !tile.view<2, f16, global>, !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2>
+// CHECK-NEXT:           %18 = pipe.advance %16 : !pipe.pipeline_state<2>
+// CHECK-NEXT:           pipe.producer_copy %b[%i, %column], %b_ring[%17] : !tile.view<2, f16, global>, !pipe.ring<2, 16x8xf16>, !pipe.pipeline_state<2>
+// CHECK-NEXT:           %19 = pipe.advance %17 : !pipe.pipeline_state<2>
+// CHECK-NEXT:           scf.yield %18, %19 : !pipe.pipeline_state<2>, !pipe.pipeline_state<2>
 // CHECK-NEXT:         }
-// CHECK-NEXT:         scf.yield %14, %15 : !pipe.cursor<2>, !pipe.cursor<2>
+// CHECK-NEXT:         scf.yield %14, %15 : !pipe.pipeline_state<2>, !pipe.pipeline_state<2>
 // CHECK-NEXT:       }
-// CHECK-NEXT:     } computes {
-// CHECK-NEXT:       %20 = pipe.agent
+// CHECK-NEXT:     } consumer {
+// CHECK-NEXT:       %20 = pipe.consumer_id
 // CHECK-NEXT:       %21 = arith.constant 16 : index
 // CHECK-NEXT:       %22 = arith.muli %20, %21 : index
-// CHECK-NEXT:       %23 = pipe.cursor %a_ring : !pipe.ring<2, 32x16xf16> -> !pipe.cursor<2>
-// CHECK-NEXT:       %24 = pipe.cursor %b_ring : !pipe.ring<2, 16x8xf16> -> !pipe.cursor<2>
-// CHECK-NEXT:       %25, %26 = scf.for %27 = %0 to %4 step %1 iter_args(%28 = %23, %29 = %24) -> (!pipe.cursor<2>, !pipe.cursor<2>) {
+// CHECK-NEXT:       %23 = pipe.pipeline_state %a_ring : !pipe.ring<2, 32x16xf16> -> !pipe.pipeline_state<2>
+// CHECK-NEXT:       %24 = pipe.pipeline_state %b_ring : !pipe.ring<2, 16x8xf16> -> !pipe.pipeline_state<2>
+// CHECK-NEXT:       %25, %26 = scf.for %27 = %0 to %4 step %1 iter_args(%28 = %23, %29 = %24) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
 // CHECK-NEXT:         %30 = arith.remsi %27, %2 {checked} : index
 // CHECK-NEXT:         %31 = arith.divsi %27, %2 {checked} : index
 // CHECK-NEXT:         %row_1 = arith.muli %30, %rows : index
 // CHECK-NEXT:         %column_1 = arith.muli %31, %columns : index
 // CHECK-NEXT:         %clear = tile.full %nothing : tensor<16x8xf32>
-// CHECK-NEXT:         %left = pipe.take part %a_ring[%28] : !pipe.ring<2, 32x16xf16>, !pipe.cursor<2> -> tensor<16x16xf16>
-// CHECK-NEXT:         %right = pipe.take %b_ring[%29] : !pipe.ring<2, 16x8xf16>, !pipe.cursor<2> -> tensor<16x8xf16>
+// CHECK-NEXT:         %left = pipe.consumer_wait part %a_ring[%28] : !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2> -> tensor<16x16xf16>
+// CHECK-NEXT:         %right = pipe.consumer_wait %b_ring[%29] : !pipe.ring<2, 16x8xf16>, !pipe.pipeline_state<2> -> tensor<16x8xf16>
 // CHECK-NEXT:         %sum = pipe.dot_start %left, %right, %clear : tensor<16x16xf16>, tensor<16x8xf16>, tensor<16x8xf32> -> !pipe.pending<16x8xf32>
-// CHECK-NEXT:         %sum_1 = pipe.next %28 : !pipe.cursor<2>
-// CHECK-NEXT:         %sum_2 = pipe.next %29 : !pipe.cursor<2>
-// CHECK-NEXT:         %sum_3, %sum_4, %sum_5, %sum_6, %sum_7 = scf.for %i_1 = %step to %k step %step iter_args(%acc = %sum, %32 = %sum_1, %33 = %sum_2, %34 = %28, %35 = %29) -> (!pipe.pending<16x8xf32>, !pipe.cursor<2>, !pipe.cursor<2>, !pipe.cursor<2>, !pipe.cursor<2>) {
-// CHECK-NEXT:           %left_1 = pipe.take part %a_ring[%32] : !pipe.ring<2, 32x16xf16>, !pipe.cursor<2> -> tensor<16x16xf16>
-// CHECK-NEXT:           %right_1 = pipe.take %b_ring[%33] : !pipe.ring<2, 16x8xf16>, !pipe.cursor<2> -> tensor<16x8xf16>
+// CHECK-NEXT:         %sum_1 = pipe.advance %28 : !pipe.pipeline_state<2>
+// CHECK-NEXT:         %sum_2 = pipe.advance %29 : !pipe.pipeline_state<2>
+// CHECK-NEXT:         %sum_3, %sum_4, %sum_5, %sum_6, %sum_7 = scf.for %i_1 = %step to %k step %step iter_args(%acc = %sum, %32 = %sum_1, %33 = %sum_2, %34 = %28, %35 = %29) -> (!pipe.pending<16x8xf32>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
+// CHECK-NEXT:           %left_1 = pipe.consumer_wait part %a_ring[%32] : !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2> -> tensor<16x16xf16>
+// CHECK-NEXT:           %right_1 = pipe.consumer_wait %b_ring[%33] : !pipe.ring<2, 16x8xf16>, !pipe.pipeline_state<2> -> tensor<16x8xf16>
 // CHECK-NEXT:           %36 = pipe.dot_start %left_1, %right_1, %acc : tensor<16x16xf16>, tensor<16x8xf16>, !pipe.pending<16x8xf32> -> !pipe.pending<16x8xf32>
-// CHECK-NEXT:           pipe.dots_behind 1
-// CHECK-NEXT:           pipe.release %a_ring[%34] : !pipe.ring<2, 32x16xf16>, !pipe.cursor<2>
-// CHECK-NEXT:           pipe.release %b_ring[%35] : !pipe.ring<2, 16x8xf16>, !pipe.cursor<2>
-// CHECK-NEXT:           %37 = pipe.next %32 : !pipe.cursor<2>
-// CHECK-NEXT:           %38 = pipe.next %33 : !pipe.cursor<2>
-// CHECK-NEXT:           scf.yield %36, %37, %38, %32, %33 : !pipe.pending<16x8xf32>, !pipe.cursor<2>, !pipe.cursor<2>, !pipe.cursor<2>, !pipe.cursor<2>
+// CHECK-NEXT:           pipe.dots_wait 1
+// CHECK-NEXT:           pipe.consumer_release %a_ring[%34] : !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2>
+// CHECK-NEXT:           pipe.consumer_release %b_ring[%35] : !pipe.ring<2, 16x8xf16>, !pipe.pipeline_state<2>
+// CHECK-NEXT:           %37 = pipe.advance %32 : !pipe.pipeline_state<2>
+// CHECK-NEXT:           %38 = pipe.advance %33 : !pipe.pipeline_state<2>
+// CHECK-NEXT:           scf.yield %36, %37, %38, %32, %33 : !pipe.pending<16x8xf32>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>
 // CHECK-NEXT:         }
 // CHECK-NEXT:         %at = arith.addi %column_1, %zero : index
 // CHECK-NEXT:         %one = tile.load %bias[%at] : !tile.view<1, f32, global> -> tensor<8xf32>
-// CHECK-NEXT:         %sum_8 = pipe.dot_await %sum_3 younger 0 : !pipe.pending<16x8xf32> -> tensor<16x8xf32>
-// CHECK-NEXT:         pipe.release %a_ring[%sum_6] : !pipe.ring<2, 32x16xf16>, !pipe.cursor<2>
-// CHECK-NEXT:         pipe.release %b_ring[%sum_7] : !pipe.ring<2, 16x8xf16>, !pipe.cursor<2>
+// CHECK-NEXT:         %sum_8 = pipe.dot_wait %sum_3 younger 0 : !pipe.pending<16x8xf32> -> tensor<16x8xf32>
+// CHECK-NEXT:         pipe.consumer_release %a_ring[%sum_6] : !pipe.ring<2, 32x16xf16>, !pipe.pipeline_state<2>
+// CHECK-NEXT:         pipe.consumer_release %b_ring[%sum_7] : !pipe.ring<2, 16x8xf16>, !pipe.pipeline_state<2>
 // CHECK-NEXT:         %line = tile.expand %one, 0 : tensor<8xf32> -> tensor<1x8xf32>
 // CHECK-NEXT:         %all = tile.broadcast %line : tensor<1x8xf32> -> tensor<16x8xf32>
 // CHECK-NEXT:         %result = tile.ew<add> %sum_8, %all : tensor<16x8xf32>, tensor<16x8xf32> -> tensor<16x8xf32>
 // CHECK-NEXT:         %39 = arith.addi %row_1, %22 : index
 // CHECK-NEXT:         tile.store %result, %y[%39, %column_1] : tensor<16x8xf32>, !tile.view<2, f32, global>
-// CHECK-NEXT:         scf.yield %sum_4, %sum_5 : !pipe.cursor<2>, !pipe.cursor<2>
+// CHECK-NEXT:         scf.yield %sum_4, %sum_5 : !pipe.pipeline_state<2>, !pipe.pipeline_state<2>
 // CHECK-NEXT:       }
 // CHECK-NEXT:     }
 // CHECK-NEXT:     tile.return

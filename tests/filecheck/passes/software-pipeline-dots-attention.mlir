@@ -12,8 +12,8 @@ tile.func @f(%q: !tile.view<2, f32, global>, %k: !tile.view<2, f32, global>, %v:
   %sum, %most = scf.for %i = %zero to %n step %eight iter_args(%acc = %none, %top = %least) -> (tensor<8x4xf32>, tensor<8x1xf32>) {
     %keys = tile.load %k[%i, %zero] : !tile.view<2, f32, global> -> tensor<8x4xf32>
     %values = tile.load %v[%i, %zero] : !tile.view<2, f32, global> -> tensor<8x4xf32>
-    %turned = tile.trans %keys, [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
-    %scores = tile.dot %a, %turned, %clear : tensor<8x4xf32>, tensor<4x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+    %transposed = tile.trans %keys, [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+    %scores = tile.dot %a, %transposed, %clear : tensor<8x4xf32>, tensor<4x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
     %high = tile.reduce<max> %scores, 1 : tensor<8x8xf32> -> tensor<8xf32>
     %column = tile.expand %high, 1 : tensor<8xf32> -> tensor<8x1xf32>
     %more = tile.ew<max> %top, %column : tensor<8x1xf32>, tensor<8x1xf32> -> tensor<8x1xf32>
@@ -44,8 +44,8 @@ tile.func @f(%q: !tile.view<2, f32, global>, %k: !tile.view<2, f32, global>, %v:
 // CHECK-NEXT:     %0 = arith.cmpi slt, %zero, %n : index
 // CHECK-NEXT:     %sum, %most = scf.if %0 -> (tensor<8x4xf32>, tensor<8x1xf32>) {
 // CHECK-NEXT:       %keys = tile.load %k[%zero, %zero] : !tile.view<2, f32, global> -> tensor<8x4xf32>
-// CHECK-NEXT:       %turned = tile.trans %keys, [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
-// CHECK-NEXT:       %scores = tile.dot %a, %turned, %clear : tensor<8x4xf32>, tensor<4x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+// CHECK-NEXT:       %transposed = tile.trans %keys, [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+// CHECK-NEXT:       %scores = tile.dot %a, %transposed, %clear : tensor<8x4xf32>, tensor<4x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
 // CHECK-NEXT:       %high = tile.reduce<max> %scores, 1 : tensor<8x8xf32> -> tensor<8xf32>
 // CHECK-NEXT:       %column = tile.expand %high, 1 : tensor<8xf32> -> tensor<8x1xf32>
 // CHECK-NEXT:       %more = tile.ew<max> %least, %column : tensor<8x1xf32>, tensor<8x1xf32> -> tensor<8x1xf32>
@@ -59,8 +59,8 @@ tile.func @f(%q: !tile.view<2, f32, global>, %k: !tile.view<2, f32, global>, %v:
 // CHECK-NEXT:       %1 = arith.addi %zero, %eight : index
 // CHECK-NEXT:       %most_1, %weights_1, %scaled_1 = scf.for %i = %1 to %n step %eight iter_args(%top = %more, %weights_2 = %weights, %scaled_2 = %scaled) -> (tensor<8x1xf32>, tensor<8x8xf32>, tensor<8x4xf32>) {
 // CHECK-NEXT:         %keys_1 = tile.load %k[%i, %zero] : !tile.view<2, f32, global> -> tensor<8x4xf32>
-// CHECK-NEXT:         %turned_1 = tile.trans %keys_1, [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
-// CHECK-NEXT:         %scores_1 = tile.dot %a, %turned_1, %clear : tensor<8x4xf32>, tensor<4x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+// CHECK-NEXT:         %transposed_1 = tile.trans %keys_1, [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+// CHECK-NEXT:         %scores_1 = tile.dot %a, %transposed_1, %clear : tensor<8x4xf32>, tensor<4x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
 // CHECK-NEXT:         %2 = arith.subi %i, %eight : index
 // CHECK-NEXT:         %values = tile.load %v[%2, %zero] : !tile.view<2, f32, global> -> tensor<8x4xf32>
 // CHECK-NEXT:         %sums = tile.dot %weights_2, %values, %scaled_2 : tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>

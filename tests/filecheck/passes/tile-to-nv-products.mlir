@@ -61,7 +61,7 @@ tile.func @f(%q: !tile.view<2, bf16, global>, %k: !tile.view<2, bf16, global>, %
 // CHECK-NEXT:       nv.commit
 // CHECK-NEXT:       %20 = nv.slot %1[%10] : !nv.shared<2x16x32xbf16, 64> -> !nv.shared<16x32xbf16, 64>
 // CHECK-NEXT:       %21 = nv.read %0[0, 0] : !nv.shared<64x32xbf16, 64> -> tensor<64x32xbf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 4:1*8]>>
-// CHECK-NEXT:       %22 = nv.read %20[0, 0] turned : !nv.shared<16x32xbf16, 64> -> tensor<32x16xbf16, #nv.layout<[4:0*2, 8:1*1, 4:_], [2:0*1, 4:0*8, 2:1*8]>>
+// CHECK-NEXT:       %22 = nv.read %20[0, 0] transposed : !nv.shared<16x32xbf16, 64> -> tensor<32x16xbf16, #nv.layout<[4:0*2, 8:1*1, 4:_], [2:0*1, 4:0*8, 2:1*8]>>
 // CHECK-NEXT:       %scores = nv.mma %21, %22, %clear : tensor<64x32xbf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 4:1*8]>>, tensor<32x16xbf16, #nv.layout<[4:0*2, 8:1*1, 4:_], [2:0*1, 4:0*8, 2:1*8]>>, tensor<64x16xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 2:1*8]>> -> tensor<64x16xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 2:1*8]>>
 // CHECK-NEXT:       %weights = tile.ew<cast> %scores : tensor<64x16xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 2:1*8]>> -> tensor<64x16xbf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 2:1*8]>>
 // CHECK-NEXT:       %23 = nv.read %20[0, 0] : !nv.shared<16x32xbf16, 64> -> tensor<16x32xbf16, #nv.layout<[4:0*2, 8:1*1, 4:_], [2:0*1, 2:0*8, 4:1*8]>>

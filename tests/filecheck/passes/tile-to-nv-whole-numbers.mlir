@@ -23,13 +23,13 @@ tile.func @f(%x: !tile.view<2, i32, global>, %y: !tile.view<2, i32, global>) out
 // CHECK-NEXT:     nv.wait 0
 // CHECK-NEXT:     %1 = nv.read %0[0, 0] : !nv.shared<8x2xi32, 16> -> tensor<8x1xi32, #nv.layout<[4:_, 8:0*1], []>>
 // CHECK-NEXT:     %2 = tile.broadcast %1 : tensor<8x1xi32, #nv.layout<[4:_, 8:0*1], []>> -> tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>
-// CHECK-NEXT:     %3 = nv.read %0[0, 0] turned : !nv.shared<8x2xi32, 16> -> tensor<1x8xi32, #nv.layout<[4:1*2, 8:_], [2:1*1]>>
+// CHECK-NEXT:     %3 = nv.read %0[0, 0] transposed : !nv.shared<8x2xi32, 16> -> tensor<1x8xi32, #nv.layout<[4:1*2, 8:_], [2:1*1]>>
 // CHECK-NEXT:     %4 = tile.broadcast %3 : tensor<1x8xi32, #nv.layout<[4:1*2, 8:_], [2:1*1]>> -> tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>
 // CHECK-NEXT:     %5 = tile.ew<mul> %2, %4 : tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>, tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>> -> tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>
 // CHECK-NEXT:     %6 = tile.ew<add> %clear, %5 : tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>, tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>> -> tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>
 // CHECK-NEXT:     %7 = nv.read %0[0, 1] : !nv.shared<8x2xi32, 16> -> tensor<8x1xi32, #nv.layout<[4:_, 8:0*1], []>>
 // CHECK-NEXT:     %8 = tile.broadcast %7 : tensor<8x1xi32, #nv.layout<[4:_, 8:0*1], []>> -> tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>
-// CHECK-NEXT:     %9 = nv.read %0[0, 1] turned : !nv.shared<8x2xi32, 16> -> tensor<1x8xi32, #nv.layout<[4:1*2, 8:_], [2:1*1]>>
+// CHECK-NEXT:     %9 = nv.read %0[0, 1] transposed : !nv.shared<8x2xi32, 16> -> tensor<1x8xi32, #nv.layout<[4:1*2, 8:_], [2:1*1]>>
 // CHECK-NEXT:     %10 = tile.broadcast %9 : tensor<1x8xi32, #nv.layout<[4:1*2, 8:_], [2:1*1]>> -> tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>
 // CHECK-NEXT:     %11 = tile.ew<mul> %8, %10 : tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>, tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>> -> tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>
 // CHECK-NEXT:     %c = tile.ew<add> %6, %11 : tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>, tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>> -> tensor<8x8xi32, #nv.layout<[4:1*2, 8:0*1], [2:1*1]>>

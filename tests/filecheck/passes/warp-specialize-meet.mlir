@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p "warp-specialize{agents=2 depth=3}" | filecheck %s
+// RUN: tessera opt %s -p "warp-specialize{consumers=2 depth=3}" | filecheck %s
 // Rows are added up: there are no shares.
 tile.func @f(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[16, 8], [8, 8], [16, 8]] grid [1] {
   %zero = arith.constant 0 : index

@@ -1,9 +1,9 @@
 // RUN: tessera opt %s | filecheck %s
 // Products that begin with sums, and with sums on their way.
 tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N], []] grid [4, 2] {
-  pipe.roles 2 copies {
+  pipe.warp_specialize 2 producer {
     %nothing = arith.constant 0 : index
-  } computes {
+  } consumer {
     %number = arith.constant 1.0 : bf16
     %zero = arith.constant 0.0 : f32
     %a = tile.full %number : tensor<64x16xbf16>
@@ -17,9 +17,9 @@ tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N
 
 // CHECK: builtin.module {
 // CHECK-NEXT{LITERAL}:   tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N], []] grid [4, 2] {
-// CHECK-NEXT:     pipe.roles 2 copies {
+// CHECK-NEXT:     pipe.warp_specialize 2 producer {
 // CHECK-NEXT:       %nothing = arith.constant 0 : index
-// CHECK-NEXT:     } computes {
+// CHECK-NEXT:     } consumer {
 // CHECK-NEXT:       %number = arith.constant 1.000000e+00 : bf16
 // CHECK-NEXT:       %zero = arith.constant 0.000000e+00 : f32
 // CHECK-NEXT:       %a = tile.full %number : tensor<64x16xbf16>

@@ -48,7 +48,7 @@ class Machine:
     slots: dict[str, Array] = field(default_factory=dict[str, Array])
     axes: Mapping[str, Communicator] = field(default_factory=dict[str, Communicator])
     write: Callable[[str], object] = _show
-    workers: int = 3
+    ctas: int = 3
     chance: np.random.Generator | None = None
 
     def draw(self, distribution: str, dtype: DType, shape: Sequence[int]) -> Array:

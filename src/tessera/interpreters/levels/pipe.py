@@ -57,7 +57,7 @@ def _copy(frame: Frame, op: pipe.CopyOp, operands: Values) -> Values:
     ring.check(slot)
     if slot in ring.arriving or slot in ring.used:
         why = "another copy is on its way into it" if slot in ring.arriving else "what is in it may still be read"
-        raise RaceError(f"a copy into slot {slot}: {why}", hint="put pipe.await in front of the copy")
+        raise RaceError(f"a copy into slot {slot}: {why}", hint="put pipe.wait in front of the copy")
     type_ = pipe.slot_type(op.ring)
     dtype = dtype_of(type_.element_type)
     found = np.full(type_.get_shape(), cast(np.zeros(()), f64, dtype), dtype.storage)
@@ -76,8 +76,8 @@ def _commit(frame: Frame, op: pipe.CommitOp, operands: Values) -> Values:
     return []
 
 
-@meaning(pipe.AwaitOp)
-def _await(frame: Frame, op: pipe.AwaitOp, operands: Values) -> Values:
+@meaning(pipe.WaitOp)
+def _await(frame: Frame, op: pipe.WaitOp, operands: Values) -> Values:
     traffic = _of(frame)
     while len(traffic.groups) > op.pending.value.data:
         for ring, slot, found in traffic.groups.pop(0):
@@ -95,7 +95,7 @@ def _get(frame: Frame, op: pipe.GetOp, operands: Values) -> Values:
     found = ring.slots[slot]
     if slot in ring.arriving or found is None:
         raise RaceError(
-            f"slot {slot} is read before its copy has arrived", hint="put pipe.await between pipe.copy and pipe.get"
+            f"slot {slot} is read before its copy has arrived", hint="put pipe.wait between pipe.copy and pipe.get"
         )
     ring.used.add(slot)
     return [found.copy()]

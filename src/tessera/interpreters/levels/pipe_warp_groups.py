@@ -28,10 +28,7 @@ from tessera.interpreters.levels.pipe import Ring
 from tessera.interpreters.levels.tile import Runner, multiply
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import pingpong as pipe_places
-from tessera.ir.pipe import tile_scheduler as pipe_draws
-from tessera.ir.pipe import transpose as pipe_turns
-from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.pipe import pingpong, tile_scheduler, transpose, warp_groups
 from tessera.ir.tile.types import tile_dtype
 
 _HINT = "every agent takes and releases every turn that is filled, and there are slots for those under way"
@@ -69,7 +66,7 @@ class Turns:
         why = f"{verb} already" if turn < next_ else f"turn {next_} was not {verb} yet"
         raise RaceError(
             f"turn {turn} of {self.name} cannot be {verb}: {why}",
-            hint="turns come in order, each once: check which cursor is used, and where pipe.next is",
+            hint="turns come in order, each once: check which cursor is used, and where pipe.advance is",
         )
 
     def check_end(self) -> None:
@@ -106,9 +103,9 @@ class Held:
 
 @dataclass(eq=False)
 class Stage:
-    """What the agents of one `pipe.roles` share."""
+    """What the agents of one `pipe.warp_specialize` share."""
 
-    agents: CooperativeThreads
+    threads: CooperativeThreads
     count: int
     chance: np.random.Generator | None
     shared: dict[Ring, Turns] = field(default_factory=dict[Ring, Turns])
@@ -124,10 +121,10 @@ class Stage:
 
     def _readers(self, ring: SSAValue) -> list[int]:
         """Who takes what is filled: those that compute, or whoever turns it. Numbers of programs are for all."""
-        if pipe_turns.is_turned_from(ring):
+        if transpose.is_transposed_from(ring):
             return [TURNS]
-        reads = [use.operation for use in ring.uses if isinstance(use.operation, pipe_draws.DrawnOp)]
-        also = [TURNS] if any(not pipe_agents.computes(op) for op in reads) else []
+        reads = [use.operation for use in ring.uses if isinstance(use.operation, tile_scheduler.SchedulerReadOp)]
+        also = [TURNS] if any(not warp_groups.is_in_consumer(op) for op in reads) else []
         return [*range(self.count), *also]
 
 
@@ -167,7 +164,7 @@ class Member:
             if held is not None and held.turn < held.turns.released[self.number]:
                 raise RaceError(
                     f"{op.name} reads turn {held.turn} of {held.turns.name}, which this agent has released",
-                    hint="put pipe.release behind the last op that reads the tile",
+                    hint="put pipe.consumer_release behind the last op that reads the tile",
                 )
 
     def finish(self, younger: int) -> None:
@@ -182,23 +179,23 @@ def _member(frame: Frame) -> Member:
 
 
 def _wait(member: Member, ready: Callable[[], bool], waits_for: str) -> None:
-    member.stage.agents.wait(ready, waits_for)
+    member.stage.threads.wait(ready, waits_for)
 
 
 # Who does what
 
 
-@meaning(pipe_agents.RolesOp)
-def _roles(frame: Frame, op: pipe_agents.RolesOp, operands: Values) -> Values:
-    chance, count = frame.machine.chance, op.agents.value.data
+@meaning(warp_groups.WarpSpecializeOp)
+def _roles(frame: Frame, op: warp_groups.WarpSpecializeOp, operands: Values) -> Values:
+    chance, count = frame.machine.chance, op.consumers.value.data
     stage = Stage(CooperativeThreads(chance, hint=_HINT), count, chance)
-    regions = {COPIES: op.copies, TURNS: op.turns} | dict.fromkeys(range(count), op.computes)
+    regions = {COPIES: op.producer, TURNS: op.transposer} | dict.fromkeys(range(count), op.consumer)
     for number, region in regions.items():
         if region is not None:
             apart, member = frame.fork(), Member(stage, number)
             apart.kept[Member], apart.guard = member, member.guard
-            stage.agents.add(agent_name(number), partial(_live, apart, region.block))
-    stage.agents.run()
+            stage.threads.add(agent_name(number), partial(_live, apart, region.block))
+    stage.threads.run()
     for turns in stage.shared.values():
         turns.check_end()
     _check_shared(frame.kept[Runner], stage)
@@ -209,50 +206,50 @@ def _live(frame: Frame, block: Any) -> None:
     frame.run(block, [])
     if _member(frame).products:
         raise RaceError(
-            "an agent ends while products of its run", hint="put pipe.dot_await or pipe.dots_behind 0 at the end"
+            "an agent ends while products of its run", hint="put pipe.dot_wait or pipe.dots_wait 0 at the end"
         )
 
 
-@meaning(pipe_agents.AgentOp)
-def _agent(frame: Frame, op: pipe_agents.AgentOp, operands: Values) -> Values:
+@meaning(warp_groups.ConsumerIdOp)
+def _agent(frame: Frame, op: warp_groups.ConsumerIdOp, operands: Values) -> Values:
     return [_member(frame).number]
 
 
-@meaning(pipe_agents.WorkerOp)
-def _worker(frame: Frame, op: pipe_agents.WorkerOp, operands: Values) -> Values:
+@meaning(warp_groups.CtaIdOp)
+def _worker(frame: Frame, op: warp_groups.CtaIdOp, operands: Values) -> Values:
     return [frame.program[0]]
 
 
-@meaning(pipe_agents.WorkersOp)
-def _workers(frame: Frame, op: pipe_agents.WorkersOp, operands: Values) -> Values:
-    return [frame.kept[Runner].workers]
+@meaning(warp_groups.CtaCountOp)
+def _workers(frame: Frame, op: warp_groups.CtaCountOp, operands: Values) -> Values:
+    return [frame.kept[Runner].ctas]
 
 
-@meaning(pipe_agents.ExtentOp)
-def _extent(frame: Frame, op: pipe_agents.ExtentOp, operands: Values) -> Values:
+@meaning(warp_groups.GridExtentOp)
+def _extent(frame: Frame, op: warp_groups.GridExtentOp, operands: Values) -> Values:
     return [frame.kept[Runner].grid[op.axis.value.data]]
 
 
 # Rings
 
 
-@meaning(pipe_agents.CursorOp)
-def _cursor(frame: Frame, op: pipe_agents.CursorOp, operands: Values) -> Values:
+@meaning(warp_groups.PipelineStateOp)
+def _cursor(frame: Frame, op: warp_groups.PipelineStateOp, operands: Values) -> Values:
     return [0]
 
 
-@meaning(pipe_agents.NextOp)
-def _next(frame: Frame, op: pipe_agents.NextOp, operands: Values) -> Values:
+@meaning(warp_groups.AdvanceOp)
+def _next(frame: Frame, op: warp_groups.AdvanceOp, operands: Values) -> Values:
     return [operands[0] + 1]
 
 
-@meaning(pipe_agents.FillOp)
-def _fill(frame: Frame, op: pipe_agents.FillOp, operands: Values) -> Values:
+@meaning(warp_groups.ProducerCopyOp)
+def _fill(frame: Frame, op: warp_groups.ProducerCopyOp, operands: Values) -> Values:
     view, *offsets, ring, turn = operands
     member = _member(frame)
     turns = member.stage.turns(ring, op.ring)
     _await_empty(member, turns, turn)
-    if isinstance(op.ring.owner, pipe.RingOp) and op.ring.owner.shared is not None:
+    if isinstance(op.ring.owner, pipe.RingOp) and op.ring.owner.multicast is not None:
         _share(frame.kept[Runner], turns, op.ring, turn, (id(view.argument), view.first, view.strides, *offsets))
     turns.inbound[turn] = partial(_copied, op, view, offsets)
     turns.filled += 1
@@ -269,7 +266,7 @@ def _await_empty(member: Member, turns: Turns, turn: int) -> None:
 
 def _share(runner: Runner, turns: Turns, ring: SSAValue, turn: int, fetched: object) -> None:
     """Workers of a team fetch the same tiles in the same turns."""
-    number, rank = divmod(runner.program[0], runner.team)
+    number, rank = divmod(runner.program[0], runner.cluster)
     known = runner.shared.setdefault((number, ring), [])
     if rank == 0:
         known.append(fetched)
@@ -282,10 +279,10 @@ def _share(runner: Runner, turns: Turns, ring: SSAValue, turn: int, fetched: obj
 
 def _check_shared(runner: Runner, stage: Stage) -> None:
     """Nobody of a team leaves out what others wait for."""
-    number, rank = divmod(runner.program[0], runner.team)
+    number, rank = divmod(runner.program[0], runner.cluster)
     filled = {turns.value: turns.filled for turns in stage.shared.values()}
-    for (team, ring), known in runner.shared.items():
-        if team == number and rank and filled.get(ring, 0) != len(known):
+    for (cluster, ring), known in runner.shared.items():
+        if cluster == number and rank and filled.get(ring, 0) != len(known):
             raise RaceError(
                 f"worker 0 of a team fills {len(known)} turns of a ring that is shared, worker {rank} of it "
                 f"{filled.get(ring, 0)}",
@@ -293,7 +290,7 @@ def _check_shared(runner: Runner, stage: Stage) -> None:
             )
 
 
-def _copied(op: pipe_agents.FillOp, view: ArrayView, offsets: Sequence[int]) -> Array:
+def _copied(op: warp_groups.ProducerCopyOp, view: ArrayView, offsets: Sequence[int]) -> Array:
     type_ = pipe.slot_type(op.ring)
     dtype = dtype_of(type_.element_type)
     found = np.full(type_.get_shape(), cast(np.zeros(()), f64, dtype), dtype.storage)
@@ -302,14 +299,15 @@ def _copied(op: pipe_agents.FillOp, view: ArrayView, offsets: Sequence[int]) -> 
     return found
 
 
-@meaning(pipe_agents.TakeOp)
-def _take(frame: Frame, op: pipe_agents.TakeOp, operands: Values) -> Values:
+@meaning(warp_groups.ConsumerWaitOp)
+def _take(frame: Frame, op: warp_groups.ConsumerWaitOp, operands: Values) -> Values:
     ring, turn = operands
     member = _member(frame)
     turns = member.stage.turns(ring, op.ring)
     if turn < turns.released[member.number]:
         raise RaceError(
-            f"turn {turn} of {turns.name} is taken again after its release", hint="put pipe.next in front of pipe.take"
+            f"turn {turn} of {turns.name} is taken again after its release",
+            hint="put pipe.advance in front of pipe.consumer_wait",
         )
     turns.check_turn(turn, turns.taken[member.number], "taken")
     _wait(member, lambda: turns.filled > turn, f"turn {turn} of {turns.name} to be filled")
@@ -325,37 +323,38 @@ def _take(frame: Frame, op: pipe_agents.TakeOp, operands: Values) -> Values:
     return [mine]
 
 
-@meaning(pipe_agents.ReleaseOp)
-def _release(frame: Frame, op: pipe_agents.ReleaseOp, operands: Values) -> Values:
+@meaning(warp_groups.ConsumerReleaseOp)
+def _release(frame: Frame, op: warp_groups.ConsumerReleaseOp, operands: Values) -> Values:
     ring, turn = operands
     member = _member(frame)
     turns = member.stage.turns(ring, op.ring)
     if turn >= turns.taken[member.number]:
         raise RaceError(
-            f"turn {turn} of {turns.name} is released, and was not taken", hint="put pipe.take in front of pipe.release"
+            f"turn {turn} of {turns.name} is released, and was not taken",
+            hint="put pipe.consumer_wait in front of pipe.consumer_release",
         )
     turns.check_turn(turn, turns.released[member.number], "released")
     for behind, product in enumerate(reversed(member.products)):
         if (turns, turn) in product.reads:
             raise RaceError(
                 f"turn {turn} of {turns.name} is released while a product that reads it may run",
-                hint=f"put pipe.dot_await or pipe.dots_behind with {behind} younger products in front of it",
+                hint=f"put pipe.dot_wait or pipe.dots_wait with {behind} younger products in front of it",
             )
     turns.released[member.number] += 1
     return []
 
 
-@meaning(pipe_turns.TurnOp)
-def _turn(frame: Frame, op: pipe_turns.TurnOp, operands: Values) -> Values:
+@meaning(transpose.TransposeSmemOp)
+def _turn(frame: Frame, op: transpose.TransposeSmemOp, operands: Values) -> Values:
     ring, other, turn = operands
     member = _member(frame)
-    turns, turned = member.stage.turns(ring, op.ring), member.stage.turns(other, op.turned)
+    turns, transposed = member.stage.turns(ring, op.ring), member.stage.turns(other, op.transposed)
     turns.check_turn(turn, turns.taken[TURNS], "turned")
-    _await_empty(member, turned, turn)
+    _await_empty(member, transposed, turn)
     _wait(member, lambda: turns.filled > turn, f"turn {turn} of {turns.name} to be filled")
     turns.land(turn)
-    other.slots[turn % turned.depth] = ring.slots[turn % turns.depth].T
-    turned.filled += 1
+    other.slots[turn % transposed.depth] = ring.slots[turn % turns.depth].T
+    transposed.filled += 1
     turns.taken[TURNS] += 1
     turns.released[TURNS] += 1
     return []
@@ -364,68 +363,68 @@ def _turn(frame: Frame, op: pipe_turns.TurnOp, operands: Values) -> Values:
 # Numbers of programs
 
 
-@meaning(pipe_draws.MailboxOp)
-def _mailbox(frame: Frame, op: pipe_draws.MailboxOp, operands: Values) -> Values:
-    return [Ring([None] * pipe_agents.ring_depth(op.result))]
+@meaning(tile_scheduler.WorkQueueOp)
+def _mailbox(frame: Frame, op: tile_scheduler.WorkQueueOp, operands: Values) -> Values:
+    return [Ring([None] * warp_groups.ring_depth(op.result))]
 
 
-@meaning(pipe_draws.DrawOp)
-def _draw(frame: Frame, op: pipe_draws.DrawOp, operands: Values) -> Values:
-    mailbox, turn = operands
+@meaning(tile_scheduler.SchedulerFetchOp)
+def _draw(frame: Frame, op: tile_scheduler.SchedulerFetchOp, operands: Values) -> Values:
+    work_queue, turn = operands
     member = _member(frame)
-    turns = member.stage.turns(mailbox, op.mailbox)
+    turns = member.stage.turns(work_queue, op.work_queue)
     turns.check_turn(turn, turns.filled, "drawn")
     before = turn - turns.depth
     _wait(member, lambda: min(turns.released.values()) > before, f"all to read turn {before} of {turns.name}")
     number = _next_program(frame.kept[Runner], turns, member.stage.chance)
-    mailbox.slots[turn % turns.depth] = np.asarray(number)
+    work_queue.slots[turn % turns.depth] = np.asarray(number)
     turns.filled += 1
     return [number]
 
 
 def _next_program(runner: Runner, turns: Turns, chance: np.random.Generator | None) -> int:
-    assert runner.workers is not None
+    assert runner.ctas is not None
     # The last worker has to draw what is left.
-    is_last = runner.program[0] == runner.workers - 1
+    is_last = runner.program[0] == runner.ctas - 1
     if chance is not None and not is_last and not chance.integers(3):
         turns.ended = True
     if turns.ended:
         return prod(runner.grid)
-    number = runner.workers + len(runner.drawn)
+    number = runner.ctas + len(runner.drawn)
     runner.drawn.append(number)
     return number
 
 
-@meaning(pipe_draws.DrawnOp)
-def _drawn(frame: Frame, op: pipe_draws.DrawnOp, operands: Values) -> Values:
-    mailbox, turn = operands
+@meaning(tile_scheduler.SchedulerReadOp)
+def _drawn(frame: Frame, op: tile_scheduler.SchedulerReadOp, operands: Values) -> Values:
+    work_queue, turn = operands
     member = _member(frame)
-    turns = member.stage.turns(mailbox, op.mailbox)
+    turns = member.stage.turns(work_queue, op.work_queue)
     turns.check_turn(turn, turns.taken[member.number], "read")
     _wait(member, lambda: turns.filled > turn, f"turn {turn} of {turns.name} to be drawn")
     turns.taken[member.number] += 1
     turns.released[member.number] += 1
-    return [int(mailbox.slots[turn % turns.depth])]
+    return [int(work_queue.slots[turn % turns.depth])]
 
 
 # One after the other
 
 
-@meaning(pipe_places.AwaitPlaceOp)
-def _await_place(frame: Frame, op: pipe_places.AwaitPlaceOp, operands: Values) -> Values:
+@meaning(pingpong.PingpongWaitOp)
+def _await_place(frame: Frame, op: pingpong.PingpongWaitOp, operands: Values) -> Values:
     member = _member(frame)
     _wait(member, lambda: member.stage.place == member.number, "its place")
     member.placed = True
     return []
 
 
-@meaning(pipe_places.PassPlaceOp)
-def _pass_place(frame: Frame, op: pipe_places.PassPlaceOp, operands: Values) -> Values:
+@meaning(pingpong.PingpongArriveOp)
+def _pass_place(frame: Frame, op: pingpong.PingpongArriveOp, operands: Values) -> Values:
     member = _member(frame)
     if not member.placed:
         raise RaceError(
             f"{agent_name(member.number)} hands on the place, and has not waited for it",
-            hint="put pipe.await_place in front of pipe.pass_place",
+            hint="put pipe.pingpong_wait in front of pipe.pingpong_arrive",
         )
     member.placed = False
     member.stage.place = (member.number + 1) % member.stage.count
@@ -435,13 +434,13 @@ def _pass_place(frame: Frame, op: pipe_places.PassPlaceOp, operands: Values) -> 
 # Products
 
 
-@meaning(pipe_agents.DotStartOp)
-def _dot_start(frame: Frame, op: pipe_agents.DotStartOp, operands: Values) -> Values:
+@meaning(warp_groups.DotStartOp)
+def _dot_start(frame: Frame, op: warp_groups.DotStartOp, operands: Values) -> Values:
     a, b, c = operands
     member = _member(frame)
     if isinstance(c, Product):
         _use(c, "were handed to another product")
-    left, right, total = tile_dtype(op.a), tile_dtype(op.b), dtype_of(pipe_agents.sums_type(op.c).element_type)
+    left, right, total = tile_dtype(op.a), tile_dtype(op.b), dtype_of(warp_groups.accumulator_type(op.c).element_type)
 
     def finish() -> Array:
         product, carrier = multiply(a, b, left, right)
@@ -459,13 +458,13 @@ def _use(product: Product, becomes: str) -> None:
     if product.used:
         raise RaceError(
             f"sums of a product are used that {product.used}",
-            hint="use what pipe.dot_await or the last pipe.dot_start gave",
+            hint="use what pipe.dot_wait or the last pipe.dot_start gave",
         )
     product.used = becomes
 
 
-@meaning(pipe_agents.DotAwaitOp)
-def _dot_await(frame: Frame, op: pipe_agents.DotAwaitOp, operands: Values) -> Values:
+@meaning(warp_groups.DotWaitOp)
+def _dot_await(frame: Frame, op: warp_groups.DotWaitOp, operands: Values) -> Values:
     product: Product = operands[0]
     member, younger = _member(frame), op.younger.value.data
     _use(product, "were awaited")
@@ -479,7 +478,7 @@ def _dot_await(frame: Frame, op: pipe_agents.DotAwaitOp, operands: Values) -> Va
     return [product.value]
 
 
-@meaning(pipe_agents.DotsBehindOp)
-def _dots_behind(frame: Frame, op: pipe_agents.DotsBehindOp, operands: Values) -> Values:
+@meaning(warp_groups.DotsWaitOp)
+def _dots_behind(frame: Frame, op: warp_groups.DotsWaitOp, operands: Values) -> Values:
     _member(frame).finish(op.younger.value.data)
     return []

@@ -27,7 +27,7 @@ from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
-from tessera.ir.pipe.copies import team_of
+from tessera.ir.pipe.copies import cluster_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.reach import covers
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
@@ -72,21 +72,21 @@ class Runner:
 
     grid: tuple[int, ...]
     program: tuple[int, ...]
-    workers: int | None = None
+    ctas: int | None = None
     drawn: list[int] = field(default_factory=list[int])
     """Program instances that persistent CTAs have fetched, all of them together."""
-    team: int = 1
+    cluster: int = 1
     """So many persistent CTAs, with consecutive numbers, are a cluster."""
     shared: dict[tuple[int, SSAValue], list[object]] = field(default_factory=dict[tuple[int, SSAValue], list[object]])
     """Program instances that the first CTA of each cluster has fetched for all, by rings."""
 
 
 def _runners(kernel: tile.FuncOp, grid: tuple[int, ...], machine: Machine) -> Iterable[Runner]:
-    if "workers" not in kernel.attributes:
+    if "persistent" not in kernel.attributes:
         return (Runner(grid, program) for program in itertools.product(*map(range, grid)))
-    team, drawn, shared = team_of(kernel), list[int](), dict[tuple[int, SSAValue], list[object]]()
-    workers = -(-min(prod(grid), machine.workers) // team) * team
-    return (Runner(grid, (worker,), workers, drawn, team, shared) for worker in range(workers))
+    cluster, drawn, shared = cluster_of(kernel), list[int](), dict[tuple[int, SSAValue], list[object]]()
+    ctas = -(-min(prod(grid), machine.ctas) // cluster) * cluster
+    return (Runner(grid, (cta,), ctas, drawn, cluster, shared) for cta in range(ctas))
 
 
 @dataclass(frozen=True)

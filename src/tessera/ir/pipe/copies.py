@@ -1,7 +1,7 @@
-"""The pipe dialect: operands of products on their way, several blocks ahead of their use. It knows no layouts yet.
+"""The pipe dialect: operands of dots are copied several iterations ahead of their use. It knows no layouts yet.
 
-A ring is some slots for tiles, outside of registers. A copy into a slot runs by itself; groups of copies are awaited in
-the order in which they were begun.
+A ring is some slots for tiles, outside of registers. A copy into a slot is asynchronous; groups of copies end in the
+order in which they were begun.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tessera.ir.common.elements import TileType, is_element
 from tessera.ir.tile.dialect import FuncOp, memory_of
 from tessera.ir.tile.types import AnyTile, AnyView, tile_type, view_type
 
-VERSION = 2
+VERSION = 3
 
 
 @irdl_attr_definition
@@ -96,27 +96,27 @@ def slot_type(value: SSAValue) -> TileType:
 class RingOp(IRDLOperation):
     """Slots with nothing in them.
 
-    A ring that is `shared` has the same tiles in the same turns for all workers of a team: each of them fetches a part
-    of every tile, for all.
+    A ring that is `multicast` gets the same tiles in the same order in all CTAs of a cluster: each of them copies a
+    part of every tile, for all.
     """
 
     name = "pipe.ring"
-    shared = opt_prop_def(UnitAttr)
+    multicast = opt_prop_def(UnitAttr)
     result = result_def(AnyRing)
-    assembly_format = "(`shared` $shared^)? attr-dict `:` type($result)"
+    assembly_format = "(`multicast` $multicast^)? attr-dict `:` type($result)"
 
     def __init__(self, depth: int, tile: TileType) -> None:
         super().__init__(result_types=[RingType(depth, tile)])
 
     def verify_(self) -> None:
         around = self.parent_op()
-        if self.shared is not None and not (isinstance(around, FuncOp) and team_of(around) > 1):
-            raise VerifyException("workers share a ring in a function with the attribute `team`, a number above 1")
+        if self.multicast is not None and not (isinstance(around, FuncOp) and cluster_of(around) > 1):
+            raise VerifyException("a multicast ring is in a function with the attribute `cluster`, a number above 1")
 
 
-def team_of(function: FuncOp) -> int:
-    """How many workers of a function, one behind the other, run together."""
-    found = function.attributes.get("team")
+def cluster_of(function: FuncOp) -> int:
+    """The number of CTAs, one after the other in the grid, that run as a cluster."""
+    found = function.attributes.get("cluster")
     return found.value.data if isinstance(found, IntegerAttr) else 1
 
 
@@ -173,10 +173,10 @@ class CommitOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AwaitOp(IRDLOperation):
-    """Waits until at most `pending` groups are under way. What was got from slots before has been used up by then."""
+class WaitOp(IRDLOperation):
+    """Waits until at most `pending` groups are under way. Tiles got from slots before are no longer read then."""
 
-    name = "pipe.await"
+    name = "pipe.wait"
     pending = prop_def(IntegerConstraint)
     traits = traits_def(HasEffects())
     assembly_format = "$pending attr-dict"
@@ -215,4 +215,4 @@ class GetOp(IRDLOperation):
         return {reads(MEMORY, self.ring)}
 
 
-OPS: tuple[type[IRDLOperation], ...] = (RingOp, CopyOp, CommitOp, AwaitOp, GetOp)
+OPS: tuple[type[IRDLOperation], ...] = (RingOp, CopyOp, CommitOp, WaitOp, GetOp)

@@ -1,18 +1,15 @@
-"""The pipe dialect as a whole: rings for one agent, and for many, and what these share."""
+"""The pipe dialect as a whole: rings of one CTA, warp specialization, ping-pong, tile scheduler, transposes."""
 
 from __future__ import annotations
 
 from xdsl.ir import Dialect
 
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import pingpong as pipe_places
-from tessera.ir.pipe import tile_scheduler as pipe_draws
-from tessera.ir.pipe import transpose as pipe_turns
-from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.pipe import pingpong, tile_scheduler, transpose, warp_groups
 
 VERSION = pipe.VERSION
 Pipe = Dialect(
     "pipe",
-    [*pipe.OPS, *pipe_agents.OPS, *pipe_draws.OPS, *pipe_places.OPS, *pipe_turns.OPS],
-    [pipe.RingType, *pipe_agents.TYPES],
+    [*pipe.OPS, *warp_groups.OPS, *tile_scheduler.OPS, *pingpong.OPS, *transpose.OPS],
+    [pipe.RingType, *warp_groups.TYPES],
 )

@@ -1,7 +1,7 @@
-"""Agents that do something one after the other: there is one place for all of them, and they hand it on in a ring.
+"""Ping-pong barriers: consumers issue their dots one after the other, in a ring.
 
-Products of several agents that begin at the same time end at the same time, too; then all of them compute, and nothing
-multiplies. Agents that begin their products one after the other compute while others multiply.
+Dots of several consumers that begin at the same time end at the same time, too; then all of them compute, and nothing
+multiplies. Consumers that begin their dots one after the other compute while others multiply.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
-from tessera.ir.pipe.warp_groups import computes
+from tessera.ir.pipe.warp_groups import is_in_consumer
 
 
-class _PlaceOp(IRDLOperation):
-    """What has to do with the place: nothing moves from one side of it to the other."""
+class _PingpongOp(IRDLOperation):
+    """A step at a ping-pong barrier. No access to memory moves across it."""
 
     traits = traits_def(HasEffects())
     assembly_format = "attr-dict"
@@ -26,25 +26,25 @@ class _PlaceOp(IRDLOperation):
         super().__init__()
 
     def verify_(self) -> None:
-        if not computes(self):
-            raise VerifyException("only agents that compute have a place in the order")
+        if not is_in_consumer(self):
+            raise VerifyException("only consumers have ping-pong barriers")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
-class AwaitPlaceOp(_PlaceOp):
-    """Waits until this agent has the place. Agent 0 has it first."""
+class PingpongWaitOp(_PingpongOp):
+    """Waits until the consumer before this one has arrived. Consumer 0 goes first without waiting."""
 
-    name = "pipe.await_place"
+    name = "pipe.pingpong_wait"
 
 
 @irdl_op_definition
-class PassPlaceOp(_PlaceOp):
-    """Hands the place, which this agent has waited for, to the next one; the last hands it to agent 0."""
+class PingpongArriveOp(_PingpongOp):
+    """Lets the next consumer go on; the last one lets consumer 0."""
 
-    name = "pipe.pass_place"
+    name = "pipe.pingpong_arrive"
 
 
-OPS: tuple[type[IRDLOperation], ...] = (AwaitPlaceOp, PassPlaceOp)
+OPS: tuple[type[IRDLOperation], ...] = (PingpongWaitOp, PingpongArriveOp)

@@ -1,7 +1,7 @@
-"""Programs by the draw: workers whose programs differ in length take the next one when they have done the last.
+"""The dynamic tile scheduler: persistent CTAs fetch the next program instance when they are done with the last.
 
-The agent that copies comes to a new program first: it draws the number, and hands it on to those that compute through a
-mailbox, which has cursors as rings have. A worker's first program has its own number; those that are drawn follow.
+The producer comes to a new instance first: it fetches the number, and hands it to the consumers through a work queue,
+which has pipeline states as rings have. A CTA's first instance has its own number; those that are fetched follow.
 """
 
 from __future__ import annotations
@@ -15,70 +15,77 @@ from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
-from tessera.ir.pipe.warp_groups import AnyCursor, AnyMailbox, MailboxType, check_cursor, check_worker, copies
+from tessera.ir.pipe.warp_groups import (
+    AnyPipelineState,
+    AnyWorkQueue,
+    WorkQueueType,
+    check_persistent,
+    check_state,
+    is_in_producer,
+)
 
 
 @irdl_op_definition
-class MailboxOp(IRDLOperation):
-    """Slots for numbers, with nothing in them."""
+class WorkQueueOp(IRDLOperation):
+    """Slots for numbers of program instances, with nothing in them."""
 
-    name = "pipe.mailbox"
-    result = result_def(AnyMailbox)
+    name = "pipe.work_queue"
+    result = result_def(AnyWorkQueue)
     assembly_format = "attr-dict `:` type($result)"
 
     def __init__(self, depth: int) -> None:
-        super().__init__(result_types=[MailboxType(depth)])
+        super().__init__(result_types=[WorkQueueType(depth)])
 
 
 @irdl_op_definition
-class DrawOp(IRDLOperation):
-    """Waits until all agents have read what was in a turn's slot, draws a number, and puts it there.
+class SchedulerFetchOp(IRDLOperation):
+    """Waits until all consumers have read a slot, fetches the next number, and puts it there.
 
-    No two draws give the same one, whichever workers they are of. The first is the number of workers; they go on by
-    one, behind the last program, too: there are as many draws as somebody asks for.
+    No two fetches of any CTAs give the same number. The first is the number of CTAs; they go on by one, also behind the
+    last program instance.
     """
 
-    name = "pipe.draw"
-    mailbox = operand_def(AnyMailbox)
-    cursor = operand_def(AnyCursor)
+    name = "pipe.scheduler_fetch"
+    work_queue = operand_def(AnyWorkQueue)
+    state = operand_def(AnyPipelineState)
     result = result_def(IndexType)
     traits = traits_def(HasEffects())
-    assembly_format = "$mailbox `[` $cursor `]` attr-dict `:` type($mailbox) `,` type($cursor)"
+    assembly_format = "$work_queue `[` $state `]` attr-dict `:` type($work_queue) `,` type($state)"
 
-    def __init__(self, mailbox: SSAValue, cursor: SSAValue) -> None:
-        super().__init__(operands=[mailbox, cursor], result_types=[IndexType()])
+    def __init__(self, work_queue: SSAValue, state: SSAValue) -> None:
+        super().__init__(operands=[work_queue, state], result_types=[IndexType()])
 
     def verify_(self) -> None:
-        check_cursor(self.mailbox, self.cursor)
-        check_worker(self)
-        if not copies(self):
-            raise VerifyException("the agent that copies draws for all")
+        check_state(self.work_queue, self.state)
+        check_persistent(self)
+        if not is_in_producer(self):
+            raise VerifyException("the producer fetches for all")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
-class DrawnOp(IRDLOperation):
-    """Waits until a turn's number has been drawn, and gives it. This agent has read it then: nothing is released."""
+class SchedulerReadOp(IRDLOperation):
+    """Waits until the number of a slot has been fetched, and gives it. Reading it releases the slot, too."""
 
-    name = "pipe.drawn"
-    mailbox = operand_def(AnyMailbox)
-    cursor = operand_def(AnyCursor)
+    name = "pipe.scheduler_read"
+    work_queue = operand_def(AnyWorkQueue)
+    state = operand_def(AnyPipelineState)
     result = result_def(IndexType)
     traits = traits_def(HasEffects())
-    assembly_format = "$mailbox `[` $cursor `]` attr-dict `:` type($mailbox) `,` type($cursor)"
+    assembly_format = "$work_queue `[` $state `]` attr-dict `:` type($work_queue) `,` type($state)"
 
-    def __init__(self, mailbox: SSAValue, cursor: SSAValue) -> None:
-        super().__init__(operands=[mailbox, cursor], result_types=[IndexType()])
+    def __init__(self, work_queue: SSAValue, state: SSAValue) -> None:
+        super().__init__(operands=[work_queue, state], result_types=[IndexType()])
 
     def verify_(self) -> None:
-        check_cursor(self.mailbox, self.cursor)
-        if copies(self):
-            raise VerifyException("the agent that copies knows what it has drawn")
+        check_state(self.work_queue, self.state)
+        if is_in_producer(self):
+            raise VerifyException("the producer has the number from pipe.scheduler_fetch")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY), writes(MEMORY)}
 
 
-OPS: tuple[type[IRDLOperation], ...] = (MailboxOp, DrawOp, DrawnOp)
+OPS: tuple[type[IRDLOperation], ...] = (WorkQueueOp, SchedulerFetchOp, SchedulerReadOp)

@@ -1,7 +1,7 @@
-"""Agents of the pipe dialect: one copies, others compute, rings are what they share; and products on their way.
+"""Warp specialization in the pipe dialect: a producer and consumers, the rings between them, and asynchronous dots.
 
-A cursor counts how often an agent has come to a ring: turn `n` is in slot `n` modulo the ring's depth. The agent that
-copies fills turns in order, as far ahead as there are slots; each of the others takes every turn, and releases it.
+A pipeline state counts the uses of a ring by one warp group: use `n` is of slot `n` modulo the ring's depth. The
+producer fills slots in order, as far ahead as there are any; every consumer waits for each of them and releases it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile
 
 
 class _Slots(ParametrizedAttribute, TypeAttribute):
-    """A type that is told from others of its kind by a number of slots."""
+    """A type whose one parameter is a number of slots."""
 
     depth: IntAttr
 
@@ -60,20 +60,20 @@ class _Slots(ParametrizedAttribute, TypeAttribute):
 
 
 @irdl_attr_definition
-class CursorType(_Slots):
-    """A turn of a ring of so many slots: `!pipe.cursor<3>`."""
+class PipelineStateType(_Slots):
+    """Which use of a ring of so many slots comes next, for one warp group: `!pipe.pipeline_state<3>`."""
 
-    name = "pipe.cursor"
+    name = "pipe.pipeline_state"
 
     def __init__(self, depth: int | IntAttr) -> None:
         super().__init__(IntAttr(depth) if isinstance(depth, int) else depth)
 
 
 @irdl_attr_definition
-class MailboxType(_Slots):
-    """A ring of so many slots for numbers of programs: `!pipe.mailbox<2>`."""
+class WorkQueueType(_Slots):
+    """A ring of so many slots for numbers of program instances: `!pipe.work_queue<2>`."""
 
-    name = "pipe.mailbox"
+    name = "pipe.work_queue"
 
     def __init__(self, depth: int | IntAttr) -> None:
         super().__init__(IntAttr(depth) if isinstance(depth, int) else depth)
@@ -81,7 +81,7 @@ class MailboxType(_Slots):
 
 @irdl_attr_definition
 class PendingType(ParametrizedAttribute, TypeAttribute):
-    """Sums of products that are still being computed: `!pipe.pending<64x128xf32>`. Nothing can read them."""
+    """An accumulator that dots in flight still add to: `!pipe.pending<64x128xf32>`. Nothing can read it."""
 
     name = "pipe.pending"
 
@@ -89,7 +89,7 @@ class PendingType(ParametrizedAttribute, TypeAttribute):
 
     def verify(self) -> None:
         if not is_tile_type(self.tile):
-            raise VerifyException(f"products give tiles, got {self.tile}")
+            raise VerifyException(f"dots give tiles, got {self.tile}")
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -105,24 +105,24 @@ class PendingType(ParametrizedAttribute, TypeAttribute):
             printer.print_attribute(tile.element_type)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 
-AnyCursor = BaseAttr(CursorType)
-AnyMailbox = BaseAttr(MailboxType)
+AnyPipelineState = BaseAttr(PipelineStateType)
+AnyWorkQueue = BaseAttr(WorkQueueType)
 AnyPending = BaseAttr(PendingType)
-_AnySums = AnyTile | AnyPending
+_AnyAccumulator = AnyTile | AnyPending
 
 
-def cursor_depth(value: SSAValue) -> int:
-    assert isinstance(value.type, CursorType)
+def state_depth(value: SSAValue) -> int:
+    assert isinstance(value.type, PipelineStateType)
     return value.type.depth.data
 
 
 def ring_depth(value: SSAValue) -> int:
-    """The slots of a ring, or of a mailbox."""
-    return value.type.depth.data if isinstance(value.type, MailboxType) else ring_type(value).depth.data
+    """The number of slots of a ring or of a work queue."""
+    return value.type.depth.data if isinstance(value.type, WorkQueueType) else ring_type(value).depth.data
 
 
-def sums_type(value: SSAValue) -> TileType:
-    """The type of sums, whether they are there already or not."""
+def accumulator_type(value: SSAValue) -> TileType:
+    """The type of an accumulator, complete or pending."""
     if not isinstance(value.type, PendingType):
         return tile_type(value)
     tile = value.type.tile
@@ -130,61 +130,61 @@ def sums_type(value: SSAValue) -> TileType:
     return tile  # pyright: ignore[reportUnknownVariableType]
 
 
-# Who does what
+# Partitions
 
 
 @irdl_op_definition
-class RolesOp(IRDLOperation):
-    """Agents that run beside each other: one that copies, `agents` that compute, and perhaps one that turns tiles.
+class WarpSpecializeOp(IRDLOperation):
+    """Warp groups that run concurrently: a producer, so many consumers, and perhaps one that transposes tiles.
 
-    All that leaves the regions is memory. In the region `computes`, tiles are those of one agent.
+    Each region is a partition. Memory is all that leaves it. In the region `consumer`, tiles are those of one consumer.
     """
 
-    name = "pipe.roles"
-    agents = prop_def(IntegerConstraint)
-    copies = region_def("single_block")
-    turns = opt_region_def("single_block")
-    computes = region_def("single_block")
+    name = "pipe.warp_specialize"
+    consumers = prop_def(IntegerConstraint)
+    producer = region_def("single_block")
+    transposer = opt_region_def("single_block")
+    consumer = region_def("single_block")
     traits = traits_def(NoTerminator())
-    assembly_format = "$agents attr-dict `copies` $copies (`turns` $turns^)? `computes` $computes"
+    assembly_format = "$consumers attr-dict `producer` $producer (`transposer` $transposer^)? `consumer` $consumer"
 
-    def __init__(self, agents: int, copies: Region, computes: Region, turns: Region | None = None) -> None:
-        regions = [copies, [] if turns is None else [turns], computes]
-        super().__init__(properties={"agents": integer(agents)}, regions=regions)
+    def __init__(self, consumers: int, producer: Region, consumer: Region, transposer: Region | None = None) -> None:
+        regions = [producer, [] if transposer is None else [transposer], consumer]
+        super().__init__(properties={"consumers": integer(consumers)}, regions=regions)
 
     def verify_(self) -> None:
-        if self.agents.value.data < 1:
-            raise VerifyException(f"somebody has to compute, got {self.agents.value.data} agents")
+        if self.consumers.value.data < 1:
+            raise VerifyException(f"expected at least one consumer, got {self.consumers.value.data}")
         around = self.parent_op()
         if not isinstance(around, FuncOp):
-            raise VerifyException("roles are given at the top of a tile function")
-        if any(isinstance(op, RolesOp) and op is not self for op in around.body.block.ops):
-            raise VerifyException("a function gives roles once")
+            raise VerifyException("pipe.warp_specialize stands at the top of a tile function")
+        if any(isinstance(op, WarpSpecializeOp) and op is not self for op in around.body.block.ops):
+            raise VerifyException("a function is specialized once")
         if any(region.block.args for region in self.regions):
-            raise VerifyException("roles take no arguments")
+            raise VerifyException("partitions take no arguments")
         # Text cannot tell an empty block from none.
         if not all(region.block.ops for region in self.regions):
-            raise VerifyException("an agent does something")
+            raise VerifyException("a partition has at least one op")
 
 
-def roles_around(op: IRDLOperation) -> RolesOp:
-    """The roles that an op is a part of."""
+def partitions_around(op: IRDLOperation) -> WarpSpecializeOp:
+    """The specialized warp groups that an op belongs to."""
     found = op.parent_op()
-    while found is not None and not isinstance(found, RolesOp):
+    while found is not None and not isinstance(found, WarpSpecializeOp):
         found = found.parent_op()
     if found is None:
-        raise VerifyException(f"{op.name} is a part of a role")
+        raise VerifyException(f"{op.name} is a part of pipe.warp_specialize")
     return found
 
 
-def computes(op: IRDLOperation) -> bool:
-    """Whether an op is in the region of those that compute."""
-    return roles_around(op).computes.is_ancestor(op)
+def is_in_consumer(op: IRDLOperation) -> bool:
+    """Whether an op is in the partition of the consumers."""
+    return partitions_around(op).consumer.is_ancestor(op)
 
 
-def copies(op: IRDLOperation) -> bool:
-    """Whether an op is in the region of the agent that copies."""
-    return roles_around(op).copies.is_ancestor(op)
+def is_in_producer(op: IRDLOperation) -> bool:
+    """Whether an op is in the partition of the producer."""
+    return partitions_around(op).producer.is_ancestor(op)
 
 
 def _function_around(op: IRDLOperation) -> FuncOp:
@@ -196,27 +196,27 @@ def _function_around(op: IRDLOperation) -> FuncOp:
     return found
 
 
-def check_worker(op: IRDLOperation) -> None:
-    """Refuses an op that only workers have."""
+def check_persistent(op: IRDLOperation) -> None:
+    """Refuses an op that only persistent CTAs have."""
     around = _function_around(op)
-    if "workers" not in around.attributes:
-        raise VerifyException("a function with workers has the attribute `workers`")
+    if "persistent" not in around.attributes:
+        raise VerifyException("a function for persistent CTAs has the attribute `persistent`")
     if any(isinstance(inner, ProgramIdOp) for inner in around.body.walk()):
-        raise VerifyException("a worker goes through many programs: tile.program_id is none of them")
+        raise VerifyException("a persistent CTA runs many program instances: tile.program_id would be none of them")
 
 
-def _check_younger(op: DotAwaitOp | DotsBehindOp) -> None:
-    if not computes(op):
-        raise VerifyException("the agent that copies has no products")
+def _check_younger(op: DotWaitOp | DotsWaitOp) -> None:
+    if not is_in_consumer(op):
+        raise VerifyException("the producer has no dots")
     if op.younger.value.data < 0:
-        raise VerifyException(f"a number of products is not negative, got {op.younger.value.data}")
+        raise VerifyException(f"a number of dots is not negative, got {op.younger.value.data}")
 
 
 @irdl_op_definition
-class AgentOp(IRDLOperation):
-    """The number of this agent among those that compute."""
+class ConsumerIdOp(IRDLOperation):
+    """The number of this consumer."""
 
-    name = "pipe.agent"
+    name = "pipe.consumer_id"
     result = result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "attr-dict"
@@ -225,18 +225,18 @@ class AgentOp(IRDLOperation):
         super().__init__(result_types=[IndexType()])
 
     def verify_(self) -> None:
-        if not computes(self):
-            raise VerifyException("the one that copies has no number")
+        if not is_in_consumer(self):
+            raise VerifyException("the producer has no number")
 
 
 @irdl_op_definition
-class WorkerOp(IRDLOperation):
-    """The number of this worker: a function with the attribute `workers` runs once for each, whatever its grid is.
+class CtaIdOp(IRDLOperation):
+    """The number of this persistent CTA: a function with the attribute `persistent` runs once for each of them.
 
-    Workers share the programs of the grid among themselves: each goes through some of them in a loop.
+    They share the program instances of the grid: each goes through some of them in a loop.
     """
 
-    name = "pipe.worker"
+    name = "pipe.cta_id"
     result = result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "attr-dict"
@@ -245,14 +245,14 @@ class WorkerOp(IRDLOperation):
         super().__init__(result_types=[IndexType()])
 
     def verify_(self) -> None:
-        check_worker(self)
+        check_persistent(self)
 
 
 @irdl_op_definition
-class WorkersOp(IRDLOperation):
-    """How many workers there are."""
+class CtaCountOp(IRDLOperation):
+    """The number of persistent CTAs."""
 
-    name = "pipe.workers"
+    name = "pipe.cta_count"
     result = result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "attr-dict"
@@ -261,14 +261,14 @@ class WorkersOp(IRDLOperation):
         super().__init__(result_types=[IndexType()])
 
     def verify_(self) -> None:
-        check_worker(self)
+        check_persistent(self)
 
 
 @irdl_op_definition
-class ExtentOp(IRDLOperation):
-    """How many programs the grid has along an axis."""
+class GridExtentOp(IRDLOperation):
+    """The number of program instances along an axis of the grid."""
 
-    name = "pipe.extent"
+    name = "pipe.grid_extent"
     axis = prop_def(IntegerConstraint)
     result = result_def(IndexType)
     traits = traits_def(Pure())
@@ -285,68 +285,68 @@ class ExtentOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CursorOp(IRDLOperation):
-    """The first turn of a ring, or of a mailbox."""
+class PipelineStateOp(IRDLOperation):
+    """The state before the first use of a ring or of a work queue."""
 
-    name = "pipe.cursor"
-    ring = operand_def(AnyRing | AnyMailbox)
-    result = result_def(AnyCursor)
+    name = "pipe.pipeline_state"
+    ring = operand_def(AnyRing | AnyWorkQueue)
+    result = result_def(AnyPipelineState)
     traits = traits_def(Pure())
     assembly_format = "$ring attr-dict `:` type($ring) `->` type($result)"
 
     def __init__(self, ring: SSAValue) -> None:
-        super().__init__(operands=[ring], result_types=[CursorType(ring_depth(ring))])
+        super().__init__(operands=[ring], result_types=[PipelineStateType(ring_depth(ring))])
 
     def verify_(self) -> None:
-        check_cursor(self.ring, self.result)
+        check_state(self.ring, self.result)
 
 
 @irdl_op_definition
-class NextOp(IRDLOperation):
-    """The turn behind another."""
+class AdvanceOp(IRDLOperation):
+    """The state of the next use."""
 
-    name = "pipe.next"
-    T: ClassVar = VarConstraint("T", AnyCursor)
-    cursor = operand_def(T)
+    name = "pipe.advance"
+    T: ClassVar = VarConstraint("T", AnyPipelineState)
+    state = operand_def(T)
     result = result_def(T)
     traits = traits_def(Pure())
-    assembly_format = "$cursor attr-dict `:` type($cursor)"
+    assembly_format = "$state attr-dict `:` type($state)"
 
-    def __init__(self, cursor: SSAValue) -> None:
-        super().__init__(operands=[cursor], result_types=[cursor.type])
+    def __init__(self, state: SSAValue) -> None:
+        super().__init__(operands=[state], result_types=[state.type])
 
 
-def check_cursor(ring: SSAValue, cursor: SSAValue) -> None:
-    """Refuses a cursor of another ring."""
+def check_state(ring: SSAValue, state: SSAValue) -> None:
+    """Refuses a pipeline state of another ring."""
     depth = ring_depth(ring)
-    if cursor_depth(cursor) != depth:
-        raise VerifyException(f"a cursor of {cursor_depth(cursor)} slots in a ring of {depth}")
+    if state_depth(state) != depth:
+        raise VerifyException(f"a pipeline state of {state_depth(state)} slots in a ring of {depth}")
 
 
 @irdl_op_definition
-class FillOp(IRDLOperation):
-    """Waits until all agents have released what was in a turn's slot, and begins to copy a tile into it.
+class ProducerCopyOp(IRDLOperation):
+    """Waits until all consumers have released a slot (producer acquire), and begins to copy a tile into it.
 
-    The tile is at `offsets` of a view; zeros where it leaves the view. Nobody waits for the copy here.
+    The tile is at `offsets` of a view; zeros where it leaves the view. The copy is asynchronous.
     """
 
-    name = "pipe.fill"
+    name = "pipe.producer_copy"
     view = operand_def(AnyView)
     offsets = var_operand_def(IndexType)
     ring = operand_def(AnyRing)
-    cursor = operand_def(AnyCursor)
+    state = operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
     assembly_format = (
-        "$view `[` $offsets `]` `,` $ring `[` $cursor `]` attr-dict `:` type($view) `,` type($ring) `,` type($cursor)"
+        "$view `[` $offsets `]` `,` $ring `[` $state `]` attr-dict `:` type($view) `,` type($ring) `,` type($state)"
     )
 
-    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], ring: SSAValue, cursor: SSAValue) -> None:
-        super().__init__(operands=[view, offsets, ring, cursor])
+    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], ring: SSAValue, state: SSAValue) -> None:
+        super().__init__(operands=[view, offsets, ring, state])
 
     def verify_(self) -> None:
-        check_cursor(self.ring, self.cursor)
-        if not copies(self):
-            raise VerifyException("rings are filled by the agent that copies")
+        check_state(self.ring, self.state)
+        if not is_in_producer(self):
+            raise VerifyException("rings are filled by the producer")
         seen, held = view_type(self.view), slot_type(self.ring)
         if len(self.offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
             raise VerifyException(f"{len(self.offsets)} offsets into {seen}, for slots of {held}")
@@ -358,110 +358,111 @@ class FillOp(IRDLOperation):
 
 
 @irdl_op_definition
-class TakeOp(IRDLOperation):
-    """Waits until a turn's tile has been copied, and gives it; with `part`, this agent's share of its rows.
+class ConsumerWaitOp(IRDLOperation):
+    """Waits until the tile of a slot has been copied, and gives it; with `part`, this consumer's share of its rows.
 
-    Rows are shared evenly, those of agent 0 first. It is there until it is released.
+    Rows are shared evenly, those of consumer 0 first. The tile stays until it is released.
     """
 
-    name = "pipe.take"
+    name = "pipe.consumer_wait"
     ring = operand_def(AnyRing)
-    cursor = operand_def(AnyCursor)
+    state = operand_def(AnyPipelineState)
     part = opt_prop_def(UnitAttr)
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
     assembly_format = (
-        "(`part` $part^)? $ring `[` $cursor `]` attr-dict `:` type($ring) `,` type($cursor) `->` type($result)"
+        "(`part` $part^)? $ring `[` $state `]` attr-dict `:` type($ring) `,` type($state) `->` type($result)"
     )
 
-    def __init__(self, ring: SSAValue, cursor: SSAValue, agents: int | None = None) -> None:
-        """Of `agents`, if rows are shared by so many."""
+    def __init__(self, ring: SSAValue, state: SSAValue, consumers: int | None = None) -> None:
+        """With `consumers`, rows are shared by so many."""
         held = slot_type(ring)
         shape = list(held.get_shape())
-        if agents is not None:
-            shape[0] //= agents
+        if consumers is not None:
+            shape[0] //= consumers
         super().__init__(
-            operands=[ring, cursor],
-            properties={"part": None if agents is None else UnitAttr()},
+            operands=[ring, state],
+            properties={"part": None if consumers is None else UnitAttr()},
             result_types=[TensorType(held.element_type, shape)],
         )
 
     def verify_(self) -> None:
-        check_cursor(self.ring, self.cursor)
-        if not computes(self):
-            raise VerifyException("the agent that copies does not look at what it has copied")
+        check_state(self.ring, self.state)
+        if not is_in_consumer(self):
+            raise VerifyException("the producer does not read what it has copied")
         held, made = slot_type(self.ring), tile_type(self.result)
         if self.part is None:
             if made != held:
                 raise VerifyException(f"a ring of {held} does not hold {made}")
             return
-        agents = roles_around(self).agents.value.data
+        consumers = partitions_around(self).consumers.value.data
         rows, others = made.get_shape()[:1], made.get_shape()[1:]
-        if not rows or TensorType(made.element_type, [agents * rows[0], *others]) != held:
-            raise VerifyException(f"{agents} of {made} are not {held}")
+        if not rows or TensorType(made.element_type, [consumers * rows[0], *others]) != held:
+            raise VerifyException(f"{consumers} of {made} are not {held}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY, self.ring)}
 
 
 @irdl_op_definition
-class ReleaseOp(IRDLOperation):
-    """This agent has used up what it took."""
+class ConsumerReleaseOp(IRDLOperation):
+    """Says that this consumer no longer reads a slot."""
 
-    name = "pipe.release"
+    name = "pipe.consumer_release"
     ring = operand_def(AnyRing)
-    cursor = operand_def(AnyCursor)
+    state = operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
-    assembly_format = "$ring `[` $cursor `]` attr-dict `:` type($ring) `,` type($cursor)"
+    assembly_format = "$ring `[` $state `]` attr-dict `:` type($ring) `,` type($state)"
 
-    def __init__(self, ring: SSAValue, cursor: SSAValue) -> None:
-        super().__init__(operands=[ring, cursor])
+    def __init__(self, ring: SSAValue, state: SSAValue) -> None:
+        super().__init__(operands=[ring, state])
 
     def verify_(self) -> None:
-        check_cursor(self.ring, self.cursor)
-        if not computes(self):
-            raise VerifyException("the agent that copies takes nothing, and has nothing to release")
+        check_state(self.ring, self.state)
+        if not is_in_consumer(self):
+            raise VerifyException("the producer waits for no tile, and has none to release")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY, self.ring), writes(MEMORY, self.ring)}
 
 
-# Products
+# Dots
 
 
 @irdl_op_definition
 class DotStartOp(IRDLOperation):
-    """Begins a product, `c + a · b`; it may go on from sums that are not finished yet.
+    """Begins a dot, `c + a · b`; the accumulator may itself be pending.
 
-    What it reads out of rings may be released only when it has been awaited.
+    The slots that it reads may be released only when it has been waited for.
     """
 
     name = "pipe.dot_start"
     a = operand_def(AnyTile)
     b = operand_def(AnyTile)
-    c = operand_def(_AnySums)
+    c = operand_def(_AnyAccumulator)
     result = result_def(AnyPending)
     traits = traits_def(HasEffects())
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
 
     def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
-        super().__init__(operands=[a, b, c], result_types=[PendingType(sums_type(c))])
+        super().__init__(operands=[a, b, c], result_types=[PendingType(accumulator_type(c))])
 
     def verify_(self) -> None:
-        if not computes(self):
-            raise VerifyException("the agent that copies does not multiply")
-        a, b, c = check_tile(self.a, "a factor"), check_tile(self.b, "a factor"), sums_type(self.c)
-        if sums_type(self.result) != c:
-            raise VerifyException(f"sums of {c} are not {sums_type(self.result)}")
+        if not is_in_consumer(self):
+            raise VerifyException("the producer does not multiply")
+        a, b, c = check_tile(self.a, "an operand"), check_tile(self.b, "an operand"), accumulator_type(self.c)
+        if accumulator_type(self.result) != c:
+            raise VerifyException(f"an accumulator of {c} is not {accumulator_type(self.result)}")
         match a.get_shape(), b.get_shape(), c.get_shape():
             case (m, k), (k2, n), (m2, n2) if (m, k, n) == (m2, k2, n2):
                 pass
             case _:
-                raise VerifyException(f"the product of {a} and {b} is not {c}: expected [M, K], [K, N] and [M, N]")
+                raise VerifyException(f"the dot of {a} and {b} is not {c}: expected [M, K], [K, N] and [M, N]")
         left, right, total = (dtype_of(tile.element_type) for tile in (a, b, c))
         if left is not right or left.kind is not total.kind or total.bits < left.bits:
             raise VerifyException(
-                f"{left} times {right} into {total}: expected equal factors and sums of their kind, no narrower"
+                f"{left} times {right} into {total}: expected equal operands, and an accumulator of their kind and no "
+                "fewer bits"
             )
 
     def effects(self) -> AbstractSet[EffectInstance]:
@@ -469,10 +470,10 @@ class DotStartOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DotAwaitOp(IRDLOperation):
-    """Waits for a product; `younger` ones that were begun behind it may still run."""
+class DotWaitOp(IRDLOperation):
+    """Waits for a dot; `younger` ones that were begun after it may still run."""
 
-    name = "pipe.dot_await"
+    name = "pipe.dot_wait"
     pending = operand_def(AnyPending)
     younger = prop_def(IntegerConstraint)
     result = result_def(AnyTile)
@@ -481,12 +482,14 @@ class DotAwaitOp(IRDLOperation):
 
     def __init__(self, pending: SSAValue, younger: int) -> None:
         super().__init__(
-            operands=[pending], properties={"younger": integer(younger)}, result_types=[sums_type(pending)]
+            operands=[pending], properties={"younger": integer(younger)}, result_types=[accumulator_type(pending)]
         )
 
     def verify_(self) -> None:
-        if tile_type(self.result) != sums_type(self.pending):
-            raise VerifyException(f"{self.pending.type} becomes {sums_type(self.pending)}, not {self.result.type}")
+        if tile_type(self.result) != accumulator_type(self.pending):
+            raise VerifyException(
+                f"{self.pending.type} becomes {accumulator_type(self.pending)}, not {self.result.type}"
+            )
         _check_younger(self)
 
     def effects(self) -> AbstractSet[EffectInstance]:
@@ -494,10 +497,10 @@ class DotAwaitOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DotsBehindOp(IRDLOperation):
-    """Waits until at most `younger` products run: what older ones have read may be released."""
+class DotsWaitOp(IRDLOperation):
+    """Waits until at most `younger` dots run: slots that older ones have read may be released."""
 
-    name = "pipe.dots_behind"
+    name = "pipe.dots_wait"
     younger = prop_def(IntegerConstraint)
     traits = traits_def(HasEffects())
     assembly_format = "$younger attr-dict"
@@ -513,18 +516,18 @@ class DotsBehindOp(IRDLOperation):
 
 
 OPS: tuple[type[IRDLOperation], ...] = (
-    RolesOp,
-    AgentOp,
-    WorkerOp,
-    WorkersOp,
-    ExtentOp,
-    CursorOp,
-    NextOp,
-    FillOp,
-    TakeOp,
-    ReleaseOp,
+    WarpSpecializeOp,
+    ConsumerIdOp,
+    CtaIdOp,
+    CtaCountOp,
+    GridExtentOp,
+    PipelineStateOp,
+    AdvanceOp,
+    ProducerCopyOp,
+    ConsumerWaitOp,
+    ConsumerReleaseOp,
     DotStartOp,
-    DotAwaitOp,
-    DotsBehindOp,
+    DotWaitOp,
+    DotsWaitOp,
 )
-TYPES: tuple[type[ParametrizedAttribute], ...] = (CursorType, MailboxType, PendingType)
+TYPES: tuple[type[ParametrizedAttribute], ...] = (PipelineStateType, WorkQueueType, PendingType)

@@ -138,11 +138,11 @@ def lower_kernel(
 ) -> tuple[ModuleOp, list[HostCheck], Facts, Mapping[str, float]]:
     """The nv level of a tile function, what has to be checked before it runs, and the facts it rests on."""
     seconds, given = Laps(), facts or Facts()
-    agents = arch == "sm_90a" and rung == 0 and not checks
+    consumers = arch == "sm_90a" and rung == 0 and not checks
     # How arguments with tensor maps lie is told to copies by their maps: nothing else of it is asked.
-    known = _without_strides(given, lined) if agents else given
+    known = _without_strides(given, lined) if consumers else given
     special, (lowered, found, context) = None, _prepared(module, name, known, checks, optimization, arch, seconds)
-    if agents:
+    if consumers:
         function = symbol_in(lowered, name, tile.FuncOp)
         fix_sizes(function, context.recorder)
         special = warp_specialized(lowered, name, warp_group_plans(function, warps, stages, lined), lined)

@@ -135,7 +135,7 @@ def _ranked(
 
 def _has_room(block: BlockShape) -> bool:
     """Whether threads have registers for what long functions hold between their steps, beside the sums."""
-    return ROWS * block.n / THREADS <= SUMS_SHARE * REGISTERS[block.agents]
+    return ROWS * block.n / THREADS <= SUMS_SHARE * REGISTERS[block.consumers]
 
 
 def _count(size: Size) -> int:

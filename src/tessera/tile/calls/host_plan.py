@@ -55,7 +55,7 @@ def launch_of(function: nv.FuncOp, made: CompiledPtx) -> DeviceLaunch:
         counters_word=made.block.counters if counters else -1,
         report_word=made.block.report if made.messages else -1,
         local=made.local,
-        follows=any(isinstance(op, nv.FollowOp) for op in function.body.block.ops),
+        follows=any(isinstance(op, nv.GriddepcontrolWaitOp) for op in function.body.block.ops),
     )
 
 

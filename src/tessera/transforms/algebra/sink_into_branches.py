@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
-from tessera.ir.pipe.warp_groups import ReleaseOp
+from tessera.ir.pipe.warp_groups import ConsumerReleaseOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import insert_before
 
@@ -93,7 +93,7 @@ def _wanted(rest: list[Operation], passed: list[Operation]) -> list[Operation] |
         if (is_plain or isinstance(other, tile.LoadOp)) and not needed.isdisjoint(other.results):
             needed.update(other.operands)
             wanted.insert(0, other)
-        elif not is_plain and not isinstance(other, ReleaseOp):
+        elif not is_plain and not isinstance(other, ConsumerReleaseOp):
             return None
     return wanted
 

@@ -8,7 +8,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tessera.ir.pipe.warp_groups import AgentOp
+from tessera.ir.pipe.warp_groups import ConsumerIdOp
 from tessera.transforms.core.slices import end_of
 
 
@@ -21,7 +21,7 @@ def differ_between_consumers(values: Sequence[SSAValue]) -> bool:
         if value in seen:
             continue
         seen.add(value)
-        if isinstance(value.type, TensorType) or isinstance(value.owner, AgentOp):
+        if isinstance(value.type, TensorType) or isinstance(value.owner, ConsumerIdOp):
             return True
         todo += _made_of(value)
     return False

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tessera.ir.common.attributes import integer
-from tessera.ir.pipe.warp_groups import AgentOp
+from tessera.ir.pipe.warp_groups import ConsumerIdOp
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.transforms.algebra.masks import (
@@ -294,7 +294,7 @@ def _iterations_of(
 def _least_of_consumers(total: Linear) -> Linear:
     """A lower bound of a sum over all consumers: none has a number below 0."""
     for scalar, times in total.terms:
-        if times > 0 and isinstance(scalar.owner, AgentOp):
+        if times > 0 and isinstance(scalar.owner, ConsumerIdOp):
             total = total.without(scalar)
     return total
 

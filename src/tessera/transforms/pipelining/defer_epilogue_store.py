@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tessera.ir.pipe.warp_groups import DotStartOp, FillOp, PendingType, RolesOp
+from tessera.ir.pipe.warp_groups import DotStartOp, PendingType, ProducerCopyOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.transforms.core.folding import materialize
@@ -40,8 +40,8 @@ class DeferEpilogueStore(ModulePass):
 
 def defer_epilogue_stores(function: tile.FuncOp, may_wait: Callable[[tile.StoreOp], bool] = lambda store: True) -> bool:
     """Hands the tiles of stores that `may_wait` on to the next program; whether there were any."""
-    for roles in [op for op in function.body.block.ops if isinstance(op, RolesOp)]:
-        for loop in [op for op in roles.computes.block.ops if isinstance(op, scf.ForOp)]:
+    for partitions in [op for op in function.body.block.ops if isinstance(op, WarpSpecializeOp)]:
+        for loop in [op for op in partitions.consumer.block.ops if isinstance(op, scf.ForOp)]:
             found = _find(loop)
             if found is not None and may_wait(found.store) and not _is_read(function, found.store):
                 _Writer(loop, found).run()
@@ -96,7 +96,7 @@ def _is_read(function: tile.FuncOp, store: tile.StoreOp) -> bool:
     """Whether some program reads what is stored; or it is a view that not all programs have in common."""
     base = tile.memory_of(store.view)
     return store.view is not base or any(
-        tile.memory_of(op.view) is base for op in function.body.walk() if isinstance(op, tile.LoadOp | FillOp)
+        tile.memory_of(op.view) is base for op in function.body.walk() if isinstance(op, tile.LoadOp | ProducerCopyOp)
     )
 
 

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.transforms.core.rewriting import adopt_location, insert_before
@@ -37,19 +37,19 @@ class EarlyExitConsumers(ModulePass):
 
 def exit_early(function: tile.FuncOp) -> None:
     """Shortens the loops of agents to the turns of their own rows."""
-    for roles in [op for op in function.body.walk() if isinstance(op, pipe_agents.RolesOp)]:
-        if roles.agents.value.data == 1:
+    for partitions in [op for op in function.body.walk() if isinstance(op, warp_groups.WarpSpecializeOp)]:
+        if partitions.consumers.value.data == 1:
             continue
-        for loop in [op for op in roles.computes.walk() if isinstance(op, scf.ForOp)]:
+        for loop in [op for op in partitions.consumer.walk() if isinstance(op, scf.ForOp)]:
             rows = rows_in(loop)
             if rows is not None and _is_marked(loop.ub) and ALL_ROWS not in loop.attributes:
-                _Loop(loop, roles.agents.value.data, rows).shorten()
+                _Loop(loop, partitions.consumers.value.data, rows).shorten()
 
 
 def rows_in(loop: scf.ForOp) -> int | None:
     """How many rows an agent has, by the sums that it computes in a loop."""
-    starts = [op for op in loop.body.block.ops if isinstance(op, pipe_agents.DotStartOp)]
-    found = {pipe_agents.sums_type(op.c).get_shape()[0] for op in starts}
+    starts = [op for op in loop.body.block.ops if isinstance(op, warp_groups.DotStartOp)]
+    found = {warp_groups.accumulator_type(op.c).get_shape()[0] for op in starts}
     found |= {tile_type(op.c).get_shape()[0] for op in loop.body.block.ops if isinstance(op, tile.DotOp)}
     return found.pop() if len(found) == 1 else None
 
@@ -66,12 +66,12 @@ class _Loop:
     """One loop of an agent, and what becomes of it."""
 
     loop: scf.ForOp
-    agents: int
+    consumers: int
     rows: int
 
     def shorten(self) -> None:
-        cursors = self._cursors()
-        if cursors is None:
+        states = self._cursors()
+        if states is None:
             return
         front: list[Operation] = []
 
@@ -82,8 +82,8 @@ class _Loop:
         def constant(number: int) -> SSAValue:
             return add(arith.ConstantOp(IntegerAttr(number, _index)))
 
-        agent = add(pipe_agents.AgentOp())
-        behind = add(arith.SubiOp(constant(self.agents - 1), agent))
+        agent = add(warp_groups.ConsumerIdOp())
+        behind = add(arith.SubiOp(constant(self.consumers - 1), agent))
 
         def end_of(value: SSAValue) -> SSAValue:
             """A bound for the rows of this agent alone."""
@@ -108,7 +108,7 @@ class _Loop:
         one = constant(1)
         insert_before(loop, front)
         loop.operands[1] = end
-        self._hand_on(cursors, (zero, left, one))
+        self._hand_on(states, (zero, left, one))
 
     def _cursors(self) -> dict[SSAValue, SSAValue] | None:
         """The last cursor of each ring that the loop takes from, as the block around hands it on; None where one is
@@ -118,52 +118,56 @@ class _Loop:
         last = block.last_op
         assert last is not None
         found: dict[SSAValue, SSAValue] = {}
-        for take in [op for op in self.loop.body.block.ops if isinstance(op, pipe_agents.TakeOp)]:
-            carried = take.cursor
+        for take in [op for op in self.loop.body.block.ops if isinstance(op, warp_groups.ConsumerWaitOp)]:
+            carried = take.state
             if (
                 not isinstance(carried, BlockArgument)
                 or carried.block is not self.loop.body.block
                 or take.ring in found
             ):
                 return None
-            cursor: SSAValue = self.loop.results[carried.index - 1]
-            while (following := _next(cursor, block)) is not None:
-                cursor = following
-            if not any(operand is cursor for operand in last.operands):
+            state: SSAValue = self.loop.results[carried.index - 1]
+            while (following := _next(state, block)) is not None:
+                state = following
+            if not any(operand is state for operand in last.operands):
                 return None
-            found[take.ring] = cursor
+            found[take.ring] = state
         return found or None
 
-    def _hand_on(self, cursors: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> None:
+    def _hand_on(self, states: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> None:
         """A loop at the end of the block around that takes and releases what is left."""
         block = self.loop.parent_block()
         assert block is not None
         last = block.last_op
         assert last is not None
-        made = draining(cursors, bounds)
+        made = draining(states, bounds)
         adopt_location([made], self.loop)
         insert_before(last, [made])
-        for cursor, result in zip(cursors.values(), made.results, strict=True):
+        for state, result in zip(states.values(), made.results, strict=True):
             for place, operand in enumerate(last.operands):
-                if operand is cursor:
+                if operand is state:
                     last.operands[place] = result
 
 
-def draining(cursors: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> scf.ForOp:
+def draining(states: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> scf.ForOp:
     """A loop that takes a tile of each ring in every turn, and releases it."""
-    body = Block(arg_types=[_index, *(cursor.type for cursor in cursors.values())])
+    body = Block(arg_types=[_index, *(state.type for state in states.values())])
     following: list[SSAValue] = []
-    for ring, cursor in zip(cursors, body.args[1:], strict=True):
-        ops = [pipe_agents.TakeOp(ring, cursor), pipe_agents.ReleaseOp(ring, cursor), pipe_agents.NextOp(cursor)]
+    for ring, state in zip(states, body.args[1:], strict=True):
+        ops = [
+            warp_groups.ConsumerWaitOp(ring, state),
+            warp_groups.ConsumerReleaseOp(ring, state),
+            warp_groups.AdvanceOp(state),
+        ]
         body.add_ops(ops)
         following.append(ops[-1].results[0])
     body.add_op(scf.YieldOp(*following))
-    return scf.ForOp(*bounds, list(cursors.values()), Region(body))
+    return scf.ForOp(*bounds, list(states.values()), Region(body))
 
 
-def _next(cursor: SSAValue, block: Block) -> SSAValue | None:
+def _next(state: SSAValue, block: Block) -> SSAValue | None:
     """The cursor behind another one, in the same block."""
-    for use in cursor.uses:
-        if isinstance(use.operation, pipe_agents.NextOp) and use.operation.parent_block() is block:
+    for use in state.uses:
+        if isinstance(use.operation, warp_groups.AdvanceOp) and use.operation.parent_block() is block:
             return use.operation.result
     return None

@@ -19,7 +19,15 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
+from tessera.ir.pipe.warp_groups import (
+    ConsumerReleaseOp,
+    ConsumerWaitOp,
+    DotStartOp,
+    DotsWaitOp,
+    DotWaitOp,
+    PendingType,
+    WarpSpecializeOp,
+)
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.rewriting import insert_before, replace
@@ -40,8 +48,8 @@ class InsertWgmmaWaits(ModulePass):
 def insert_waits(function: tile.FuncOp) -> None:
     """Lets the products of all agents that compute run by themselves."""
     for op in function.body.block.ops:
-        if isinstance(op, RolesOp):
-            _place(op.computes.block)
+        if isinstance(op, WarpSpecializeOp):
+            _place(op.consumer.block)
 
 
 def _place(block: Block) -> None:
@@ -78,13 +86,13 @@ class _Sequence:
         """So many of them, the oldest, have been waited for."""
         self.running: dict[SSAValue, DotStartOp] = {}
         """By the sums of the old product, those that nobody has got yet."""
-        self.taken: dict[tuple[SSAValue, SSAValue], TakeOp] = {}
-        self.late: list[ReleaseOp] = []
+        self.taken: dict[tuple[SSAValue, SSAValue], ConsumerWaitOp] = {}
+        self.late: list[ConsumerReleaseOp] = []
         """Releases that have to wait for a product."""
 
     def run(self) -> None:
         for op in list(self.block.ops):
-            if isinstance(op, ReleaseOp):
+            if isinstance(op, ConsumerReleaseOp):
                 self._release(op)
                 continue
             if op.has_trait(IsTerminator) or (_has_products(op) and not isinstance(op, tile.DotOp)):
@@ -93,9 +101,9 @@ class _Sequence:
                 self._await(value, op)
             if isinstance(op, tile.DotOp):
                 self._start(op)
-            elif isinstance(op, TakeOp):
+            elif isinstance(op, ConsumerWaitOp):
                 self._make_room(op)
-                self.taken[op.ring, op.cursor] = op
+                self.taken[op.ring, op.state] = op
         for op in reversed(self.products):
             op.detach()
             op.erase()
@@ -121,13 +129,13 @@ class _Sequence:
         """What others than the youngest product have read is released as soon as they are done."""
         done = len(self.started) - 1
         if any(self._readers(op) <= done for op in self.late):
-            insert_before(before, [DotsBehindOp(1)])
+            insert_before(before, [DotsWaitOp(1)])
             self._pass(done, before)
 
     def _await(self, value: SSAValue, before: Operation) -> None:
         start = self.running.pop(value)
         behind = len(self.started) - 1 - self.started.index(start)
-        wait = DotAwaitOp(start.result, behind)
+        wait = DotWaitOp(start.result, behind)
         wait.location, wait.result.name_hint = start.location, value.name_hint
         insert_before(before, [wait])
         value.replace_all_uses_with(wait.result)
@@ -145,31 +153,31 @@ class _Sequence:
                 self.late.remove(op)
                 insert_before(before, [op])
 
-    def _release(self, op: ReleaseOp) -> None:
+    def _release(self, op: ConsumerReleaseOp) -> None:
         if not self._is_free(op):
             op.detach()
             self.late.append(op)
 
-    def _is_free(self, op: ReleaseOp) -> bool:
+    def _is_free(self, op: ConsumerReleaseOp) -> bool:
         """Whether a tile can be released: all that read it have been waited for, and earlier ones are released."""
         first = next((other for other in self.late if other.ring is op.ring), op)
         return first is op and self._readers(op) <= self.done
 
-    def _readers(self, op: ReleaseOp) -> int:
+    def _readers(self, op: ConsumerReleaseOp) -> int:
         """How many products have begun when the last one that reads a tile has."""
-        take = self.taken.get((op.ring, op.cursor))
+        take = self.taken.get((op.ring, op.state))
         numbered = enumerate(self.started, 1)
         return max(
             (number for number, start in numbered if take in (factor_source(start.a), factor_source(start.b))),
             default=0,
         )
 
-    def _make_room(self, op: TakeOp) -> None:
+    def _make_room(self, op: ConsumerWaitOp) -> None:
         """Waits until there is a slot for the copy that is about to be taken."""
         late = [other for other in self.late if other.ring is op.ring]
         if len(late) >= _depth(op.ring):
             done = self._readers(late[0])
-            insert_before(op, [DotsBehindOp(len(self.started) - done)])
+            insert_before(op, [DotsWaitOp(len(self.started) - done)])
             self._pass(done, op)
 
 
@@ -198,7 +206,7 @@ def _chains(loop: scf.ForOp) -> list[_Chain]:
             chains.append(_Chain(place, found[-1]))
             linked.update(found)
     # Factors in registers would have to stay there until the next turn.
-    lasting = all(isinstance(factor_source(factor), TakeOp) for op in products for factor in (op.a, op.b))
+    lasting = all(isinstance(factor_source(factor), ConsumerWaitOp) for op in products for factor in (op.a, op.b))
     return chains if lasting and linked.issuperset(products) else []
 
 
@@ -217,7 +225,7 @@ def _is_yielded(sums: SSAValue, place: int, body: Block) -> bool:
 
 def _has_room(body: Block) -> bool:
     """Whether rings have slots for what two turns take."""
-    takes = [op for op in body.ops if isinstance(op, TakeOp)]
+    takes = [op for op in body.ops if isinstance(op, ConsumerWaitOp)]
     return all(_depth(op.ring) >= 2 * sum(other.ring is op.ring for other in takes) for op in takes)
 
 
@@ -229,24 +237,24 @@ def _carry_on(loop: scf.ForOp, chains: Sequence[_Chain]) -> None:
     types = [value.type for value in loop.results]
     for place in chained:
         types[place] = PendingType(types[place])
-    inner = Block(arg_types=[body.args[0].type, *types, *(cursor.type for _, cursor in first.held)])
+    inner = Block(arg_types=[body.args[0].type, *types, *(state.type for _, state in first.held)])
     for old, new in zip(body.args, inner.args, strict=False):
         new.name_hint = old.name_hint
     before = inner.args[len(body.args) :]
-    held = [(ring, cursor) for (ring, _), cursor in zip(first.held, before, strict=True)]
+    held = [(ring, state) for (ring, _), state in zip(first.held, before, strict=True)]
     turn = _Turn(body, dict(zip(body.args, inner.args, strict=False)), held)
-    inner.add_ops([*turn.ops, scf.YieldOp(*turn.yielded, *(cursor for _, cursor in turn.held))])
+    inner.add_ops([*turn.ops, scf.YieldOp(*turn.yielded, *(state for _, state in turn.held))])
     at, second = _second(loop)
-    rest = scf.ForOp(second, loop.ub, loop.step, [*first.yielded, *(cursor for _, cursor in first.held)], Region(inner))
+    rest = scf.ForOp(second, loop.ub, loop.step, [*first.yielded, *(state for _, state in first.held)], Region(inner))
     rest.attributes.update(loop.attributes)
     results: list[SSAValue] = list(rest.results[: len(types)])
     waits: list[Operation] = []
     for chain in sorted(chains, key=lambda chain: turn.products.index(chain.last)):
-        wait = DotAwaitOp(results[chain.place], len(turn.products) - 1 - turn.products.index(chain.last))
+        wait = DotWaitOp(results[chain.place], len(turn.products) - 1 - turn.products.index(chain.last))
         results[chain.place] = wait.result
         waits.append(wait)
     last = zip(held, rest.results[len(types) :], strict=True)
-    waits += [ReleaseOp(ring, cursor) for (ring, _), cursor in last]
+    waits += [ConsumerReleaseOp(ring, state) for (ring, _), state in last]
     ops = [*first.ops, *at, rest, *waits]
     if _runs(loop):
         replace(loop, ops, results)
@@ -269,15 +277,15 @@ class _Turn:
         self.products = [op for op in body.ops if isinstance(op, tile.DotOp)]
         end = end_of(body)
         for op in body.ops:
-            if isinstance(op, ReleaseOp):
-                self.held.append((op.ring, values.get(op.cursor, op.cursor)))
+            if isinstance(op, ConsumerReleaseOp):
+                self.held.append((op.ring, values.get(op.state, op.state)))
             elif isinstance(op, tile.DotOp):
                 start = DotStartOp(*(values.get(value, value) for value in op.operands))
                 start.location = op.location
                 values[op.result] = start.result
                 self.ops.append(start)
                 if before and op is self.products[-1]:
-                    self.ops += [DotsBehindOp(len(self.products)), *(ReleaseOp(*held) for held in before)]
+                    self.ops += [DotsWaitOp(len(self.products)), *(ConsumerReleaseOp(*held) for held in before)]
             elif op is not end:
                 self.ops.append(op.clone(values))
         self.yielded = [values.get(value, value) for value in end.operands]

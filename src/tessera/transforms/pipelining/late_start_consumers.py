@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import adopt_location, insert_before
 from tessera.transforms.loops.live_iterations import ROWS_BEGIN, Scalars, is_marked
@@ -35,10 +35,10 @@ class LateStartConsumers(ModulePass):
 
 def start_late(function: tile.FuncOp) -> None:
     """Lets the loops of agents begin with the turns of their own rows."""
-    for roles in [op for op in function.body.walk() if isinstance(op, pipe_agents.RolesOp)]:
-        if roles.agents.value.data == 1:
+    for partitions in [op for op in function.body.walk() if isinstance(op, warp_groups.WarpSpecializeOp)]:
+        if partitions.consumers.value.data == 1:
             continue
-        for loop in [op for op in roles.computes.walk() if isinstance(op, scf.ForOp)]:
+        for loop in [op for op in partitions.consumer.walk() if isinstance(op, scf.ForOp)]:
             rows, first = rows_in(loop), _first_turn(loop)
             if rows is not None and first is not None:
                 _Loop(loop, first, rows).begin_later()
@@ -62,8 +62,8 @@ class _Loop:
 
     def begin_later(self) -> None:
         whole = self._whole()
-        cursors = None if whole is None else self._cursors(whole)
-        if whole is None or cursors is None:
+        states = None if whole is None else self._cursors(whole)
+        if whole is None or states is None:
             return
         loop = self.loop
         uses = list(self.first.uses)
@@ -71,7 +71,7 @@ class _Loop:
         assert isinstance(owner, Operation)
         assert owner.next_op is not None
         scalars = Scalars(owner.next_op)
-        own = self._for_agent(scalars, self.first, scalars.add(pipe_agents.AgentOp()))
+        own = self._for_agent(scalars, self.first, scalars.add(warp_groups.ConsumerIdOp()))
         for use in uses:
             use.operation.operands[use.index] = own
         scalars = Scalars(whole)
@@ -79,11 +79,11 @@ class _Loop:
         end = scalars.add(arith.MinSIOp(own, loop.ub))
         distance = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(end, self.first)), scalars.constant(0)))
         turns = scalars.add(arith.CeilDivSIOp(distance, loop.step))
-        made = draining(cursors, (scalars.constant(0), turns, scalars.constant(1)))
+        made = draining(states, (scalars.constant(0), turns, scalars.constant(1)))
         adopt_location([made], loop)
         insert_before(whole, [made])
-        for cursor, following in zip(cursors.values(), made.results, strict=True):
-            cursor.replace_uses_with_if(following, lambda use: _is_in(use.operation, whole))
+        for state, following in zip(states.values(), made.results, strict=True):
+            state.replace_uses_with_if(following, lambda use: _is_in(use.operation, whole))
 
     def _for_agent(self, scalars: Scalars, value: SSAValue, agent: SSAValue) -> SSAValue:
         """A number as it is for the rows of this agent alone."""
@@ -109,7 +109,7 @@ class _Loop:
             return None
         loops = [op for op in found.walk() if isinstance(op, scf.ForOp) and _takes(op)]
         rings = {op.ring for op in _takes(self.loop)}
-        alike = all(op.ring in rings for op in found.walk() if isinstance(op, pipe_agents.TakeOp))
+        alike = all(op.ring in rings for op in found.walk() if isinstance(op, warp_groups.ConsumerWaitOp))
         return found if loops == [self.loop] and alike else None
 
     def _cursors(self, whole: Operation) -> dict[SSAValue, SSAValue] | None:
@@ -119,31 +119,33 @@ class _Loop:
         for take in _takes(self.loop):
             if take.ring in found:
                 return None
-            first = next(op for op in whole.walk() if isinstance(op, pipe_agents.TakeOp) and op.ring is take.ring)
-            cursor = _from_outside(first.cursor, whole)
-            if cursor is None:
+            first = next(
+                op for op in whole.walk() if isinstance(op, warp_groups.ConsumerWaitOp) and op.ring is take.ring
+            )
+            state = _from_outside(first.state, whole)
+            if state is None:
                 return None
-            found[take.ring] = cursor
+            found[take.ring] = state
         return found or None
 
 
-def _takes(loop: scf.ForOp) -> list[pipe_agents.TakeOp]:
-    return [op for op in loop.body.block.ops if isinstance(op, pipe_agents.TakeOp)]
+def _takes(loop: scf.ForOp) -> list[warp_groups.ConsumerWaitOp]:
+    return [op for op in loop.body.block.ops if isinstance(op, warp_groups.ConsumerWaitOp)]
 
 
 def _is_in(op: Operation, whole: Operation) -> bool:
     return op is whole or whole.is_ancestor(op)
 
 
-def _from_outside(cursor: SSAValue, whole: Operation) -> SSAValue | None:
+def _from_outside(state: SSAValue, whole: Operation) -> SSAValue | None:
     """Where a cursor has its start, in front of an op."""
-    while isinstance(cursor, BlockArgument):
-        loop = cursor.block.parent_op()
+    while isinstance(state, BlockArgument):
+        loop = state.block.parent_op()
         if loop is None or not _is_in(loop, whole):
-            return cursor
-        if not isinstance(loop, scf.ForOp) or cursor.index == 0:
+            return state
+        if not isinstance(loop, scf.ForOp) or state.index == 0:
             return None
-        cursor = loop.iter_args[cursor.index - 1]
-    owner = cursor.owner
+        state = loop.iter_args[state.index - 1]
+    owner = state.owner
     assert isinstance(owner, Operation)
-    return None if _is_in(owner, whole) else cursor
+    return None if _is_in(owner, whole) else state

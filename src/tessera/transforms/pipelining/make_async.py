@@ -49,9 +49,9 @@ def is_only_multiplied(value: SSAValue) -> bool:
     """Whether a tile is an operand of products, as it is or transposed, and nothing else."""
     uses = list(value.uses)
     for use in tuple(uses):
-        if isinstance(turned := use.operation, tile.TransOp) and is_transposed(turned):
+        if isinstance(transposed := use.operation, tile.TransOp) and is_transposed(transposed):
             uses.remove(use)
-            uses += turned.result.uses
+            uses += transposed.result.uses
     operands = [isinstance(use.operation, tile.DotOp) and use.index < 2 for use in uses]
     return bool(operands) and all(operands)
 
@@ -153,7 +153,7 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     rings = {load: before.value(pipe.RingOp(depth, tile_type(load.result))) for load in loads}
     if _is_repeated(loop):
         # The last turn of a loop around this one may still be reading what is about to be written over.
-        before.add(pipe.AwaitOp(0))
+        before.add(pipe.WaitOp(0))
     for ahead in range(depth - 1):
         distance = before.value(arith.MuliOp(step, before.constant(ahead)))
         turn = before.value(arith.AddiOp(loop.lb, distance))
@@ -163,7 +163,7 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     # The slot of this turn is carried along; the copies of a later one go into the slot that was used last.
     slot = body.insert_arg(_index, len(body.args))
     top = _Writer()
-    top.add(pipe.AwaitOp(depth - 2))
+    top.add(pipe.WaitOp(depth - 2))
     none, last = top.constant(0), top.constant(depth - 1)
     is_first = top.value(arith.CmpiOp(slot, none, "eq"))
     previous = top.value(arith.SubiOp(slot, top.constant(1)))

@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe.warp_groups import AgentOp, CursorType, FillOp, RolesOp, WorkerOp
+from tessera.ir.pipe.warp_groups import ConsumerIdOp, CtaIdOp, PipelineStateType, ProducerCopyOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.constants import integer_of
 
@@ -34,16 +34,16 @@ class MulticastLoads(ModulePass):
 
 def multicast_loads(function: tile.FuncOp) -> int:
     """Marks the rings that a team shares; how many there are."""
-    team = pipe.team_of(function)
-    if team == 1:
+    cluster = pipe.cluster_of(function)
+    if cluster == 1:
         return 0
-    alike = _Alike(team)
+    alike = _Alike(cluster)
     found = 0
     for op in function.body.block.ops:
         if isinstance(op, pipe.RingOp):
-            fills = [use.operation for use in op.result.uses if isinstance(use.operation, FillOp)]
+            fills = [use.operation for use in op.result.uses if isinstance(use.operation, ProducerCopyOp)]
             if fills and all(alike.is_fill(fill) for fill in fills):
-                op.properties["shared"] = UnitAttr()
+                op.properties["multicast"] = UnitAttr()
                 found += 1
     return found
 
@@ -51,17 +51,17 @@ def multicast_loads(function: tile.FuncOp) -> int:
 class _Alike:
     """What is the same for all workers of a team, whose numbers follow each other."""
 
-    def __init__(self, team: int) -> None:
-        self.team = team
+    def __init__(self, cluster: int) -> None:
+        self.cluster = cluster
         self.known: dict[SSAValue, bool] = {}
 
-    def is_fill(self, op: FillOp) -> bool:
+    def is_fill(self, op: ProducerCopyOp) -> bool:
         """Whether all fetch the same tiles, equally often."""
         return all(map(self.holds, (op.view, *op.offsets))) and self._is_reached(op)
 
     def _is_reached(self, op: Operation) -> bool:
         around = op.parent_op()
-        while not isinstance(around, RolesOp):
+        while not isinstance(around, WarpSpecializeOp):
             match around:
                 case scf.ForOp():
                     decides = (around.lb, around.ub, around.step)
@@ -87,8 +87,8 @@ class _Alike:
                 return True
             # What else a loop carries is not looked into.
             return isinstance(loop, scf.ForOp) and value is owner.args[0] and all(map(self.holds, loop.operands[:3]))
-        if isinstance(owner, WorkerOp | AgentOp) or owner.regions or isinstance(value.type, CursorType):
+        if isinstance(owner, CtaIdOp | ConsumerIdOp) or owner.regions or isinstance(value.type, PipelineStateType):
             return False
-        if isinstance(owner, arith.DivSIOp) and isinstance(owner.lhs.owner, WorkerOp):
-            return integer_of(owner.rhs) == self.team
+        if isinstance(owner, arith.DivSIOp) and isinstance(owner.lhs.owner, CtaIdOp):
+            return integer_of(owner.rhs) == self.cluster
         return is_side_effect_free(owner) and all(map(self.holds, owner.operands))

@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.ir.pipe.pingpong import AwaitPlaceOp, PassPlaceOp
-from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, RolesOp
+from tessera.ir.pipe.pingpong import PingpongArriveOp, PingpongWaitOp
+from tessera.ir.pipe.warp_groups import DotStartOp, DotsWaitOp, DotWaitOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import insert_before
 from tessera.transforms.core.slices import end_of
@@ -39,16 +39,16 @@ class PingpongConsumers(ModulePass):
 def pingpong(function: tile.FuncOp, pays: Callable[[scf.ForOp], bool] = lambda _: True) -> bool:
     """Orders the products of all loops where that can be, and pays; says whether there was one."""
     found = False
-    for roles in [op for op in function.body.walk() if isinstance(op, RolesOp)]:
-        if roles.agents.value.data == 1:
+    for partitions in [op for op in function.body.walk() if isinstance(op, WarpSpecializeOp)]:
+        if partitions.consumers.value.data == 1:
             continue
-        for loop in [op for op in roles.computes.walk() if isinstance(op, scf.ForOp)]:
+        for loop in [op for op in partitions.consumer.walk() if isinstance(op, scf.ForOp)]:
             starts = _starts(loop.body.block)
-            if starts and _computes(loop.body.block) and _is_common(loop, roles) and pays(loop):
-                insert_before(starts[0], [AwaitPlaceOp()])
+            if starts and _computes(loop.body.block) and _is_common(loop, partitions) and pays(loop):
+                insert_before(starts[0], [PingpongWaitOp()])
                 behind = starts[-1].next_op
                 assert behind is not None
-                insert_before(behind, [PassPlaceOp()])
+                insert_before(behind, [PingpongArriveOp()])
                 found = True
     return found
 
@@ -60,7 +60,7 @@ def _starts(block: Block) -> list[DotStartOp]:
         return []
     op: Operation | None = starts[0]
     while op is not None and op is not starts[-1]:
-        if isinstance(op, DotAwaitOp | DotsBehindOp | tile.EwOp) or op.regions:
+        if isinstance(op, DotWaitOp | DotsWaitOp | tile.EwOp) or op.regions:
             return []
         op = op.next_op
     return starts
@@ -74,11 +74,11 @@ def _computes(block: Block) -> bool:
     )
 
 
-def _is_common(loop: scf.ForOp, roles: RolesOp) -> bool:
+def _is_common(loop: scf.ForOp, partitions: WarpSpecializeOp) -> bool:
     """Whether all agents go through a loop equally often."""
     decided: list[SSAValue] = []
     op: Operation | None = loop
-    while op is not None and op is not roles:
+    while op is not None and op is not partitions:
         match op:
             case scf.ForOp():
                 decided += [op.lb, op.ub, op.step]

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tessera.ir.pipe.warp_groups import DotAwaitOp, ReleaseOp
+from tessera.ir.pipe.warp_groups import ConsumerReleaseOp, DotWaitOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import insert_before
 
@@ -34,11 +34,11 @@ class PrefetchEpilogue(ModulePass):
 
 def prefetch_epilogues(function: tile.FuncOp, has_room: Callable[[tile.LoadOp], bool] = lambda load: True) -> int:
     """Puts a load in front of every wait for the sums of a loop, if it `has_room` beside them; how many."""
-    waits = [op for op in function.body.walk() if isinstance(op, DotAwaitOp)]
+    waits = [op for op in function.body.walk() if isinstance(op, DotWaitOp)]
     return sum(_overtake(op, has_room) for op in waits if isinstance(op.pending.owner, scf.ForOp))
 
 
-def _overtake(wait: DotAwaitOp, has_room: Callable[[tile.LoadOp], bool]) -> bool:
+def _overtake(wait: DotWaitOp, has_room: Callable[[tile.LoadOp], bool]) -> bool:
     """The first load behind a wait that rests on nothing between, and numbers that it needs, come in front of it."""
     held: set[SSAValue] = set(wait.results)
     numbers: list[Operation] = []
@@ -52,7 +52,7 @@ def _overtake(wait: DotAwaitOp, has_room: Callable[[tile.LoadOp], bool]) -> bool
             return True
         if is_side_effect_free(behind) and not behind.regions and held.isdisjoint(behind.operands):
             numbers.append(behind)
-        elif behind.regions or not (is_side_effect_free(behind) or isinstance(behind, tile.LoadOp | ReleaseOp)):
+        elif behind.regions or not (is_side_effect_free(behind) or isinstance(behind, tile.LoadOp | ConsumerReleaseOp)):
             # Somebody may write what is read.
             return False
         else:

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.ir.pipe.warp_groups import ReleaseOp, RolesOp, TakeOp
+from tessera.ir.pipe.warp_groups import ConsumerReleaseOp, ConsumerWaitOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import insert_before
 
@@ -33,15 +33,17 @@ class ReleaseEarly(ModulePass):
 
 def release_early(function: tile.FuncOp) -> None:
     """Moves releases behind branches into them."""
-    for roles in [op for op in function.body.walk() if isinstance(op, RolesOp)]:
-        for op in [inner for inner in roles.computes.walk() if isinstance(inner, ReleaseOp)]:
+    for partitions in [op for op in function.body.walk() if isinstance(op, WarpSpecializeOp)]:
+        for op in [inner for inner in partitions.consumer.walk() if isinstance(inner, ConsumerReleaseOp)]:
             _move(op)
 
 
-def _move(op: ReleaseOp) -> None:
+def _move(op: ConsumerReleaseOp) -> None:
     block = op.parent_block()
     assert block is not None
-    takes = [one for one in block.ops if isinstance(one, TakeOp) and (one.ring, one.cursor) == (op.ring, op.cursor)]
+    takes = [
+        one for one in block.ops if isinstance(one, ConsumerWaitOp) and (one.ring, one.state) == (op.ring, op.state)
+    ]
     if len(takes) != 1:
         return
     last = _last_user(block, takes[0].result)
@@ -52,7 +54,7 @@ def _move(op: ReleaseOp) -> None:
         return
     for place in places:
         assert place is not None
-        insert_before(place, [ReleaseOp(op.ring, op.cursor)])
+        insert_before(place, [ConsumerReleaseOp(op.ring, op.state)])
     op.detach()
     op.erase()
 

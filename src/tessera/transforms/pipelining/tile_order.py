@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.checks.host_checks import CHECKED
@@ -140,10 +140,10 @@ def run_at_once(function: tile.FuncOp) -> bool:
     return len(extents) == len(function.grid.data) and prod(extents) <= ABREAST
 
 
-def can_form_teams(function: tile.FuncOp, team: int, *, bands: bool) -> bool:
+def can_form_teams(function: tile.FuncOp, cluster: int, *, bands: bool) -> bool:
     """Whether there are programs for whole teams along the first axis, all of them with as many turns."""
     first = function.grid.data[0]
-    return isinstance(first, int) and first % team == 0 and (bands or unevenness(function) is None)
+    return isinstance(first, int) and first % cluster == 0 and (bands or unevenness(function) is None)
 
 
 def band_height(function: tile.FuncOp) -> int:
@@ -192,14 +192,14 @@ class Programs:
     one number, and the places of the team's first program.
     """
 
-    def __init__(self, function: tile.FuncOp, *, bands: bool, team: int = 1) -> None:
+    def __init__(self, function: tile.FuncOp, *, bands: bool, cluster: int = 1) -> None:
         rank = len(function.grid.data)
         self.ops: list[Operation] = []
-        self.worker, self.workers = self._add(pipe_agents.WorkerOp()), self._add(pipe_agents.WorkersOp())
-        self.extents = [self._add(pipe_agents.ExtentOp(axis)) for axis in range(rank)]
-        self.team: SSAValue | None = None
-        if team > 1:
-            self._form_teams(team)
+        self.cta, self.ctas = self._add(warp_groups.CtaIdOp()), self._add(warp_groups.CtaCountOp())
+        self.extents = [self._add(warp_groups.GridExtentOp(axis)) for axis in range(rank)]
+        self.cluster: SSAValue | None = None
+        if cluster > 1:
+            self._form_teams(cluster)
         self.counts = self.extents[:1]
         """How many there are along the first axes: along one, two and so on."""
         for extent in self.extents[1:]:
@@ -210,7 +210,7 @@ class Programs:
             self._one = self._constant(1)
             self._group(self.uneven, function)
         elif bands and rank > 1:
-            self.band = self._constant(max(1, band_height(function) // team))
+            self.band = self._constant(max(1, band_height(function) // cluster))
             self.in_band = self._add(arith.MuliOp(self.band, self.extents[1]))
 
     def _add(self, op: Operation) -> SSAValue:
@@ -220,14 +220,12 @@ class Programs:
     def _constant(self, number: int) -> SSAValue:
         return self._add(arith.ConstantOp(IntegerAttr(number, _index)))
 
-    def _form_teams(self, team: int) -> None:
+    def _form_teams(self, cluster: int) -> None:
         """From here on a worker is a team, and an extent of the first axis is one of teams."""
-        self.team = self._constant(team)
-        self.rank = self._add(arith.RemSIOp(self.worker, self.team))
-        self.worker, self.workers = (
-            self._add(arith.DivSIOp(number, self.team)) for number in (self.worker, self.workers)
-        )
-        self.extents[0] = self._add(arith.DivSIOp(self.extents[0], self.team))
+        self.cluster = self._constant(cluster)
+        self.rank = self._add(arith.RemSIOp(self.cta, self.cluster))
+        self.cta, self.ctas = (self._add(arith.DivSIOp(number, self.cluster)) for number in (self.cta, self.ctas))
+        self.extents[0] = self._add(arith.DivSIOp(self.extents[0], self.cluster))
 
     def _group(self, uneven: Uneven, function: tile.FuncOp) -> None:
         """How many columns of programs run beside each other: as many as share the cache."""
@@ -254,8 +252,8 @@ class Programs:
             return op.results[0]
 
         places = self._places(number, add)
-        if self.team is not None:
-            places[0] = add(arith.AddiOp(add(arith.MuliOp(places[0], self.team)), self.rank))
+        if self.cluster is not None:
+            places[0] = add(arith.AddiOp(add(arith.MuliOp(places[0], self.cluster)), self.rank))
         return places
 
     def _places(self, number: SSAValue, add: Callable[[Operation], SSAValue]) -> list[SSAValue]:

@@ -17,9 +17,7 @@ from xdsl.passes import ModulePass
 
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import tile_scheduler as pipe_draws
-from tessera.ir.pipe import transpose as pipe_turns
-from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.pipe import tile_scheduler, transpose, warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.dead_code import sweep
 from tessera.transforms.core.rewriting import replace
@@ -41,19 +39,19 @@ class TransposeOperands(ModulePass):
 
 def transpose_operands(function: tile.FuncOp, bits: Collection[int] = BITS) -> bool:
     """Lets factors with elements of so many `bits` be turned; whether there are any. Products have not begun yet."""
-    roles = next((op for op in function.body.block.ops if isinstance(op, pipe_agents.RolesOp)), None)
-    if roles is None or roles.turns is not None:
+    partitions = next((op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp)), None)
+    if partitions is None or partitions.transposer is not None:
         return False
     rings = [op for op in function.body.block.ops if isinstance(op, pipe.RingOp) and _lies_across(op.result, bits)]
     if not rings:
         return False
-    turned: dict[SSAValue, SSAValue] = {op.result: _ring_for(op) for op in rings}
-    for op in [op for op in roles.computes.walk() if any(value in turned for value in op.operands)]:
-        _take_turned(op, turned)
-    turns = roles.copies.clone()
-    _turn(turns.block, turned)
-    copies, computes = roles.detach_region(roles.copies), roles.detach_region(roles.computes)
-    replace(roles, [pipe_agents.RolesOp(roles.agents.value.data, copies, computes, turns)], [])
+    transposed: dict[SSAValue, SSAValue] = {op.result: _ring_for(op) for op in rings}
+    for op in [op for op in partitions.consumer.walk() if any(value in transposed for value in op.operands)]:
+        _take_turned(op, transposed)
+    turns = partitions.producer.clone()
+    _turn(turns.block, transposed)
+    copies, computes = partitions.detach_region(partitions.producer), partitions.detach_region(partitions.consumer)
+    replace(partitions, [warp_groups.WarpSpecializeOp(partitions.consumers.value.data, copies, computes, turns)], [])
     return True
 
 
@@ -62,7 +60,7 @@ def _lies_across(ring: SSAValue, bits: Collection[int]) -> bool:
     held = pipe.slot_type(ring)
     if dtype_of(held.element_type).bits not in bits or held.get_num_dims() != 2:
         return False
-    takes = [use.operation for use in ring.uses if isinstance(use.operation, pipe_agents.TakeOp)]
+    takes = [use.operation for use in ring.uses if isinstance(use.operation, warp_groups.ConsumerWaitOp)]
     uses = [use for take in takes for use in take.result.uses]
     return bool(uses) and all(isinstance(use.operation, tile.DotOp) and use.index == 1 for use in uses)
 
@@ -70,7 +68,7 @@ def _lies_across(ring: SSAValue, bits: Collection[int]) -> bool:
 def _ring_for(op: pipe.RingOp) -> SSAValue:
     """A ring for the same turns, of tiles the other way round."""
     held, block = pipe.slot_type(op.result), op.parent_block()
-    made = pipe.RingOp(pipe_agents.ring_depth(op.result), TensorType(held.element_type, held.get_shape()[::-1]))
+    made = pipe.RingOp(warp_groups.ring_depth(op.result), TensorType(held.element_type, held.get_shape()[::-1]))
     made.location = op.location
     made.result.name_hint = f"{op.result.name_hint}_turned" if op.result.name_hint else None
     assert block is not None
@@ -78,27 +76,27 @@ def _ring_for(op: pipe.RingOp) -> SSAValue:
     return made.result
 
 
-def _take_turned(op: Operation, turned: dict[SSAValue, SSAValue]) -> None:
+def _take_turned(op: Operation, transposed: dict[SSAValue, SSAValue]) -> None:
     """What those that compute did with a ring they do with the other one."""
-    if isinstance(op, pipe_agents.TakeOp):
-        take = pipe_agents.TakeOp(turned[op.ring], op.cursor)
+    if isinstance(op, warp_groups.ConsumerWaitOp):
+        take = warp_groups.ConsumerWaitOp(transposed[op.ring], op.state)
         replace(op, [take, tile.TransOp(take.result, (1, 0))])
         return
     for place, value in enumerate(op.operands):
-        if value in turned:
-            op.operands[place] = turned[value]
+        if value in transposed:
+            op.operands[place] = transposed[value]
 
 
-def _turn(block: Block, turned: dict[SSAValue, SSAValue]) -> None:
+def _turn(block: Block, transposed: dict[SSAValue, SSAValue]) -> None:
     """Makes what the agent that copies does to what the one that turns does."""
     for op in list(block.walk()):
         match op:
-            case pipe_agents.FillOp() if op.ring in turned:
-                replace(op, [pipe_turns.TurnOp(op.ring, turned[op.ring], op.cursor)], [])
-            case pipe_agents.FillOp():
+            case warp_groups.ProducerCopyOp() if op.ring in transposed:
+                replace(op, [transpose.TransposeSmemOp(op.ring, transposed[op.ring], op.state)], [])
+            case warp_groups.ProducerCopyOp():
                 replace(op, [], [])
-            case pipe_draws.DrawOp():
-                replace(op, [pipe_draws.DrawnOp(op.mailbox, op.cursor)])
+            case tile_scheduler.SchedulerFetchOp():
+                replace(op, [tile_scheduler.SchedulerReadOp(op.work_queue, op.state)])
             case _:
                 pass
     sweep(block)

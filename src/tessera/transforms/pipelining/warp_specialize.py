@@ -24,8 +24,7 @@ from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.common.attributes import integer
 from tessera.ir.common.elements import TileType
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import tile_scheduler as pipe_draws
-from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.pipe import tile_scheduler, warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_type
 from tessera.transforms.core.constants import integer_of
@@ -35,7 +34,7 @@ from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, rows_of
 from tessera.transforms.pipelining.tile_order import Programs, can_form_teams
 
-WORKERS, TEAM = "workers", "team"
+PERSISTENT, CLUSTER = "persistent", "cluster"
 _MOST_AXES = 3
 _index = IndexType()
 
@@ -45,21 +44,26 @@ class WarpSpecialize(ModulePass):
     """The pass, for every tile function in which rows are apart and loads feed products."""
 
     name = "warp-specialize"
-    agents: int = 2
+    consumers: int = 2
     depth: int = 2
     ahead: int = 2
     bands: bool = False
-    team: int = 1
+    cluster: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
             warp_specialize(
-                function, agents=self.agents, depth=self.depth, ahead=self.ahead, bands=self.bands, team=self.team
+                function,
+                consumers=self.consumers,
+                depth=self.depth,
+                ahead=self.ahead,
+                bands=self.bands,
+                cluster=self.cluster,
             )
 
 
 def warp_specialize(
-    function: tile.FuncOp, *, agents: int, depth: int, ahead: int = 2, bands: bool = False, team: int = 1
+    function: tile.FuncOp, *, consumers: int, depth: int, ahead: int = 2, bands: bool = False, cluster: int = 1
 ) -> bool:
     """Gives a function roles; whether it could. It is left as it is otherwise.
 
@@ -69,7 +73,7 @@ def warp_specialize(
     as many turns.
     """
     count = rows_of(function)
-    if count is None or count % agents or not 1 <= len(function.grid.data) <= _MOST_AXES:
+    if count is None or count % consumers or not 1 <= len(function.grid.data) <= _MOST_AXES:
         return False
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
     needed = Slice(stores)
@@ -88,8 +92,8 @@ def warp_specialize(
     if any(op.result not in rows.axes or factor_source(op.b) not in loads for op in products):
         return False
     rings = _rings(function, loads, rows, computes, (depth, ahead))
-    programs = Programs(function, bands=bands, team=team if can_form_teams(function, team, bands=bands) else 1)
-    _Writer(function, rows, rings, agents, ahead).run(copies, computes, programs)
+    programs = Programs(function, bands=bands, cluster=cluster if can_form_teams(function, cluster, bands=bands) else 1)
+    _Writer(function, rows, rings, consumers, ahead).run(copies, computes, programs)
     return True
 
 
@@ -164,14 +168,14 @@ def _last_user(load: tile.LoadOp, needed: Slice) -> Operation:
 class _Writer:
     """Puts roles in the place of a function's ops."""
 
-    def __init__(self, function: tile.FuncOp, rows: Rows, rings: Sequence[_Ring], agents: int, ahead: int) -> None:
+    def __init__(self, function: tile.FuncOp, rows: Rows, rings: Sequence[_Ring], consumers: int, ahead: int) -> None:
         self.function = function
         self.rows = rows
         self.rings = rings
-        self.agents = agents
+        self.consumers = consumers
         self.ahead = ahead
         self.memory: dict[_Ring, SSAValue] = {}
-        self.mailbox: SSAValue | None = None
+        self.work_queue: SSAValue | None = None
         """Where numbers of programs come from, if they are drawn."""
 
     def run(self, copies: Slice, computes: Slice, programs: Programs) -> None:
@@ -187,33 +191,33 @@ class _Writer:
                 op.result.name_hint = f"{name}_ring"
             made.append(op)
         if programs.uneven is not None:
-            box = pipe_draws.MailboxOp(self.ahead)
-            self.mailbox, box.result.name_hint = box.result, "programs"
+            box = tile_scheduler.WorkQueueOp(self.ahead)
+            self.work_queue, box.result.name_hint = box.result, "programs"
             made.append(box)
         made += programs.ops
         copying, computing = Block(), Block()
         _Copies(self, copies, front).walk(copying, programs)
         self._compute(computing, computes, front, programs)
-        made.append(pipe_agents.RolesOp(self.agents, Region(copying), Region(computing)))
+        made.append(warp_groups.WarpSpecializeOp(self.consumers, Region(copying), Region(computing)))
         adopt_location(made, self.function)
         block.insert_ops_before(made, old[-1])
         for op in reversed(old[:-1]):
             if op not in front or not any(result.first_use for result in op.results):
                 op.detach()
                 op.erase()
-        self.function.attributes[WORKERS] = UnitAttr()
-        if programs.team is not None and (team := integer_of(programs.team)) is not None:
-            self.function.attributes[TEAM] = integer(team)
+        self.function.attributes[PERSISTENT] = UnitAttr()
+        if programs.cluster is not None and (cluster := integer_of(programs.cluster)) is not None:
+            self.function.attributes[CLUSTER] = integer(cluster)
 
     def _compute(self, block: Block, needed: Slice, front: set[Operation], programs: Programs) -> None:
-        group = self.rows.count // self.agents
-        agent, share = pipe_agents.AgentOp(), arith.ConstantOp(IntegerAttr(group, _index))
+        group = self.rows.count // self.consumers
+        agent, share = warp_groups.ConsumerIdOp(), arith.ConstantOp(IntegerAttr(group, _index))
         first = arith.MuliOp(agent.result, share.result)
         block.add_ops([agent, share, first])
-        role = _Computes(self, needed, front)
-        role.walk(block, programs)
+        partition = _Computes(self, needed, front)
+        partition.walk(block, programs)
         axes = self.rows.axes
-        axes.update({new: axes[value] for value, new in role.values.items() if value in axes})
+        axes.update({new: axes[value] for value, new in partition.values.items() if value in axes})
         narrowing = Narrowing(self.rows, group, first.result)
         for op in list(block.walk()):
             narrowing.narrow(op)
@@ -236,18 +240,18 @@ def _front(block: Block) -> set[Operation]:
 class _Role:
     """Writes a slice of a program, with a cursor for each ring, which loops and branches carry on."""
 
-    draws: ClassVar[type[pipe_draws.DrawOp | pipe_draws.DrawnOp]]
+    draws: ClassVar[type[tile_scheduler.SchedulerFetchOp | tile_scheduler.SchedulerReadOp]]
     """What gives the number of the next program."""
 
     def __init__(self, writer: _Writer, needed: Slice, front: set[Operation]) -> None:
         self.function = writer.function
         self.memory = writer.memory
-        self.mailbox = writer.mailbox
+        self.work_queue = writer.work_queue
         self.needed = needed
         self.front = front
         self.rings = {load: ring for ring in writer.rings for load in ring.loads}
         self.values: dict[SSAValue, SSAValue] = {}
-        self.cursors: dict[_Ring, SSAValue] = {}
+        self.states: dict[_Ring, SSAValue] = {}
 
     def load(self, op: tile.LoadOp, ring: _Ring, block: Block) -> None:
         """What becomes of a load."""
@@ -257,20 +261,20 @@ class _Role:
 
     def walk(self, block: Block, programs: Programs) -> None:
         """A loop over the programs of a worker."""
-        boxes = [] if self.mailbox is None else [self.mailbox]
-        firsts = [pipe_agents.CursorOp(memory) for memory in (*self.memory.values(), *boxes)]
+        boxes = [] if self.work_queue is None else [self.work_queue]
+        firsts = [warp_groups.PipelineStateOp(memory) for memory in (*self.memory.values(), *boxes)]
         block.add_ops(firsts)
         starts = [first.result for first in firsts]
         body = Block(arg_types=[_index, *(start.type for start in starts)])
-        number, *cursors = body.args
-        self.cursors = dict(zip(self.memory, cursors, strict=False))
+        number, *states = body.args
+        self.states = dict(zip(self.memory, states, strict=False))
         self._write_program(number, body, programs)
-        ends = list(self.cursors.values())
-        if self.mailbox is None:
+        ends = list(self.states.values())
+        if self.work_queue is None:
             body.add_op(scf.YieldOp(*ends))
-            block.add_op(scf.ForOp(programs.worker, programs.counts[-1], programs.workers, starts, Region(body)))
+            block.add_op(scf.ForOp(programs.cta, programs.counts[-1], programs.ctas, starts, Region(body)))
         else:
-            drawn, following = self.draws(self.mailbox, cursors[-1]), pipe_agents.NextOp(cursors[-1])
+            drawn, following = self.draws(self.work_queue, states[-1]), warp_groups.AdvanceOp(states[-1])
             body.add_ops([drawn, following, scf.YieldOp(drawn.result, *ends, following.result)])
             block.add_op(_until_the_last(programs, starts, body))
         adopt_location(list(block.ops), self.function)
@@ -314,7 +318,7 @@ class _Role:
         """Writes a nested block and what it yields: the values of some places, and cursors."""
         self.write(old, block)
         given = [self.get(end_of(old).operands[place]) for place in places]
-        end = scf.YieldOp(*given, *(self.cursors[ring] for ring in rings))
+        end = scf.YieldOp(*given, *(self.states[ring] for ring in rings))
         end.location = end_of(old).location
         block.add_op(end)
 
@@ -324,16 +328,16 @@ class _Role:
         for place, result in zip(places, made.results, strict=False):
             self.values[op.results[place]] = result
             result.name_hint = op.results[place].name_hint
-        self.cursors.update(zip(rings, made.results[len(places) :], strict=True))
+        self.states.update(zip(rings, made.results[len(places) :], strict=True))
 
     def _loop(self, op: scf.ForOp, block: Block) -> None:
         places, rings, old = self.needed.places_of(op), self._used_in(op), op.body.block
-        starts = [*(self.get(op.iter_args[place]) for place in places), *(self.cursors[ring] for ring in rings)]
+        starts = [*(self.get(op.iter_args[place]) for place in places), *(self.states[ring] for ring in rings)]
         body = Block(arg_types=[old.args[0].type, *(start.type for start in starts)])
         for place, argument in zip([-1, *places], body.args, strict=False):
             self.values[old.args[place + 1]] = argument
             argument.name_hint = old.args[place + 1].name_hint
-        self.cursors.update(zip(rings, body.args[1 + len(places) :], strict=True))
+        self.states.update(zip(rings, body.args[1 + len(places) :], strict=True))
         self._close(old, body, places, rings)
         bounds = [self.get(bound) for bound in (op.lb, op.ub, op.step)]
         made = scf.ForOp(bounds[0], bounds[1], bounds[2], starts, Region(body))
@@ -342,18 +346,18 @@ class _Role:
 
     def _branch(self, op: scf.IfOp, block: Block) -> None:
         places, rings = self.needed.places_of(op), self._used_in(op)
-        before = dict(self.cursors)
+        before = dict(self.states)
         types = [*(op.results[place].type for place in places), *(before[ring].type for ring in rings)]
         regions: list[Region] = []
         for region in op.regions:
             inner = Block()
-            self.cursors = dict(before)
+            self.states = dict(before)
             if region.blocks:
                 self._close(region.block, inner, places, rings)
             else:
                 inner.add_op(scf.YieldOp(*(before[ring] for ring in rings)))
             regions.append(Region(inner))
-        self.cursors = before
+        self.states = before
         made = scf.IfOp(self.get(op.cond), types, regions[0], regions[1])
         block.add_op(made)
         self._finish(op, made, places, rings)
@@ -365,21 +369,21 @@ def _until_the_last(programs: Programs, starts: Sequence[SSAValue], body: Block)
     test = Block(arg_types=types)
     some = arith.CmpiOp(test.args[0], programs.counts[-1], "slt")
     test.add_ops([some, scf.ConditionOp(some.result, *test.args)])
-    return scf.WhileOp([programs.worker, *starts], types, Region(test), Region(body))
+    return scf.WhileOp([programs.cta, *starts], types, Region(test), Region(body))
 
 
 class _Copies(_Role):
     """Fills rings where tiles were loaded."""
 
-    draws = pipe_draws.DrawOp
+    draws = tile_scheduler.SchedulerFetchOp
 
     def load(self, op: tile.LoadOp, ring: _Ring, block: Block) -> None:
         offsets = [self.get(offset) for offset in op.offsets]
-        fill = pipe_agents.FillOp(self.get(op.view), offsets, self.memory[ring], self.cursors[ring])
-        following = pipe_agents.NextOp(self.cursors[ring])
+        fill = warp_groups.ProducerCopyOp(self.get(op.view), offsets, self.memory[ring], self.states[ring])
+        following = warp_groups.AdvanceOp(self.states[ring])
         adopt_location([fill, following], op)
         block.add_ops([fill, following])
-        self.cursors[ring] = following.result
+        self.states[ring] = following.result
 
 
 class _Computes(_Role):
@@ -388,25 +392,27 @@ class _Computes(_Role):
     All agents come to rings in the same order: whoever waits for a turn then holds no other that is in its way.
     """
 
-    draws = pipe_draws.DrawnOp
+    draws = tile_scheduler.SchedulerReadOp
 
     def __init__(self, writer: _Writer, needed: Slice, front: set[Operation]) -> None:
         super().__init__(writer, needed, front)
-        self.agents = writer.agents
+        self.consumers = writer.consumers
         self.ends: dict[Operation, list[_Ring]] = {}
         for load, ring in self.rings.items():
             self.ends.setdefault(_last_user(load, needed), []).append(ring)
 
     def load(self, op: tile.LoadOp, ring: _Ring, block: Block) -> None:
-        take = pipe_agents.TakeOp(self.memory[ring], self.cursors[ring], self.agents if ring.is_part else None)
+        take = warp_groups.ConsumerWaitOp(
+            self.memory[ring], self.states[ring], self.consumers if ring.is_part else None
+        )
         take.location, take.result.name_hint = op.location, op.result.name_hint
         block.add_op(take)
         self.values[op.result] = take.result
 
     def behind(self, op: Operation, block: Block) -> None:
         for ring in self.ends.get(op, ()):
-            release = pipe_agents.ReleaseOp(self.memory[ring], self.cursors[ring])
-            following = pipe_agents.NextOp(self.cursors[ring])
+            release = warp_groups.ConsumerReleaseOp(self.memory[ring], self.states[ring])
+            following = warp_groups.AdvanceOp(self.states[ring])
             adopt_location([release, following], op)
             block.add_ops([release, following])
-            self.cursors[ring] = following.result
+            self.states[ring] = following.result

@@ -7,7 +7,7 @@ nv.func @f(%i: i32) outputs 0 shapes [[]] grid [1] threads 128 {
 // -----
 nv.func @f(%i: i32) outputs 0 shapes [[]] grid [1] threads 128 {
   %b = nv.mbarriers : !nv.mbarriers<2>
-  %e = nv.elsewhere %b, %i : !nv.mbarriers<2> -> !nv.mbarriers<2, cluster>
+  %e = nv.mapa %b, %i : !nv.mbarriers<2> -> !nv.mbarriers<2, cluster>
   // expected: expected mbarriers of this block
   nv.mbarrier_expect %e[%i], 16 : !nv.mbarriers<2, cluster>
   nv.return

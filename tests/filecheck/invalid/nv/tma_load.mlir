@@ -31,7 +31,7 @@ nv.func @f(%x: !tile.view<4, f16, global>, %i: i32) outputs 0 shapes [[B, H, S, 
   %m = nv.tensor_map %x <[3 inner 64, 2, 3 outer 64]> : !tile.view<4, f16, global> -> !nv.map<64x80x2xf16, 128>
   %s = nv.alloc : !nv.shared<80x128xf16, 128>
   %b = nv.mbarriers : !nv.mbarriers<2>
-  %e = nv.elsewhere %b, %i : !nv.mbarriers<2> -> !nv.mbarriers<2, cluster>
+  %e = nv.mapa %b, %i : !nv.mbarriers<2> -> !nv.mbarriers<2, cluster>
   // expected: expected mbarriers of this block
   nv.tma_load %m[%i, %i, %i], %s, %e[%i] : !nv.map<64x80x2xf16, 128>, !nv.shared<80x128xf16, 128>, !nv.mbarriers<2, cluster>
   nv.return

@@ -22,14 +22,14 @@ tile.func @f(%x: !tile.view<2, bf16, global>, %i: index, %j: index) outputs 0 sh
   tile.return
 }
 // -----
-tile.func @f() outputs 0 shapes [] grid [4] attributes {workers} {
-  // expected: workers share a ring in a function with the attribute `team`, a number above 1
-  %r = pipe.ring shared : !pipe.ring<2, 8x16xbf16>
+tile.func @f() outputs 0 shapes [] grid [4] attributes {persistent} {
+  // expected: a multicast ring is in a function with the attribute `cluster`, a number above 1
+  %r = pipe.ring multicast : !pipe.ring<2, 8x16xbf16>
   tile.return
 }
 // -----
-tile.func @f() outputs 0 shapes [] grid [4] attributes {workers, team = 1 : i64} {
-  // expected: workers share a ring in a function with the attribute `team`, a number above 1
-  %r = pipe.ring shared : !pipe.ring<2, 8x16xbf16>
+tile.func @f() outputs 0 shapes [] grid [4] attributes {persistent, cluster = 1 : i64} {
+  // expected: a multicast ring is in a function with the attribute `cluster`, a number above 1
+  %r = pipe.ring multicast : !pipe.ring<2, 8x16xbf16>
   tile.return
 }

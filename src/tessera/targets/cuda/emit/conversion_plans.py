@@ -111,8 +111,8 @@ class ConversionPlan:
     def cost(self) -> float:
         """In turns of the banks; of two that take as many, the smaller."""
         accesses = len(self.writes.vectors) + len(self.reads.vectors)
-        turned = _TURN_COST * accesses if self.order.mask else 0
-        return self.turns + _ACCESS_COST * accesses + turned + self.order.bytes / 65536
+        transposed = _TURN_COST * accesses if self.order.mask else 0
+        return self.turns + _ACCESS_COST * accesses + transposed + self.order.bytes / 65536
 
 
 def thread_bases(layout: Layout, axis: int, threads: int) -> Numbers:

@@ -81,9 +81,9 @@ def _whole(emitter: Emitter, op: nv.CopyAsyncOp, size: int) -> Value | None:
     None where the program shows that they do.
     """
     f, item = emitter.f, view_type(op.view).dtype.storage.itemsize
-    axis = len(op.offsets) - (1 if op.turned is None else 2)
+    axis = len(op.offsets) - (1 if op.transposed is None else 2)
     placed = divisor_of(op.offsets[axis]) * item % size == 0
-    if ALIGNED in op.attributes or (placed and op.turned is None and is_lined(op.view)):
+    if ALIGNED in op.attributes or (placed and op.transposed is None and is_lined(op.view)):
         return None
 
     def test() -> Value:
@@ -111,7 +111,7 @@ def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: EmittedView) -> Source:
     f, item = emitter.f, number(view.dtype.storage.itemsize, "i64")
     rank = view_type(op.view).rank.data
     offsets = [emitter.number(offset) for offset in op.offsets]
-    row, column = (rank - 1, rank - 2) if op.turned is not None else (rank - 2, rank - 1)
+    row, column = (rank - 1, rank - 2) if op.transposed is not None else (rank - 2, rank - 1)
     further = number(0, "i64")
     for offset, stride in zip(offsets, view.strides, strict=True):
         further = folded(f, "add", further, folded(f, "mul", offset, stride))

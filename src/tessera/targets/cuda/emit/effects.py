@@ -141,14 +141,14 @@ def _to_the_counter(emitter: Emitter, text: str, given: Value) -> None:
     emitter.branch(f.compare("eq", emitter.thread, number(0, "i32")), run)
 
 
-@emits(nv.AwaitTurnOp)
-def _await_turn(emitter: Emitter, op: nv.AwaitTurnOp) -> None:
+@emits(nv.SemaphoreWaitOp)
+def _await_turn(emitter: Emitter, op: nv.SemaphoreWaitOp) -> None:
     _to_the_counter(emitter, _UNTIL, emitter.sreg("ctaid.x"))
     barrier(emitter.f)
 
 
-@emits(nv.PassTurnOp)
-def _pass_turn(emitter: Emitter, op: nv.PassTurnOp) -> None:
+@emits(nv.SemaphoreSignalOp)
+def _pass_turn(emitter: Emitter, op: nv.SemaphoreSignalOp) -> None:
     f = emitter.f
     following = f.add(emitter.sreg("ctaid.x"), 1)
     ends = f.compare("eq", following, emitter.sreg("nctaid.x"))

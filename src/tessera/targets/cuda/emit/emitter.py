@@ -24,7 +24,7 @@ from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.targets.cuda.emit.divisors import is_lined
 from tessera.targets.cuda.emit.thread_tiles import Affine, Question, ThreadTile
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir.hopper import BarriersOp, IdOp, WordsOp
+from tessera.targets.cuda.ir.hopper import IdOp, MbarriersOp, WordsOp
 from tessera.targets.cuda.ir.hopper_copies import TensorMapOp
 from tessera.targets.cuda.ir.layouts import WARP, Digit, Layout
 from tessera.targets.cuda.ir.types import SharedType, layout_of
@@ -115,7 +115,7 @@ class Emitter:
         self.module = Module()
         self.messages: dict[str, int] = {}
         self.maps = [op for op in function.body.walk() if isinstance(op, TensorMapOp)]
-        self.team = _team(function)
+        self.cooperating = _cooperating_threads(function)
         """How many threads have tiles of their own: those of the block, or where warpgroups have roles, of one."""
         self.block_layout = _block(function, len(self.maps))
         self.values: dict[SSAValue, Any] = {}
@@ -166,7 +166,7 @@ class Emitter:
     @property
     def follows(self) -> bool:
         """Whether the kernel waits by itself for those in front of it, on machines that know of such."""
-        return self.machine >= 90 and any(op.name == "nv.follow" for op in self.source.body.block.ops)
+        return self.machine >= 90 and any(op.name == "nv.griddepcontrol_wait" for op in self.source.body.block.ops)
 
     @property
     def machine(self) -> int:
@@ -333,7 +333,7 @@ class Emitter:
             part = self.f.binary("urem", part, number(digit.size, "i32"))
             first = self.f.compare("eq", part, number(0, "i32"))
             found = first if found is None else self.f.binary("and", found, first)
-        if layout.thread_count < self.team:
+        if layout.thread_count < self.cooperating:
             first = self.f.compare("ult", self.thread, number(layout.thread_count, "i32"))
             found = first if found is None else self.f.binary("and", found, first)
         return found
@@ -440,9 +440,9 @@ class Emitter:
                 self.values[value] = rest.pop(0)
 
 
-def _team(function: nv.FuncOp) -> int:
-    roles = any(isinstance(op, IdOp) and op.kind.data == "warpgroup" for op in function.body.walk())
-    return WARPGROUP if roles else function.thread_count
+def _cooperating_threads(function: nv.FuncOp) -> int:
+    specialized = any(isinstance(op, IdOp) and op.kind.data == "warpgroup" for op in function.body.walk())
+    return WARPGROUP if specialized else function.thread_count
 
 
 def _block(function: nv.FuncOp, maps: int) -> EmittedBlock:
@@ -465,7 +465,7 @@ def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
     last: Operation | None = None
     for op in function.body.block.ops:
         for inner in op.walk():
-            if isinstance(inner, BarriersOp | WordsOp):
+            if isinstance(inner, MbarriersOp | WordsOp):
                 return None
             if any(isinstance(value.type, SharedType) for value in (*inner.operands, *inner.results)):
                 last = op
@@ -487,7 +487,7 @@ def _shared_offsets(function: nv.FuncOp) -> tuple[dict[Operation, int], int]:
             end += op.result.type.size
     # What is small lies behind the tiles, which all begin where swizzling does.
     for op in function.body.walk():
-        if isinstance(op, BarriersOp | WordsOp):
+        if isinstance(op, MbarriersOp | WordsOp):
             end = -(-end // op.shared_align) * op.shared_align
             offsets[op] = end
             end += op.shared_bytes

@@ -9,8 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera.targets.cuda.emit.emitter import GLOBAL, Emitter, Rule, Shared, emits
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import hopper
-from tessera.targets.cuda.ir import hopper_copies as copies
+from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import barriers_type
 from tessera.targets.cuda.ir.types import shared_type
 from tessera.targets.cuda.ptx.inline import asm, barrier
@@ -106,8 +105,8 @@ def _extent(emitter: Emitter, op: hopper.ExtentOp) -> None:
     emitter.values[op.result] = emitter.f.convert("trunc", word, "i32")
 
 
-@emits(hopper.SetRegistersOp)
-def _set_registers(emitter: Emitter, op: hopper.SetRegistersOp) -> None:
+@emits(hopper.SetmaxnregOp)
+def _set_registers(emitter: Emitter, op: hopper.SetmaxnregOp) -> None:
     do(emitter, f"setmaxnreg.{op.direction.data}.sync.aligned.u32 {op.count.value.data};")
 
 
@@ -123,8 +122,8 @@ def _advance(emitter: Emitter, op: hopper.AdvanceOp) -> None:
 # Barriers
 
 
-@emits(hopper.BarriersOp)
-def _barriers(emitter: Emitter, op: hopper.BarriersOp) -> None:
+@emits(hopper.MbarriersOp)
+def _barriers(emitter: Emitter, op: hopper.MbarriersOp) -> None:
     emitter.values[op.result] = emitter.shared(emitter.place(op))
 
 
@@ -134,8 +133,8 @@ def _place(emitter: Emitter, array: SSAValue, number_: SSAValue, size: int) -> V
     return f.binary("add", emitter.number(array), folded(f, "mul", emitter.number(number_), number(size, "i32")))
 
 
-@emits(hopper.InitBarriersOp)
-def _init(emitter: Emitter, op: hopper.InitBarriersOp) -> None:
+@emits(hopper.MbarrierInitOp)
+def _init(emitter: Emitter, op: hopper.MbarrierInitOp) -> None:
     first = emitter.number(op.barriers)
     for place in range(barriers_type(op.barriers).count.data):
         address = emitter.f.add(first, BARRIER_BYTES * place)
@@ -145,13 +144,13 @@ def _init(emitter: Emitter, op: hopper.InitBarriersOp) -> None:
 _WAIT = "{ .reg .pred p; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; @!p bra AGAIN; }"
 
 
-@emits(hopper.WaitBarrierOp)
-def _wait(emitter: Emitter, op: hopper.WaitBarrierOp) -> None:
+@emits(hopper.MbarrierWaitOp)
+def _wait(emitter: Emitter, op: hopper.MbarrierWaitOp) -> None:
     do(emitter, _WAIT, _place(emitter, op.barriers, op.number, BARRIER_BYTES), emitter.number(op.parity))
 
 
-@emits(hopper.ArriveOp)
-def _arrive(emitter: Emitter, op: hopper.ArriveOp) -> None:
+@emits(hopper.MbarrierArriveOp)
+def _arrive(emitter: Emitter, op: hopper.MbarrierArriveOp) -> None:
     address = _place(emitter, op.barriers, op.number, BARRIER_BYTES)
     # Not .release.cluster for other blocks: that is a fence of the whole GPU, and what was read needs none.
     space = "shared::cta" if barriers_type(op.barriers).scope.data == "block" else "shared::cluster"
@@ -162,8 +161,8 @@ def _arrive(emitter: Emitter, op: hopper.ArriveOp) -> None:
         do(emitter, f"{{ .reg .pred p; setp.ne.b32 p, $1, 0; @p {arrive} }}", address, flag(emitter, op.condition))
 
 
-@emits(hopper.ExpectOp)
-def _expect(emitter: Emitter, op: hopper.ExpectOp) -> None:
+@emits(hopper.MbarrierExpectOp)
+def _expect(emitter: Emitter, op: hopper.MbarrierExpectOp) -> None:
     address = _place(emitter, op.barriers, op.number, BARRIER_BYTES)
     do(emitter, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {op.bytes.value.data};", address)
 
@@ -182,8 +181,8 @@ def _barrier(emitter: Emitter, op: nv.BarrierOp) -> None:
     barrier(emitter.f)
 
 
-@emits(nv.FollowOp)
-def _follow(emitter: Emitter, op: nv.FollowOp) -> None:
+@emits(nv.GriddepcontrolWaitOp)
+def _follow(emitter: Emitter, op: nv.GriddepcontrolWaitOp) -> None:
     del op
     if emitter.follows:
         # The next kernel is let in as soon as this one has asked for what it may read early. It waits for this one to
@@ -192,13 +191,13 @@ def _follow(emitter: Emitter, op: nv.FollowOp) -> None:
         do(emitter, "griddepcontrol.wait;")
 
 
-@emits(hopper.SyncOp)
-def _sync(emitter: Emitter, op: hopper.SyncOp) -> None:
+@emits(hopper.BarrierSyncOp)
+def _sync(emitter: Emitter, op: hopper.BarrierSyncOp) -> None:
     do(emitter, f"bar.sync $0, {op.threads.value.data};", emitter.number(op.number))
 
 
-@emits(hopper.AnnounceOp)
-def _announce(emitter: Emitter, op: hopper.AnnounceOp) -> None:
+@emits(hopper.BarrierArriveOp)
+def _announce(emitter: Emitter, op: hopper.BarrierArriveOp) -> None:
     do(emitter, f"bar.arrive $0, {op.threads.value.data};", emitter.number(op.number))
 
 
@@ -215,8 +214,8 @@ def _cluster_sync(emitter: Emitter, op: hopper.ClusterSyncOp) -> None:
     do(emitter, f"barrier.cluster.wait.acquire{aligned};")
 
 
-@emits(hopper.ElsewhereOp)
-def _elsewhere(emitter: Emitter, op: hopper.ElsewhereOp) -> None:
+@emits(hopper.MapaOp)
+def _elsewhere(emitter: Emitter, op: hopper.MapaOp) -> None:
     here, rank = emitter.number(op.barriers), emitter.number(op.rank)
     emitter.values[op.result] = get(emitter, "mapa.shared::cluster.u32 $0, $1, $2;", here, rank)
 
@@ -224,13 +223,13 @@ def _elsewhere(emitter: Emitter, op: hopper.ElsewhereOp) -> None:
 # Copies
 
 
-@emits(copies.TensorMapOp)
-def _tensor_map(emitter: Emitter, op: copies.TensorMapOp) -> None:
+@emits(hopper_copies.TensorMapOp)
+def _tensor_map(emitter: Emitter, op: hopper_copies.TensorMapOp) -> None:
     emitter.values[op.result] = emitter.f.at(emitter.params, emitter.map_place(op))
 
 
-@emits(copies.PrefetchOp)
-def _prefetch(emitter: Emitter, op: copies.PrefetchOp) -> None:
+@emits(hopper_copies.PrefetchOp)
+def _prefetch(emitter: Emitter, op: hopper_copies.PrefetchOp) -> None:
     do(emitter, "prefetch.tensormap [$0];", emitter.number(op.map))
 
 
@@ -238,8 +237,8 @@ def _coordinates(count: int, first: int) -> str:
     return "{" + ", ".join(f"${first + place}" for place in range(count)) + "}"
 
 
-@emits(copies.CopyInOp)
-def _copy_in(emitter: Emitter, op: copies.CopyInOp) -> None:
+@emits(hopper_copies.TmaLoadOp)
+def _copy_in(emitter: Emitter, op: hopper_copies.TmaLoadOp) -> None:
     axes = len(op.offsets)
     shared, map_ = emitter.memory(op.shared).address, emitter.number(op.map)
     barrier = _place(emitter, op.barriers, op.number, BARRIER_BYTES)
@@ -256,8 +255,8 @@ def _copy_in(emitter: Emitter, op: copies.CopyInOp) -> None:
     )
 
 
-@emits(copies.CopyOutOp)
-def _copy_out(emitter: Emitter, op: copies.CopyOutOp) -> None:
+@emits(hopper_copies.TmaStoreOp)
+def _copy_out(emitter: Emitter, op: hopper_copies.TmaStoreOp) -> None:
     axes = len(op.offsets)
     shared, map_ = emitter.memory(op.shared).address, emitter.number(op.map)
     arguments = [shared, map_, *(emitter.number(offset) for offset in op.offsets)]
@@ -268,20 +267,20 @@ def _copy_out(emitter: Emitter, op: copies.CopyOutOp) -> None:
     do(emitter, copy, *arguments)
 
 
-@emits(copies.CommitCopiesOp)
-def _commit_copies(emitter: Emitter, op: copies.CommitCopiesOp) -> None:
+@emits(hopper_copies.TmaCommitOp)
+def _commit_copies(emitter: Emitter, op: hopper_copies.TmaCommitOp) -> None:
     del op
     do(emitter, "cp.async.bulk.commit_group;")
 
 
-@emits(copies.WaitCopiesOp)
-def _wait_copies(emitter: Emitter, op: copies.WaitCopiesOp) -> None:
+@emits(hopper_copies.TmaWaitOp)
+def _wait_copies(emitter: Emitter, op: hopper_copies.TmaWaitOp) -> None:
     read = ".read" if op.read is not None else ""
     do(emitter, f"cp.async.bulk.wait_group{read} {op.pending.value.data};")
 
 
-@emits(copies.RecastOp)
-def _recast(emitter: Emitter, op: copies.RecastOp) -> None:
+@emits(hopper_copies.RecastOp)
+def _recast(emitter: Emitter, op: hopper_copies.RecastOp) -> None:
     emitter.values[op.result] = Shared(emitter.memory(op.shared).address, shared_type(op.result))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tessera.targets.cuda.emit.emitter import Emitter, Shared, emits
 from tessera.targets.cuda.emit.hopper import do
-from tessera.targets.cuda.ir import hopper_transpose as turns
+from tessera.targets.cuda.ir import hopper_transpose
 from tessera.targets.cuda.ptx.inline import asm, one
 from tessera.targets.llvm.text import Value, number
 
@@ -25,9 +25,9 @@ _CROSSED = (0x2064, 0x3175)
 """The same where the second word has the first two rows."""
 
 
-@emits(turns.TurnOp)
-def _turn(emitter: Emitter, op: turns.TurnOp) -> None:
-    source, target = emitter.memory(op.shared), emitter.memory(op.turned)
+@emits(hopper_transpose.TransposeSmemOp)
+def _turn(emitter: Emitter, op: hopper_transpose.TransposeSmemOp) -> None:
+    source, target = emitter.memory(op.shared), emitter.memory(op.transposed)
     turning = _Turning(emitter, source, target)
     everything = list(turning.pieces())
     for first in range(0, len(everything), AT_ONCE):
@@ -67,13 +67,13 @@ class _Turning:
 
     def pieces(self) -> Iterator[tuple[int, int]]:
         """32 rows each, and the 16 columns that a warp has of four times as many."""
-        wide = -(-self.source.type.columns // (turns.COLUMNS * WARPS))
-        for rows in range(self.source.type.rows // turns.ROWS):
+        wide = -(-self.source.type.columns // (hopper_transpose.COLUMNS * WARPS))
+        for rows in range(self.source.type.rows // hopper_transpose.ROWS):
             for columns in range(wide):
                 yield rows, columns
 
     def read(self, rows: int, columns: int) -> list[Value]:
-        further = rows * turns.ROWS * self.source.type.panel.data
+        further = rows * hopper_transpose.ROWS * self.source.type.panel.data
         return asm(
             self.emitter.f,
             f"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{$0, $1, $2, $3}}, [$4+{further}];",
@@ -100,7 +100,7 @@ class _Turning:
 
     def _chunk(self, columns: int) -> Value:
         """The number of the 16 columns: some warps do the last ones again, if there are not enough."""
-        last = self.source.type.columns // turns.COLUMNS - 1
+        last = self.source.type.columns // hopper_transpose.COLUMNS - 1
         chunk = self._add(self.warp, number(columns * WARPS, "i32"))
         return chunk if columns * WARPS + WARPS - 1 <= last else self._least(chunk, last)
 
@@ -115,7 +115,7 @@ class _Turning:
 
     def _target(self, rows: int, columns: int) -> tuple[Value, int]:
         panel, inside = divmod(2 * rows, 8)
-        last = self.source.type.columns // turns.COLUMNS - 1
+        last = self.source.type.columns // hopper_transpose.COLUMNS - 1
         whole = columns * WARPS + WARPS - 1 <= last
         key = inside if whole else -1 - inside - 8 * columns
         if key not in self.targets:
@@ -126,7 +126,7 @@ class _Turning:
             place = self._add(self._left(row, 7), self._left(swizzled, 4))
             self.targets[key] = self._add(self.target.address, place)
         further = panel * self.target.type.panel_bytes
-        return self.targets[key], further + (columns * WARPS * turns.COLUMNS * 128 if whole else 0)
+        return self.targets[key], further + (columns * WARPS * hopper_transpose.COLUMNS * 128 if whole else 0)
 
     def _selector(self, upper: Value, crosses: Value | None, place: int) -> Value:
         """The bytes of a thread's first or second column; threads of the upper half have the second one first."""

@@ -10,7 +10,7 @@ from tessera.targets.cuda.emit import conversions as emit_conversions
 from tessera.targets.cuda.emit import copies as emit_copies
 from tessera.targets.cuda.emit import effects as emit_effects
 from tessera.targets.cuda.emit import hopper as emit_hopper
-from tessera.targets.cuda.emit import hopper_transpose as emit_turns
+from tessera.targets.cuda.emit import hopper_transpose as emit_transposes
 from tessera.targets.cuda.emit import memory as emit_memory
 from tessera.targets.cuda.emit import mma as emit_products
 from tessera.targets.cuda.emit import reductions as emit_reductions
@@ -31,7 +31,7 @@ __all__ = [
     "emit_products",
     "emit_reductions",
     "emit_shared",
-    "emit_turns",
+    "emit_transposes",
     "emit_values",
     "emit_wgmma",
 ]

@@ -57,7 +57,7 @@ class Matrices:
     column i.
     """
 
-    turned: bool
+    transposed: bool
     warps: tuple[Digit, ...]
     """Digits of the thread's number above the lane."""
     words: tuple[Digit, ...]
@@ -119,16 +119,16 @@ def matrices_of(layout: Layout, itemsize: int, column: int = 0) -> Matrices | No
     if itemsize > 4 or column * itemsize % CHUNK:
         return None
     side = 4 // itemsize
-    for turned in (False, True):
-        along, down = (0, 1) if turned else (1, 0)
-        if turned and itemsize != 2:
+    for transposed in (False, True):
+        along, down = (0, 1) if transposed else (1, 0)
+        if transposed and itemsize != 2:
             continue
         threads = _stripped(layout.threads, (Digit(4, along, side), Digit(8, down, 1)))
         words = _stripped(layout.registers, (Digit(side, along, 1),) if side > 1 else ())
         if threads is None or words is None:
             continue
         if all(digit.axis != 1 or digit.step * itemsize % CHUNK == 0 for digit in (*threads, *words)):
-            return Matrices(turned, threads, words)
+            return Matrices(transposed, threads, words)
     return None
 
 
@@ -164,10 +164,10 @@ class MatrixReader:
         address, further = self._addresses.at(self.row + load.row, self.column + load.column)
         ways = len(load.words)
         results = ", ".join(f"${place}" for place in range(ways))
-        turned = ".trans" if self.matrices.turned else ""
+        transposed = ".trans" if self.matrices.transposed else ""
         return asm(
             self.emitter.f,
-            f"ldmatrix.sync.aligned.m8n8.x{ways}{turned}.shared.b16 {{{results}}}, [${ways}+{further}];",
+            f"ldmatrix.sync.aligned.m8n8.x{ways}{transposed}.shared.b16 {{{results}}}, [${ways}+{further}];",
             returns=["i32"] * ways,
             arguments=[address],
             effects=True,
@@ -289,7 +289,7 @@ def _joined(emitter: Emitter, parts: Sequence[Value], bits: int) -> Value:
 def seen(op: nv.ReadOp) -> Layout:
     """The result's layout, with rows and columns of shared memory for axes."""
     layout = layout_of(op.result)
-    return layout if op.turned is None else layout.permuted((1, 0))
+    return layout if op.transposed is None else layout.permuted((1, 0))
 
 
 def reader(emitter: Emitter, op: nv.ReadOp) -> MatrixReader | None:

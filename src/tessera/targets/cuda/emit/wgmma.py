@@ -13,7 +13,7 @@ from tessera.targets.cuda.emit.emitter import Emitter, Shared, emits
 from tessera.targets.cuda.emit.hopper import do
 from tessera.targets.cuda.emit.reductions import fold_registers
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.dialect import SlotOp
 from tessera.targets.cuda.ir.hopper_copies import RecastOp
 from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, turns_in_memory
@@ -67,11 +67,11 @@ def _along(type_: SharedType, step: int) -> int:
 
 def _down(step: int) -> int:
     """The same in a tile whose rows are the depth, 16 of them in a step."""
-    return step * (16 * products.PANEL >> 4)
+    return step * (16 * wgmma.PANEL >> 4)
 
 
-@emits(products.WgmmaOp)
-def _wgmma(emitter: Emitter, op: products.WgmmaOp) -> None:
+@emits(wgmma.WgmmaOp)
+def _wgmma(emitter: Emitter, op: wgmma.WgmmaOp) -> None:
     columns = tile_type(op.result).get_shape()[1]
     count = layout_of(op.result).count
     before = emitter.tile(op.sum).elements() if op.sum is not None else []
@@ -129,15 +129,15 @@ def _register_words(emitter: Emitter, left: ThreadTile) -> list[Value]:
     return [emitter.f.convert("bitcast", element, "i32") for element in left.elements()]
 
 
-def _next_panel(emitter: Emitter, op: products.WgmmaOp, right: Shared) -> int | Value:
+def _next_panel(emitter: Emitter, op: wgmma.WgmmaOp, right: Shared) -> int | Value:
     """Where the right operand's columns go on behind its first 64, if its columns are those of the product."""
     if op.transposed is not None:
         return 16
     return right.type.panel_bytes if op.beside is None else emitter.memory(op.beside).address
 
 
-@emits(products.WgmmaWaitOp)
-def _wgmma_wait(emitter: Emitter, op: products.WgmmaWaitOp) -> None:
+@emits(wgmma.WgmmaWaitOp)
+def _wgmma_wait(emitter: Emitter, op: wgmma.WgmmaWaitOp) -> None:
     text = f"wgmma.wait_group.sync.aligned {op.pending.value.data};"
     values = [value for tile in op.values for value in emitter.tile(tile).elements()]
     kept = [value for tile in op.kept for value in emitter.tile(tile).flat()]
@@ -156,13 +156,13 @@ def _wgmma_wait(emitter: Emitter, op: products.WgmmaWaitOp) -> None:
     emitter.bind_carried(op.handed, found)
 
 
-@emits(products.StoreMatrixOp)
-def _store_matrix(emitter: Emitter, op: products.StoreMatrixOp) -> None:
+@emits(wgmma.StmatrixOp)
+def _store_matrix(emitter: Emitter, op: wgmma.StmatrixOp) -> None:
     """Four 8 by 8 matrices at a time: 16 rows of 16 columns; a lane gives the address of one row of one of them."""
     f, there = emitter.f, emitter.memory(op.shared)
     words, first = emitter.tile(op.value).words(), op.column.value.data
     row = f.binary("and", emitter.lane, number(15, "i32"))
-    if there.type.rows == products.ROWS:
+    if there.type.rows == wgmma.ROWS:
         warp = f.binary("and", emitter.warp, number(3, "i32"))
         row = f.binary("add", row, f.binary("shl", warp, number(4, "i32")))
     start = f.binary("add", there.address, f.binary("shl", row, number(7, "i32")))
@@ -182,8 +182,8 @@ def _store_matrix(emitter: Emitter, op: products.StoreMatrixOp) -> None:
         )
 
 
-@emits(products.ColumnsOp)
-def _columns(emitter: Emitter, op: products.ColumnsOp) -> None:
+@emits(wgmma.ColumnsOp)
+def _columns(emitter: Emitter, op: wgmma.ColumnsOp) -> None:
     source, first = emitter.tile(op.operand), op.first.value.data // 8 * 4
     count = layout_of(op.result).count
     if source.packs:
@@ -192,8 +192,8 @@ def _columns(emitter: Emitter, op: products.ColumnsOp) -> None:
         emitter.bind(op.result, source.elements()[first : first + count])
 
 
-@emits(products.JoinOp)
-def _join(emitter: Emitter, op: products.JoinOp) -> None:
+@emits(wgmma.JoinOp)
+def _join(emitter: Emitter, op: wgmma.JoinOp) -> None:
     pieces = [emitter.tile(piece) for piece in op.pieces]
     if all(piece.packs for piece in pieces):
         emitter.bind_words(op.result, [word for piece in pieces for word in piece.words()])
@@ -201,8 +201,8 @@ def _join(emitter: Emitter, op: products.JoinOp) -> None:
         emitter.bind(op.result, [element for piece in pieces for element in piece.elements()])
 
 
-@emits(products.PartialOp)
-def _partial(emitter: Emitter, op: products.PartialOp) -> None:
+@emits(wgmma.PartialOp)
+def _partial(emitter: Emitter, op: wgmma.PartialOp) -> None:
     source, kind = emitter.tile(op.operand), op.kind.data
 
     def combine(a: Value, b: Value) -> Value:
@@ -215,8 +215,8 @@ def _partial(emitter: Emitter, op: products.PartialOp) -> None:
     emitter.bind(op.result, fold_registers(emitter, source, op.axis.value.data, neutral, combine))
 
 
-@emits(products.AnyOp)
-def _any(emitter: Emitter, op: products.AnyOp) -> None:
+@emits(wgmma.AnyOp)
+def _any(emitter: Emitter, op: wgmma.AnyOp) -> None:
     f = emitter.f
     found, *others = emitter.tile(op.operand).elements()
     for other in others:

@@ -17,6 +17,7 @@ from tessera.targets.cuda.ir.hopper_transpose import ROWS as TURNED_ROWS
 from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, turns_in_memory
 from tessera.targets.cuda.lower.multiprocessor_model import (
     AT_ONCE,
+    CLUSTER,
     DEPTHS,
     MOST_AGENTS,
     OWN_REGISTERS,
@@ -24,7 +25,6 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     ROWS,
     SHARED,
     STAGED,
-    TEAM,
     THREADS,
     TURNING_REGISTERS,
     slot_bytes,
@@ -48,10 +48,10 @@ COLUMN_LANES = 4
 class AgentsPlan:
     """How many agents compute, and how many slots rings have: those of inner loops, and those filled once a program."""
 
-    agents: int
+    consumers: int
     depth: int
     ahead: int = 2
-    team: int = 1
+    cluster: int = 1
     """Workers that fetch together what they all need."""
     walks: bool = True
     """Whether a worker has several programs."""
@@ -67,8 +67,8 @@ def warp_group_plans(
     rows = rows_of(function)
     if rows is None or rows % ROWS or not 1 <= rows // ROWS <= MOST_AGENTS:
         return
-    agents = rows // ROWS
-    if warps is not None and warps != 4 * agents:
+    consumers = rows // ROWS
+    if warps is not None and warps != 4 * consumers:
         return
     loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
     inner = [op for op in loads if _is_repeated(op)]
@@ -78,14 +78,14 @@ def warp_group_plans(
     if not all(map(_has_warpgroups, products)):
         return
     turning = any(map(needs_transpose, loads))
-    if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents, turning=turning):
+    if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(consumers, turning=turning):
         return
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
     programs = _programs(function)
     # What is turned, every worker turns for itself.
-    team = 1 if programs is None or turning else _team(function, inner, programs)
+    cluster = 1 if programs is None or turning else _team(function, inner, programs)
     walks = programs is None or programs > AT_ONCE
-    found = [AgentsPlan(agents, slots, ahead, team, walks) for ahead, slots in depths]
+    found = [AgentsPlan(consumers, slots, ahead, cluster, walks) for ahead, slots in depths]
     # Lowering takes long: what will not fit is not lowered. Of the least it is left to see.
     likely = [plan for plan in found[:-1] if shared_bytes(function, loads, plan, lined) <= SHARED]
     yield from (*likely, found[-1])
@@ -99,7 +99,7 @@ def _programs(function: tile.FuncOp) -> int | None:
 
 def _team(function: tile.FuncOp, loads: Sequence[tile.LoadOp], programs: int) -> int:
     """How many workers fetch together: those with programs side by side along the first axis of the grid."""
-    if not crosses(function) or not can_form_teams(function, TEAM, bands=True):
+    if not crosses(function) or not can_form_teams(function, CLUSTER, bands=True):
         return 1
     loops = {op.parent_op() for op in loads}
     loop = loops.pop() if len(loops) == 1 else None
@@ -119,7 +119,7 @@ def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: Agen
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
     stored = {tile_type(op.value).element_type for op in stores if is_mapped(op) and is_lined(op.view, lined)}
     rings = sum(count * ring[-1] for ring, count in slots.items())
-    return rings + STAGED * plan.agents * len(stored)
+    return rings + STAGED * plan.consumers * len(stored)
 
 
 def _tile_bytes(op: tile.LoadOp) -> int:
@@ -154,22 +154,22 @@ def _is_repeated(op: tile.LoadOp) -> bool:
     return around is not None
 
 
-def spare_registers(function: tile.FuncOp, agents: int) -> int:
+def spare_registers(function: tile.FuncOp, consumers: int) -> int:
     """How many of a thread's registers products of a function leave to others: sums, and factors that threads made."""
     taken = OWN_REGISTERS
     for op in (op for op in function.body.walk() if isinstance(op, tile.DotOp)):
         # Sums that are promoted are there twice.
-        taken += thread_registers(op.result, agents) * (2 if loses_bits(op) else 1)
+        taken += thread_registers(op.result, consumers) * (2 if loses_bits(op) else 1)
         if not isinstance(factor_source(op.a), tile.LoadOp):
-            taken += thread_registers(op.a, agents)
+            taken += thread_registers(op.a, consumers)
     turning = any(isinstance(op, tile.LoadOp) and needs_transpose(op) for op in function.body.walk())
-    return (TURNING_REGISTERS if turning else REGISTERS)[agents] - taken
+    return (TURNING_REGISTERS if turning else REGISTERS)[consumers] - taken
 
 
-def thread_registers(value: SSAValue, agents: int = 1) -> int:
+def thread_registers(value: SSAValue, consumers: int = 1) -> int:
     """Of a tile that lies as sums do, whose rows `agents` share; of a row of it, if it has one axis."""
     *rows, columns = tile_type(value).get_shape()
-    elements = prod(rows) * columns // (THREADS * agents) if rows else columns // COLUMN_LANES
+    elements = prod(rows) * columns // (THREADS * consumers) if rows else columns // COLUMN_LANES
     return elements * tile_dtype(value).storage.itemsize // 4
 
 

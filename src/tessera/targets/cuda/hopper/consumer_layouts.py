@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
-from tessera.ir.pipe import warp_groups as agents
-from tessera.ir.pipe.transpose import is_turned_into
+from tessera.ir.pipe import warp_groups
+from tessera.ir.pipe.transpose import is_transposed_into
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir import layouts
@@ -27,19 +27,19 @@ OPERAND = PRODUCT + 1
 
 def accumulator_layout(value: SSAValue) -> Layout:
     """The layout of sums."""
-    rows, columns = agents.sums_type(value).get_shape()
+    rows, columns = warp_groups.accumulator_type(value).get_shape()
     return layouts.accumulator(rows, columns)
 
 
-def left_layout(op: agents.DotStartOp) -> Layout:
+def left_layout(op: warp_groups.DotStartOp) -> Layout:
     """The layout of a product's left operand in registers."""
     return left_factor(tile_type(op.a).get_shape()[1], tile_dtype(op.a), paired=is_paired(op))
 
 
-def is_paired(op: agents.DotStartOp) -> bool:
+def is_paired(op: warp_groups.DotStartOp) -> bool:
     """Whether the depth of a product is paired: who turns its right operand can do so as its left one lies."""
     ring = ring_of(op.b)
-    return not is_taken(op.a) and ring is not None and is_turned_into(ring)
+    return not is_taken(op.a) and ring is not None and is_transposed_into(ring)
 
 
 def ring_of(value: SSAValue) -> SSAValue | None:
@@ -47,7 +47,7 @@ def ring_of(value: SSAValue) -> SSAValue | None:
     owner = value.owner
     if isinstance(owner, tile.TransOp) and is_transposed(owner):
         owner = owner.operand.owner
-    return owner.ring if isinstance(owner, agents.TakeOp) else None
+    return owner.ring if isinstance(owner, warp_groups.ConsumerWaitOp) else None
 
 
 def is_taken(value: SSAValue) -> bool:
@@ -63,14 +63,14 @@ class AgentLayouts(LayoutAnalysis):
         self.written = set[SSAValue]()
         self.grids = {}
         self.staged = {value for op in self.function.body.walk() for value in op.results if is_taken(value)}
-        starts = [op for op in self.function.body.walk() if isinstance(op, agents.DotStartOp)]
+        starts = [op for op in self.function.body.walk() if isinstance(op, warp_groups.DotStartOp)]
         self.paired = {tile_type(op.a): left_layout(op) for op in starts if is_paired(op)}
         """Types of left operands with layouts of their own: they are best made in them."""
         self._anchor()
         self._demand(self.function.body.block)
 
     def _settle_op(self, op: Operation) -> bool:
-        if isinstance(op, agents.RolesOp):
+        if isinstance(op, warp_groups.WarpSpecializeOp):
             # All of them: no short cut behind the first change.
             changes = [self._settle(region.block) for region in op.regions]
             return any(changes)
@@ -78,7 +78,7 @@ class AgentLayouts(LayoutAnalysis):
 
     def _own(self, op: Operation) -> Anchor | None:
         match op:
-            case agents.DotAwaitOp():
+            case warp_groups.DotWaitOp():
                 return Anchor(accumulator_layout(op.result), PRODUCT)
             case tile.LoadOp():
                 return None
@@ -89,12 +89,12 @@ class AgentLayouts(LayoutAnalysis):
 
     def _demand_op(self, op: Operation) -> None:
         match op:
-            case agents.RolesOp():
+            case warp_groups.WarpSpecializeOp():
                 for region in op.regions:
                     self._demand(region.block)
             case tile.AnyOp():
                 self._want(op.operand, self._any(op.operand))
-            case agents.DotStartOp():
+            case warp_groups.DotStartOp():
                 if not is_taken(op.a):
                     self._want(op.a, left_layout(op))
                 if is_tile(op.c):

@@ -17,7 +17,7 @@ from tessera.ir.common.elements import TileType
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.types import laid_out, layout_of
 from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.core.rewriting import adopt_location, insert_before
@@ -54,7 +54,7 @@ def _summed(value: SSAValue) -> tile.ReduceOp | None:
 
 
 def _parts_type(op: tile.ReduceOp) -> TileType:
-    return products.partial_type(tile_type(op.operand), 1)
+    return wgmma.partial_type(tile_type(op.operand), 1)
 
 
 def _end(block: Block) -> Operation:
@@ -195,13 +195,13 @@ class _Web:
         if operand in self.members or not self._begins(operand):
             return
         summed = _summed(operand)
-        made: tile.FullOp | products.PartialOp
+        made: tile.FullOp | wgmma.PartialOp
         if summed is None:
             assert isinstance(operand.owner, tile.FullOp)
             made = tile.FullOp(operand.owner.value, self.parts.get_shape())
             _lay(made, self.parts)
         else:
-            made = products.PartialOp("sum", summed.operand, 1)
+            made = wgmma.PartialOp("sum", summed.operand, 1)
         adopt_location([made], op)
         insert_before(op if summed is None else summed, [made])
         op.operands[place] = made.result

@@ -19,7 +19,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.hopper.consumer_layouts import is_accumulator
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.layouts import accumulator
 from tessera.targets.cuda.ir.types import laid_out, layout_of
 from tessera.targets.cuda.lower.layout_analysis import is_tile
@@ -31,11 +31,11 @@ PIECE = 64
 
 def subtile_epilogues(function: nv.FuncOp) -> int:
     """Cuts what rests on the sums of a product, and on memory that is read behind the wait for them; how often."""
-    waits = [op for op in function.body.walk() if isinstance(op, products.WgmmaWaitOp)]
+    waits = [op for op in function.body.walk() if isinstance(op, wgmma.WgmmaWaitOp)]
     return sum(_cut(op) for wait in waits for op in _ends(wait))
 
 
-def _ends(wait: products.WgmmaWaitOp) -> Iterator[tile.EwOp]:
+def _ends(wait: wgmma.WgmmaWaitOp) -> Iterator[tile.EwOp]:
     """The last elementwise ops behind a wait, which others than elementwise ops use."""
     behind = wait.next_op
     found: list[tile.EwOp] = []
@@ -69,7 +69,7 @@ def _cut(end: tile.EwOp) -> bool:
         for op in inside:
             made += _piece(op, first, values)
         pieces.append(values[end.result])
-    joined = products.JoinOp(pieces)
+    joined = wgmma.JoinOp(pieces)
     replace(end, [*made, joined])
     for op in reversed(inside[:-1]):
         op.detach()
@@ -86,7 +86,7 @@ def _slice(end: tile.EwOp) -> list[Operation]:
             users = {use.operation for use in before.result.uses}
             if users and users <= found:
                 found.add(before)
-        elif isinstance(before, products.WgmmaWaitOp) or not _may_pass(before):
+        elif isinstance(before, wgmma.WgmmaWaitOp) or not _may_pass(before):
             break
         before = before.prev_op
     block = end.parent_block()
@@ -108,7 +108,7 @@ def _piece(op: Operation, first: int, values: dict[SSAValue, SSAValue]) -> list[
     else:
         for value in op.operands:
             if value not in values:
-                part = products.ColumnsOp(value, first, _narrow(value))
+                part = wgmma.ColumnsOp(value, first, _narrow(value))
                 made.append(part)
                 values[value] = part.result
         here = values

@@ -10,9 +10,8 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import tile_scheduler as pipe_draws
-from tessera.ir.pipe import warp_groups as agents
-from tessera.ir.pipe.transpose import is_turned_from, is_turned_into
+from tessera.ir.pipe import tile_scheduler, warp_groups
+from tessera.ir.pipe.transpose import is_transposed_from, is_transposed_into
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.hopper.consumer_layouts import AgentLayouts, is_accumulator
@@ -21,8 +20,7 @@ from tessera.targets.cuda.hopper.shared_memory import MapAxes, RingPlan, Shift, 
 from tessera.targets.cuda.hopper.supported import check_warp_groups, refusal
 from tessera.targets.cuda.hopper.tma_boxes import Start, box_of, is_mapped
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import hopper
-from tessera.targets.cuda.ir import hopper_copies as copies
+from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import BarriersType, MapType
 from tessera.targets.cuda.lower.layout_analysis import Shape
 from tessera.targets.cuda.lower.small_numbers import Division
@@ -95,17 +93,17 @@ class AgentSetup(Lowering):
     def __init__(self, function: tile.FuncOp, registers: tuple[int, int] | None, lined: Collection[int] | None) -> None:
         check_warp_groups(function)
         super().__init__(function, AgentLayouts(function, Shape(WARPS)))
-        (self.roles,) = (op for op in function.body.block.ops if isinstance(op, agents.RolesOp))
-        self.count = self.roles.agents.value.data
-        self.team = pipe.team_of(function)
-        turns = self.roles.turns is not None
+        (self.partitions,) = (op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp))
+        self.count = self.partitions.consumers.value.data
+        self.cluster = pipe.cluster_of(function)
+        turns = self.partitions.transposer is not None
         self.helpers = 2 if turns else 1
         """Warpgroups in front of those that compute."""
         self.registers = share_registers(self.count, turns=turns) if registers is None else registers
         self.lined = range(len(function.arguments)) if lined is None else lined
-        self.cursors: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
+        self.states: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.rings: dict[SSAValue, Ring] = {}
-        self.mailboxes: dict[SSAValue, Mailbox] = {}
+        self.work_queues: dict[SSAValue, Mailbox] = {}
         self.maps: dict[tuple[SSAValue, MapAxes, MapType], SSAValue] = {}
         self.mapped: set[SSAValue] = set()
         """Arguments that have maps."""
@@ -125,7 +123,7 @@ class AgentSetup(Lowering):
 
     def put(self, op: Operation) -> SSAValue:
         """Adds an op of the current role."""
-        return self.add(op, self.roles).results[0]
+        return self.add(op, self.partitions).results[0]
 
     def number(self, value: int) -> SSAValue:
         if value not in self.numbers:
@@ -162,7 +160,7 @@ class AgentSetup(Lowering):
         self._make_rings()
         self._make_mailboxes()
         for op in self.source.body.walk():
-            if isinstance(op, agents.FillOp):
+            if isinstance(op, warp_groups.ProducerCopyOp):
                 box = fill_box(op)
                 if box.argument.index not in self.lined:
                     raise refusal(op, "a tile is copied out of an argument whose rows do not lie at 16 bytes")
@@ -183,19 +181,19 @@ class AgentSetup(Lowering):
         with_first = Block()
         outside, self.out = self.out, with_first
         for map_ in self.maps.values():
-            self.add(copies.PrefetchOp(map_), self.roles)
-        for ring in (*(ring for ring in self.rings.values() if ring.bytes), *self.mailboxes.values()):
-            self.add(hopper.InitBarriersOp(ring.full, ring.fillers), self.roles)
-            blocks = self.team if isinstance(ring, Ring) and ring.shared else 1
-            self.add(hopper.InitBarriersOp(ring.empty, ring.readers * blocks), self.roles)
-        self.add(hopper.FenceOp("init"), self.roles)
-        self.add(hopper.FenceOp("async"), self.roles)
+            self.add(hopper_copies.PrefetchOp(map_), self.partitions)
+        for ring in (*(ring for ring in self.rings.values() if ring.bytes), *self.work_queues.values()):
+            self.add(hopper.MbarrierInitOp(ring.full, ring.fillers), self.partitions)
+            blocks = self.cluster if isinstance(ring, Ring) and ring.shared else 1
+            self.add(hopper.MbarrierInitOp(ring.empty, ring.readers * blocks), self.partitions)
+        self.add(hopper.FenceOp("init"), self.partitions)
+        self.add(hopper.FenceOp("async"), self.partitions)
         with_first.add_op(scf.YieldOp())
         self.out = outside
-        self.add(scf.IfOp(self.is_first, [], Region(with_first), Region()), self.roles)
-        self.add(nv.BarrierOp(), self.roles)
+        self.add(scf.IfOp(self.is_first, [], Region(with_first), Region()), self.partitions)
+        self.add(nv.BarrierOp(), self.partitions)
         if self._is_cluster:
-            self.add(hopper.ClusterSyncOp(aligned=True), self.roles)
+            self.add(hopper.ClusterSyncOp(aligned=True), self.partitions)
 
     def _shift(self, shift: Shift) -> None:
         """Numbers for the pieces of this block."""
@@ -208,15 +206,15 @@ class AgentSetup(Lowering):
         first = leaders(self.source)
         rings = [op for op in self.source.body.block.ops if isinstance(op, pipe.RingOp)]
         for op in sorted(rings, key=lambda op: first[op.result] is not op.result):
-            plan, name = RingPlan.of(op, self.count, self.team), op.result.name_hint or "ring"
+            plan, name = RingPlan.of(op, self.count, self.cluster), op.result.name_hint or "ring"
             memory = self.put(nv.AllocOp(plan.memory))
             memory.name_hint = name
             leader = first[op.result]
             if leader is op.result:
-                full, empty = (self.put(hopper.BarriersOp(plan.barriers)) for _ in range(2))
+                full, empty = (self.put(hopper.MbarriersOp(plan.barriers)) for _ in range(2))
                 full.name_hint, empty.name_hint = f"{name}_full", f"{name}_empty"
-                readers = WARPS if is_turned_from(op.result) else WARPS * self.count
-                fillers = WARPS if is_turned_into(op.result) else 1
+                readers = WARPS if is_transposed_from(op.result) else WARPS * self.count
+                fillers = WARPS if is_transposed_into(op.result) else 1
                 self.rings[op.result] = Ring(plan, memory, full, empty, plan.slot_bytes, fillers, readers)
             else:
                 known = self.rings[leader]
@@ -225,17 +223,17 @@ class AgentSetup(Lowering):
             self.rings[leader].shared |= plan.blocks > 1
 
     def _make_mailboxes(self) -> None:
-        for op in (op for op in self.source.body.block.ops if isinstance(op, pipe_draws.MailboxOp)):
-            depth, name = agents.ring_depth(op.result), op.result.name_hint or "mailbox"
+        for op in (op for op in self.source.body.block.ops if isinstance(op, tile_scheduler.WorkQueueOp)):
+            depth, name = warp_groups.ring_depth(op.result), op.result.name_hint or "mailbox"
             words = self.put(hopper.WordsOp(depth))
-            full, empty = (self.put(hopper.BarriersOp(BarriersType(depth))) for _ in range(2))
+            full, empty = (self.put(hopper.MbarriersOp(BarriersType(depth))) for _ in range(2))
             words.name_hint, full.name_hint, empty.name_hint = name, f"{name}_full", f"{name}_empty"
-            self.mailboxes[op.result] = Mailbox(words, full, empty, WARPS * (self.count + self.helpers - 1))
+            self.work_queues[op.result] = Mailbox(words, full, empty, WARPS * (self.count + self.helpers - 1))
 
     def _map(self, argument: SSAValue, axes: MapAxes, type_: MapType) -> SSAValue:
         key = (argument, axes, type_)
         if key not in self.maps:
-            self.maps[key] = self.put(copies.TensorMapOp(self.values[argument], axes, type_))
+            self.maps[key] = self.put(hopper_copies.TensorMapOp(self.values[argument], axes, type_))
             self.mapped.add(argument)
             self.maps[key].name_hint = f"{argument.name_hint or 'argument'}_map"
         return self.maps[key]

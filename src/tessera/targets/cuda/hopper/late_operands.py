@@ -12,13 +12,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import wgmma
 
 
 def compute_operands_late(function: nv.FuncOp) -> None:
     """Moves the ops that make left operands of products."""
     for op in list(function.body.walk()):
-        if isinstance(op, products.WgmmaOp):
+        if isinstance(op, wgmma.WgmmaOp):
             for owner in _makers(op.a, set()):
                 _sink(owner)
 
@@ -55,7 +55,7 @@ def _sink(op: tile.EwOp) -> None:
     target: Operation | None = None
     following = op.next_op
     while following is not None and following not in users:
-        if isinstance(following, products.WgmmaWaitOp):
+        if isinstance(following, wgmma.WgmmaWaitOp):
             target = following
         following = following.next_op
     block = op.parent_block()

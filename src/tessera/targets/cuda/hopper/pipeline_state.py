@@ -14,7 +14,7 @@ from typing import NamedTuple
 from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.rewriting import replace
 
@@ -65,10 +65,10 @@ class _Steps:
     def walk(self, block: Block) -> None:
         for op in block.ops:
             match op:
-                case agents.CursorOp():
+                case warp_groups.PipelineStateOp():
                     self.places[op.result] = _Place("start", 0)
-                case agents.NextOp():
-                    base, offset = self.places[op.cursor]
+                case warp_groups.AdvanceOp():
+                    base, offset = self.places[op.state]
                     self.places[op.result] = _Place(base, offset + 1)
                 case scf.ForOp():
                     self._loop(op, op.iter_args, op.body.block, op.body.block.args[1:])
@@ -119,7 +119,7 @@ class _Steps:
         found: dict[Hashable, list[_Member]] = {}
         for place, values in enumerate(zip(*ways, strict=True)):
             type_ = values[0].type
-            if isinstance(type_, agents.CursorType):
+            if isinstance(type_, warp_groups.PipelineStateType):
                 places = [self.places[value] for value in values]
                 apart = tuple((base, offset - places[0].offset) for base, offset in places)
                 found.setdefault((type_.depth, apart), []).append(_Member(place, places[0].offset))
@@ -135,7 +135,9 @@ class _Steps:
 def _hands_all_on(op: scf.WhileOp) -> bool:
     """Whether the test of a loop gives its body what it got, and does nothing else with cursors."""
     test = op.before_region.block
-    alone = all(argument.has_one_use() for argument in test.args if isinstance(argument.type, agents.CursorType))
+    alone = all(
+        argument.has_one_use() for argument in test.args if isinstance(argument.type, warp_groups.PipelineStateType)
+    )
     return alone and tuple(_ends(test)[1:]) == tuple(test.args)
 
 
@@ -151,7 +153,11 @@ def _from_first(group: Sequence[_Member]) -> _Group:
 
 def _single(values: Sequence[SSAValue]) -> list[_Group]:
     """Every cursor by itself."""
-    return [(_Member(place, 0),) for place, value in enumerate(values) if isinstance(value.type, agents.CursorType)]
+    return [
+        (_Member(place, 0),)
+        for place, value in enumerate(values)
+        if isinstance(value.type, warp_groups.PipelineStateType)
+    ]
 
 
 # Writing
@@ -163,7 +169,7 @@ _Followers = dict[int, tuple[int, int]]
 def _followed(leader: SSAValue, ahead: int, made: list[Operation]) -> SSAValue:
     if not ahead:
         return leader
-    made.append(agents.NextOp(leader))
+    made.append(warp_groups.AdvanceOp(leader))
     return made[-1].results[0]
 
 
@@ -230,13 +236,13 @@ def _thin_branch(op: scf.IfOp, followers: _Followers) -> None:
 
 
 def _count_once(block: Block, known: dict[SSAValue, SSAValue]) -> None:
-    """Leaves away a `pipe.next` that there was before."""
+    """Leaves away a `pipe.advance` that there was before."""
     for op in list(block.ops):
-        if isinstance(op, agents.NextOp):
-            if op.cursor in known:
-                replace(op, [], [known[op.cursor]])
+        if isinstance(op, warp_groups.AdvanceOp):
+            if op.state in known:
+                replace(op, [], [known[op.state]])
             else:
-                known[op.cursor] = op.result
+                known[op.state] = op.result
             continue
         for inner in (inner for region in op.regions for inner in region.blocks):
             _count_once(inner, dict(known))

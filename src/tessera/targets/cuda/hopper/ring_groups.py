@@ -10,11 +10,11 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import warp_groups as agents
-from tessera.ir.pipe.transpose import is_turned_from, is_turned_into
+from tessera.ir.pipe import warp_groups
+from tessera.ir.pipe.transpose import is_transposed_from, is_transposed_into
 from tessera.ir.tile import dialect as tile
 
-RingUse = agents.FillOp | agents.TakeOp | agents.ReleaseOp
+RingUse = warp_groups.ProducerCopyOp | warp_groups.ConsumerWaitOp | warp_groups.ConsumerReleaseOp
 
 
 def leaders(function: tile.FuncOp) -> dict[SSAValue, SSAValue]:
@@ -51,7 +51,7 @@ def _companion(ring: SSAValue) -> SSAValue | None:
 
 def _is_turned(ring: SSAValue) -> bool:
     """Whether an agent turns tiles out of a ring, or into it: that one waits for each ring by itself."""
-    return is_turned_from(ring) or is_turned_into(ring)
+    return is_transposed_from(ring) or is_transposed_into(ring)
 
 
 def _follower(op: RingUse) -> RingUse | None:
@@ -59,6 +59,6 @@ def _follower(op: RingUse) -> RingUse | None:
     following: Operation | None = op.next_op
     while following is not None and is_side_effect_free(following):
         following = following.next_op
-    if isinstance(following, RingUse) and type(following) is type(op) and following.cursor is op.cursor:
+    if isinstance(following, RingUse) and type(following) is type(op) and following.state is op.state:
         return following
     return None

@@ -18,8 +18,8 @@ from tessera.errors import CompileError
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import warp_groups as agents
-from tessera.ir.pipe.transpose import is_turned_into
+from tessera.ir.pipe import warp_groups
+from tessera.ir.pipe.transpose import is_transposed_into
 from tessera.targets.cuda.hopper.consumer_layouts import is_paired
 from tessera.targets.cuda.hopper.tma_boxes import ROWS, Box, Start, box_of, fits, panel_columns, rows_at_once
 from tessera.targets.cuda.ir.hopper_types import WIDEST_BOX, BarriersType, MapType
@@ -93,11 +93,11 @@ class RingPlan:
     blocks: int = 1
 
     @staticmethod
-    def of(op: pipe.RingOp, count: int, team: int = 1) -> RingPlan:
+    def of(op: pipe.RingOp, count: int, cluster: int = 1) -> RingPlan:
         type_ = pipe.slot_type(op.result)
         if not fits(type_):
             raise _refused(op, f"a ring of {type_}: products take 8·n rows, and columns of 32·n bytes")
-        takes = [use.operation for use in op.result.uses if isinstance(use.operation, agents.TakeOp)]
+        takes = [use.operation for use in op.result.uses if isinstance(use.operation, warp_groups.ConsumerWaitOp)]
         parted = {take.part is not None for take in takes}
         if len(parted) > 1:
             raise _refused(op, "some agents take a part of a ring's tiles, some all of them")
@@ -108,7 +108,11 @@ class RingPlan:
         depth, element = pipe.ring_type(op.result).depth.data, type_.element_type
         found = RingPlan(op, depth, parts, rows // parts, columns, element, _order(op))
         # Where pieces do not come out even, every block copies all of them for itself.
-        return replace(found, blocks=team) if op.shared is not None and found._shared_axis(team) is not None else found
+        return (
+            replace(found, blocks=cluster)
+            if op.multicast is not None and found._shared_axis(cluster) is not None
+            else found
+        )
 
     @property
     def panel(self) -> int:
@@ -193,12 +197,12 @@ class RingPlan:
 
 def _order(op: pipe.RingOp) -> str:
     """The order of columns in a ring, which are the depth of products if it is one that tiles are turned into."""
-    if not is_turned_into(op.result):
+    if not is_transposed_into(op.result):
         return PLAIN
-    takes = [use.operation for use in op.result.uses if isinstance(use.operation, agents.TakeOp)]
-    turned = [use.operation for take in takes for use in take.result.uses]
-    starts = [use.operation for back in turned for result in back.results for use in result.uses]
-    found = {is_paired(start) for start in starts if isinstance(start, agents.DotStartOp)}
+    takes = [use.operation for use in op.result.uses if isinstance(use.operation, warp_groups.ConsumerWaitOp)]
+    transposed = [use.operation for take in takes for use in take.result.uses]
+    starts = [use.operation for back in transposed for result in back.results for use in result.uses]
+    found = {is_paired(start) for start in starts if isinstance(start, warp_groups.DotStartOp)}
     if len(found) > 1:
         raise _refused(op, "some left operands of turned tiles are in registers, some in shared memory")
     return PAIRED if found == {True} else PLAIN
@@ -213,14 +217,14 @@ def _path(*places: tuple[int, int]) -> tuple[int, ...]:
     return tuple(place for place, count in places if count > 1)
 
 
-def fill_box(op: agents.FillOp) -> Box:
+def fill_box(op: warp_groups.ProducerCopyOp) -> Box:
     found = box_of(op.view, op.offsets)
     if found is None:
         raise _refused(op, "a tile is copied that is not a box of an argument")
     return found
 
 
-def _refused(op: pipe.RingOp | agents.FillOp, message: str) -> CompileError:
+def _refused(op: pipe.RingOp | warp_groups.ProducerCopyOp, message: str) -> CompileError:
     return CompileError(message, span=span_of(op.location), hint="the portable path copies it")
 
 

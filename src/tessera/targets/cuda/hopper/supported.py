@@ -8,13 +8,13 @@ from tessera.errors import CompileError
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emit.values import registers_of
 from tessera.targets.cuda.hopper.consumer_layouts import is_taken
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.layouts import WARP, Layout
 from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, turns_in_memory
 from tessera.targets.cuda.ir.types import layout_of
@@ -28,38 +28,38 @@ def refusal(op: Operation, message: str) -> CompileError:
 
 def check_warp_groups(function: tile.FuncOp) -> None:
     """Refuses what the machine does not have, before anything is written."""
-    roles = [op for op in function.body.walk() if isinstance(op, agents.RolesOp)]
-    if len(roles) != 1:
-        raise refusal(function, f"expected one pipe.roles, got {len(roles)}")
+    partitions = [op for op in function.body.walk() if isinstance(op, warp_groups.WarpSpecializeOp)]
+    if len(partitions) != 1:
+        raise refusal(function, f"expected one pipe.warp_specialize, got {len(partitions)}")
     accesses = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
     written = {tile.memory_of(op.view) for op in accesses}
     for op in function.body.walk():
         match op:
-            case agents.DotStartOp():
+            case warp_groups.DotStartOp():
                 _check_product(op)
-            case agents.TakeOp():
+            case warp_groups.ConsumerWaitOp():
                 _check_taken(op)
             case tile.AnyOp() if not decides_row_by_row(op, lambda branch: range(len(branch.results))):
                 raise refusal(op, "a branch that rows of a tile do not decide each for itself")
-            case agents.CursorOp() if op.parent_op() is not roles[0]:
+            case warp_groups.PipelineStateOp() if op.parent_op() is not partitions[0]:
                 raise refusal(op, "a cursor that no role begins with")
-            case tile.LoadOp() | agents.FillOp() if tile.memory_of(op.view) in written:
+            case tile.LoadOp() | warp_groups.ProducerCopyOp() if tile.memory_of(op.view) in written:
                 raise refusal(op, "a program reads memory that it writes: copies would come out of order")
             case tile.DotOp() | pipe.CopyOp() | pipe.GetOp() | tile.ProgramIdOp():
                 raise refusal(op, f"{op.name} beside agents")
-            case _ if any(is_tile(value) for value in op.results) and not roles[0].computes.is_ancestor(op):
+            case _ if any(is_tile(value) for value in op.results) and not partitions[0].consumer.is_ancestor(op):
                 raise refusal(op, f"{op.name} gives a tile to those that do not compute")
             case _:
                 pass
 
 
-def _check_product(op: agents.DotStartOp) -> None:
-    left, right, total = tile_type(op.a), tile_type(op.b), agents.sums_type(op.c)
+def _check_product(op: warp_groups.DotStartOp) -> None:
+    left, right, total = tile_type(op.a), tile_type(op.b), warp_groups.accumulator_type(op.c)
     (rows, depth), columns = left.get_shape(), right.get_shape()[1]
     dtype, sums = tile_dtype(op.b), dtype_of(total.element_type)
     if (tile_dtype(op.a), dtype, sums) not in WARPGROUP_TYPES:
         raise refusal(op, f"a product of {left} and {right} into {sums}: warpgroups do not have it")
-    if rows != products.ROWS or depth % depth_step(dtype) or not products.is_count_of_columns(columns, sums):
+    if rows != wgmma.ROWS or depth % depth_step(dtype) or not wgmma.is_count_of_columns(columns, sums):
         said = f"64 rows, {depth_step(dtype)}·k deep, 8·n columns up to 256"
         raise refusal(op, f"a product of {left} and {right}: {said}, of integers 16·n")
     if not is_taken(op.b):
@@ -70,14 +70,14 @@ def _check_product(op: agents.DotStartOp) -> None:
         raise refusal(op, f"a right operand of {dtype} whose columns lie side by side: the depth has to")
 
 
-def _check_taken(op: agents.TakeOp) -> None:
+def _check_taken(op: warp_groups.ConsumerWaitOp) -> None:
     uses = list(op.result.uses)
     for use in tuple(uses):
         if isinstance(user := use.operation, tile.TransOp) and is_taken(user.result):
             uses.remove(use)
             uses += user.result.uses
     for use in uses:
-        if not isinstance(use.operation, agents.DotStartOp) or use.index > 1:
+        if not isinstance(use.operation, warp_groups.DotStartOp) or use.index > 1:
             raise refusal(use.operation, f"{use.operation.name} reads a ring: only products do")
 
 

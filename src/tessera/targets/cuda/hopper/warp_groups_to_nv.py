@@ -22,10 +22,7 @@ from tessera.errors import CompileError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.attributes import integer
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import pingpong as pipe_places
-from tessera.ir.pipe import tile_scheduler as pipe_draws
-from tessera.ir.pipe import transpose as pipe_turns
-from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe import pingpong, tile_scheduler, transpose, warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.hopper.consumer_layouts import accumulator_layout, is_taken, left_layout
@@ -48,10 +45,7 @@ from tessera.targets.cuda.hopper.supported import check_alone
 from tessera.targets.cuda.hopper.tma_boxes import box_of
 from tessera.targets.cuda.hopper.warp_vote_max import vote_before_max
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import hopper
-from tessera.targets.cuda.ir import hopper_copies as copies
-from tessera.targets.cuda.ir import hopper_transpose as turns
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import hopper, hopper_copies, hopper_transpose, wgmma
 from tessera.targets.cuda.ir.types import laid_out
 from tessera.targets.cuda.lower.layout_analysis import is_tile
 from tessera.targets.cuda.lower.small_numbers import is_small_division
@@ -92,23 +86,23 @@ class AgentLowering(AgentSetup):
         self._begin()
         for op in self.source.body.block.ops:
             match op:
-                case agents.RolesOp():
+                case warp_groups.WarpSpecializeOp():
                     self._give_roles(op)
-                case pipe.RingOp() | pipe_draws.MailboxOp() | tile.ReturnOp():
+                case pipe.RingOp() | tile_scheduler.WorkQueueOp() | tile.ReturnOp():
                     pass
                 case _:
                     self._op(op)
-        if self.mailboxes:
+        if self.work_queues:
             made.attributes["counters"] = integer(4 * len((DRAWS, LEAVES)))
         if self._is_cluster:
-            made.attributes["cluster"] = integer(self.team)
+            made.attributes["cluster"] = integer(self.cluster)
             # No block leaves while another one may still copy into it or arrive at its barriers.
             self.out.add_op(hopper.ClusterSyncOp(aligned=False))
         self.out.add_op(nv.ReturnOp())
         sweep(made.body.block)
         vote_before_max(made)
-        roles = [op for op in self.source.body.block.ops if isinstance(op, agents.RolesOp)]
-        if any(op.agents.value.data > 1 for op in roles):
+        partitions = [op for op in self.source.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp)]
+        if any(op.consumers.value.data > 1 for op in partitions):
             # One agent alone mostly waits for memory: nobody has seen it gain by this.
             defer_row_reductions(made)
         compute_operands_late(made)
@@ -118,28 +112,28 @@ class AgentLowering(AgentSetup):
 
     # Roles
 
-    def _give_roles(self, op: agents.RolesOp) -> None:
+    def _give_roles(self, op: warp_groups.WarpSpecializeOp) -> None:
         copying = Block()
         outside = self.out
         self.out, self.first_phase = Block(), 1
-        self._run(op.copies.block)
-        if self.mailboxes:
+        self._run(op.producer.block)
+        if self.work_queues:
             self._leave(op)
         self.out.add_op(scf.YieldOp())
         begins = Region(self.out)
         self.out = copying
         if self.registers is not None:
-            self.add(hopper.SetRegistersOp("dec", self.registers[0]), op)
+            self.add(hopper.SetmaxnregOp("dec", self.registers[0]), op)
         self.add(scf.IfOp(self.is_first, [], begins, Region()), op)
         copying.add_op(scf.YieldOp())
 
         self.first_phase = 0
         self.out = others = Block()
         computing = self._computes(op)
-        if op.turns is None:
+        if op.transposer is None:
             others = computing
         else:
-            turning = self._turns(op, op.turns)
+            turning = self._turns(op, op.transposer)
             self.out = others
             turns = self.put(arith.CmpiOp(self.warpgroup, self.number(1), "eq"))
             self.add(scf.IfOp(turns, [], Region(turning), Region(computing)), op)
@@ -148,30 +142,30 @@ class AgentLowering(AgentSetup):
         produces = self.put(arith.CmpiOp(self.warpgroup, self.number(0), "eq"))
         self.add(scf.IfOp(produces, [], Region(copying), Region(others)), op)
 
-    def _computes(self, op: agents.RolesOp) -> Block:
+    def _computes(self, op: warp_groups.WarpSpecializeOp) -> Block:
         self.out = computing = Block()
         if self.registers is not None:
-            self.add(hopper.SetRegistersOp("inc", self.registers[1]), op)
+            self.add(hopper.SetmaxnregOp("inc", self.registers[1]), op)
         self.agent = self.put(arith.SubiOp(self.warpgroup, self.number(self.helpers)))
         self._lead()
         if self._is_cluster:
             self._begin_releases()
         if self.rooms:
             self._begin_stores()
-        if any(isinstance(inner, pipe_places.AwaitPlaceOp) for inner in op.computes.walk()):
+        if any(isinstance(inner, pingpong.PingpongWaitOp) for inner in op.consumer.walk()):
             self._begin_places(op)
-        self._run(op.computes.block)
+        self._run(op.consumer.block)
         if self.rooms:
-            self.add(copies.WaitCopiesOp(0), op)
+            self.add(hopper_copies.TmaWaitOp(0), op)
         computing.add_op(scf.YieldOp())
         return computing
 
-    def _turns(self, op: agents.RolesOp, role: Region) -> Block:
+    def _turns(self, op: warp_groups.WarpSpecializeOp, partition: Region) -> Block:
         self.out = turning = Block()
         if self.registers is not None:
-            self.add(hopper.SetRegistersOp("dec", TURN_REGISTERS), op)
+            self.add(hopper.SetmaxnregOp("dec", TURN_REGISTERS), op)
         self._lead()
-        self._run(role.block)
+        self._run(partition.block)
         turning.add_op(scf.YieldOp())
         return turning
 
@@ -185,45 +179,45 @@ class AgentLowering(AgentSetup):
 
     def _op(self, op: Operation) -> None:
         match op:
-            case agents.AgentOp():
+            case warp_groups.ConsumerIdOp():
                 self.values[op.result] = self.wide(self.agent)
-            case agents.WorkerOp():
+            case warp_groups.CtaIdOp():
                 self.values[op.result] = self.wide(self.put(hopper.IdOp("block")))
-            case agents.WorkersOp():
+            case warp_groups.CtaCountOp():
                 self.values[op.result] = self.wide(self.put(hopper.IdOp("blocks")))
-            case agents.ExtentOp():
+            case warp_groups.GridExtentOp():
                 self.values[op.result] = self.wide(self.put(hopper.ExtentOp(op.axis.value.data)))
-            case agents.CursorOp():
-                self.cursors[op.result] = self.number(0), self.number(self.first_phase)
-            case agents.NextOp():
-                slot, phase = self.cursors[op.cursor]
-                made = self.add(hopper.AdvanceOp(slot, phase, agents.cursor_depth(op.cursor)), op)
-                self.cursors[op.result] = made.results[0], made.results[1]
-            case agents.FillOp():
+            case warp_groups.PipelineStateOp():
+                self.states[op.result] = self.number(0), self.number(self.first_phase)
+            case warp_groups.AdvanceOp():
+                slot, phase = self.states[op.state]
+                made = self.add(hopper.AdvanceOp(slot, phase, warp_groups.state_depth(op.state)), op)
+                self.states[op.result] = made.results[0], made.results[1]
+            case warp_groups.ProducerCopyOp():
                 self._fill(op)
-            case pipe_turns.TurnOp():
+            case transpose.TransposeSmemOp():
                 self._turn(op)
-            case agents.TakeOp():
+            case warp_groups.ConsumerWaitOp():
                 self._take(op)
-            case agents.ReleaseOp():
+            case warp_groups.ConsumerReleaseOp():
                 self._release(op)
-            case pipe_draws.DrawOp():
+            case tile_scheduler.SchedulerFetchOp():
                 self._draw(op)
-            case pipe_draws.DrawnOp():
+            case tile_scheduler.SchedulerReadOp():
                 self._read(op)
-            case pipe_places.AwaitPlaceOp():
-                self.add(hopper.SyncOp(self.place, 2 * THREADS), op)
-            case pipe_places.PassPlaceOp():
-                self.add(hopper.AnnounceOp(self.next_place, 2 * THREADS), op)
-            case agents.DotStartOp():
+            case pingpong.PingpongWaitOp():
+                self.add(hopper.BarrierSyncOp(self.place, 2 * THREADS), op)
+            case pingpong.PingpongArriveOp():
+                self.add(hopper.BarrierArriveOp(self.next_place, 2 * THREADS), op)
+            case warp_groups.DotStartOp():
                 self._start(op)
-            case agents.DotAwaitOp():
+            case warp_groups.DotWaitOp():
                 self._await(op)
-            case agents.DotsBehindOp():
-                self.add(products.WgmmaWaitOp(op.younger.value.data), op)
+            case warp_groups.DotsWaitOp():
+                self.add(wgmma.WgmmaWaitOp(op.younger.value.data), op)
             case tile.AnyOp():
                 asked = self.tile(op.operand, self._known(op.operand))
-                self.values[op.result] = self.add(products.AnyOp(asked), op).results[0]
+                self.values[op.result] = self.add(wgmma.AnyOp(asked), op).results[0]
             case tile.StoreOp() if self._goes_out(op):
                 self._send(op)
             case scf.IfOp() if (store := _only_store(op)) is not None and self._goes_out(store):
@@ -235,31 +229,31 @@ class AgentLowering(AgentSetup):
                 super()._op(op)
 
     def _parts(self, value: SSAValue, carrier: SSAValue) -> Sequence[SSAValue]:
-        return self.cursors[value] if value in self.cursors else super()._parts(value, carrier)
+        return self.states[value] if value in self.states else super()._parts(value, carrier)
 
     def _bind_one(self, value: SSAValue, parts: Iterator[SSAValue], op: Operation) -> None:
-        if not isinstance(value.type, agents.CursorType):
+        if not isinstance(value.type, warp_groups.PipelineStateType):
             super()._bind_one(value, parts, op)
             return
-        slot, phase = self.cursors[value] = next(parts), next(parts)
+        slot, phase = self.states[value] = next(parts), next(parts)
         slot.name_hint, phase.name_hint = f"{value.name_hint or 'cursor'}_slot", f"{value.name_hint or 'cursor'}_phase"
 
     # Rings
 
-    def _fill(self, op: agents.FillOp) -> None:
-        ring, (slot, phase) = self.rings[op.ring], self.cursors[op.cursor]
+    def _fill(self, op: warp_groups.ProducerCopyOp) -> None:
+        ring, (slot, phase) = self.rings[op.ring], self.states[op.state]
         box = fill_box(op)
         found = ring.plan.copies(box)
         map_ = self._map(box.argument, found.axes, found.map)
         if ring.bytes:
-            self.add(hopper.WaitBarrierOp(ring.empty, slot, phase), op)
-            self.add(hopper.ExpectOp(ring.full, slot, ring.bytes), op)
+            self.add(hopper.MbarrierWaitOp(ring.empty, slot, phase), op)
+            self.add(hopper.MbarrierExpectOp(ring.full, slot, ring.bytes), op)
         memory = ring.memory
         for type_ in found.memory[1:]:
-            memory = self.add(copies.RecastOp(memory, type_), op).results[0]
+            memory = self.add(hopper_copies.RecastOp(memory, type_), op).results[0]
         whole = self.put(nv.SlotOp(memory, slot))
         shift = found.shift
-        blocks = None if shift is None else self.number((1 << self.team) - 1)
+        blocks = None if shift is None else self.number((1 << self.cluster) - 1)
         for piece in found.pieces:
             target = whole
             for place, number in enumerate(piece.path):
@@ -270,7 +264,7 @@ class AgentLowering(AgentSetup):
             offsets = [self.narrow(start, more) for start, more in found.offsets(box, piece)]
             if shift is not None:
                 offsets[:2] = self._moved(offsets[0], shift.columns), self._moved(offsets[1], shift.rows)
-            self.add(copies.CopyInOp(map_, offsets, target, ring.full, slot, blocks), op)
+            self.add(hopper_copies.TmaLoadOp(map_, offsets, target, ring.full, slot, blocks), op)
 
     def _moved(self, number: SSAValue, by_rank: int) -> SSAValue:
         """A number plus so many for each block before this one in its cluster."""
@@ -279,42 +273,42 @@ class AgentLowering(AgentSetup):
     def _begin_releases(self) -> None:
         """In a cluster, each of a warp's first lanes speaks to one block."""
         lane = self.put(hopper.IdOp("lane"))
-        self.frees = self.put(arith.CmpiOp(lane, self.number(self.team), "ult"))
-        other = self.put(arith.AndIOp(lane, self.number(self.team - 1)))
+        self.frees = self.put(arith.CmpiOp(lane, self.number(self.cluster), "ult"))
+        other = self.put(arith.AndIOp(lane, self.number(self.cluster - 1)))
         for ring in self.rings.values():
             if ring.bytes and ring.shared:
-                ring.freed = self.put(hopper.ElsewhereOp(ring.empty, other))
+                ring.freed = self.put(hopper.MapaOp(ring.empty, other))
 
-    def _release(self, op: agents.ReleaseOp) -> None:
-        ring, (slot, _) = self.rings[op.ring], self.cursors[op.cursor]
+    def _release(self, op: warp_groups.ConsumerReleaseOp) -> None:
+        ring, (slot, _) = self.rings[op.ring], self.states[op.state]
         if ring.freed is not None:
-            self.add(hopper.ArriveOp(ring.freed, slot, self.frees), op)
+            self.add(hopper.MbarrierArriveOp(ring.freed, slot, self.frees), op)
         elif ring.bytes:
-            self.add(hopper.ArriveOp(ring.empty, slot, self.leads), op)
+            self.add(hopper.MbarrierArriveOp(ring.empty, slot, self.leads), op)
 
-    def _turn(self, op: pipe_turns.TurnOp) -> None:
-        ring, turned, (slot, phase) = self.rings[op.ring], self.rings[op.turned], self.cursors[op.cursor]
+    def _turn(self, op: transpose.TransposeSmemOp) -> None:
+        ring, transposed, (slot, phase) = self.rings[op.ring], self.rings[op.transposed], self.states[op.state]
         other = self.put(arith.XOrIOp(phase, self.number(1)))
-        self.add(hopper.WaitBarrierOp(turned.empty, slot, other), op)
-        self.add(hopper.WaitBarrierOp(ring.full, slot, phase), op)
-        self.add(turns.TurnOp(self._slot(ring, slot), self._slot(turned, slot)), op)
+        self.add(hopper.MbarrierWaitOp(transposed.empty, slot, other), op)
+        self.add(hopper.MbarrierWaitOp(ring.full, slot, phase), op)
+        self.add(hopper_transpose.TransposeSmemOp(self._slot(ring, slot), self._slot(transposed, slot)), op)
         self.add(hopper.FenceOp("async"), op)
         # The lane that arrives does so for all of its warp.
         self.add(hopper.WarpSyncOp(), op)
-        self.add(hopper.ArriveOp(ring.empty, slot, self.leads), op)
-        self.add(hopper.ArriveOp(turned.full, slot, self.leads), op)
+        self.add(hopper.MbarrierArriveOp(ring.empty, slot, self.leads), op)
+        self.add(hopper.MbarrierArriveOp(transposed.full, slot, self.leads), op)
 
     def _slot(self, ring: Ring, slot: SSAValue) -> SSAValue:
         """A slot as those see it that do not copy."""
         memory = ring.memory
         if ring.plan.taken != ring.plan.memory:
-            memory = self.put(copies.RecastOp(memory, ring.plan.taken))
+            memory = self.put(hopper_copies.RecastOp(memory, ring.plan.taken))
         return self.put(nv.SlotOp(memory, slot))
 
-    def _take(self, op: agents.TakeOp) -> None:
-        ring, (slot, phase) = self.rings[op.ring], self.cursors[op.cursor]
+    def _take(self, op: warp_groups.ConsumerWaitOp) -> None:
+        ring, (slot, phase) = self.rings[op.ring], self.states[op.state]
         if ring.bytes:
-            self.add(hopper.WaitBarrierOp(ring.full, slot, phase), op)
+            self.add(hopper.MbarrierWaitOp(ring.full, slot, phase), op)
         found = self._slot(ring, slot)
         if ring.plan.parts > 1:
             found = self.put(nv.SlotOp(found, self.agent))
@@ -322,25 +316,25 @@ class AgentLowering(AgentSetup):
 
     # Numbers of programs
 
-    def _draw(self, op: pipe_draws.DrawOp) -> None:
-        mailbox, (slot, phase) = self.mailboxes[op.mailbox], self.cursors[op.cursor]
+    def _draw(self, op: tile_scheduler.SchedulerFetchOp) -> None:
+        work_queue, (slot, phase) = self.work_queues[op.work_queue], self.states[op.state]
         drawn = self.add(hopper.CountOp(DRAWS, self.number(1)), op).results[0]
         number = self.put(arith.AddiOp(drawn, self.put(hopper.IdOp("blocks"))))
-        self.add(hopper.WaitBarrierOp(mailbox.empty, slot, phase), op)
-        self.add(hopper.PutOp(number, mailbox.words, slot), op)
-        self.add(hopper.ArriveOp(mailbox.full, slot), op)
+        self.add(hopper.MbarrierWaitOp(work_queue.empty, slot, phase), op)
+        self.add(hopper.PutOp(number, work_queue.words, slot), op)
+        self.add(hopper.MbarrierArriveOp(work_queue.full, slot), op)
         self.values[op.result] = self.wide(number)
 
-    def _read(self, op: pipe_draws.DrawnOp) -> None:
-        mailbox, (slot, phase) = self.mailboxes[op.mailbox], self.cursors[op.cursor]
-        self.add(hopper.WaitBarrierOp(mailbox.full, slot, phase), op)
-        number = self.add(hopper.GetOp(mailbox.words, slot), op).results[0]
+    def _read(self, op: tile_scheduler.SchedulerReadOp) -> None:
+        work_queue, (slot, phase) = self.work_queues[op.work_queue], self.states[op.state]
+        self.add(hopper.MbarrierWaitOp(work_queue.full, slot, phase), op)
+        number = self.add(hopper.GetOp(work_queue.words, slot), op).results[0]
         # The lane that arrives does so for all of its warp.
         self.add(hopper.WarpSyncOp(), op)
-        self.add(hopper.ArriveOp(mailbox.empty, slot, self.leads), op)
+        self.add(hopper.MbarrierArriveOp(work_queue.empty, slot, self.leads), op)
         self.values[op.result] = self.wide(number)
 
-    def _leave(self, op: agents.RolesOp) -> None:
+    def _leave(self, op: warp_groups.WarpSpecializeOp) -> None:
         """The last block sets the counters back: the next launch finds them as this one did."""
         left = self.put(hopper.CountOp(LEAVES, self.number(1)))
         last = self.put(arith.SubiOp(self.put(hopper.IdOp("blocks")), self.number(1)))
@@ -350,33 +344,33 @@ class AgentLowering(AgentSetup):
 
     # One after the other
 
-    def _begin_places(self, op: agents.RolesOp) -> None:
+    def _begin_places(self, op: warp_groups.WarpSpecializeOp) -> None:
         """An agent waits at a barrier of its own until the one before has come to it; the last comes to the first."""
         last, first = self.number(self.count - 1), self.number(FIRST_PLACE)
         is_last = self.put(arith.CmpiOp(self.agent, last, "eq"))
         self.place = self.put(arith.AddiOp(self.agent, first))
         after = self.put(arith.AddiOp(self.place, self.number(1)))
         self.next_place = self.put(arith.SelectOp(is_last, first, after))
-        begins = Block([hopper.AnnounceOp(first, 2 * THREADS), scf.YieldOp()])
+        begins = Block([hopper.BarrierArriveOp(first, 2 * THREADS), scf.YieldOp()])
         self.add(scf.IfOp(is_last, [], Region(begins), Region()), op)
 
     # Products
 
-    def _start(self, op: agents.DotStartOp) -> None:
+    def _start(self, op: warp_groups.DotStartOp) -> None:
         a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, left_layout(op))
-        turned = isinstance(owner := op.b.owner, tile.TransOp)
+        is_transposed = isinstance(owner := op.b.owner, tile.TransOp)
         b = self.staged[owner.operand if isinstance(owner, tile.TransOp) else op.b]
         sums = None if _is_zero(op.c) else self._sums(op.c)
-        type_ = laid_out(agents.sums_type(op.result), accumulator_layout(op.result))
-        made = self.add(products.WgmmaOp(a, b, type_, transposed=turned, sum_=sums), op)
+        type_ = laid_out(warp_groups.accumulator_type(op.result), accumulator_layout(op.result))
+        made = self.add(wgmma.WgmmaOp(a, b, type_, transposed=is_transposed, sum_=sums), op)
         self.values[op.result] = made.results[0]
 
     def _sums(self, value: SSAValue) -> SSAValue:
         return self.tile(value, accumulator_layout(value)) if is_tile(value) else self.values[value]
 
-    def _await(self, op: agents.DotAwaitOp) -> None:
+    def _await(self, op: warp_groups.DotWaitOp) -> None:
         kept = [self.tile(start.a, left_layout(start)) for start in _reads_registers(op.pending)]
-        made = self.add(products.WgmmaWaitOp(op.younger.value.data, [self.values[op.pending]], kept), op)
+        made = self.add(wgmma.WgmmaWaitOp(op.younger.value.data, [self.values[op.pending]], kept), op)
         self._hold(op.result, accumulator_layout(op.result), made.results[0], op)
 
     # Stores
@@ -384,14 +378,14 @@ class AgentLowering(AgentSetup):
     def _begin_stores(self) -> None:
         """Where each warp's room is, and its rows among those of the agent."""
         warp = self.put(hopper.IdOp("warp"))
-        worker = self.put(arith.SubiOp(warp, self.number(WARPS * self.helpers)))
+        cta = self.put(arith.SubiOp(warp, self.number(WARPS * self.helpers)))
         self.buffers = {
             element: [
-                self.put(nv.SlotOp(self.put(nv.SlotOp(room, worker)), self.number(place))) for place in range(BUFFERS)
+                self.put(nv.SlotOp(self.put(nv.SlotOp(room, cta)), self.number(place))) for place in range(BUFFERS)
             ]
             for element, room in self.rooms.items()
         }
-        inside = self.put(arith.AndIOp(worker, self.number(WARPS - 1)))
+        inside = self.put(arith.AndIOp(cta, self.number(WARPS - 1)))
         self.warp_row = self.put(arith.MuliOp(inside, self.number(WARP_ROWS)))
 
     def _send(self, op: tile.StoreOp, condition: SSAValue | None = None) -> None:
@@ -409,14 +403,14 @@ class AgentLowering(AgentSetup):
             buffer = self.buffers[element][place % BUFFERS]
             if place not in range(1, BUFFERS):
                 # The first one waits for all that went before: that was long ago.
-                self.add(copies.WaitCopiesOp(BUFFERS - 1 if place else 0, read=True), op)
+                self.add(hopper_copies.TmaWaitOp(BUFFERS - 1 if place else 0, read=True), op)
                 self.add(hopper.WarpSyncOp(), op)
-            self.add(products.StoreMatrixOp(value, column, buffer), op)
+            self.add(wgmma.StmatrixOp(value, column, buffer), op)
             self.add(hopper.FenceOp("async"), op)
             self.add(hopper.WarpSyncOp(), op)
             offsets = [self.narrow(box.starts[across], column), row, *others]
-            self.add(copies.CopyOutOp(buffer, map_, offsets, sends), op)
-            self.add(copies.CommitCopiesOp(), op)
+            self.add(hopper_copies.TmaStoreOp(buffer, map_, offsets, sends), op)
+            self.add(hopper_copies.TmaCommitOp(), op)
 
 
 def _is_zero(value: SSAValue) -> bool:
@@ -435,10 +429,10 @@ def _only_store(op: scf.IfOp) -> tile.StoreOp | None:
     return stores[0] if len(stores) == 1 and not others and not op.results else None
 
 
-def _reads_registers(pending: SSAValue) -> Iterator[agents.DotStartOp]:
+def _reads_registers(pending: SSAValue) -> Iterator[warp_groups.DotStartOp]:
     """Products that may still read tiles in registers, as far as they were begun in sight."""
     owner = pending.owner
-    if isinstance(owner, agents.DotStartOp):
+    if isinstance(owner, warp_groups.DotStartOp):
         if not is_taken(owner.a):
             yield owner
         yield from _reads_registers(owner.c)

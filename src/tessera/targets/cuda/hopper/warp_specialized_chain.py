@@ -56,17 +56,17 @@ def warp_specialized(
 
 def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]) -> bool:
     function = symbol_in(module, name, tile.FuncOp)
-    bands, spare = crosses(function), spare_registers(function, plan.agents)
+    bands, spare = crosses(function), spare_registers(function, plan.consumers)
 
     def ordered(loop: scf.ForOp) -> bool:
         # While one of two agents multiplies, the other has one turn to compute: that pays if there is much of it.
-        return plan.agents > MANY or issues_most(loop)
+        return plan.consumers > MANY or issues_most(loop)
 
     clip_ranges(function)
     rescale_lazily(function)
     pipeline_dots(function)
     if not warp_specialize(
-        function, agents=plan.agents, depth=plan.depth, ahead=plan.ahead, bands=bands, team=plan.team
+        function, consumers=plan.consumers, depth=plan.depth, ahead=plan.ahead, bands=bands, cluster=plan.cluster
     ):
         return False
     transpose_operands(function)

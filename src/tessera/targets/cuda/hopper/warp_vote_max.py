@@ -15,7 +15,7 @@ from xdsl.rewriter import Rewriter
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import laid_out, layout_of
 from tessera.transforms.core.rewriting import insert_before, replace
@@ -28,7 +28,7 @@ _ABOVE = {"gt": 0, "ge": 0, "lt": 1, "le": 1}
 def vote_before_max(function: nv.FuncOp) -> None:
     """Rewrites the votes of a function."""
     for op in list(function.body.walk()):
-        if isinstance(op, products.AnyOp) and (vote := _vote(op)) is not None:
+        if isinstance(op, wgmma.AnyOp) and (vote := _vote(op)) is not None:
             _write(vote)
 
 
@@ -36,14 +36,14 @@ def vote_before_max(function: nv.FuncOp) -> None:
 class _Vote:
     """Rows whose maximum is above a limit: where that is asked, and the branch in which somebody wants to know."""
 
-    asks: products.AnyOp
+    asks: wgmma.AnyOp
     compares: tile.EwOp
     maximum: tile.ReduceOp
     side: int
     branch: scf.IfOp
 
 
-def _vote(op: products.AnyOp) -> _Vote | None:
+def _vote(op: wgmma.AnyOp) -> _Vote | None:
     compares = op.operand.owner
     if not isinstance(compares, tile.EwOp) or compares.fn.data not in _ABOVE:
         return None
@@ -66,7 +66,7 @@ def _vote(op: products.AnyOp) -> _Vote | None:
 def _write(vote: _Vote) -> None:
     """The thread's own maximum in front of the vote; the row's, and who asks, at the top of the branch."""
     maximum, compares = vote.maximum, vote.compares
-    own = products.PartialOp(maximum.kind.data, maximum.operand, 1)
+    own = wgmma.PartialOp(maximum.kind.data, maximum.operand, 1)
     layout, shape = layout_of(own.result), tile_type(own.result).get_shape()
     column = tile.ExpandOp(compares.operands_[1 - vote.side], 1)
     _lay(column, layout.narrowed((shape[0], 1)))
@@ -82,7 +82,7 @@ def _write(vote: _Vote) -> None:
     first = vote.branch.true_region.block.first_op
     assert first is not None
     insert_before(first, [finished, compares])
-    replace(vote.asks, [own, column, limits, above, products.AnyOp(above.result)])
+    replace(vote.asks, [own, column, limits, above, wgmma.AnyOp(above.result)])
     maximum.detach()
     maximum.erase()
 

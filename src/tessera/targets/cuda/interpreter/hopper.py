@@ -38,15 +38,12 @@ from tessera.targets.cuda.interpreter.warp_groups import (
     same,
 )
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import hopper
-from tessera.targets.cuda.ir import hopper_copies as copies
-from tessera.targets.cuda.ir import hopper_transpose as turns
-from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir import hopper, hopper_copies, hopper_transpose, wgmma
 from tessera.targets.cuda.ir.hopper_types import barriers_type, map_type
 from tessera.targets.cuda.ir.types import SharedType, layout_of, shared_type
 
-BY_THREAD.update([hopper.ArriveOp, copies.CopyOutOp, hopper.CountOp, products.StoreMatrixOp])
-PASSING.update([products.WgmmaOp, products.WgmmaWaitOp])
+BY_THREAD.update([hopper.MbarrierArriveOp, hopper_copies.TmaStoreOp, hopper.CountOp, wgmma.StmatrixOp])
+PASSING.update([wgmma.WgmmaOp, wgmma.WgmmaWaitOp])
 
 
 def run_warpgroups(
@@ -63,8 +60,8 @@ def run_warpgroups(
     attribute: Any = kernel.attributes.get("cluster")
     size = attribute.value.data if attribute is not None else 1
     count = int(np.prod(bound.grid)) if blocks is None else blocks
-    agents = CooperativeThreads(chance, hint="count arrivals, phases and bytes")
-    launch = Launch(Machine(), chance, agents, count, tuple(bound.grid))
+    threads = CooperativeThreads(chance, hint="count arrivals, phases and bytes")
+    launch = Launch(Machine(), chance, threads, count, tuple(bound.grid))
     if count % size:
         raise CompileError(f"{count} blocks are no whole clusters of {size}")
     everyone = [Block(number, number % size, kernel.thread_count, launch) for number in range(count)]
@@ -72,10 +69,10 @@ def run_warpgroups(
         block.cluster = everyone[block.number - block.rank :][:size]
         for group in range(kernel.thread_count // THREADS):
             frame = WarpgroupFrame(launch.machine, bound.symbols, block=block, group=group, chance=chance)
-            agents.add(
+            threads.add(
                 f"warpgroup {group} of block {block.number}", lambda frame=frame: _live(frame, kernel, bound.values)
             )
-    agents.run()
+    threads.run()
     if any(launch.counters):
         raise RaceError(f"counters are left at {launch.counters}", hint="the last block sets them to 0 again")
 
@@ -116,8 +113,8 @@ def _extent(frame: Frame, op: hopper.ExtentOp, operands: Values) -> Values:
     return [_warpgroup(frame).block.launch.grid[op.axis.value.data]]
 
 
-@meaning(hopper.SetRegistersOp)
-def _set_registers(frame: Frame, op: hopper.SetRegistersOp, operands: Values) -> Values:
+@meaning(hopper.SetmaxnregOp)
+def _set_registers(frame: Frame, op: hopper.SetmaxnregOp, operands: Values) -> Values:
     if len(_warpgroup(frame).running) != THREADS:
         raise RaceError("a part of a warpgroup changes its registers", hint="all its threads come to nv.setmaxnreg")
     return []
@@ -132,8 +129,8 @@ def _advance(frame: Frame, op: hopper.AdvanceOp, operands: Values) -> Values:
 # Barriers
 
 
-@meaning(hopper.BarriersOp)
-def _barriers(frame: Frame, op: hopper.BarriersOp, operands: Values) -> Values:
+@meaning(hopper.MbarriersOp)
+def _barriers(frame: Frame, op: hopper.MbarriersOp, operands: Values) -> Values:
     count = barriers_type(op.result).count.data
     return [_warpgroup(frame).block.once(op, lambda: _Barriers(op, [Barrier() for _ in range(count)]))]
 
@@ -142,7 +139,7 @@ def _barriers(frame: Frame, op: hopper.BarriersOp, operands: Values) -> Values:
 class _Barriers:
     """Some mbarriers, and the op that made them, by which other blocks' are found."""
 
-    origin: hopper.BarriersOp
+    origin: hopper.MbarriersOp
     all: list[Barrier]
 
     def __getitem__(self, number: int) -> Barrier:
@@ -151,23 +148,23 @@ class _Barriers:
         return self.all[number]
 
 
-@meaning(hopper.InitBarriersOp)
-def _init(frame: Frame, op: hopper.InitBarriersOp, operands: Values) -> Values:
+@meaning(hopper.MbarrierInitOp)
+def _init(frame: Frame, op: hopper.MbarrierInitOp, operands: Values) -> Values:
     for barrier in operands[0].all:
         barrier.arrivals = barrier.missing = op.arrivals.value.data
     return []
 
 
-@meaning(hopper.WaitBarrierOp)
-def _wait(frame: Frame, op: hopper.WaitBarrierOp, operands: Values) -> Values:
+@meaning(hopper.MbarrierWaitOp)
+def _wait(frame: Frame, op: hopper.MbarrierWaitOp, operands: Values) -> Values:
     barriers, number, parity = operands
     barrier = barriers[number]
     _warpgroup(frame).wait(lambda: barrier.ended(parity), f"%{op.barriers.name_hint}[{number}], parity {parity}")
     return []
 
 
-@meaning(hopper.ArriveOp)
-def _arrive(frame: Frame, op: hopper.ArriveOp, operands: Values) -> Values:
+@meaning(hopper.MbarrierArriveOp)
+def _arrive(frame: Frame, op: hopper.MbarrierArriveOp, operands: Values) -> Values:
     barriers, number, *condition = operands
     for thread in _warpgroup(frame).running:
         if not condition or at(condition[0], thread):
@@ -175,8 +172,8 @@ def _arrive(frame: Frame, op: hopper.ArriveOp, operands: Values) -> Values:
     return []
 
 
-@meaning(hopper.ExpectOp)
-def _expect(frame: Frame, op: hopper.ExpectOp, operands: Values) -> Values:
+@meaning(hopper.MbarrierExpectOp)
+def _expect(frame: Frame, op: hopper.MbarrierExpectOp, operands: Values) -> Values:
     barriers, number = operands
     for _ in _warpgroup(frame).running:
         barriers[number].arrive(1, op.bytes.value.data)
@@ -191,14 +188,14 @@ def _fence(frame: Frame, op: hopper.FenceOp, operands: Values) -> Values:
     return []
 
 
-@meaning(hopper.SyncOp)
-def _sync(frame: Frame, op: hopper.SyncOp, operands: Values) -> Values:
+@meaning(hopper.BarrierSyncOp)
+def _sync(frame: Frame, op: hopper.BarrierSyncOp, operands: Values) -> Values:
     _warpgroup(frame).meet(operands[0], op.threads.value.data, stay=True)
     return []
 
 
-@meaning(hopper.AnnounceOp)
-def _announce(frame: Frame, op: hopper.AnnounceOp, operands: Values) -> Values:
+@meaning(hopper.BarrierArriveOp)
+def _announce(frame: Frame, op: hopper.BarrierArriveOp, operands: Values) -> Values:
     _warpgroup(frame).meet(operands[0], op.threads.value.data, stay=False)
     return []
 
@@ -218,8 +215,8 @@ def _cluster_sync(frame: Frame, op: hopper.ClusterSyncOp, operands: Values) -> V
     return []
 
 
-@meaning(hopper.ElsewhereOp)
-def _elsewhere(frame: Frame, op: hopper.ElsewhereOp, operands: Values) -> Values:
+@meaning(hopper.MapaOp)
+def _elsewhere(frame: Frame, op: hopper.MapaOp, operands: Values) -> Values:
     barriers, rank = operands
     other = _warpgroup(frame).block.cluster[int(rank)]
     return [other.held[barriers.origin]]
@@ -272,18 +269,18 @@ def _panels(type_: SharedType) -> tuple[int, int, int]:
     return type_.panels, type_.rows, type_.columns // type_.panels
 
 
-@meaning(copies.TensorMapOp)
-def _tensor_map(frame: Frame, op: copies.TensorMapOp, operands: Values) -> Values:
+@meaning(hopper_copies.TensorMapOp)
+def _tensor_map(frame: Frame, op: hopper_copies.TensorMapOp, operands: Values) -> Values:
     return [_Map(operands[0], op.axes.data, map_type(op.result).box)]
 
 
-@meaning(copies.PrefetchOp)
-def _prefetch(frame: Frame, op: copies.PrefetchOp, operands: Values) -> Values:
+@meaning(hopper_copies.PrefetchOp)
+def _prefetch(frame: Frame, op: hopper_copies.PrefetchOp, operands: Values) -> Values:
     return []
 
 
-@meaning(copies.CopyInOp)
-def _copy_in(frame: Frame, op: copies.CopyInOp, operands: Values) -> Values:
+@meaning(hopper_copies.TmaLoadOp)
+def _copy_in(frame: Frame, op: hopper_copies.TmaLoadOp, operands: Values) -> Values:
     here, axes = _warpgroup(frame), len(op.offsets)
     map_, *offsets = operands[: 1 + axes]
     tiles, barriers, number, *mask = operands[1 + axes :]
@@ -304,8 +301,8 @@ def _copy_in(frame: Frame, op: copies.CopyInOp, operands: Values) -> Values:
     return []
 
 
-@meaning(copies.CopyOutOp)
-def _copy_out(frame: Frame, op: copies.CopyOutOp, operands: Values) -> Values:
+@meaning(hopper_copies.TmaStoreOp)
+def _copy_out(frame: Frame, op: hopper_copies.TmaStoreOp, operands: Values) -> Values:
     here, axes = _warpgroup(frame), len(op.offsets)
     tiles, map_, *offsets = operands[: 2 + axes]
     condition = operands[2 + axes :]
@@ -319,16 +316,16 @@ def _copy_out(frame: Frame, op: copies.CopyOutOp, operands: Values) -> Values:
     return []
 
 
-@meaning(copies.CommitCopiesOp)
-def _commit_copies(frame: Frame, op: copies.CommitCopiesOp, operands: Values) -> Values:
+@meaning(hopper_copies.TmaCommitOp)
+def _commit_copies(frame: Frame, op: hopper_copies.TmaCommitOp, operands: Values) -> Values:
     here = _warpgroup(frame)
     here.sent.append(here.stores)
     here.stores = []
     return []
 
 
-@meaning(copies.WaitCopiesOp)
-def _wait_copies(frame: Frame, op: copies.WaitCopiesOp, operands: Values) -> Values:
+@meaning(hopper_copies.TmaWaitOp)
+def _wait_copies(frame: Frame, op: hopper_copies.TmaWaitOp, operands: Values) -> Values:
     here = _warpgroup(frame)
     while len(here.sent) > op.pending.value.data:
         for store in here.sent.pop(0):
@@ -336,8 +333,8 @@ def _wait_copies(frame: Frame, op: copies.WaitCopiesOp, operands: Values) -> Val
     return []
 
 
-@meaning(copies.RecastOp)
-def _recast(frame: Frame, op: copies.RecastOp, operands: Values) -> Values:
+@meaning(hopper_copies.RecastOp)
+def _recast(frame: Frame, op: hopper_copies.RecastOp, operands: Values) -> Values:
     return [operands[0].recast(shared_type(op.result))]
 
 
@@ -384,8 +381,8 @@ def _reset(frame: Frame, op: hopper.ResetOp, operands: Values) -> Values:
 # Products
 
 
-@meaning(products.WgmmaOp)
-def _wgmma(frame: Frame, op: products.WgmmaOp, operands: Values) -> Values:
+@meaning(wgmma.WgmmaOp)
+def _wgmma(frame: Frame, op: wgmma.WgmmaOp, operands: Values) -> Values:
     here, (a, b, *rest) = _warpgroup(frame), operands
     beside = rest.pop(0) if op.beside is not None else None
     before = rest.pop(0) if op.sum is not None else None
@@ -418,16 +415,16 @@ def _in_order(tiles: Placed) -> Array:
     return found
 
 
-@meaning(turns.TurnOp)
-def _turn(frame: Frame, op: turns.TurnOp, operands: Values) -> Values:
+@meaning(hopper_transpose.TransposeSmemOp)
+def _turn(frame: Frame, op: hopper_transpose.TransposeSmemOp, operands: Values) -> Values:
     here, (source, place) = _warpgroup(frame), operands
     place.array[...] = source.array.T[:, place.type.held_columns]
     here.block.unfenced.append((here.group, place.array))
     return []
 
 
-@meaning(products.WgmmaWaitOp)
-def _wgmma_wait(frame: Frame, op: products.WgmmaWaitOp, operands: Values) -> Values:
+@meaning(wgmma.WgmmaWaitOp)
+def _wgmma_wait(frame: Frame, op: wgmma.WgmmaWaitOp, operands: Values) -> Values:
     here = _warpgroup(frame)
     while len(here.products) > op.pending.value.data:
         done = here.products.pop(0)
@@ -440,13 +437,13 @@ def _wgmma_wait(frame: Frame, op: products.WgmmaWaitOp, operands: Values) -> Val
     return found
 
 
-@meaning(products.StoreMatrixOp)
-def _store_matrix(frame: Frame, op: products.StoreMatrixOp, operands: Values) -> Values:
+@meaning(wgmma.StmatrixOp)
+def _store_matrix(frame: Frame, op: wgmma.StmatrixOp, operands: Values) -> Values:
     here, (value, tiles) = _warpgroup(frame), operands
     type_ = shared_type(op.shared)
     first = op.column.value.data
     part = value[:, first : first + type_.columns]
-    if type_.rows == products.ROWS:
+    if type_.rows == wgmma.ROWS:
         parts = [(same(tiles, "the place of 64 rows"), part)]
     else:
         parts = [(at(tiles, 32 * warp), part[16 * warp : 16 * warp + 16]) for warp in range(WARPS)]
@@ -456,19 +453,19 @@ def _store_matrix(frame: Frame, op: products.StoreMatrixOp, operands: Values) ->
     return []
 
 
-@meaning(products.ColumnsOp)
-def _columns(frame: Frame, op: products.ColumnsOp, operands: Values) -> Values:
+@meaning(wgmma.ColumnsOp)
+def _columns(frame: Frame, op: wgmma.ColumnsOp, operands: Values) -> Values:
     first = op.first.value.data
     return [operands[0][:, first : first + tile_type(op.result).get_shape()[1]]]
 
 
-@meaning(products.JoinOp)
-def _join(frame: Frame, op: products.JoinOp, operands: Values) -> Values:
+@meaning(wgmma.JoinOp)
+def _join(frame: Frame, op: wgmma.JoinOp, operands: Values) -> Values:
     return [np.concatenate(operands, 1)]
 
 
-@meaning(products.PartialOp)
-def _partial(frame: Frame, op: products.PartialOp, operands: Values) -> Values:
+@meaning(wgmma.PartialOp)
+def _partial(frame: Frame, op: wgmma.PartialOp, operands: Values) -> Values:
     """What threads hold along the axis, a column for each of them."""
     value: Array = operands[0]
     axis, dtype, shape = op.axis.value.data, tile_dtype(op.operand), tile_type(op.result).get_shape()
@@ -485,8 +482,8 @@ def _partial(frame: Frame, op: products.PartialOp, operands: Values) -> Values:
     return [cast(np.moveaxis(np.stack(found), 0, axis), f64, dtype)]
 
 
-@meaning(products.AnyOp)
-def _any(frame: Frame, op: products.AnyOp, operands: Values) -> Values:
+@meaning(wgmma.AnyOp)
+def _any(frame: Frame, op: wgmma.AnyOp, operands: Values) -> Values:
     value: Array = operands[0]
     warps = owners(layout_of(op.operand), value.shape) // 32
     flags = [int(np.any(value & (warps == warp))) for warp in range(WARPS)]

@@ -42,7 +42,7 @@ def run_nv_kernel(
     machine = machine if machine is not None else Machine()
     chance = None if seed is None else np.random.default_rng(seed)
     programs = list(itertools.product(*(range(extent) for extent in bound.grid)))
-    if chance is not None and not any(isinstance(op, nv.AwaitTurnOp) for op in kernel.body.walk()):
+    if chance is not None and not any(isinstance(op, nv.SemaphoreWaitOp) for op in kernel.body.walk()):
         order: list[int] = chance.permutation(len(programs)).tolist()
         programs = [programs[place] for place in order]
     for program in programs:
@@ -115,20 +115,20 @@ def _barrier(frame: Frame, op: nv.BarrierOp, operands: Values) -> Values:
     return []
 
 
-@meaning(nv.AwaitTurnOp)
-def _await_turn(frame: Frame, op: nv.AwaitTurnOp, operands: Values) -> Values:
+@meaning(nv.SemaphoreWaitOp)
+def _await_turn(frame: Frame, op: nv.SemaphoreWaitOp, operands: Values) -> Values:
     frame_of(frame).barriers += 1
     return []
 
 
-@meaning(nv.PassTurnOp)
-def _pass_turn(frame: Frame, op: nv.PassTurnOp, operands: Values) -> Values:
+@meaning(nv.SemaphoreSignalOp)
+def _pass_turn(frame: Frame, op: nv.SemaphoreSignalOp, operands: Values) -> Values:
     frame_of(frame).barriers += 1
     return []
 
 
-@meaning(nv.FollowOp)
-def _follow(frame: Frame, op: nv.FollowOp, operands: Values) -> Values:
+@meaning(nv.GriddepcontrolWaitOp)
+def _follow(frame: Frame, op: nv.GriddepcontrolWaitOp, operands: Values) -> Values:
     """Whoever runs a kernel here has run those in front of it."""
     return []
 
@@ -162,9 +162,9 @@ def _read(frame: Frame, op: nv.ReadOp, operands: Values) -> Values:
     tiles: Tiles = operands[0]
     frame_of(frame).reads(tiles)
     row, column, shape = op.row.value.data, op.column.value.data, tile_type(op.result).get_shape()
-    height, width = shape if op.turned is None else shape[::-1]
+    height, width = shape if op.transposed is None else shape[::-1]
     part = tiles.array[row : row + height, column : column + width]
-    return [(part if op.turned is None else part.T).copy()]
+    return [(part if op.transposed is None else part.T).copy()]
 
 
 # Copies
@@ -173,17 +173,17 @@ def _read(frame: Frame, op: nv.ReadOp, operands: Values) -> Values:
 @meaning(nv.CopyAsyncOp)
 def _copy(frame: Frame, op: nv.CopyAsyncOp, operands: Values) -> Values:
     view, *offsets, tiles = operands
-    block, turned = frame_of(frame), op.turned is not None
+    block, transposed = frame_of(frame), op.transposed is not None
     block.writes(tiles)
     target = tiles.array
-    shape = target.T.shape if turned else target.shape
+    shape = target.T.shape if transposed else target.shape
     extents = (*[1] * (len(offsets) - 2), *shape)
     inside, within = window(view, offsets, extents)
     source = np.zeros(extents, target.dtype)
     source[within] = view.array[inside]
     source = source.reshape(shape)
     target[...] = block.fresh(target.shape, tiles.type.dtype)
-    block.begun.append(Copy(target, source.T if turned else source))
+    block.begun.append(Copy(target, source.T if transposed else source))
     return []
 
 

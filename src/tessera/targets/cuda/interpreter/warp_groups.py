@@ -208,7 +208,7 @@ class Launch:
 
     machine: Machine
     chance: np.random.Generator | None
-    agents: CooperativeThreads
+    threads: CooperativeThreads
     blocks: int
     grid: tuple[int, ...]
     counters: list[int] = field(default_factory=lambda: [0] * hopper.MOST_COUNTERS)
@@ -239,7 +239,7 @@ class WarpgroupFrame(NvFrame):
         return [thread for thread in range(THREADS) if self.active[thread]]
 
     def wait(self, ready: Callable[[], bool], waits_for: str) -> None:
-        self.block.launch.agents.wait(ready, waits_for)
+        self.block.launch.threads.wait(ready, waits_for)
 
     def meet(self, number: int, wanted: int, *, stay: bool) -> None:
         """Comes to a named barrier."""

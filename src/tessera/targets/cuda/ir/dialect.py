@@ -1,4 +1,4 @@
-"""The nv dialect: what a block of threads does. Tiles have layouts, operands of products lie in shared memory.
+"""The nv dialect: the work of a block of threads. Tiles have layouts, operands of dots lie in shared memory.
 
 Loops are `scf`, scalars `arith`, and work on tiles is spelled with the tile dialect's own ops, on tiles with layouts:
 `tile.load` and `tile.store` move registers, `tile.reduce` goes through shuffles and shared memory. What follows runs on
@@ -36,11 +36,11 @@ from tessera.ir.common.functions import Facts, Function, extents, parse_count, p
 from tessera.ir.tile.dialect import memory_of, verify_signature
 from tessera.ir.tile.types import AnyTile, AnyView, check_tile, view_type
 from tessera.shapes.expr import Size
-from tessera.targets.cuda.ir import tensor_cores as products
+from tessera.targets.cuda.ir import tensor_cores
 from tessera.targets.cuda.ir.layouts import WARP
 from tessera.targets.cuda.ir.types import AnyShared, SharedType, check_plain, lacks_layout, layout_of, shared_type
 
-VERSION = 1
+VERSION = 2
 MOST_THREADS = 1024
 
 
@@ -50,7 +50,7 @@ class FuncOp(Function):
 
     Attributes say what launching it takes besides (see `host_plan`): `cluster`, `persistent`, `blocks` (the least
     number that share a multiprocessor), `counters`; in which order blocks go through the grid (`group`); and of which
-    arguments rows lie well (`lined`).
+    arguments all rows are aligned (`row_aligned`).
     """
 
     name = "nv.func"
@@ -205,15 +205,17 @@ class CopyAsyncOp(IRDLOperation):
     view = operand_def(AnyView)
     offsets = var_operand_def(IndexType)
     shared = operand_def(AnyShared)
-    turned = opt_prop_def(UnitAttr)
-    """The view's last two axes change places on the way: shared memory holds the transposed tile."""
+    transposed = opt_prop_def(UnitAttr)
+    """The view's last two axes are exchanged on the way: shared memory holds the transposed tile."""
     traits = traits_def(HasEffects())
     assembly_format = (
-        "$view `[` $offsets `]` `,` $shared (`turned` $turned^)? attr-dict `:` type($view) `,` type($shared)"
+        "$view `[` $offsets `]` `,` $shared (`transposed` $transposed^)? attr-dict `:` type($view) `,` type($shared)"
     )
 
-    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue, *, turned: bool = False) -> None:
-        properties: dict[str, Attribute | None] = {"turned": UnitAttr() if turned else None}
+    def __init__(
+        self, view: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue, *, transposed: bool = False
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"transposed": UnitAttr() if transposed else None}
         super().__init__(operands=[view, offsets, shared], properties=properties)
 
     def verify_(self) -> None:
@@ -296,8 +298,8 @@ class BarrierOp(IRDLOperation):
         return {reads(MEMORY), writes(MEMORY)}
 
 
-class _TurnOp(IRDLOperation):
-    """A step of blocks that take turns. Turns are of whole blocks, and counted."""
+class _SemaphoreOp(IRDLOperation):
+    """A step of blocks that do something in the order of their numbers, by a counter in memory."""
 
     traits = traits_def(HasEffects())
     assembly_format = "attr-dict"
@@ -310,34 +312,34 @@ class _TurnOp(IRDLOperation):
         if not isinstance(function, FuncOp):
             raise VerifyException(f"{self.name} stands in an nv function, in no loop or branch of it")
         if "counters" not in function.attributes or "persistent" in function.attributes:
-            raise VerifyException(f"{self.name} needs a counter, and a block for each program of the grid")
+            raise VerifyException(f"{self.name} needs a counter, and a block for each program instance of the grid")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
-class AwaitTurnOp(_TurnOp):
-    """Waits until the block before this one has passed the turn on; then all threads see what it did to memory."""
+class SemaphoreWaitOp(_SemaphoreOp):
+    """Waits until the block before this one has signalled; then all threads see what it did to memory."""
 
-    name = "nv.await_turn"
-
-
-@irdl_op_definition
-class PassTurnOp(_TurnOp):
-    """Passes the turn on to the next block. The last one leaves the counter at 0, as it was."""
-
-    name = "nv.pass_turn"
+    name = "nv.semaphore_wait"
 
 
 @irdl_op_definition
-class FollowOp(IRDLOperation):
+class SemaphoreSignalOp(_SemaphoreOp):
+    """Lets the next block go on. The last one leaves the counter at 0, as it was."""
+
+    name = "nv.semaphore_signal"
+
+
+@irdl_op_definition
+class GriddepcontrolWaitOp(IRDLOperation):
     """Waits until the kernels in front of this one have ended; what they wrote is seen from here on.
 
     A kernel with it may be started while the one in front of it runs, and from here on lets the next one be started.
     """
 
-    name = "nv.follow"
+    name = "nv.griddepcontrol_wait"
     traits = traits_def(HasEffects())
     assembly_format = "attr-dict"
 
@@ -347,8 +349,10 @@ class FollowOp(IRDLOperation):
     def verify_(self) -> None:
         parent = self.parent_op()
         if not isinstance(parent, FuncOp):
-            raise VerifyException("nv.follow stands in an nv.func itself: all blocks wait, whatever they do then")
-        if next(op for op in parent.body.block.ops if isinstance(op, FollowOp)) is not self:
+            raise VerifyException(
+                "nv.griddepcontrol_wait stands in an nv.func itself: all blocks wait, whatever they do then"
+            )
+        if next(op for op in parent.body.block.ops if isinstance(op, GriddepcontrolWaitOp)) is not self:
             raise VerifyException("a kernel waits once for those in front of it")
 
     def effects(self) -> AbstractSet[EffectInstance]:
@@ -357,24 +361,24 @@ class FollowOp(IRDLOperation):
 
 @irdl_op_definition
 class ReadOp(IRDLOperation):
-    """A tile out of shared memory, or a part of it that begins at `row` and `column`; `turned`, its transpose."""
+    """A tile out of shared memory, or a part of it from `row` and `column` on; with `transposed`, its transpose."""
 
     name = "nv.read"
     shared = operand_def(AnyShared)
     row = prop_def(IntegerConstraint)
     column = prop_def(IntegerConstraint)
-    turned = opt_prop_def(UnitAttr)
+    transposed = opt_prop_def(UnitAttr)
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
     assembly_format = (
-        "$shared `[` $row `,` $column `]` (`turned` $turned^)? attr-dict `:` type($shared) `->` type($result)"
+        "$shared `[` $row `,` $column `]` (`transposed` $transposed^)? attr-dict `:` type($shared) `->` type($result)"
     )
 
     def __init__(
-        self, shared: SSAValue, result: Attribute, *, row: int = 0, column: int = 0, turned: bool = False
+        self, shared: SSAValue, result: Attribute, *, row: int = 0, column: int = 0, transposed: bool = False
     ) -> None:
         properties: dict[str, Attribute | None] = {"row": integer(row), "column": integer(column)}
-        properties["turned"] = UnitAttr() if turned else None
+        properties["transposed"] = UnitAttr() if transposed else None
         super().__init__(operands=[shared], properties=properties, result_types=[result])
 
     def verify_(self) -> None:
@@ -382,7 +386,7 @@ class ReadOp(IRDLOperation):
         check_plain(shared)
         if len(shared.shape) != 2 or result.get_num_dims() != 2 or result.element_type != shared.element:
             raise VerifyException(f"{result} cannot be read from {shared}: expected two axes and the same element")
-        rows, columns = result.get_shape() if self.turned is None else reversed(result.get_shape())
+        rows, columns = result.get_shape() if self.transposed is None else reversed(result.get_shape())
         row, column = self.row.value.data, self.column.value.data
         if min(row, column) < 0 or row + rows > shared.rows or column + columns > shared.columns:
             raise VerifyException(f"{rows} by {columns} at {row}, {column} are not a part of {shared}")
@@ -439,15 +443,15 @@ class MmaOp(IRDLOperation):
         if self.result.type != c:
             raise VerifyException(f"the result has the type of c, {c}, not {self.result.type}")
         left, right, total = (dtype_of(type_.element_type).base for type_ in (a, b, c))
-        if (left, right, total) not in products.INSTRUCTIONS:
+        if (left, right, total) not in tensor_cores.INSTRUCTIONS:
             raise VerifyException(f"the tensor cores have no product of {left} and {right} into {total}")
-        grid = products.grid_of(layout_of(c), rows, columns)
+        grid = tensor_cores.grid_of(layout_of(c), rows, columns)
         if grid is None:
             raise VerifyException(f"{layout_of(c)} is not the layout of an accumulator")
         for value, needed in zip(
-            (a, b), products.operand_layouts(grid, rows, depth, columns, left, right), strict=True
+            (a, b), tensor_cores.operand_layouts(grid, rows, depth, columns, left, right), strict=True
         ):
-            if not products.same(layout_of(value), needed):
+            if not tensor_cores.same(layout_of(value), needed):
                 raise VerifyException(f"the operand {value} needs the layout {needed}")
 
 
@@ -461,9 +465,9 @@ OPS: tuple[type[IRDLOperation], ...] = (
     CommitOp,
     WaitOp,
     BarrierOp,
-    AwaitTurnOp,
-    PassTurnOp,
-    FollowOp,
+    SemaphoreWaitOp,
+    SemaphoreSignalOp,
+    GriddepcontrolWaitOp,
     ReadOp,
     WriteOp,
     MmaOp,

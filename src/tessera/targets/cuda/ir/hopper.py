@@ -1,6 +1,6 @@
-"""Ops of the nv level for sm_90a: roles of warpgroups, barriers that count bytes, clusters, what schedulers keep.
+"""Ops of the nv level for sm_90a: warp groups, barriers that count bytes, clusters, memory of tile schedulers.
 
-Each is one instruction or a fixed group of them. Copies are in `hopper_copies`, products in `hopper_products`.
+Each is one instruction or a fixed group of them. Copies are in `hopper_copies`, dots in `wgmma`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def function_of(op: IRDLOperation) -> FuncOp:
     return found
 
 
-# Who is who
+# Numbers of threads
 
 
 @irdl_op_definition
@@ -80,7 +80,7 @@ class IdOp(IRDLOperation):
 
 @irdl_op_definition
 class ExtentOp(IRDLOperation):
-    """How many programs the grid has along an axis. A persistent kernel's blocks share them among themselves."""
+    """The number of program instances along an axis of the grid. Blocks of a persistent kernel share them."""
 
     name = "nv.extent"
     axis = prop_def(IntegerConstraint)
@@ -98,7 +98,7 @@ class ExtentOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SetRegistersOp(Ordered):
+class SetmaxnregOp(Ordered):
     """Gives registers back (`dec`) or takes more (`inc`): from here on each thread of the warpgroup has so many."""
 
     name = "nv.setmaxnreg"
@@ -141,7 +141,7 @@ class AdvanceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BarriersOp(IRDLOperation):
+class MbarriersOp(IRDLOperation):
     """Mbarriers in shared memory, not initialised yet."""
 
     name = "nv.mbarriers"
@@ -169,7 +169,7 @@ def check_near(barriers: SSAValue) -> None:
 
 
 @irdl_op_definition
-class InitBarriersOp(Ordered):
+class MbarrierInitOp(Ordered):
     """Initialises mbarriers: a phase of each ends with so many arrivals. One thread does it, and fences."""
 
     name = "nv.mbarrier_init"
@@ -187,7 +187,7 @@ class InitBarriersOp(Ordered):
 
 
 @irdl_op_definition
-class WaitBarrierOp(Ordered):
+class MbarrierWaitOp(Ordered):
     """Waits until the phase of this parity has ended."""
 
     name = "nv.mbarrier_wait"
@@ -204,7 +204,7 @@ class WaitBarrierOp(Ordered):
 
 
 @irdl_op_definition
-class ArriveOp(Ordered):
+class MbarrierArriveOp(Ordered):
     """Arrives at an mbarrier, without a branch only where the condition holds; it may be another block's."""
 
     name = "nv.mbarrier_arrive"
@@ -218,7 +218,7 @@ class ArriveOp(Ordered):
 
 
 @irdl_op_definition
-class ExpectOp(Ordered):
+class MbarrierExpectOp(Ordered):
     """Arrives at an mbarrier, whose phase then ends only when so many bytes have been copied, too."""
 
     name = "nv.mbarrier_expect"
@@ -238,7 +238,7 @@ class ExpectOp(Ordered):
 
 @irdl_op_definition
 class FenceOp(Ordered):
-    """`init`: other blocks see initialised mbarriers. `async`: copies and products see what threads wrote."""
+    """`init`: other blocks see initialised mbarriers. `async`: copies and dots see what threads wrote."""
 
     name = "nv.fence"
     kind = prop_def(Name)
@@ -258,7 +258,7 @@ def _check_threads(threads: int) -> None:
 
 
 @irdl_op_definition
-class SyncOp(Ordered):
+class BarrierSyncOp(Ordered):
     """Waits at a named barrier until so many threads have come, or announced that they need not wait."""
 
     name = "nv.barrier_sync"
@@ -274,7 +274,7 @@ class SyncOp(Ordered):
 
 
 @irdl_op_definition
-class AnnounceOp(Ordered):
+class BarrierArriveOp(Ordered):
     """Counts as having come to a named barrier, and goes on."""
 
     name = "nv.barrier_arrive"
@@ -320,10 +320,10 @@ class ClusterSyncOp(Ordered):
 
 
 @irdl_op_definition
-class ElsewhereOp(IRDLOperation):
+class MapaOp(IRDLOperation):
     """The same mbarriers in the block of another rank of the cluster."""
 
-    name = "nv.elsewhere"
+    name = "nv.mapa"
     barriers = operand_def(AnyBarriers)
     rank = operand_def(i32)
     result = result_def(AnyBarriers)
@@ -337,10 +337,10 @@ class ElsewhereOp(IRDLOperation):
     def verify_(self) -> None:
         check_near(self.barriers)
         if self.result.type != BarriersType(barriers_type(self.barriers).count, "cluster"):
-            raise VerifyException(f"{self.barriers.type} is elsewhere not {self.result.type}")
+            raise VerifyException(f"{self.barriers.type} in another block is not {self.result.type}")
 
 
-# Schedulers
+# Tile schedulers
 
 
 @irdl_op_definition
@@ -432,19 +432,19 @@ class ResetOp(Ordered):
 OPS: tuple[type[IRDLOperation], ...] = (
     IdOp,
     ExtentOp,
-    SetRegistersOp,
+    SetmaxnregOp,
     AdvanceOp,
-    BarriersOp,
-    InitBarriersOp,
-    WaitBarrierOp,
-    ArriveOp,
-    ExpectOp,
+    MbarriersOp,
+    MbarrierInitOp,
+    MbarrierWaitOp,
+    MbarrierArriveOp,
+    MbarrierExpectOp,
     FenceOp,
-    SyncOp,
-    AnnounceOp,
+    BarrierSyncOp,
+    BarrierArriveOp,
     WarpSyncOp,
     ClusterSyncOp,
-    ElsewhereOp,
+    MapaOp,
     WordsOp,
     PutOp,
     GetOp,

@@ -81,7 +81,7 @@ def _check_box(map_: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue) ->
 
 
 @irdl_op_definition
-class CopyInOp(Ordered):
+class TmaLoadOp(Ordered):
     """Begins to copy the box at `offsets` (innermost first) into shared memory; its bytes count at an mbarrier.
 
     What lies outside the array becomes zeros. With `multicast`, every block of the cluster whose bit is set gets it,
@@ -118,7 +118,7 @@ class CopyInOp(Ordered):
 
 
 @irdl_op_definition
-class CopyOutOp(Ordered):
+class TmaStoreOp(Ordered):
     """Begins to copy a tile from shared memory to the box at `offsets`, without a branch only where the condition
     holds; what lies outside the array is left out."""
 
@@ -140,7 +140,7 @@ class CopyOutOp(Ordered):
 
 
 @irdl_op_definition
-class CommitCopiesOp(Ordered):
+class TmaCommitOp(Ordered):
     """This thread's copies out since the last commit become one group."""
 
     name = "nv.tma_commit"
@@ -154,7 +154,7 @@ class CommitCopiesOp(Ordered):
 
 
 @irdl_op_definition
-class WaitCopiesOp(Ordered):
+class TmaWaitOp(Ordered):
     """Waits until at most `pending` groups of this thread are under way, or, with `read`, still read shared memory."""
 
     name = "nv.tma_wait"
@@ -198,9 +198,9 @@ class RecastOp(IRDLOperation):
 OPS: tuple[type[IRDLOperation], ...] = (
     TensorMapOp,
     PrefetchOp,
-    CopyInOp,
-    CopyOutOp,
-    CommitCopiesOp,
-    WaitCopiesOp,
+    TmaLoadOp,
+    TmaStoreOp,
+    TmaCommitOp,
+    TmaWaitOp,
     RecastOp,
 )

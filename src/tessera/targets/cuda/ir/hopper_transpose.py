@@ -1,4 +1,4 @@
-"""Ops of the nv level for sm_90a: tiles of 8 bits that change from rows to columns within shared memory."""
+"""Ops of the nv level for sm_90a: transposes of tiles of 8 bits in shared memory."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from tessera.targets.cuda.ir.types import AnyShared, check_plain, shared_type
 from tessera.targets.cuda.ir.wgmma import PANEL
 
 ROWS, COLUMNS = 32, 16
-"""Of a tile, what four matrices of 8 by 8 pairs of bytes are."""
+"""The part of a tile that four matrices of 8 by 8 pairs of bytes are."""
 
 
 @irdl_op_definition
-class TurnOp(IRDLOperation):
-    """Puts the transpose of a tile of 8 bits into another place, its columns in the order that they have there.
+class TransposeSmemOp(IRDLOperation):
+    """Puts the transpose of a tile of 8 bits into other shared memory, its columns in the order that they have there.
 
     The threads of a warpgroup do so together.
     """
 
-    name = "nv.turn"
+    name = "nv.transpose_smem"
     shared = operand_def(AnyShared)
-    turned = operand_def(AnyShared)
+    transposed = operand_def(AnyShared)
     traits = traits_def(HasEffects())
-    assembly_format = "$shared `,` $turned attr-dict `:` type($shared) `,` type($turned)"
+    assembly_format = "$shared `,` $transposed attr-dict `:` type($shared) `,` type($transposed)"
 
-    def __init__(self, shared: SSAValue, turned: SSAValue) -> None:
-        super().__init__(operands=[shared, turned])
+    def __init__(self, shared: SSAValue, transposed: SSAValue) -> None:
+        super().__init__(operands=[shared, transposed])
 
     def verify_(self) -> None:
-        before, after = shared_type(self.shared), shared_type(self.turned)
+        before, after = shared_type(self.shared), shared_type(self.transposed)
         check_plain(before)
         alike = before.element == after.element and (before.panel.data, after.panel.data) == (PANEL, PANEL)
         if not alike or len(before.shape) != 2 or before.shape != after.shape[::-1]:
-            raise VerifyException(f"{before} turned is not {after}: expected panels of {PANEL} bytes")
+            raise VerifyException(f"{before} transposed is not {after}: expected panels of {PANEL} bytes")
         if before.itemsize != 1 or before.rows % ROWS or before.columns % COLUMNS:
-            raise VerifyException(f"{ROWS}·n rows of {COLUMNS}·n columns of 8 bits are turned, not {before}")
+            raise VerifyException(f"{ROWS}·n rows of {COLUMNS}·n columns of 8 bits are transposed, not {before}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, self.shared), writes(MEMORY, self.turned)}
+        return {reads(MEMORY, self.shared), writes(MEMORY, self.transposed)}
 
 
-OPS: tuple[type[IRDLOperation], ...] = (TurnOp,)
+OPS: tuple[type[IRDLOperation], ...] = (TransposeSmemOp,)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from tessera.targets.cuda.ir import dialect, hopper, hopper_copies, hopper_types
-from tessera.targets.cuda.ir import hopper_transpose as hopper_turns
-from tessera.targets.cuda.ir import wgmma as hopper_products
+from tessera.targets.cuda.ir import dialect, hopper, hopper_copies, hopper_transpose, hopper_types, wgmma
 from tessera.targets.cuda.ir.types import LayoutAttr, SharedType
 
 VERSION = dialect.VERSION
 Nv = Dialect(
     "nv",
-    [*dialect.OPS, *hopper.OPS, *hopper_copies.OPS, *hopper_products.OPS, *hopper_turns.OPS],
+    [*dialect.OPS, *hopper.OPS, *hopper_copies.OPS, *wgmma.OPS, *hopper_transpose.OPS],
     [LayoutAttr, SharedType, *hopper_types.TYPES],
 )

@@ -213,7 +213,7 @@ class WgmmaWaitOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StoreMatrixOp(IRDLOperation):
+class StmatrixOp(IRDLOperation):
     """Puts columns of a tile of 16 bits, from `column` on, into shared memory.
 
     64 rows there are the warpgroup's; 16 rows are those of this warp, and each warp has a tile of its own.
@@ -355,4 +355,4 @@ class AnyOp(IRDLOperation):
         return {reads(MEMORY)}
 
 
-OPS: tuple[type[IRDLOperation], ...] = (WgmmaOp, WgmmaWaitOp, StoreMatrixOp, ColumnsOp, JoinOp, PartialOp, AnyOp)
+OPS: tuple[type[IRDLOperation], ...] = (WgmmaOp, WgmmaWaitOp, StmatrixOp, ColumnsOp, JoinOp, PartialOp, AnyOp)

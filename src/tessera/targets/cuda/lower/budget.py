@@ -24,7 +24,7 @@ from tessera.targets.cuda.emit.conversion_plans import plan
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.emit.values import registers_of
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir.hopper import BarriersOp, WordsOp
+from tessera.targets.cuda.ir.hopper import MbarriersOp, WordsOp
 from tessera.targets.cuda.ir.layouts import WARP, Layout
 from tessera.targets.cuda.ir.tensor_cores import INSTRUCTIONS
 from tessera.targets.cuda.ir.types import SharedType, layout_of, shared_type
@@ -228,7 +228,7 @@ def _loops(function: nv.FuncOp) -> int:
 def shared_bytes(function: nv.FuncOp) -> int:
     """Bytes of shared memory, as the emitter places them: tiles, what is small, and scratch of ops that use it."""
     ops = list(function.body.walk())
-    small = [op for op in ops if isinstance(op, BarriersOp | WordsOp)]
+    small = [op for op in ops if isinstance(op, MbarriersOp | WordsOp)]
     end = sum(shared_type(op.result).size for op in ops if isinstance(op, nv.AllocOp))
     for op in small:
         end = -(-end // op.shared_align) * op.shared_align + op.shared_bytes

@@ -1,8 +1,8 @@
 """Loads in front: what a block reads outside of loops it begins to read at once, and then waits for nothing else.
 
-A kernel of a program follows others. It may be brought to the multiprocessors while they run, and has to wait
-(`nv.follow`) before it looks at what they write. What none of them writes, such as weights, is read before that: it is
-there, or on its way, when the wait is over.
+A kernel of a program runs after others. It may be launched while they run (programmatic dependent launch), and has to
+wait (`nv.griddepcontrol_wait`) before it reads what they write. Arguments that none of them writes, such as weights,
+are loaded before that: they are there, or on their way, when the wait is over.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def hoist_loads(function: nv.FuncOp, still: Collection[int], *, follows: bool) -
         if needed is None or room < 0:
             continue
         (early if _is_still(op, still) else late).update(dict.fromkeys([*needed, op]))
-    wait = [nv.FollowOp()] if follows else []
+    wait = [nv.GriddepcontrolWaitOp()] if follows else []
     moved = [*early, *wait, *(op for op in late if op not in early)]
     front = set(moved)
     rest = [op for op in block.ops if op not in front]

@@ -99,15 +99,15 @@ def part_of(read: nv.ReadOp, axis: int, start: int, size: int) -> nv.ReadOp:
     type_ = tile_type(read.result)
     shape = list(type_.get_shape())
     shape[axis] = size
-    turned = read.turned is not None
+    transposed = read.transposed is not None
     row, column = read.row.value.data, read.column.value.data
-    if (axis == 0) != turned:
+    if (axis == 0) != transposed:
         row += start
     else:
         column += start
     layout = shortened(layout_of(read.result), axis, size)
     part = laid_out(TensorType(type_.element_type, shape), layout)
-    return nv.ReadOp(read.shared, part, row=row, column=column, turned=turned)
+    return nv.ReadOp(read.shared, part, row=row, column=column, transposed=transposed)
 
 
 def shortened(layout: Layout, axis: int, size: int) -> Layout:

@@ -59,7 +59,7 @@ class Operand:
     """How an operand of a product gets to the tensor cores: a tile of shared memory, perhaps turned, or registers."""
 
     value: SSAValue
-    turned: bool = False
+    transposed: bool = False
     staged: bool = False
 
 
@@ -71,7 +71,7 @@ def operand_of(value: SSAValue) -> Operand:
     """Follows a transpose to what is in shared memory already, or will be."""
     found = Operand(value)
     if isinstance(owner := value.owner, tile.TransOp) and is_transposed(owner):
-        found = Operand(owner.operand, turned=True)
+        found = Operand(owner.operand, transposed=True)
     source = found.value.owner
     if isinstance(source, pipe.GetOp):
         found.staged = is_only_multiplied(source.result)

@@ -67,7 +67,7 @@ USUAL_LENGTHS = (512, 1024, 2048)
 
 AT_ONCE = 132
 """Programs that run at the same time where nobody knows on which GPU."""
-TEAM, TEAM_START, TEAM_LENGTH = 2, 5000, 2048
+CLUSTER, TEAM_START, TEAM_LENGTH = 2, 5000, 2048
 """Blocks of a cluster that fetch together; clocks by which a launch takes longer with them; a usual length of loops."""
 FETCH_SHOWING = 0.04
 """How much of the way from L2 shows beside products."""
@@ -90,7 +90,7 @@ class BlockShape(NamedTuple):
         return extent if isinstance(extent, int) else getattr(self, extent)
 
     @property
-    def agents(self) -> int:
+    def consumers(self) -> int:
         return self.m // ROWS
 
 
@@ -129,7 +129,7 @@ class ModelledRing:
     columns: Extent
     repeated: bool
     itemsize: int = 2
-    turned: bool = False
+    transposed: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Traced:
     @property
     def turning(self) -> bool:
         """Whether an agent turns tiles."""
-        return any(ring.turned for ring in self.rings)
+        return any(ring.transposed for ring in self.rings)
 
     @property
     def axes(self) -> frozenset[Axis]:
@@ -182,12 +182,12 @@ def _ring_bytes(ring: ModelledRing, block: BlockShape) -> int:
     """Of one slot, and of the one that it is turned into."""
     rows, columns = block.of(ring.rows), block.of(ring.columns)
     found = slot_bytes(rows, columns, ring.itemsize)
-    return found + slot_bytes(columns, rows, ring.itemsize) if ring.turned else found
+    return found + slot_bytes(columns, rows, ring.itemsize) if ring.transposed else found
 
 
 def slots(traced: Traced, block: BlockShape) -> tuple[int, int] | None:
     """The best depths of rings for which there is room: of what is filled once, and in every turn."""
-    stored = STAGED * block.agents if traced.stored else 0
+    stored = STAGED * block.consumers if traced.stored else 0
     for once, repeated in DEPTHS:
         rings = [_ring_bytes(ring, block) * (repeated if ring.repeated else once) for ring in traced.rings]
         if sum(rings) + stored + SMALL <= SHARED:
@@ -208,26 +208,26 @@ def registers(traced: Traced, block: BlockShape) -> int:
     return OWN_REGISTERS + max(found, default=0)
 
 
-def widest_product(agents: int, *, turning: bool = False) -> int:
+def widest_product(consumers: int, *, turning: bool = False) -> int:
     """The most columns of a product, if there is also an agent that turns tiles or not.
 
     Agents take more registers when they begin, but no instruction may need more than all threads have before that.
     """
-    before = ALL_REGISTERS // (THREADS * (1 + turning + agents)) // 8 * 8
+    before = ALL_REGISTERS // (THREADS * (1 + turning + consumers)) // 8 * 8
     return min(WIDEST, 2 * (before - PRODUCT_REGISTERS) // 8 * 8)
 
 
 def fits(traced: Traced, block: BlockShape) -> bool:
     """Whether a block has a form for agents that keeps all in registers and shared memory."""
-    if block.agents not in REGISTERS or block.m % ROWS:
+    if block.consumers not in REGISTERS or block.m % ROWS:
         return False
     products = [one for turn in traced.turns for one in turn.products]
-    if max(block.of(one.columns) for one in products) > widest_product(block.agents, turning=traced.turning):
+    if max(block.of(one.columns) for one in products) > widest_product(block.consumers, turning=traced.turning):
         return False
     if any(block.of(one.depth) * one.itemsize % STEP_BYTES for one in products):
         return False
     held = registers(traced, block) + max(_loaded(turn, block) for turn in traced.turns) * ROWS // THREADS // 4
-    most = (TURNING_REGISTERS if traced.turning else REGISTERS)[block.agents]
+    most = (TURNING_REGISTERS if traced.turning else REGISTERS)[block.consumers]
     return held <= most and slots(traced, block) is not None
 
 
@@ -243,14 +243,14 @@ def turn_clocks(traced: Traced, turn: ModelledIteration, block: BlockShape) -> f
     elements = [(one, block.of(one.columns) / 2) for one in turn.work]
     issues = sum(one.instructions * count for one, count in elements)
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
-    ordered = turn.ordered and (block.agents > MANY or issues > functions)
+    ordered = turn.ordered and (block.consumers > MANY or issues > functions)
     issues += PRODUCT_ISSUES * len(turn.products) + REDUCTION_ISSUES * turn.reductions
     filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
     moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
     # Who turns tiles reads and writes them once more.
-    written += sum(_ring_bytes(ring, block) for ring in traced.rings if ring.repeated and ring.turned)
+    written += sum(_ring_bytes(ring, block) for ring in traced.rings if ring.repeated and ring.transposed)
     read = sum(
-        (block.agents * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * one.itemsize
+        (block.consumers * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * one.itemsize
         for one in turn.products
     )
     found = slots(traced, block)
@@ -259,23 +259,23 @@ def turn_clocks(traced: Traced, turn: ModelledIteration, block: BlockShape) -> f
     # A slot that is free has to be full again when its turn comes.
     arriving = (LATENCY + moved / L2_BYTES) / (found[1] - 1)
     if turn.work:
-        tensor += block.agents * PRODUCT_GAP * len(turn.products)
-    computing = tensor, block.agents * issues, block.agents * functions
+        tensor += block.consumers * PRODUCT_GAP * len(turn.products)
+    computing = tensor, block.consumers * issues, block.consumers * functions
     busiest = max(*computing, (read + written) / SHARED_BYTES, moved / L2_BYTES)
     # Products with nothing in between follow each other without a gap.
     if not turn.work:
         return max(busiest, arriving)
     # Others hide as much of the rest of an agent's turn as the busiest part has to do besides.
-    shown = 1.0 if block.agents == 1 else sorted(computing)[1] / max(computing)
+    shown = 1.0 if block.consumers == 1 else sorted(computing)[1] / max(computing)
     if ordered:
         shown *= ORDERED_SHOWING
-    rest = (sum(computing) - max(computing)) / block.agents
+    rest = (sum(computing) - max(computing)) / block.consumers
     return max(busiest + shown * rest, arriving)
 
 
 def program_clocks(traced: Traced, block: BlockShape) -> float:
     """Clocks of one program, if its loops are of the usual lengths, now this, now that."""
-    total = float(START + END * block.agents)
+    total = float(START + END * block.consumers)
     for turn in traced.turns:
         steps = [block.of(step) for step in turn.steps if not isinstance(step, int)]
         counts = [_count(turn, steps, length) for length in USUAL_LENGTHS]
@@ -309,10 +309,10 @@ def blocks(traced: Traced) -> Iterator[BlockShape]:
     axes = traced.axes
     narrowest = min(one.itemsize for turn in traced.turns for one in turn.products)
     depths = [nbytes // narrowest for nbytes in DEPTH_BYTES]
-    for agents in REGISTERS:
+    for consumers in REGISTERS:
         for n in COLUMNS if "n" in axes else (LEAST,):
             for k in depths if "k" in axes else (LEAST,):
-                if fits(traced, block := BlockShape(agents * ROWS, n, k)):
+                if fits(traced, block := BlockShape(consumers * ROWS, n, k)):
                     yield block
 
 
@@ -326,8 +326,8 @@ def team_for(shared: int, step: int, programs: int) -> int:
 
     Each fetches a part of it, and waits for the others when it begins and when it ends.
     """
-    saved = shared * (TEAM - 1) / TEAM / L2_BYTES * FETCH_SHOWING
-    return TEAM if waves(programs, AT_ONCE) * (TEAM_LENGTH // step) * saved > TEAM_START else 1
+    saved = shared * (CLUSTER - 1) / CLUSTER / L2_BYTES * FETCH_SHOWING
+    return CLUSTER if waves(programs, AT_ONCE) * (TEAM_LENGTH // step) * saved > TEAM_START else 1
 
 
 def ranked(traced: Traced, programs: Callable[[BlockShape], int], multiprocessors: int) -> list[BlockShape]:
@@ -347,5 +347,5 @@ def best_by_agents(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, Blo
     found: dict[int, BlockShape] = {}
     open_ = [block for block in blocks(traced) if block[: len(fixed)] == fixed]
     for block in sorted(open_, key=lambda block: program_clocks(traced, block) / block.m):
-        found.setdefault(block.agents, block)
+        found.setdefault(block.consumers, block)
     return found

@@ -28,8 +28,8 @@ def order_atomics(function: nv.FuncOp) -> bool:
     if not all(extent == 1 for extent in function.grid.data):
         block = function.body.block
         assert block.last_op is not None
-        _insert(nv.AwaitTurnOp(), next(op for op in block.ops if any(inner in sums for inner in op.walk())))
-        _insert(nv.PassTurnOp(), block.last_op)
+        _insert(nv.SemaphoreWaitOp(), next(op for op in block.ops if any(inner in sums for inner in op.walk())))
+        _insert(nv.SemaphoreSignalOp(), block.last_op)
         function.attributes["counters"] = integer(COUNTER_BYTES)
     return True
 

@@ -12,8 +12,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, SSAValue
 
-from tessera.ir.pipe import tile_scheduler as pipe_draws
-from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe import tile_scheduler, warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.checks.host_checks import CHECKED
 
@@ -21,7 +20,9 @@ MOST = 2**31 - 1
 Division = arith.DivSIOp | arith.RemSIOp | arith.FloorDivSIOp
 _Shrinks = arith.DivSIOp | arith.RemSIOp | arith.FloorDivSIOp | arith.MinSIOp
 _Counts = arith.MuliOp | arith.AddiOp | arith.SubiOp | arith.MaxSIOp
-_Given = agents.ExtentOp | agents.WorkerOp | agents.WorkersOp | agents.AgentOp | pipe_draws.DrawOp | pipe_draws.DrawnOp
+_Numbers = warp_groups.GridExtentOp | warp_groups.CtaIdOp | warp_groups.CtaCountOp | warp_groups.ConsumerIdOp
+_Scheduled = tile_scheduler.SchedulerFetchOp | tile_scheduler.SchedulerReadOp
+_Given = _Numbers | _Scheduled
 
 
 def is_small_division(op: Division, mapped: AbstractSet[SSAValue]) -> bool:

@@ -165,7 +165,7 @@ class Lowering:
                 self._product(op)
             case arith.DivSIOp() | arith.RemSIOp() | arith.FloorDivSIOp() if self._divides_little(op):
                 self._divide(op)
-            case pipe.RingOp() | pipe.CopyOp() | pipe.CommitOp() | pipe.AwaitOp() | pipe.GetOp():
+            case pipe.RingOp() | pipe.CopyOp() | pipe.CommitOp() | pipe.WaitOp() | pipe.GetOp():
                 self._pipe(op)
             case _ if op.results and is_tile(op.results[0]):
                 self._compute(op)
@@ -240,7 +240,7 @@ class Lowering:
                 self.add(nv.CopyAsyncOp(self.values[op.view], offsets, slot), op)
             case pipe.CommitOp():
                 self.add(nv.CommitOp(), op)
-            case pipe.AwaitOp():
+            case pipe.WaitOp():
                 self.add(nv.WaitOp(op.pending.value.data), op)
             case pipe.GetOp():
                 slot = self.add(nv.SlotOp(self.values[op.ring], self.values[op.slot]), op).results[0]
@@ -262,11 +262,11 @@ class Lowering:
         (shared,) = self._in_shared(op, [right])
         if left.staged:
             type_ = laid_out(tile_type(op.a), self.analysis.left(op))
-            a = self.add(nv.ReadOp(self.staged[left.value], type_, turned=left.turned), op).results[0]
+            a = self.add(nv.ReadOp(self.staged[left.value], type_, transposed=left.transposed), op).results[0]
         else:
             a = self.tile(op.a, self.analysis.left(op))
         type_ = laid_out(tile_type(op.b), self.analysis.right(op))
-        b = self.add(nv.ReadOp(shared, type_, turned=right.turned), op).results[0]
+        b = self.add(nv.ReadOp(shared, type_, transposed=right.transposed), op).results[0]
         made = self.add(nv.MmaOp(a, b, self.tile(op.c, layout)), op)
         self._hold(op.result, layout, made.results[0], op)
 
@@ -292,10 +292,12 @@ class Lowering:
         a, b = self._in_shared(op, [left, right])
 
         def spread(shared: SSAValue, shape: tuple[int, int], place: tuple[int, int], operand: Operand) -> SSAValue:
-            row, column = reversed(place) if operand.turned else place
+            row, column = reversed(place) if operand.transposed else place
             narrow = layout.narrowed(shape)
             type_ = laid_out(TensorType(tile_type(operand.value).element_type, shape), narrow)
-            found = self.add(nv.ReadOp(shared, type_, row=row, column=column, turned=operand.turned), op).results[0]
+            found = self.add(
+                nv.ReadOp(shared, type_, row=row, column=column, transposed=operand.transposed), op
+            ).results[0]
             if tile_dtype(operand.value) is not total:
                 found = self._laid(tile.EwOp("cast", [found], to=total), narrow, op)
             return self._laid(tile.BroadcastOp(found, (rows, columns)), layout, op)

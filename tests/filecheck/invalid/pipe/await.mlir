@@ -1,8 +1,0 @@
-tile.func @f(%x: !tile.view<2, bf16, global>, %i: index, %j: index) outputs 0 shapes [[M, N], [], []] grid [1] {
-  // expected: a number of groups is not negative, got -1
-  pipe.await -1
-  tile.return
-}
-// -----
-// expected: pipe.await is a part of a tile function
-pipe.await 0
