@@ -538,7 +538,7 @@ def plain(x: Any) -> Any:
 @pytest.mark.parametrize(
     ("decorate", "message"),
     [
-        (lambda: verify.numerics(stable=False), "verify.numerics is told to verify nothing"),
+        (lambda: verify.numerics(stable=False), "verify.numerics has nothing to verify"),
         (lambda: verify.numerics(bounded=[1, -1]), "bounded takes two numbers, the lower first, got [1, -1]"),
         (lambda: verify.numerics(bounded=[1]), "bounded takes two numbers, got [1]"),
         (lambda: verify.numerics(bounded=100), "bounded takes two numbers, got 100"),  # pyright: ignore[reportArgumentType]  (the mistake)

@@ -64,9 +64,9 @@ def checked(
         sizes, dtype = traced.result_types[outcome.result]
         return annotation("tensor", (*sizes, dtype))
 
-    def told(outcome: Outcome) -> ShapeHistory | None:
+    def history_of(outcome: Outcome) -> ShapeHistory | None:
         return None if outcome.result is None else traced.histories[outcome.result]
 
     results = tree_unflatten(traced.structure, [described(one) for one in traced.outcomes])
-    stories = tree_unflatten(traced.structure, [told(one) for one in traced.outcomes])
+    stories = tree_unflatten(traced.structure, [history_of(one) for one in traced.outcomes])
     return Checked(results, stories, traced.effects)

@@ -79,9 +79,9 @@ class DeviceSite:
 
     def lines(self, buffers: BufferAssignment, run: KernelLaunch) -> tuple[bool, ...]:
         """Whether each argument of a launch is an array whose rows are aligned well."""
-        return tuple(isinstance(one, BufferSlice) and self._is_lined(buffers, one) for one in run.operands)
+        return tuple(isinstance(one, BufferSlice) and self._is_row_aligned(buffers, one) for one in run.operands)
 
-    def _is_lined(self, buffers: BufferAssignment, buffer: BufferSlice) -> bool:
+    def _is_row_aligned(self, buffers: BufferAssignment, buffer: BufferSlice) -> bool:
         """As tile/calls/arguments.py says it of tensors."""
         if not buffer.shape or buffer.strides[-1] != 1 or self._alignment(buffers, buffer.piece, set()) % LINE:
             return False

@@ -53,7 +53,7 @@ class Shelf:
         chosen: Settings | None,
         fast_math: bool,
     ) -> Shelf | None:
-        """The shelf of a call; None where what the function depends on cannot be told from values."""
+        """The shelf of a call; None where a dependency of the function has no identity by value."""
         compiler = None if chosen is None or device.kind not in ("cpu", "cuda") else build()
         kinds = _kinds(call)
         # Dumped and overridden stages are those of this process.

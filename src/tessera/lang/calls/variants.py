@@ -176,7 +176,7 @@ def sizes_for(
     `shapes` are theirs, where the caller knows them.
     """
     sizes = traced.symbols.quick([value.shape for value in values] if shapes is None else shapes)
-    if sizes is None and (sizes := _told(traced, values)) is None:
+    if sizes is None and (sizes := _matched_sizes(traced, values)) is None:
         return None
     for symbol, (low, _) in traced.least.items():
         if low and sizes.get(symbol, low) < low:
@@ -184,7 +184,7 @@ def sizes_for(
     return sizes if all(guard.holds(sizes) for guard in traced.guards) else None
 
 
-def _told(traced: TracedFunction, values: Sequence[Tensor]) -> dict[str, int] | None:
+def _matched_sizes(traced: TracedFunction, values: Sequence[Tensor]) -> dict[str, int] | None:
     """The same before guards, where a symbol may be no size by itself."""
     sizes: dict[str, int] = {}
     rest: list[tuple[Dim, int]] = []

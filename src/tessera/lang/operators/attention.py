@@ -9,7 +9,7 @@ from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import bool_, f32, i32, i64
 from tessera.errors import DtypeError, ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.linear_algebra import factors
+from tessera.lang.operators.linear_algebra import matmul_operands
 from tessera.lang.operators.manipulation import swap_axes
 from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, wide
 from tessera.lang.operators.statistics import exponentials
@@ -54,7 +54,7 @@ def scaled_dot_product_attention(
     group = _group(queries, keys, values)
     keys, values = _shared(keys, group), _shared(values, group)
     work = compute_type(queries.dtype)
-    a, b, _ = factors("attention", queries, keys, None)
+    a, b, _ = matmul_operands("attention", queries, keys, None)
     scores = primitives.matmul(a, swap_axes(b), to=work)
     width = queries.sizes[-1]
     factor = (

@@ -17,8 +17,8 @@ from tessera.runtime.tensor.interface import DTypeLike
 from tessera.shapes.expr import Size
 
 
-def factors(name: str, x1: Any, x2: Any, dtype: DTypeLike | None) -> tuple[Traced, Traced, DType]:
-    """Two operands of one format, and the type of their product; policies are joined and need no cast."""
+def matmul_operands(name: str, x1: Any, x2: Any, dtype: DTypeLike | None) -> tuple[Traced, Traced, DType]:
+    """Two operands of one format, and the type of their matmul; policies are joined and need no cast."""
     a, b = tensor(x1), tensor(x2)
     if a.dtype.base is not b.dtype.base:
         a, b = tensors(name, a, b)
@@ -27,8 +27,8 @@ def factors(name: str, x1: Any, x2: Any, dtype: DTypeLike | None) -> tuple[Trace
     return a, b, promote(a.dtype, b.dtype) if dtype is None else as_dtype(dtype)
 
 
-def product(a: Traced, b: Traced, to: DType) -> Traced:
-    """The product of matrices, rounded once into `to`; a change of kind is a cast after it."""
+def rounded_matmul(a: Traced, b: Traced, to: DType) -> Traced:
+    """The matmul, rounded once into `to`; a change of kind is a cast after it."""
     if to.kind is a.dtype.kind:
         return primitives.matmul(a, b, to=to)
     return primitives.cast(primitives.matmul(a, b), to)
@@ -45,12 +45,12 @@ def matmul(x1: Array, x2: Array, /, *, dtype: DTypeLike | None = None) -> Traced
         ts.matmul(x, w)              # x @ w
         ts.matmul(q8, k8, dtype=ts.f32)
     """
-    a, b, to = factors("matmul", x1, x2, dtype)
+    a, b, to = matmul_operands("matmul", x1, x2, dtype)
     if not (a.ndim and b.ndim):
         raise ShapeError("matmul: a number has no axis to sum over", shapes=shown(a, b), hint="multiply instead")
     left = expanded(a, [0]) if a.ndim == 1 else a
     right = expanded(b, [1]) if b.ndim == 1 else b
-    found = product(left, right, to)
+    found = rounded_matmul(left, right, to)
     sizes = list(found.sizes)
     if b.ndim == 1:
         del sizes[-1]
@@ -69,7 +69,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None, /, *, dtype: DTyp
 @operator
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Traced:
     """The dot product of vectors along `axis`, counted from the last; the other axes broadcast."""
-    a, b, to = factors("vecdot", x1, x2, None)
+    a, b, to = matmul_operands("vecdot", x1, x2, None)
     if not (a.ndim and b.ndim):
         raise ShapeError("vecdot: a number has no axis to sum over", shapes=shown(a, b), hint="multiply instead")
     if axis >= 0 or axis < -min(a.ndim, b.ndim):
@@ -80,7 +80,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Traced:
         )
     left, right = (_rows(one, axis) for one in (a, b))
     return primitives.reshape(
-        found := product(expanded(left, [left.ndim - 1]), expanded(right, [right.ndim]), to), found.sizes[:-2]
+        found := rounded_matmul(expanded(left, [left.ndim - 1]), expanded(right, [right.ndim]), to), found.sizes[:-2]
     )
 
 
@@ -93,7 +93,7 @@ def _rows(x: Traced, axis: int) -> Traced:
 @operator
 def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Traced:
     """The sum of products over the last `axes` of x1 and the first of x2, or over pairs of axes."""
-    a, b, to = factors("tensordot", x1, x2, None)
+    a, b, to = matmul_operands("tensordot", x1, x2, None)
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
             raise ShapeError(
@@ -110,7 +110,7 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Seque
     inner = [a.sizes[at] for at in summed[0]]
     outer = [[x.sizes[at] for at in kept] for x, kept in zip((a, b), free, strict=True)]
     rows, columns, depth = (_count(sizes) for sizes in (outer[0], outer[1], inner))
-    found = product(primitives.reshape(left, (rows, depth)), primitives.reshape(right, (depth, columns)), to)
+    found = rounded_matmul(primitives.reshape(left, (rows, depth)), primitives.reshape(right, (depth, columns)), to)
     return primitives.reshape(found, [*outer[0], *outer[1]])
 
 
@@ -191,7 +191,7 @@ def _summed(x: Traced, labels: str, wanted: set[str]) -> tuple[Traced, str]:
 
 
 def _contracted(a: Traced, la: str, b: Traced, lb: str, wanted: set[str]) -> tuple[Traced, str]:
-    """Two operands as one product of matrices with leading axes."""
+    """Two operands as one matmul with leading axes."""
     a, la = _summed(a, la, wanted | set(lb))
     b, lb = _summed(b, lb, wanted | set(la))
     both = [label for label in la if label in lb]
@@ -212,7 +212,7 @@ def _contracted(a: Traced, la: str, b: Traced, lb: str, wanted: set[str]) -> tup
     right = primitives.transpose(b, [lb.index(label) for label in (*batch, *inner, *columns)])
     left = primitives.reshape(left, (*sizes["batch"], _count(sizes["rows"]), _count(sizes["inner"])))
     right = primitives.reshape(right, (*sizes["batch"], _count(sizes["inner"]), _count(sizes["columns"])))
-    found = product(left, right, promote(a.dtype, b.dtype))
+    found = rounded_matmul(left, right, promote(a.dtype, b.dtype))
     return (
         primitives.reshape(found, (*sizes["batch"], *sizes["rows"], *sizes["columns"])),
         "".join([*batch, *rows, *columns]),

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tessera.dtypes.types import i64
 from tessera.errors import EffectError, ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.linear_algebra import factors, product
+from tessera.lang.operators.linear_algebra import matmul_operands, rounded_matmul
 from tessera.lang.operators.manipulation import pad
 from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, one_axis, refusal, wide
 from tessera.lang.operators.statistics import averaged, exponentials
@@ -250,7 +250,7 @@ def _spots(
 def _convolved(
     name: str, rank: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Traced:
-    made, filters, to = factors(name, x, weight, None)
+    made, filters, to = matmul_operands(name, x, weight, None)
     if made.ndim != rank + 2 or filters.ndim != rank + 2:
         raise ShapeError(
             f"{name}: expected x as [batch, channels, …] and weight as [filters, channels / groups, …]",
@@ -274,7 +274,7 @@ def _convolved(
     flat = primitives.reshape(held, (held.sizes[0], channels, element_count(held.sizes[2:])))
     laid = primitives.reshape(primitives.gather(flat, spots, 2), (made.sizes[0], groups, depth * taps, count))
     rows = primitives.reshape(filters, (groups, outputs // groups, depth * taps))
-    found = primitives.reshape(product(rows, laid, to), (made.sizes[0], outputs, *windows))
+    found = primitives.reshape(rounded_matmul(rows, laid, to), (made.sizes[0], outputs, *windows))
     if bias is None:
         return found
     return elementwise("add", found, primitives.reshape(tensor(bias), (-1, *(1,) * rank)))

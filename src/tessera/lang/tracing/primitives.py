@@ -134,7 +134,7 @@ def result_of(name: str, value: SSAValue, operands: Sequence[Traced], *, weak: b
 
 
 def emit(name: str, make: Callable[[Sequence[SSAValue]], Operation], *operands: Traced, weak: bool = False) -> Traced:
-    """Writes the op that `make` makes of operands' values; what it refuses is told with their story."""
+    """Writes the op that `make` makes of operands' values; its errors come with their story."""
     try:
         op = make([operand.value for operand in operands])
     except TesseraError as error:
@@ -436,7 +436,7 @@ def cumulate(kind: str, x: Any, axis: int, *, exclusive: bool = False) -> Traced
     )
 
 
-# Folding and products
+# Reductions and matmuls
 
 
 def reduce(kind: str, x: Any, axes: Sequence[int], keepdims: bool = False) -> Traced:
@@ -450,7 +450,7 @@ def reduce(kind: str, x: Any, axes: Sequence[int], keepdims: bool = False) -> Tr
 
 
 def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
-    """Products over the last two axes, leading axes broadcast; one rounding at the end, into `to`."""
+    """Matmul over the last two axes, leading axes broadcast; one rounding at the end, into `to`."""
     from tessera.ir.graph import dialect as graph
 
     left, right = lift(a), lift(b)

@@ -14,7 +14,7 @@ from tessera.tiers.client import Call, Choice, Compiled, GuardType, Runner, Runt
 from tessera.tiers.logs import log
 from tessera.tiers.records import Described, ExecutionTier, LaunchFacts
 from tessera.tiers.tiered import is_traceable
-from tessera.tile.calls.arguments import NUMBERS, Guard, is_lined
+from tessera.tile.calls.arguments import NUMBERS, Guard, is_row_aligned
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.guarded_kernel import GuardedKernel
@@ -267,7 +267,7 @@ class KernelProgram:
             kind = GuardType.CAUSAL_GUARD if isinstance(guard.answer, bool) else GuardType.VALUE_GUARD
             return RuntimeGuard(kind, index, 0, path, guard.answer)
         if what == "lined":
-            return RuntimeGuard(GuardType.ALIGNMENT_GUARD, index, 0, f"{path} lined", guard.answer, is_lined)
+            return RuntimeGuard(GuardType.ALIGNMENT_GUARD, index, 0, f"{path} lined", guard.answer, is_row_aligned)
         if what == "alike":
             first = next(at for at, kind in enumerate(self.program.kinds) if isinstance(kind, tuple))
             return _alike((path, index), (self.program.paths[first], self._indices[first]), axis)

@@ -58,8 +58,8 @@ LINE = 16
 _FAR = 1 << 31
 
 
-def is_lined(value: Any) -> bool:
-    """Whether an array's rows lie as a GPU likes them: whole pieces of 16 bytes, neighbours side by side.
+def is_row_aligned(value: Any) -> bool:
+    """Whether an array's rows are aligned for a GPU: whole pieces of 16 bytes, neighbours side by side.
 
     So every row begins and ends with such a piece, and is less than 2 GiB from the next.
     """
@@ -72,8 +72,8 @@ def is_lined(value: Any) -> bool:
 class Ask(NamedTuple):
     """Something of an argument that a program may depend on: its size or stride along an axis, or a number's value.
 
-    `lined` asks whether its rows lie well; see `is_lined`. `alike` asks whether its size along an axis is that of the
-    first array.
+    `lined` asks whether its rows are aligned; see `is_row_aligned`. `alike` asks whether its size along an axis is
+    that of the first array.
     """
 
     argument: int
@@ -86,7 +86,7 @@ class Ask(NamedTuple):
         if self.what == "value":
             return value
         if self.what == "lined":
-            return is_lined(value)
+            return is_row_aligned(value)
         if self.what == "alike":
             first = next(one for one in values if isinstance(one, Tensor))
             return value.shape[self.axis] == first.shape[self.axis]

@@ -55,7 +55,7 @@ class Assumptions:
             value, axis = look_up(found["path"], given), found["axis"]
             if not (value.__class__ in NUMBERS if axis is None else _rank(value) > int(axis)):
                 raise CompileError(
-                    f"{name} cannot assume {word!r}: {found['path']} is {_told(value)}",
+                    f"{name} cannot assume {word!r}: {found['path']} is {_value_text(value)}",
                     hint=f"it can assume {', '.join([*GROUPS.values(), *_words_for(given)])}",
                 )
 
@@ -118,7 +118,7 @@ def _rank(value: Any) -> int:
     return value.ndim if isinstance(value, Tensor) else 0
 
 
-def _told(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"an array of rank {value.ndim}"
     return "a number" if value.__class__ in NUMBERS else f"neither an array nor a number, but {value!r}"

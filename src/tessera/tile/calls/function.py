@@ -195,7 +195,7 @@ class Kernel(Named):
         return _made_again, (self.function, {name: getattr(self, name) for name in _FORM})
 
     def trace_and_run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """A call that has an instance, whatever runs it."""
+        """A call that has an instance, with any settings."""
         return self.run(*self._instance_for(args, kwargs))
 
     def run(self, instance: Instance, values: Sequence[Any]) -> Any:
@@ -557,7 +557,7 @@ def _check_tuning(metric: object, budget_ms: object, cache: Any) -> None:
 
 
 def _checked(schedule: object, where: str) -> Schedule | None:
-    """A schedule, or None; choices that no target reads are told of, once."""
+    """A schedule, or None; a warning, once, for choices that no target reads."""
     if schedule is not None and not isinstance(schedule, Schedule):
         raise CompileError(f"{where} takes a Schedule, got {schedule!r}", hint="write Schedule(block=(64, 64))")
     if schedule is not None and (unread := schedule.unread()):

@@ -46,7 +46,7 @@ def log_overlap(name: str, groups: Groups) -> None:
     if "fallbacks" in knobs.logs.value:
         import logging
 
-        told = "; ".join(" and ".join(group) for group in groups)
+        listed = "; ".join(" and ".join(group) for group in groups)
         logging.getLogger("tessera.fallbacks").warning(
-            "%s: %s overlap, so it is compiled to load and store in the order in which it is written", name, told
+            "%s: %s overlap, so it is compiled to load and store in the order in which it is written", name, listed
         )

@@ -25,7 +25,7 @@ from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.garbage import collect_after
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tile.calls.arguments import NUMBERS, Ask, Number, collect, is_lined, kinds_of
+from tessera.tile.calls.arguments import NUMBERS, Ask, Number, collect, is_row_aligned, kinds_of
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.guarded_kernel import GuardedKernel, ask_of, kind_text
 from tessera.tile.calls.instance import Instance
@@ -174,7 +174,7 @@ class Programs:
 
 def lines_of(values: Sequence[Any]) -> dict[int, bool]:
     """Whether the rows of each array among values are aligned well for a GPU."""
-    return {index: is_lined(value) for index, value in enumerate(values) if isinstance(value, Tensor)}
+    return {index: is_row_aligned(value) for index, value in enumerate(values) if isinstance(value, Tensor)}
 
 
 def _log_fallback(instance: Instance, refusal: CompileError) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 Limits = tuple[float, float]
 
 
-def told(limits: Limits) -> str:
+def limits_text(limits: Limits) -> str:
     """Limits as their user wrote them."""
     return f"[{limits[0]:g}, {limits[1]:g}]"
 
@@ -27,7 +27,7 @@ class Numerics:
 
     def __str__(self) -> str:
         parts = ["stable"] if self.stable else []
-        parts += [f"bounded to {told(self.bounded)}"] if self.bounded is not None else []
+        parts += [f"bounded to {limits_text(self.bounded)}"] if self.bounded is not None else []
         return " and ".join(parts)
 
     @property

@@ -21,7 +21,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.instance import Instance
-from tessera.tile.calls.promises import Claim, Limits, Numerics, Report, told
+from tessera.tile.calls.promises import Claim, Limits, Numerics, Report, limits_text
 from tessera.transforms.facts.value_bounds import read, value_bounds, written
 
 Bounds = Mapping[SSAValue, Interval]
@@ -49,7 +49,7 @@ def check_inputs(promises: Numerics, instance: Instance, values: Sequence[Any]) 
             index = tuple(int(at) for at in np.argwhere(wrong)[0])
             where = f"holds {array[index]!s} at {list(index)}" if index else f"is {array[index]!s}"
             raise GuardError(
-                f"argument {path} {where}, outside of its bounds {told(limits)}",
+                f"argument {path} {where}, outside of its bounds {limits_text(limits)}",
                 hint="scale or clamp it before the call, or widen the bounds",
             )
 
@@ -87,7 +87,7 @@ def _bounded_inputs(
 
 
 def _bounded(program: tile.FuncOp, bounds: Bounds, limits: Limits) -> Claim:
-    words = f"what is stored lies in {told(limits)}"
+    words = f"what is stored lies in {limits_text(limits)}"
     stored: list[Interval] = []
     for op in program.body.walk():
         if not isinstance(op, tile.StoreOp | tile.AtomicOp) or not tile_dtype(op.value).is_float:
@@ -101,7 +101,7 @@ def _bounded(program: tile.FuncOp, bounds: Bounds, limits: Limits) -> Claim:
     if not stored:
         return Claim("bounded", words, "no float is stored")
     whole = hull(stored)
-    return Claim("bounded", words, f"it lies in {told((whole.lo, whole.hi))}")
+    return Claim("bounded", words, f"it lies in {limits_text((whole.lo, whole.hi))}")
 
 
 def _nonfinite(program: tile.FuncOp, bounds: Bounds, _: object) -> Claim:

@@ -210,7 +210,7 @@ def _listed(grid: Sequence[Size]) -> str:
 
 
 def _run(function: Callable[..., Any], arguments: Mapping[str, Any], static: Mapping[str, Any]) -> Any:
-    """Runs the kernel's code on traced values; Python's own errors in it are told like every other."""
+    """Runs the kernel's code on traced values; Python's own errors in it are raised like every other."""
     try:
         return function(*arguments.values(), **static)
     except TesseraError:

@@ -103,7 +103,7 @@ def numerics(
     limits = None if bounded is None else _limits("bounded", bounded)
     if not stable and limits is None:
         raise CompileError(
-            "verify.numerics is told to verify nothing", hint="give stable=True, bounded=[low, high], or both"
+            "verify.numerics has nothing to verify", hint="give stable=True, bounded=[low, high], or both"
         )
     promises = Numerics(bool(stable), limits, _inputs(inputs))
 

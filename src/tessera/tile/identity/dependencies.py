@@ -105,7 +105,7 @@ class Held(NamedTuple):
         return keys, values[: len(self.values)] if self.kind == "start" else values
 
     def named(self, index: int) -> str:
-        """A value as it is told."""
+        """The name of a value, for reports."""
         key = self.keys[index] if index < len(self.keys) else ""
         joined = f"[{key!r}]" if self.kind in ("dict", "keys") else f".{key}" if self.label else f"{key}"
         return self.label if key == "" else f"{self.label}{joined}"

@@ -26,7 +26,7 @@ from tessera.tile.language.schedule import Schedule, Space
 
 
 class NoFingerprint(Exception):  # noqa: N818  (an answer, not an error: it is always caught)
-    """Something that cannot be told from its value."""
+    """Raised for something without an identity by value."""
 
 
 def identity_of(*values: Any) -> tuple[object, ...] | None:
