@@ -1,6 +1,6 @@
-"""Forks: a child has none of the other threads, and what they held would stay shut for ever.
+"""Forks: a child has none of the other threads, and locks that they held would stay locked for ever.
 
-A fork waits for what is held while it must not be copied; everything else is told in the child, and begins anew there.
+A fork waits for locks whose data must not be copied half changed; other objects are reset in the child.
 """
 
 from __future__ import annotations

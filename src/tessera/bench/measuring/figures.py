@@ -16,7 +16,7 @@ from tessera.bench.results import statistics
 from tessera.bench.results.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.bench.results.results import BenchmarkError, BenchmarkResult, Row
 
-_SYNCHRONOUS = "calls return when their work is done: starting it cannot be told from it"
+_SYNCHRONOUS = "calls return when their work is done: the start cannot be timed apart"
 _BY_NCU = "it comes from a profile by ncu: --mode profiling"
 _GPU_FIGURE = "a figure of GPUs"
 _INTERRUPTED = "the run was interrupted before it was measured"
@@ -194,7 +194,7 @@ def _compile(made: BenchmarkResult, seen: CaseOutcome) -> None:
     elif "stages_ms" in made.unavailable or seen.interrupted:
         made.unavailable["compilation_time_ms"] = made.unavailable.get("stages_ms", _INTERRUPTED)
     else:
-        made.unavailable["compilation_time_ms"] = "what it compiles, if anything, is not told"
+        made.unavailable["compilation_time_ms"] = "the implementation does not report a compile"
 
 
 def compare(rows: Sequence[BenchmarkResult], config: BenchmarkConfig) -> None:

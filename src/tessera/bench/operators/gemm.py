@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""GEMM, ours against the peers'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The devices of a run: who they are, and how they prepare, measure alone and measure together."""
+"""The devices of a run: how they prepare, measure alone and measure together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases in a process of their own: what crashes, hangs or runs out of memory there is a row, and the run goes on.
+"""Cases in a process of their own: a crash, a hang or a lack of memory there becomes a row, and the run goes on.
 
 `Isolated` is the side that asks; a process that runs `main` is the side that works. They share a pipe for cases
 and rows, and a page of memory in which the worker notes who is at work, so that a crash has a name.

@@ -1,4 +1,4 @@
-"""Frames of code near a machine: it has memory of its own, and what that holds before it is written is anything."""
+"""Frames for target dialects: they have memory of their own, and uninitialized memory holds arbitrary numbers."""
 
 from __future__ import annotations
 

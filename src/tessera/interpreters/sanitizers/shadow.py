@@ -1,4 +1,4 @@
-"""Shadow memory: who first read, wrote and updated each element of the arguments, and whether it holds anything.
+"""Shadow memory: which access first read, wrote and updated each element of the arguments, and which are initialized.
 
 Program instances run one after the other, so the first access of each kind is enough: if it belongs to the one that
 runs now, no earlier one has made one; if not, it is a witness. Arguments that share memory share their shadow.

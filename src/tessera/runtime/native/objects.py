@@ -1,4 +1,4 @@
-"""CPython's own objects as machine code sees them: where they have what it reads, and functions and classes made of it.
+"""CPython's own objects as machine code sees them: offsets of their fields, and functions and classes made of it.
 
 Structures and numbers are those of CPython's and NumPy's headers, here and nowhere else. What is looked at by machine
 code is compared first with what Python says of it; where that differs, callers do without such code.

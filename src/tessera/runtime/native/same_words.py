@@ -1,4 +1,4 @@
-"""Whether objects are as they were, told by words of their memory: machine code compares them (`same_words.ll`).
+"""Whether objects are unchanged, by words of their memory: machine code compares them (`same_words.ll`).
 
 Looked at are the code and the defaults of functions, what cells hold, and how often dictionaries have changed. Where
 objects have these is found by looking at some whose words are known; where that does not work, callers do without.

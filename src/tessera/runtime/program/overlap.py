@@ -1,4 +1,4 @@
-"""Arguments that share memory: which arrays of a call overlap, and what a program says that was compiled for others.
+"""Arguments that share memory: which arrays of a call overlap, and the error of a program compiled for others.
 
 A program is compiled for arrays that it writes and that overlap no other argument, as nearly all calls have them. Its
 launches compare addresses; where arrays overlap after all, nothing runs, and `OverlapError` says which. Kernels take
