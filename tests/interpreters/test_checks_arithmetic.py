@@ -48,7 +48,7 @@ def test_a_nan_is_reported_where_it_is_made() -> None:
     excerpt = str(found.value).splitlines()[2:4]
     assert excerpt[0].endswith("tile.load(x, at=[p], shape=[2]) / tile.load(y, at=[p], shape=[2]), at=[p])")
     assert excerpt[1].count("^") == len("tile.load(x, at=[p], shape=[2]) / tile.load(y, at=[p], shape=[2])")
-    # The first program has run, the second has not stored.
+    # The first program instance has run, the second has not stored.
     assert z.tolist() == [1, 2, 0, 0]
 
 

@@ -1,4 +1,4 @@
-"""Checks the world that programs act on: random stream, state, ranks and output, in order and without hanging."""
+"""Checks the world that effects act on: random stream, state, ranks and output, in order and without hanging."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the race detector: correct programs are clean at any size, planted races are caught with both witnesses."""
+"""Checks the race detector: correct kernels are clean at any size, planted races are caught with both witnesses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def blocks(n: int, block: int = B) -> int:
     return -(-n // block)
 
 
-# The correct programs. Arrays are plain positional arguments, written in place.
+# The correct kernels. Arrays are plain positional arguments, written in place.
 
 
 @kernel
@@ -123,7 +123,7 @@ VERBS = {"read": "reads", "write": "writes", "atomic": "updates atomically"}
 
 
 def conflicts(trace: Trace) -> list[tuple[Use, Use, int, int]]:
-    """The oracle: every two programs that may not touch an element as they do; with the argument and the offset."""
+    """The oracle: every two program instances that conflict at an element; with the argument and the offset."""
     touched: dict[tuple[int, int], set[Use]] = {}
     for access in trace:
         for offset in access.offsets.tolist():
@@ -484,7 +484,7 @@ def test_planted_races_are_caught_with_both_witnesses(case: Case) -> None:
 
 
 def strided(stride: int, offset: str = "%p") -> Any:
-    """Two programs that each write three elements of a view of their own."""
+    """Two program instances that each write three elements of a view of their own."""
     view = "!tile.view<1, f32, global>"
     return text.read(
         f"""tile.func @k(%y: {view}) outputs 1 shapes [[N]] grid [2] {{

@@ -187,7 +187,7 @@ def test_atomics_count_every_element_of_a_view_that_overlaps_itself(
     assert y.tolist() == expected
 
 
-def test_programs_combine_into_one_place() -> None:
+def test_program_instances_combine_into_one_element() -> None:
     y = np.zeros((), f16.storage)
     body = (
         f"%one = arith.constant 1.0 : f16\n%t = tile.full %one : {tensor((), f16)}\n"

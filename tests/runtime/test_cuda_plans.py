@@ -65,7 +65,7 @@ def test_plans_for_gpus_are_read_back_as_they_were_written(launch: DeviceLaunch,
 
 
 @pytest.mark.parametrize(
-    ("launch", "programs", "expected"),
+    ("launch", "instances", "expected"),
     [
         (DeviceLaunch(128, 0), 0, 0),
         (DeviceLaunch(128, 0), 1000, 1000),
@@ -79,8 +79,8 @@ def test_plans_for_gpus_are_read_back_as_they_were_written(launch: DeviceLaunch,
         (DeviceLaunch(128, 0, cluster=8, persistent=1), 1000, 128),
     ],
 )
-def test_how_many_blocks_are_launched(launch: DeviceLaunch, programs: int, expected: int) -> None:
-    assert launch.blocks(programs, 132) == expected
+def test_how_many_blocks_are_launched(launch: DeviceLaunch, instances: int, expected: int) -> None:
+    assert launch.blocks(instances, 132) == expected
 
 
 def test_params_blocks_hold_what_the_plan_says() -> None:
