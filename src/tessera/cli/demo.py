@@ -115,7 +115,7 @@ class Demo:
         self.note(f"attention of {size.rows} rows, the last call, tier {tier}", o, exact, _BOUNDS[str(size.dtype)])
 
     def model(self, size: Size, share: float) -> None:
-        """A jitted function: attention between two products."""
+        """A jitted function: attention between two matmuls."""
         width = size.heads * size.width
         x = ts.randn((size.batch, size.rows, width), size.dtype, seed=4).to(self.device)
         weights = [ts.randn((width, columns), seed=seed) for seed, columns in ((5, 3 * width), (6, width))]

@@ -269,7 +269,7 @@ def _workspace(module: ModuleOp) -> int:
 
 
 def _panels(module: ModuleOp) -> list[dict[str, Any]]:
-    """Packed operands of products: bytes of one, and how many a thread keeps, None where that depends on sizes."""
+    """Packed operands of dots: bytes of one, and how many a thread keeps, None where that depends on sizes."""
     reserved = [op for op in module.walk() if isinstance(op, cpu.ReserveOp)]
     return [{"bytes": panels_type(op.result).size, "count": _constant(op.count)} for op in reserved]
 
