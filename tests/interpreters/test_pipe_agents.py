@@ -377,7 +377,7 @@ BROKEN = {
     "not filled": (
         END,
         TAKE.replace("%t]", "%end#0]"),
-        "nobody can go on: agent 0 waits for turn 4 of %ring to be filled; agent 1 waits for turn 4",
+        "deadlock: agent 0 waits for turn 4 of %ring to be filled; agent 1 waits for turn 4",
         "every turn that is filled",
     ),
     "rings that wait for each other": (
@@ -462,5 +462,5 @@ def test_who_hands_the_place_on_has_it() -> None:
 
 
 def test_a_place_that_nobody_hands_on() -> None:
-    with pytest.raises(RaceError, match=r"nobody can go on: .*agent 1 waits for its place"):
+    with pytest.raises(RaceError, match=r"deadlock: .*agent 1 waits for its place"):
         run_small(PLACED.replace("pipe.pingpong_arrive", ""))

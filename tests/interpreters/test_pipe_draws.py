@@ -121,13 +121,13 @@ BROKEN = {
     "not drawn": (
         "// behind the reads",
         READ.replace("%t]", "%done#1]"),
-        "nobody can go on: agent 0 waits for turn 3 of %box to be drawn; agent 1 waits for turn 3",
+        "deadlock: agent 0 waits for turn 3 of %box to be drawn; agent 1 waits for turn 3",
         "every turn that is filled",
     ),
     "not read": (
         "// behind the draws",
         MORE,
-        "nobody can go on: the agent that copies waits for all to read turn 3 of %box",
+        "deadlock: the agent that copies waits for all to read turn 3 of %box",
         "there are slots for those under way",
     ),
 }

@@ -91,7 +91,7 @@ ARRIVE_V = "nv.mbarrier_arrive %v_empty[%slot] if %leads : !two"
 @pytest.mark.parametrize(
     ("name", "old", "new", "said"),
     [
-        ("full_128", ARRIVE_V, "", r"nobody can go on: warpgroup 0 of block 0 waits for %v_empty"),
+        ("full_128", ARRIVE_V, "", r"deadlock: warpgroup 0 of block 0 waits for %v_empty"),
         ("full_128", "%k_full[%slot1], 20480", "%k_full[%slot1], 20496", "waits for %k_full"),
         ("full_64", "if %leads : !two", ": !two", "waits for %k_full"),
         ("full_64", "%s = nv.wgmma_wait 1, %s_begun", "%s = nv.wgmma_wait 2, %s_begun", "handed on while"),

@@ -77,7 +77,7 @@ class CooperativeThreads:
         able = [member for member in self._members if not member.done and member.ready()]
         if not able:
             stuck = [f"{member.name} waits for {member.waits_for}" for member in self._members if not member.done]
-            raise RaceError(f"nobody can go on: {'; '.join(stuck)}", hint=self._hint)
+            raise RaceError(f"deadlock: {'; '.join(stuck)}", hint=self._hint)
         self._steps += 1
         index = self._steps % len(able) if self._chance is None else int(self._chance.integers(len(able)))
         member = self._current = able[index]
