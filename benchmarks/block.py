@@ -5,7 +5,7 @@
 
 A ratio is torch's time over ours: above 1, ours is faster. Errors are relative, in norm, against float64. Memory is
 the most that one call has at once beside its arguments: on a GPU what the pools of both say, on a CPU ours by the plan
-of memory, torch's by its profiler. What threads pack operands into is told apart: of torch's libraries nobody knows it.
+of memory, torch's by its profiler. What threads pack operands into is listed apart: of torch's libraries it is unknown.
 """
 
 from __future__ import annotations

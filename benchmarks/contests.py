@@ -100,7 +100,7 @@ def main() -> None:
             for entry, ab_test in held
             for one in ab_test.contenders
         }
-        # Whoever seems the fastest in some rounds was lucky in these, but not in others.
+        # The program that seems the fastest in some rounds was lucky in these, but not in others.
         some, others = in_turns(calls, options.seconds)
         best = min(some, key=lambda level: some[level])
         found = [others[program.level] / others[best] - 1 for program, _ in climbs]

@@ -2,7 +2,7 @@
 
     python benchmarks/freshness.py
 
-Being out of date is no failure, for whoever changes a kernel may have no GPU. Results that cannot be read are one.
+Being out of date is no failure: the author of a change may have no GPU. Results that cannot be read are one.
 """
 
 from __future__ import annotations

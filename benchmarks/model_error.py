@@ -38,7 +38,7 @@ def state_of(row: dict[str, Any]) -> State:
 
 
 def situation_of(state: State, machine: Machine, make: Any = None) -> Situation:
-    """A state as models see it; arrays without numbers unless somebody makes others."""
+    """A state as models see it; arrays without numbers unless others are given."""
     args, static = state.arguments(make or ts.empty)
     return Situation(state.form(), args, static, machine, state.assumed)
 

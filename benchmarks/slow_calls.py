@@ -158,7 +158,7 @@ class Watcher:
 
     @staticmethod
     def serving(runtime: MetaTracingRuntime, shape: Sequence[int]) -> tuple[str, bool]:
-        """What serves calls of a shape now, and whether something that knows more refused it. Nobody waits for this."""
+        """The program that serves calls of a shape now, and whether one that knows more refused it; no call waits."""
         for site in runtime.tiered(flash_attention).sites.values():
             for entry in list(site.entries):
                 if entry.call.values[0].shape == tuple(shape):

@@ -181,7 +181,7 @@ def looked_at(result: ts.Tensor) -> Any:
 
 
 def clear(result: ts.Tensor) -> None:
-    """Makes sure that nobody takes the last result for the next one."""
+    """Zeros the output, so that the last result is not taken for the next one."""
     if result.device.kind == "cpu":
         result.numpy()[...] = 0
     else:
@@ -278,7 +278,7 @@ def sampled_on_cpu(problem: Problem, calls: dict[str, Callable[[], Any]], second
             peer()
             samples["sdpa"].append(float(np.median([took(peer) for _ in range(turns)])))
             time.sleep(SETTLE_SECONDS)  # its threads turn round for a while before they fall asleep
-        # Whoever has slept is slow at first.
+        # A thread that has slept is slow at first.
         awake = time.perf_counter() + AWAKE_SECONDS
         while time.perf_counter() < awake:
             calls["baseline"]()

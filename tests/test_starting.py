@@ -25,7 +25,7 @@ PLANTED = sorted({*sys.stdlib_module_names, *LIBRARIES} - {"builtins", "sys"})
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where somebody stands: every module that is run there leaves a note."""
+    """A current folder: every module that is run there leaves a note."""
     made = tmp_path / "downloads"
     made.mkdir()
     for name in PLANTED:
@@ -42,7 +42,7 @@ def ran(folder: Path) -> str:
 
 
 def run(script: str, folder: Path, **environment: str) -> str:
-    """Runs a script that lies elsewhere, where somebody stands; what it printed."""
+    """Runs a script that lies elsewhere in a current folder; gives what it printed."""
     path = folder.parent / "program" / "script.py"
     path.parent.mkdir()
     (path.parent / "beside.py").write_text("from late import HALF\n\ndef half(x):\n    return x * HALF\n")

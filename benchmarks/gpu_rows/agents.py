@@ -247,7 +247,7 @@ for _heads in YARDSTICKS.values():
 
 @dataclass(frozen=True)
 class Variant:
-    """An attention of somebody's own, in the DSL and as FlexAttention says it."""
+    """A variant of attention, in the DSL and as FlexAttention says it."""
 
     name: str
     kernel: Any
