@@ -28,7 +28,7 @@ from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import dim, evaluator
 from tessera.tiers.records import Described
 from tessera.transforms.algebra.masks import Edge, Linear, Window, dead_from, masks_in
-from tessera.transforms.core.slices import factor_source
+from tessera.transforms.core.slices import operand_source
 from tessera.transforms.loops.live_iterations import clip_ranges
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
         if isinstance(op, tile_values.DotOp):
             bits = max(bits, tile_dtype(op.a).bits)
             columns += tile_type(op.result).get_shape()[1]
-            made += 0 if isinstance(factor_source(op.a), tile.LoadOp) else tile_type(op.a).get_shape()[1]
+            made += 0 if isinstance(operand_source(op.a), tile.LoadOp) else tile_type(op.a).get_shape()[1]
     loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp)]
     if not bits:
         bits = max((tile_dtype(op.result).bits for op in loads), default=32)

@@ -17,7 +17,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Shape, element_count
 from tessera.targets.common.laps import Laps
 from tessera.targets.common.specializing import specialized
-from tessera.targets.cuda.emit.divisors import LINED
+from tessera.targets.cuda.emit.divisors import ALIGNED_ROWS
 from tessera.targets.cuda.emit.emitter import EmittedBlock
 from tessera.targets.cuda.emit.rules import emit
 from tessera.targets.cuda.hopper.choose_warp_groups import warp_group_plans
@@ -164,7 +164,7 @@ def lower_kernel(
     if in_turn:
         order_atomics(made)
     if lined:
-        made.attributes[LINED] = integers(sorted(lined))
+        made.attributes[ALIGNED_ROWS] = integers(sorted(lined))
     still = readonly_arguments(symbol_in(module, name, tile.FuncOp))
     if (still or (follows and _is_short(made))) and is_plain(made):
         if still:

@@ -18,7 +18,7 @@ class Slice:
 
     def __init__(self, roots: Iterable[Operation], blind: Iterable[Operation] = ()) -> None:
         self.ops: set[Operation] = set()
-        self.places: dict[Operation, set[int]] = {}
+        self.indices: dict[Operation, set[int]] = {}
         self._blind = set(blind)
         pending: list[Operation | SSAValue] = list(roots)
         while pending:
@@ -43,25 +43,25 @@ class Slice:
         if not isinstance(op, scf.ForOp | scf.IfOp):
             yield op
         elif isinstance(owner, Operation):
-            yield from self._place(op, list(op.results).index(value))  # pyright: ignore[reportArgumentType]
+            yield from self._need(op, list(op.results).index(value))  # pyright: ignore[reportArgumentType]
         elif value is owner.args[0]:
             yield op
         else:
-            yield from self._place(op, list(owner.args).index(value) - 1)  # pyright: ignore[reportArgumentType]
+            yield from self._need(op, list(owner.args).index(value) - 1)  # pyright: ignore[reportArgumentType]
 
-    def _place(self, op: scf.ForOp | scf.IfOp, place: int) -> Iterator[Operation | SSAValue]:
-        known = self.places.setdefault(op, set())
-        if place in known:
+    def _need(self, op: scf.ForOp | scf.IfOp, index: int) -> Iterator[Operation | SSAValue]:
+        known = self.indices.setdefault(op, set())
+        if index in known:
             return
-        known.add(place)
+        known.add(index)
         yield op
         if isinstance(op, scf.ForOp):
-            yield op.iter_args[place]
+            yield op.iter_args[index]
         for region in op.regions:
-            yield end_of(region.block).operands[place]
+            yield end_of(region.block).operands[index]
 
-    def places_of(self, op: Operation) -> list[int]:
-        return sorted(self.places.get(op, ()))
+    def indices_of(self, op: Operation) -> list[int]:
+        return sorted(self.indices.get(op, ()))
 
 
 def end_of(block: Block) -> Operation:
@@ -71,7 +71,7 @@ def end_of(block: Block) -> Operation:
     return end
 
 
-def factor_source(value: SSAValue) -> Operation | Block:
+def operand_source(value: SSAValue) -> Operation | Block:
     """The op or block that made an operand of a dot, before it was transposed."""
     owner = value.owner
     while isinstance(owner, tile.TransOp):

@@ -31,7 +31,7 @@ from tessera.ir.pipe.warp_groups import (
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.rewriting import insert_before, replace
-from tessera.transforms.core.slices import end_of, factor_source
+from tessera.transforms.core.slices import end_of, operand_source
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class _Sequence:
         take = self.taken.get((op.ring, op.state))
         numbered = enumerate(self.started, 1)
         return max(
-            (number for number, start in numbered if take in (factor_source(start.a), factor_source(start.b))),
+            (number for number, start in numbered if take in (operand_source(start.a), operand_source(start.b))),
             default=0,
         )
 
@@ -206,7 +206,7 @@ def _chains(loop: scf.ForOp) -> list[_Chain]:
             chains.append(_Chain(place, found[-1]))
             linked.update(found)
     # Factors in registers would have to stay there until the next turn.
-    lasting = all(isinstance(factor_source(factor), ConsumerWaitOp) for op in products for factor in (op.a, op.b))
+    lasting = all(isinstance(operand_source(factor), ConsumerWaitOp) for op in products for factor in (op.a, op.b))
     return chains if lasting and linked.issuperset(products) else []
 
 

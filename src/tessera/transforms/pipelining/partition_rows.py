@@ -134,7 +134,7 @@ class Rows:
 
     def _places(self, op: Operation) -> Iterable[int]:
         """The places of the values that a loop or a branch gives, if they are looked at."""
-        return range(len(op.results)) if self.needed is None else self.needed.places_of(op)
+        return range(len(op.results)) if self.needed is None else self.needed.indices_of(op)
 
 
 def _writes_same_rows(one: tile.StoreOp, other: tile.StoreOp) -> bool:

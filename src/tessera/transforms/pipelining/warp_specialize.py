@@ -29,7 +29,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_type
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.rewriting import adopt_location
-from tessera.transforms.core.slices import Slice, end_of, factor_source
+from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, rows_of
 from tessera.transforms.pipelining.tile_order import Programs, can_form_teams
@@ -89,7 +89,7 @@ def warp_specialize(
         return False
     # What all rows share comes out of rings; every agent would multiply, or compute, all of it otherwise.
     products = [op for op in needed.ops if isinstance(op, tile.DotOp)]
-    if any(op.result not in rows.axes or factor_source(op.b) not in loads for op in products):
+    if any(op.result not in rows.axes or operand_source(op.b) not in loads for op in products):
         return False
     rings = _rings(function, loads, rows, computes, (depth, ahead))
     programs = Programs(function, bands=bands, cluster=cluster if can_form_teams(function, cluster, bands=bands) else 1)
@@ -331,7 +331,7 @@ class _Role:
         self.states.update(zip(rings, made.results[len(places) :], strict=True))
 
     def _loop(self, op: scf.ForOp, block: Block) -> None:
-        places, rings, old = self.needed.places_of(op), self._used_in(op), op.body.block
+        places, rings, old = self.needed.indices_of(op), self._used_in(op), op.body.block
         starts = [*(self.get(op.iter_args[place]) for place in places), *(self.states[ring] for ring in rings)]
         body = Block(arg_types=[old.args[0].type, *(start.type for start in starts)])
         for place, argument in zip([-1, *places], body.args, strict=False):
@@ -345,7 +345,7 @@ class _Role:
         self._finish(op, made, places, rings)
 
     def _branch(self, op: scf.IfOp, block: Block) -> None:
-        places, rings = self.needed.places_of(op), self._used_in(op)
+        places, rings = self.needed.indices_of(op), self._used_in(op)
         before = dict(self.states)
         types = [*(op.results[place].type for place in places), *(before[ring].type for ring in rings)]
         regions: list[Region] = []

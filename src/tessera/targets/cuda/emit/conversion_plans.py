@@ -1,9 +1,9 @@
-"""How a tile changes its layout through shared memory: in which order it lies there, so that banks are asked in turn.
+"""How a tile changes its layout through shared memory: in which order it lies there, so that bank conflicts are few.
 
 Memory holds *atoms*: elements, or as many small ones as a word of 32 bits has, neighbours along an axis along which
 both layouts keep them in one thread. Atoms lie along one axis, side by side, rows of them behind each other at a pitch
-that may be longer than they are; or groups of them change places from row to row. Of all such orders the one is taken
-in which the fewest turns of the banks are needed, found by going through what the lanes of each warp do.
+that may be longer than they are; or groups of them are swizzled from row to row. Of all such orders the one is taken
+that takes the fewest wavefronts, found by going through what the lanes of each warp do.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tessera.targets.cuda.ir.layouts import WARP, Layout
 Numbers = npt.NDArray[np.int64]
 
 BANKS, BANK, WIDEST = 32, 4, 16
-_ACCESS_COST, _TURN_COST = 0.25, 0.5
-"""What an access costs besides, and what changing places costs per access, in turns of the banks."""
+_ACCESS_COST, _SWIZZLE_COST = 0.25, 0.5
+"""The cost of an access besides, and of swizzling an access, in wavefronts of the banks."""
 _MOST_SHIFTS = 5
 _LOOKED_AT = 4
 """Accesses of a layout repeat each other's pattern: so many are looked at."""
@@ -40,7 +40,7 @@ class Order:
     fast: int
     pitch: int
     group: int = 1
-    """How many atoms change places together."""
+    """How many atoms are swizzled together."""
     shift: int = 0
     mask: int = 0
     """From row to row: groups are numbered, and the numbers xored with bits of the row's number, from `shift` on."""
@@ -71,15 +71,15 @@ class Order:
         rows = prod(extent for axis, extent in enumerate(self.extents) if axis != self.fast)
         return rows * self.pitch * self.atom_bytes
 
-    def places(self, coordinates: Sequence[Numbers]) -> Numbers:
+    def offsets(self, coordinates: Sequence[Numbers]) -> Numbers:
         """The bytes at which the atoms with these elements begin."""
         row, column = np.zeros_like(coordinates[0]), np.zeros_like(coordinates[0])
         for axis, (coordinate, step) in enumerate(zip(coordinates, self.steps, strict=True)):
-            place = coordinate // (self.atom if axis == self.atom_axis else 1)
+            position = coordinate // (self.atom if axis == self.atom_axis else 1)
             if axis == self.fast:
-                column = place
+                column = position
             else:
-                row = row + place * step
+                row = row + position * step
         if self.mask:
             column = column ^ ((row >> self.shift & self.mask) * self.group)
         return (row * self.pitch + column) * self.atom_bytes
@@ -103,16 +103,16 @@ class ConversionPlan:
     reads: Side
     within_warps: bool
     """Whether every warp reads what it wrote itself."""
-    turns: float
+    wavefronts: float
     least: float
-    """Turns of the banks that a warp takes, and how few there could be."""
+    """Wavefronts of the banks that a warp takes, and how few there could be."""
 
     @property
     def cost(self) -> float:
-        """In turns of the banks; of two that take as many, the smaller."""
+        """In wavefronts of the banks; of two that take as many, the smaller."""
         accesses = len(self.writes.vectors) + len(self.reads.vectors)
-        transposed = _TURN_COST * accesses if self.order.mask else 0
-        return self.turns + _ACCESS_COST * accesses + transposed + self.order.bytes / 65536
+        swizzled = _SWIZZLE_COST * accesses if self.order.mask else 0
+        return self.wavefronts + _ACCESS_COST * accesses + swizzled + self.order.bytes / 65536
 
 
 def thread_bases(layout: Layout, axis: int, threads: int) -> Numbers:
@@ -139,13 +139,13 @@ def side_of(layout: Layout, order: Order, width: int) -> Side:
     by_axis = [layout.offsets(axis) for axis in axes]
     groups: dict[tuple[int, ...], dict[int, dict[int, int]]] = {}
     for register in range(layout.count):
-        place = [by_axis[axis][register] for axis in axes]
-        part = place[atom_axis] % atom if atom > 1 else 0
+        key = [by_axis[axis][register] for axis in axes]
+        part = key[atom_axis] % atom if atom > 1 else 0
         if atom > 1:
-            place[atom_axis] //= atom
-        column = place[fast]
-        place[fast] = column // width
-        vector = groups.setdefault(tuple(place), {})
+            key[atom_axis] //= atom
+        column = key[fast]
+        key[fast] = column // width
+        vector = groups.setdefault(tuple(key), {})
         vector.setdefault(column % width, {}).setdefault(part, register)
     vectors = [
         tuple(tuple(vector[column][part] for part in range(atom)) for column in range(width))
@@ -163,8 +163,8 @@ def width_of(layout: Layout, order: Order) -> int:
     return width
 
 
-def turns_of(layout: Layout, order: Order, side: Side) -> tuple[float, float]:
-    """How many turns the banks take for the accesses of a warp, and how few there could be, from a few of them."""
+def wavefronts_of(layout: Layout, order: Order, side: Side) -> tuple[float, float]:
+    """How many wavefronts the accesses of a warp take, and how few there could be, from a few of them."""
     axes = range(len(order.shape))
     size = side.width * order.atom_bytes
     at_once = min(WARP, BANKS * BANK // size)
@@ -175,19 +175,19 @@ def turns_of(layout: Layout, order: Order, side: Side) -> tuple[float, float]:
         offsets = np.array(layout.offsets(axis))[looked_at]
         coordinates.append(offsets[:, None] + thread_bases(layout, axis, WARP))
     inside = np.all([c < extent for c, extent in zip(coordinates, order.shape, strict=True)], axis=0)
-    places = order.places(coordinates)
-    turns = least = 0
-    for access, kept in zip(places.reshape(-1, at_once), inside.reshape(-1, at_once), strict=True):
+    starts = order.offsets(coordinates)
+    wavefronts = least = 0
+    for access, kept in zip(starts.reshape(-1, at_once), inside.reshape(-1, at_once), strict=True):
         words = np.unique((access[kept][:, None] // BANK + np.arange(max(1, size // BANK))).reshape(-1))
         if words.size:
-            turns += int(np.bincount(words % BANKS).max())
+            wavefronts += int(np.bincount(words % BANKS).max())
             least += -(-words.size // BANKS)
     part = len(side.vectors) / len(looked_at)
-    return turns * part, least * part
+    return wavefronts * part, least * part
 
 
 def _bases(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int) -> Iterator[Order]:
-    """What may lie side by side: every choice of atoms and of the axis along which they lie, without a pitch."""
+    """The orders without a pitch: every choice of atoms and of the axis along which they lie."""
     axes = range(len(shape))
     ways = max(1, BANK // itemsize)
     together = [a for a in axes if keeps_together(source, a, ways) and keeps_together(result, a, ways)]
@@ -197,7 +197,7 @@ def _bases(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int
 
 
 def _orders(base: Order, widest: int) -> Iterator[Order]:
-    """Every pitch; then groups that change places."""
+    """Every pitch; then groups that are swizzled."""
     whole = -(-base.extents[base.fast] // widest) * widest
     for pad in range(0, BANKS * BANK // base.atom_bytes, widest):
         yield replace(base, pitch=whole + pad)
@@ -216,7 +216,7 @@ def plan(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int, 
         widths = [width_of(layout, base) for layout in (source, result)]
         most = max(widths)
         while most:
-            # Narrower accesses take more instructions, but not more turns: smaller groups can change places.
+            # Narrower accesses take more instructions, but not more wavefronts: smaller groups can be swizzled.
             writes, reads = (
                 side_of(layout, base, min(width, most)) for layout, width in zip((source, result), widths, strict=True)
             )
@@ -224,21 +224,21 @@ def plan(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int, 
                 made = _measured(source, result, order, writes, reads, within)
                 if best is None or made.cost < best[0]:
                     best = made.cost, made
-                if made.turns == made.least:
+                if made.wavefronts == made.least:
                     break
-            most = 0 if best is not None and best[1].turns == best[1].least else most // 2
+            most = 0 if best is not None and best[1].wavefronts == best[1].least else most // 2
     assert best is not None
     return best[1]
 
 
 def _measured(source: Layout, result: Layout, order: Order, writes: Side, reads: Side, within: bool) -> ConversionPlan:
-    put, least_put = turns_of(source, order, writes)
-    got, least_got = turns_of(result, order, reads)
+    put, least_put = wavefronts_of(source, order, writes)
+    got, least_got = wavefronts_of(result, order, reads)
     return ConversionPlan(order, writes, reads, within, put + got, least_put + least_got)
 
 
 def _within_warps(source: Layout, result: Layout, shape: tuple[int, ...], threads: int) -> bool:
-    """Whether no element goes from one warp to another; ghosts read what is nobody's business."""
+    """Whether no element goes from one warp to another; ghosts read what is not used."""
     if source.has_ghosts(shape) or result.has_ghosts(shape):
         return False
     owner = np.full(shape, -1)
@@ -249,9 +249,9 @@ def _within_warps(source: Layout, result: Layout, shape: tuple[int, ...], thread
         coordinates = [(base[:, None] + offset).reshape(-1) for base, offset in zip(bases, offsets, strict=True)]
         warps = np.repeat(np.arange(threads) // WARP, layout.count)
         inside = np.all([c < size for c, size in zip(coordinates, shape, strict=True)], axis=0)
-        places = tuple(coordinate[inside] for coordinate in coordinates)
+        positions = tuple(coordinate[inside] for coordinate in coordinates)
         if is_reader:
-            return bool((owner[places] == warps[inside]).all())
+            return bool((owner[positions] == warps[inside]).all())
         # The first thread that has an element writes it.
-        owner[tuple(coordinate[::-1] for coordinate in places)] = warps[inside][::-1]
+        owner[tuple(coordinate[::-1] for coordinate in positions)] = warps[inside][::-1]
     raise AssertionError("a reader comes last")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tessera.ir.tile.types import view_type
-from tessera.targets.cuda.emit.divisors import divisor_of, is_lined
+from tessera.targets.cuda.emit.divisors import divisor_of, has_aligned_rows
 from tessera.targets.cuda.emit.emitter import GLOBAL, EmittedView, Emitter, Shared, emits
 from tessera.targets.cuda.emit.shared_addresses import Addresses, base, swizzled_address
 from tessera.targets.cuda.ir import dialect as nv
@@ -78,12 +78,12 @@ def _copy(emitter: Emitter, op: nv.CopyAsyncOp) -> None:
 def _whole(emitter: Emitter, op: nv.CopyAsyncOp, size: int) -> Value | None:
     """Whether pieces of so many bytes begin where the hardware can copy them, and none crosses the view's end.
 
-    None where the program shows that they do.
+    None where the kernel's ops show that they do.
     """
     f, item = emitter.f, view_type(op.view).dtype.storage.itemsize
     axis = len(op.offsets) - (1 if op.transposed is None else 2)
-    placed = divisor_of(op.offsets[axis]) * item % size == 0
-    if ALIGNED in op.attributes or (placed and op.transposed is None and is_lined(op.view)):
+    aligned_start = divisor_of(op.offsets[axis]) * item % size == 0
+    if ALIGNED in op.attributes or (aligned_start and op.transposed is None and has_aligned_rows(op.view)):
         return None
 
     def test() -> Value:
@@ -97,7 +97,7 @@ def _whole(emitter: Emitter, op: nv.CopyAsyncOp, size: int) -> Value | None:
         return f.binary("and", found, f.compare("eq", view.strides[axis], number(1, "i64")))
 
     found = emitter.once(("whole", op.view, axis, size), test)
-    if placed:
+    if aligned_start:
         return found
     return f.binary("and", found, _divides(emitter, f.times(emitter.number(op.offsets[axis]), item), size))
 

@@ -13,7 +13,7 @@ from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.types import CHUNK
 
-LINED = "lined"
+ALIGNED_ROWS = "lined"
 """The attribute of a function that names arguments whose rows are whole pieces of 16 bytes, elements side by side."""
 
 
@@ -37,7 +37,7 @@ def divisor_of(value: SSAValue) -> int:
             return divisor_of(op.input)
         case tile.DimOp():
             known = _size_of(op.view, op.axis.value.data)
-            whole = is_lined(op.view) and op.axis.value.data == view_type(op.view).rank.data - 1
+            whole = has_aligned_rows(op.view) and op.axis.value.data == view_type(op.view).rank.data - 1
             return known if known is not None else _per_line(op.view) if whole else 1
         case tile.StrideOp():
             return _stride_of(op.view, op.axis.value.data)
@@ -49,7 +49,7 @@ def _stride_of(view: SSAValue, axis: int) -> int:
     owner = view.owner
     if isinstance(owner, tile.ViewOp):
         return divisor_of(owner.strides[axis])
-    return _per_line(view) if is_lined(view) and axis < view_type(view).rank.data - 1 else 1
+    return _per_line(view) if has_aligned_rows(view) and axis < view_type(view).rank.data - 1 else 1
 
 
 def _per_line(view: SSAValue) -> int:
@@ -57,16 +57,16 @@ def _per_line(view: SSAValue) -> int:
     return max(1, CHUNK // view_type(view).dtype.storage.itemsize)
 
 
-def is_lined(view: SSAValue) -> bool:
+def has_aligned_rows(view: SSAValue) -> bool:
     """Whether a view's rows are whole pieces of 16 bytes, their elements side by side.
 
     Of arguments the function's head says so; a view of such a view is another if its rows begin and end like that.
     """
     owner = view.owner
     if isinstance(owner, tile.ViewOp):
-        return is_lined(owner.base) and _keeps_lines(owner)
+        return has_aligned_rows(owner.base) and _keeps_lines(owner)
     function = owner.parent_op() if isinstance(owner, Block) else None
-    found = function.attributes.get(LINED) if isinstance(function, nv.FuncOp) else None
+    found = function.attributes.get(ALIGNED_ROWS) if isinstance(function, nv.FuncOp) else None
     if not isinstance(found, DenseArrayBase) or not isinstance(view, BlockArgument):
         return False
     return view.index in set(found.iter_values())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportUnknownVariableType]
@@ -82,7 +82,7 @@ def _keeps_lines(op: tile.ViewOp) -> bool:
 
 
 def _is_last(op: tile.StrideOp) -> bool:
-    return is_lined(op.view) and op.axis.value.data == view_type(op.view).rank.data - 1
+    return has_aligned_rows(op.view) and op.axis.value.data == view_type(op.view).rank.data - 1
 
 
 def _is_one(owner: object) -> bool:

@@ -1,4 +1,4 @@
-"""nv level → LLVM text: steps on global memory that no other thread divides, turns of blocks, and asserts."""
+"""nv level → LLVM text: atomics, semaphores that order blocks, and asserts."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def _combine_piece(emitter: Emitter, path: Path, kind: str, value: ThreadTile, r
         if path.count == 1:
             _step(emitter, kind, at, value.element(register), value.dtype)
             return []
-        for place in range(0, path.count, 2):
-            text = f"red.relaxed.gpu.global.add.noftz.{value.dtype}x2 [$0+{2 * place}], $1;"
-            asm(f, text, arguments=[at, value.word((register + place) // 2)], effects=True)
+        for first in range(0, path.count, 2):
+            text = f"red.relaxed.gpu.global.add.noftz.{value.dtype}x2 [$0+{2 * first}], $1;"
+            asm(f, text, arguments=[at, value.word((register + first) // 2)], effects=True)
         return []
 
     if where is None:
@@ -98,7 +98,7 @@ def _step(emitter: Emitter, kind: str, pointer: Value, given: Value, dtype: DTyp
 
 
 def _exchange(emitter: Emitter, kind: str, pointer: Value, given: Value, dtype: DType) -> None:
-    """Computes what memory should hold, and puts it there unless somebody was faster: then again."""
+    """Computes what memory should hold, and writes it unless another thread was faster: then again."""
     f, memory = emitter.f, elements.memory_type(dtype)
     bits, align = f"i{8 * dtype.storage.itemsize}", dtype.storage.itemsize
     first = f.load(bits, pointer, align=align)
@@ -123,14 +123,14 @@ def _jump(f: Function, label: str) -> None:
     f.label(label)
 
 
-# Turns
+# Semaphores
 
 _UNTIL = "{ .reg .pred p; .reg .u32 v; AGAIN: ld.acquire.gpu.global.u32 v, [$0]; setp.ne.u32 p, v, $1; @p bra AGAIN; }"
 _PASS = "fence.acq_rel.gpu; st.release.gpu.global.u32 [$0], $1;"
 
 
 def _to_the_counter(emitter: Emitter, text: str, given: Value) -> None:
-    """One thread does something with the counter of turns."""
+    """One thread does something with the semaphore's counter."""
     f = emitter.f
 
     def run() -> Sequence[Value]:
@@ -142,13 +142,13 @@ def _to_the_counter(emitter: Emitter, text: str, given: Value) -> None:
 
 
 @emits(nv.SemaphoreWaitOp)
-def _await_turn(emitter: Emitter, op: nv.SemaphoreWaitOp) -> None:
+def _semaphore_wait(emitter: Emitter, op: nv.SemaphoreWaitOp) -> None:
     _to_the_counter(emitter, _UNTIL, emitter.sreg("ctaid.x"))
     barrier(emitter.f)
 
 
 @emits(nv.SemaphoreSignalOp)
-def _pass_turn(emitter: Emitter, op: nv.SemaphoreSignalOp) -> None:
+def _semaphore_signal(emitter: Emitter, op: nv.SemaphoreSignalOp) -> None:
     f = emitter.f
     following = f.add(emitter.sreg("ctaid.x"), 1)
     ends = f.compare("eq", following, emitter.sreg("nctaid.x"))

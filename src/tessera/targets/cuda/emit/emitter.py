@@ -21,7 +21,7 @@ from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
-from tessera.targets.cuda.emit.divisors import is_lined
+from tessera.targets.cuda.emit.divisors import has_aligned_rows
 from tessera.targets.cuda.emit.thread_tiles import Affine, Question, ThreadTile
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper import IdOp, MbarriersOp, WordsOp
@@ -217,7 +217,7 @@ class Emitter:
                 for axis, size in enumerate(shape.data)
             )
             strides = tuple(self.param(first + 1 + rank + axis) for axis in range(rank))
-            if is_lined(argument):
+            if has_aligned_rows(argument):
                 strides = (*strides[:-1], number(1, "i64"))
             return EmittedView(pointer, sizes, strides, type_.dtype)
         dtype = dtype_of(type_)
@@ -298,12 +298,12 @@ class Emitter:
         self.values[result] = made
         return made
 
-    def place(self, op: Operation) -> int:
-        """Where in shared memory an allocation lies."""
+    def shared_offset(self, op: Operation) -> int:
+        """The offset of an allocation in shared memory."""
         return self._shared_offsets[op]
 
-    def map_place(self, op: TensorMapOp) -> int:
-        """Where in the parameter a tensor map lies, in bytes."""
+    def map_offset(self, op: TensorMapOp) -> int:
+        """The offset of a tensor map in the parameter block, in bytes."""
         return self.block_layout.maps[self.maps.index(op)]
 
     # Ghosts and replicas
@@ -461,7 +461,7 @@ def _block(function: nv.FuncOp, maps: int) -> EmittedBlock:
 
 
 def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
-    """The last op of a function that has to do with tiles in shared memory; None where agents share it otherwise."""
+    """The last op of a function that has to do with tiles in shared memory; None where warp groups share it."""
     last: Operation | None = None
     for op in function.body.block.ops:
         for inner in op.walk():

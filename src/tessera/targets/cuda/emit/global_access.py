@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from tessera.dtypes.types import DType
 from tessera.ir.tile.types import view_type
-from tessera.targets.cuda.emit.divisors import divisor_of, is_lined, is_natural
+from tessera.targets.cuda.emit.divisors import divisor_of, has_aligned_rows, is_natural
 from tessera.targets.cuda.emit.emitter import EmittedView, Emitter
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import CHUNK
@@ -69,7 +69,7 @@ class Pieces:
 
 def is_aligned(emitter: Emitter, value: SSAValue, pieces: Pieces) -> Value | None:
     """Whether a view's memory is made of whole pieces: its start, and the steps along other axes; None: it is."""
-    if pieces.count == 1 or (pieces.axis == view_type(value).rank.data - 1 and is_lined(value)):
+    if pieces.count == 1 or (pieces.axis == view_type(value).rank.data - 1 and has_aligned_rows(value)):
         return None
 
     def test() -> Value:
@@ -178,7 +178,7 @@ class Access:
 
     def ends_whole(self) -> Value | None:
         """Whether the view ends with a whole piece, so that pieces are inside or outside as a whole."""
-        if self.pieces.count == 1 or (self.pieces.axis == len(self.shape) - 1 and is_lined(self.source)):
+        if self.pieces.count == 1 or (self.pieces.axis == len(self.shape) - 1 and has_aligned_rows(self.source)):
             return None
         size = self.view.sizes[self.pieces.axis]
         known = literal(size)

@@ -124,10 +124,10 @@ def _advance(emitter: Emitter, op: hopper.AdvanceOp) -> None:
 
 @emits(hopper.MbarriersOp)
 def _barriers(emitter: Emitter, op: hopper.MbarriersOp) -> None:
-    emitter.values[op.result] = emitter.shared(emitter.place(op))
+    emitter.values[op.result] = emitter.shared(emitter.shared_offset(op))
 
 
-def _place(emitter: Emitter, array: SSAValue, number_: SSAValue, size: int) -> Value:
+def _element_address(emitter: Emitter, array: SSAValue, number_: SSAValue, size: int) -> Value:
     """The address of one of several things side by side."""
     f = emitter.f
     return f.binary("add", emitter.number(array), folded(f, "mul", emitter.number(number_), number(size, "i32")))
@@ -136,8 +136,8 @@ def _place(emitter: Emitter, array: SSAValue, number_: SSAValue, size: int) -> V
 @emits(hopper.MbarrierInitOp)
 def _init(emitter: Emitter, op: hopper.MbarrierInitOp) -> None:
     first = emitter.number(op.barriers)
-    for place in range(barriers_type(op.barriers).count.data):
-        address = emitter.f.add(first, BARRIER_BYTES * place)
+    for index in range(barriers_type(op.barriers).count.data):
+        address = emitter.f.add(first, BARRIER_BYTES * index)
         do(emitter, f"mbarrier.init.shared::cta.b64 [$0], {op.arrivals.value.data};", address)
 
 
@@ -146,12 +146,12 @@ _WAIT = "{ .reg .pred p; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 p, [$0]
 
 @emits(hopper.MbarrierWaitOp)
 def _wait(emitter: Emitter, op: hopper.MbarrierWaitOp) -> None:
-    do(emitter, _WAIT, _place(emitter, op.barriers, op.number, BARRIER_BYTES), emitter.number(op.parity))
+    do(emitter, _WAIT, _element_address(emitter, op.barriers, op.number, BARRIER_BYTES), emitter.number(op.parity))
 
 
 @emits(hopper.MbarrierArriveOp)
 def _arrive(emitter: Emitter, op: hopper.MbarrierArriveOp) -> None:
-    address = _place(emitter, op.barriers, op.number, BARRIER_BYTES)
+    address = _element_address(emitter, op.barriers, op.number, BARRIER_BYTES)
     # Not .release.cluster for other blocks: that is a fence of the whole GPU, and what was read needs none.
     space = "shared::cta" if barriers_type(op.barriers).scope.data == "block" else "shared::cluster"
     arrive = f"mbarrier.arrive.{space}.b64 _, [$0];"
@@ -163,7 +163,7 @@ def _arrive(emitter: Emitter, op: hopper.MbarrierArriveOp) -> None:
 
 @emits(hopper.MbarrierExpectOp)
 def _expect(emitter: Emitter, op: hopper.MbarrierExpectOp) -> None:
-    address = _place(emitter, op.barriers, op.number, BARRIER_BYTES)
+    address = _element_address(emitter, op.barriers, op.number, BARRIER_BYTES)
     do(emitter, f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], {op.bytes.value.data};", address)
 
 
@@ -186,7 +186,7 @@ def _follow(emitter: Emitter, op: nv.GriddepcontrolWaitOp) -> None:
     del op
     if emitter.follows:
         # The next kernel is let in as soon as this one has asked for what it may read early. It waits for this one to
-        # end, and this one for those in front. Let in even earlier, it took the place of reads on an H200.
+        # end, and this one for those in front. Let in even earlier, it slowed reads down on an H200.
         do(emitter, "griddepcontrol.launch_dependents;")
         do(emitter, "griddepcontrol.wait;")
 
@@ -225,7 +225,7 @@ def _elsewhere(emitter: Emitter, op: hopper.MapaOp) -> None:
 
 @emits(hopper_copies.TensorMapOp)
 def _tensor_map(emitter: Emitter, op: hopper_copies.TensorMapOp) -> None:
-    emitter.values[op.result] = emitter.f.at(emitter.params, emitter.map_place(op))
+    emitter.values[op.result] = emitter.f.at(emitter.params, emitter.map_offset(op))
 
 
 @emits(hopper_copies.PrefetchOp)
@@ -234,14 +234,14 @@ def _prefetch(emitter: Emitter, op: hopper_copies.PrefetchOp) -> None:
 
 
 def _coordinates(count: int, first: int) -> str:
-    return "{" + ", ".join(f"${first + place}" for place in range(count)) + "}"
+    return "{" + ", ".join(f"${first + index}" for index in range(count)) + "}"
 
 
 @emits(hopper_copies.TmaLoadOp)
 def _copy_in(emitter: Emitter, op: hopper_copies.TmaLoadOp) -> None:
     axes = len(op.offsets)
     shared, map_ = emitter.memory(op.shared).address, emitter.number(op.map)
-    barrier = _place(emitter, op.barriers, op.number, BARRIER_BYTES)
+    barrier = _element_address(emitter, op.barriers, op.number, BARRIER_BYTES)
     arguments = [shared, map_, *(emitter.number(offset) for offset in op.offsets), barrier]
     far, mask = "", ""
     if op.multicast is not None:
@@ -289,18 +289,23 @@ def _recast(emitter: Emitter, op: hopper_copies.RecastOp) -> None:
 
 @emits(hopper.WordsOp)
 def _words(emitter: Emitter, op: hopper.WordsOp) -> None:
-    emitter.values[op.result] = emitter.shared(emitter.place(op))
+    emitter.values[op.result] = emitter.shared(emitter.shared_offset(op))
 
 
 @emits(hopper.PutOp)
 def _put(emitter: Emitter, op: hopper.PutOp) -> None:
-    do(emitter, "st.shared.b32 [$0], $1;", _place(emitter, op.words, op.number, WORD_BYTES), emitter.number(op.value))
+    do(
+        emitter,
+        "st.shared.b32 [$0], $1;",
+        _element_address(emitter, op.words, op.number, WORD_BYTES),
+        emitter.number(op.value),
+    )
 
 
 @emits(hopper.GetOp)
 def _get(emitter: Emitter, op: hopper.GetOp) -> None:
     emitter.values[op.result] = get(
-        emitter, "ld.shared.b32 $0, [$1];", _place(emitter, op.words, op.number, WORD_BYTES)
+        emitter, "ld.shared.b32 $0, [$1];", _element_address(emitter, op.words, op.number, WORD_BYTES)
     )
 
 

@@ -26,18 +26,18 @@ _CROSSED = (0x2064, 0x3175)
 
 
 @emits(hopper_transpose.TransposeSmemOp)
-def _turn(emitter: Emitter, op: hopper_transpose.TransposeSmemOp) -> None:
+def _transpose_smem(emitter: Emitter, op: hopper_transpose.TransposeSmemOp) -> None:
     source, target = emitter.memory(op.shared), emitter.memory(op.transposed)
-    turning = _Turning(emitter, source, target)
-    everything = list(turning.pieces())
+    transposing = _Transposing(emitter, source, target)
+    everything = list(transposing.pieces())
     for first in range(0, len(everything), AT_ONCE):
         pieces = everything[first : first + AT_ONCE]
-        read = [turning.read(*piece) for piece in pieces]
+        read = [transposing.read(*piece) for piece in pieces]
         for piece, words in zip(pieces, read, strict=True):
-            turning.write(*piece, words)
+            transposing.write(*piece, words)
 
 
-class _Turning:
+class _Transposing:
     """Addresses of a thread: parts that stay are computed once, and the rest is in the instructions."""
 
     def __init__(self, emitter: Emitter, source: Shared, target: Shared) -> None:
@@ -61,7 +61,7 @@ class _Turning:
         self.half = self._shift(matrix, 1)
         upper = emitter.f.compare("uge", lane, number(16, "i32"))
         crosses = None if paired else emitter.f.compare("uge", self._and(lane, 3), number(2, "i32"))
-        self.firsts, self.seconds = (self._selector(upper, crosses, place) for place in (0, 1))
+        self.firsts, self.seconds = (self._selector(upper, crosses, index) for index in (0, 1))
         self.sources: dict[int, Value] = {}
         self.targets: dict[int, Value] = {}
 
@@ -123,16 +123,16 @@ class _Turning:
             chunk = self.warp if whole else self._chunk(columns)
             row = self._add(self._left(chunk, 4), self.column)
             swizzled = self._xor(self._add(self.half, number(inside, "i32")), self._and(self.column, 7))
-            place = self._add(self._left(row, 7), self._left(swizzled, 4))
-            self.targets[key] = self._add(self.target.address, place)
+            index = self._add(self._left(row, 7), self._left(swizzled, 4))
+            self.targets[key] = self._add(self.target.address, index)
         further = panel * self.target.type.panel_bytes
         return self.targets[key], further + (columns * WARPS * hopper_transpose.COLUMNS * 128 if whole else 0)
 
-    def _selector(self, upper: Value, crosses: Value | None, place: int) -> Value:
+    def _selector(self, upper: Value, crosses: Value | None, index: int) -> Value:
         """The bytes of a thread's first or second column; threads of the upper half have the second one first."""
         f = self.emitter.f
         straight, crossed = (
-            f.select(upper, number(kind[1 - place], "i32"), number(kind[place], "i32")) for kind in (_BYTES, _CROSSED)
+            f.select(upper, number(kind[1 - index], "i32"), number(kind[index], "i32")) for kind in (_BYTES, _CROSSED)
         )
         return straight if crosses is None else f.select(crosses, crossed, straight)
 

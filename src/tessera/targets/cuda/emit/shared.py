@@ -24,7 +24,7 @@ LANE_ROWS = 8
 
 @emits(nv.AllocOp)
 def _alloc(emitter: Emitter, op: nv.AllocOp) -> None:
-    emitter.values[op.result] = Shared(emitter.shared(emitter.place(op)), shared_type(op.result))
+    emitter.values[op.result] = Shared(emitter.shared(emitter.shared_offset(op)), shared_type(op.result))
 
 
 @emits(nv.SlotOp)
@@ -53,7 +53,7 @@ class Matrices:
     """How a layout is read or written as matrices.
 
     Axis 0 are rows of shared memory, axis 1 its columns. A matrix gives each lane of a warp one word: lane 4·i + j has
-    word j of row i. If it is turned on the way (16-bit elements only), lane 4·i + j has elements 2·j and 2·j + 1 of
+    word j of row i. If it is transposed on the way (16-bit elements only), lane 4·i + j has elements 2·j and 2·j + 1 of
     column i.
     """
 
@@ -65,11 +65,11 @@ class Matrices:
 
     @cached_property
     def pairs(self) -> tuple[int, ...]:
-        """The places of digits that halve into two matrices of one instruction: the first, then its neighbour."""
+        """The indices of digits that halve into two matrices of one instruction: the first, then its neighbour."""
         found: list[int] = []
-        for place, digit in enumerate(self.words):
+        for index, digit in enumerate(self.words):
             if digit.size % 2 == 0 and len(found) < 2:
-                found.append(place)
+                found.append(index)
         if len(found) == 1 and self.words[found[0]].size % 4 == 0:
             found.append(found[0])
         return tuple(found)
@@ -77,7 +77,7 @@ class Matrices:
     @cached_property
     def steps(self) -> tuple[Digit, ...]:
         """How far the matrices of one instruction lie apart."""
-        first, *rest = (Digit(2, *self.words[place][1:]) for place in self.pairs) if self.pairs else (None,)
+        first, *rest = (Digit(2, *self.words[index][1:]) for index in self.pairs) if self.pairs else (None,)
         if first is None:
             return ()
         if len(rest) == 1 and self.pairs[0] == self.pairs[1]:
@@ -133,7 +133,7 @@ def matrices_of(layout: Layout, itemsize: int, column: int = 0) -> Matrices | No
 
 
 def _stripped(digits: Sequence[Digit], first: Sequence[Digit]) -> tuple[Digit, ...] | None:
-    """What is left of a number's digits behind some; None if it does not begin with them."""
+    """The rest of a number's digits behind some; None if it does not begin with them."""
     rest = list(digits)
     for digit in first:
         if not rest or rest[0][1:] != digit[1:] or rest[0].size % digit.size:
@@ -153,17 +153,17 @@ class MatrixReader:
         self._load_of = {word: load for load in matrices.loads for word in load.words}
         self._words: dict[int, Value] = {}
 
-    def word(self, place: int) -> Value:
+    def word(self, index: int) -> Value:
         """A lane's word of one matrix."""
-        if place not in self._words:
-            load = self._load_of[place]
+        if index not in self._words:
+            load = self._load_of[index]
             self._words.update(zip(load.words, self._read(load), strict=True))
-        return self._words[place]
+        return self._words[index]
 
     def _read(self, load: Load) -> list[Value]:
         address, further = self._addresses.at(self.row + load.row, self.column + load.column)
         ways = len(load.words)
-        results = ", ".join(f"${place}" for place in range(ways))
+        results = ", ".join(f"${index}" for index in range(ways))
         transposed = ".trans" if self.matrices.transposed else ""
         return asm(
             self.emitter.f,
@@ -186,11 +186,11 @@ class Runs:
     threads: tuple[Digit, ...]
     rows: tuple[int, ...]
     columns: tuple[int, ...]
-    """Where each piece begins, behind the thread's own place."""
+    """Where each piece begins, relative to the thread's own."""
 
 
 def runs_of(layout: Layout, itemsize: int, column: int = 0) -> Runs:
-    """The widest pieces that the layout's neighbours, the threads' places and chunks allow; axes as for matrices."""
+    """The widest pieces that the layout's neighbours, the threads' positions and chunks allow; axes as for matrices."""
     width = 1
     steps = [digit.step for digit in (*layout.threads, *layout.registers[1:]) if digit.axis == 1]
     run = layout.run(1)
@@ -212,7 +212,7 @@ def _pieces(size: int) -> tuple[int, str]:
 
 def _spelled(count: int, bits: int, first: int) -> tuple[str, str]:
     """An access's type, and its registers."""
-    names = ", ".join(f"${first + place}" for place in range(count))
+    names = ", ".join(f"${first + index}" for index in range(count))
     return (f".v{count}.b{bits}", f"{{{names}}}") if count > 1 else (f".b{bits}", names)
 
 
@@ -247,12 +247,12 @@ def _elements_of(emitter: Emitter, words: Sequence[Value], dtype: DType, count: 
     f, memory = emitter.f, elements.memory_type(dtype, 0)
     bits = 8 * dtype.storage.itemsize
     found: list[Value] = []
-    for place in range(count):
+    for index in range(count):
         if bits == 64:
-            low, high = (f.convert("zext", words[2 * place + part], "i64") for part in (0, 1))
+            low, high = (f.convert("zext", words[2 * index + part], "i64") for part in (0, 1))
             raw = f.binary("or", low, f.binary("shl", high, number(32, "i64")))
         else:
-            word, shift = words[place * bits // 32], place * bits % 32
+            word, shift = words[index * bits // 32], index * bits % 32
             raw = f.binary("lshr", word, number(shift, word.type)) if shift else word
             raw = f.convert("trunc", raw, f"i{bits}")
         raw = raw if memory == raw.type else f.convert("bitcast", raw, memory)
@@ -277,8 +277,8 @@ def _bytes_of(emitter: Emitter, values: Sequence[Value], dtype: DType) -> list[V
 def _joined(emitter: Emitter, parts: Sequence[Value], bits: int) -> Value:
     f, type_ = emitter.f, f"i{bits * len(parts)}"
     found = f.convert("zext", parts[0], type_)
-    for place, part in enumerate(parts[1:], 1):
-        wide = f.binary("shl", f.convert("zext", part, type_), number(bits * place, type_))
+    for index, part in enumerate(parts[1:], 1):
+        wide = f.binary("shl", f.convert("zext", part, type_), number(bits * index, type_))
         found = f.binary("or", found, wide)
     return found
 
@@ -293,7 +293,7 @@ def seen(op: nv.ReadOp) -> Layout:
 
 
 def reader(emitter: Emitter, op: nv.ReadOp) -> MatrixReader | None:
-    """What reads a tile by matrices; None where it is not made of them."""
+    """The reader of a tile by matrices; None where it is not made of them."""
     shared = emitter.memory(op.shared)
     matrices = matrices_of(seen(op), shared.type.itemsize, op.column.value.data)
     if matrices is None:
@@ -307,7 +307,7 @@ def read_now(emitter: Emitter, op: nv.ReadOp) -> None:
     dtype, layout = shared.type.dtype, seen(op)
     found = reader(emitter, op)
     if found is not None:
-        words = [found.word(place) for place in range(layout.count * dtype.storage.itemsize // 4)]
+        words = [found.word(index) for index in range(layout.count * dtype.storage.itemsize // 4)]
         if per_word(dtype):
             emitter.bind_words(op.result, words)
         else:
@@ -337,10 +337,10 @@ def _write(emitter: Emitter, op: nv.WriteOp) -> None:
     mine = emitter.first_replica(value.layout)
     # Where the tile ends between two runs, all of a run is in it or none.
     width = runs.width if value.shape[1] % runs.width == 0 else 1
-    for place, (row, column) in enumerate(zip(runs.rows, runs.columns, strict=True)):
+    for index, (row, column) in enumerate(zip(runs.rows, runs.columns, strict=True)):
         address, further = addresses.at(row, column)
         for skip in range(0, runs.width, width):
-            first = place * runs.width + skip
+            first = index * runs.width + skip
             condition = _both(emitter, inside[first], mine)
             _write_run(emitter, address, further + skip * item, _raw(emitter, value, first, width), condition)
 

@@ -58,7 +58,7 @@ class Addresses:
         constant = (row - low_row) * self._panel + (left - low) // self._panel * shared.panel_bytes
         if not self._swizzle_varies:
             # The swizzle is the same for all threads, and is xored with chunks as columns are.
-            moved = low ^ (shared.turn(low_row) * CHUNK)
+            moved = low ^ (shared.swizzle(low_row) * CHUNK)
             if self._splits(low):
                 return self._xored(0, moved), constant + low_row * self._panel
         elif self._splits(low):

@@ -1,7 +1,8 @@
-"""nv level → LLVM text, sm_90a: products of warpgroups, waiting for them, and work on their sums.
+"""nv level → LLVM text, sm_90a: dots of warpgroups, waiting for them, and work on their accumulators.
 
-A group of products is one block of inline PTX with its fence and its commit, and a wait is one through which the sums
-go, so that the order of values keeps everyone from reading sums too early, and the assembler from waiting in between.
+A group of dots is one block of inline PTX with its fence and its commit, and a wait is one through which the
+accumulators go, so that the order of values keeps ops from reading accumulators too early, and the assembler from
+waiting in between.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.dialect import SlotOp
 from tessera.targets.cuda.ir.hopper_copies import RecastOp
-from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, turns_in_memory
+from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, transposes_in_memory
 from tessera.targets.cuda.ir.types import SharedType, layout_of, shared_type
 from tessera.targets.cuda.ptx.inline import asm
 from tessera.targets.llvm import elementwise
@@ -31,11 +32,11 @@ _ROWS_APART = 1024
 
 
 def _descriptor(emitter: Emitter, value: SSAValue, next_panel: int | Value) -> Value:
-    """How a product sees a tile in shared memory. `next_panel` is where it goes on behind the columns of a panel, if it
+    """How a dot sees a tile in shared memory. `next_panel` is where it goes on behind the columns of a panel, if it
     goes across them: so many bytes further, or at an address.
 
     The number of a slot is added last and in 64 bits: what is before it does not change in a loop, and the assembler
-    has one instruction for such sums.
+    has one instruction for such additions.
     """
     f, owner = emitter.f, value.owner
     if isinstance(owner, SlotOp):
@@ -85,16 +86,16 @@ def _wgmma(emitter: Emitter, op: wgmma.WgmmaOp) -> None:
         depth = left.shape[1]
         inputs += _register_words(emitter, left)
     inputs.append(_descriptor(emitter, op.b, _next_panel(emitter, op, right)))
-    # Operands of inline PTX: results, the sums that go into them, then what is read.
+    # Operands of inline PTX: results, the accumulators that go into them, then what is read.
     first = count + len(before)
     dtype, total = right.type.dtype, tile_dtype(op.result)
     from_left = left.type.dtype if isinstance(left, Shared) else left.dtype
     types, deep = WARPGROUP_TYPES[from_left.base, dtype.base, total.base], depth_step(dtype)
-    # Floats may have their signs changed, and what has 16 bits may be turned.
+    # Floats may have their signs changed, and what has 16 bits may be transposed.
     marks = "" if total.is_integer else ", 1, 1"
-    if turns_in_memory(dtype):
+    if transposes_in_memory(dtype):
         marks += f"{', 0' if isinstance(left, Shared) else ''}, {0 if op.transposed else 1}"
-    sums = "{" + ", ".join(f"${place}" for place in range(count)) + "}"
+    accumulators = "{" + ", ".join(f"${index}" for index in range(count)) + "}"
     lines = ["{ .reg .b64 a, b; wgmma.fence.sync.aligned;"]
     for step in range(depth // deep):
         along = _along(right.type, step) if op.transposed else _down(step)
@@ -103,10 +104,10 @@ def _wgmma(emitter: Emitter, op: wgmma.WgmmaOp) -> None:
             lines.append(f"add.s64 a, ${first}, {_along(left.type, step)};")
             a = "a"
         else:
-            a = "{" + ", ".join(f"${first + 4 * step + place}" for place in range(4)) + "}"
+            a = "{" + ", ".join(f"${first + 4 * step + index}" for index in range(4)) + "}"
         lines.append(
             f"wgmma.mma_async.sync.aligned.m64n{columns}k{deep}.{types} "
-            f"{sums}, {a}, b, {int(bool(before) or step > 0)}{marks};"
+            f"{accumulators}, {a}, b, {int(bool(before) or step > 0)}{marks};"
         )
     lines.append("wgmma.commit_group.sync.aligned; }")
     found = asm(
@@ -130,7 +131,7 @@ def _register_words(emitter: Emitter, left: ThreadTile) -> list[Value]:
 
 
 def _next_panel(emitter: Emitter, op: wgmma.WgmmaOp, right: Shared) -> int | Value:
-    """Where the right operand's columns go on behind its first 64, if its columns are those of the product."""
+    """Where the right operand's columns go on behind its first 64, if its columns are those of the dot."""
     if op.transposed is not None:
         return 16
     return right.type.panel_bytes if op.beside is None else emitter.memory(op.beside).address
@@ -166,19 +167,19 @@ def _store_matrix(emitter: Emitter, op: wgmma.StmatrixOp) -> None:
         warp = f.binary("and", emitter.warp, number(3, "i32"))
         row = f.binary("add", row, f.binary("shl", warp, number(4, "i32")))
     start = f.binary("add", there.address, f.binary("shl", row, number(7, "i32")))
-    turn = f.binary("and", emitter.lane, number(7, "i32"))
+    swizzle = f.binary("and", emitter.lane, number(7, "i32"))
     half = f.binary("lshr", emitter.lane, number(4, "i32"))
     for chunk in range(0, there.type.columns // 8, 2):
         panel, inside = divmod(chunk, 8)
-        swizzled = f.binary("xor", f.add(half, inside), turn)
+        swizzled = f.binary("xor", f.add(half, inside), swizzle)
         address = f.binary("add", start, f.binary("shl", swizzled, number(4, "i32")))
         address = f.add(address, panel * there.type.panel_bytes)
-        place = 2 * (first // 8 + chunk)
+        index = 2 * (first // 8 + chunk)
         do(
             emitter,
             "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};",
             address,
-            *words[place : place + 4],
+            *words[index : index + 4],
         )
 
 

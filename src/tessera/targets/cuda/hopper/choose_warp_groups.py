@@ -14,7 +14,7 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.hopper.tma_boxes import is_mapped
 from tessera.targets.cuda.ir.hopper_transpose import COLUMNS as TURNED_COLUMNS
 from tessera.targets.cuda.ir.hopper_transpose import ROWS as TURNED_ROWS
-from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, turns_in_memory
+from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, transposes_in_memory
 from tessera.targets.cuda.lower.multiprocessor_model import (
     AT_ONCE,
     CLUSTER,
@@ -33,7 +33,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
 )
 from tessera.targets.cuda.lower.tile_to_nv import crosses
 from tessera.transforms.core.constants import integer_of
-from tessera.transforms.core.slices import factor_source
+from tessera.transforms.core.slices import operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import rows_of
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
@@ -134,7 +134,7 @@ def _has_warpgroups(op: tile.DotOp) -> bool:
     left, right, total = (tile_dtype(value) for value in (op.a, op.b, op.c))
     if (left, right, total) not in WARPGROUP_TYPES:
         return False
-    if turns_in_memory(right) or isinstance(op.b.owner, tile.TransOp):
+    if transposes_in_memory(right) or isinstance(op.b.owner, tile.TransOp):
         return True
     rows, columns = tile_type(op.b).get_shape()
     return right.bits in BITS and rows % TURNED_ROWS == 0 and columns % TURNED_COLUMNS == 0
@@ -160,7 +160,7 @@ def spare_registers(function: tile.FuncOp, consumers: int) -> int:
     for op in (op for op in function.body.walk() if isinstance(op, tile.DotOp)):
         # Sums that are promoted are there twice.
         taken += thread_registers(op.result, consumers) * (2 if loses_bits(op) else 1)
-        if not isinstance(factor_source(op.a), tile.LoadOp):
+        if not isinstance(operand_source(op.a), tile.LoadOp):
             taken += thread_registers(op.a, consumers)
     turning = any(isinstance(op, tile.LoadOp) and needs_transpose(op) for op in function.body.walk())
     return (TURNING_REGISTERS if turning else REGISTERS)[consumers] - taken

@@ -27,7 +27,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
 from tessera.targets.cuda.lower.preparing import prepare
 from tessera.transforms.algebra.lazy_rescale import rescale_lazily
 from tessera.transforms.checks.host_checks import take_host_checks
-from tessera.transforms.core.slices import Slice, end_of, factor_source
+from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.loops.live_iterations import ROWS_BEGIN, ROWS_END, clip_ranges, is_marked
 from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import Rows, rows_of
@@ -105,7 +105,7 @@ class _Reading:
 
     def _product(self, op: tile.DotOp) -> Product:
         depth, columns = tile_type(op.b).get_shape()
-        loaded = isinstance(factor_source(op.a), tile.LoadOp)
+        loaded = isinstance(operand_source(op.a), tile.LoadOp)
         return Product(self.extent(columns), self.extent(depth), loaded, tile_dtype(op.a).storage.itemsize)
 
     def rings(self) -> Iterator[ModelledRing]:

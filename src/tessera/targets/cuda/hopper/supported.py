@@ -16,7 +16,7 @@ from tessera.targets.cuda.hopper.consumer_layouts import is_taken
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.layouts import WARP, Layout
-from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, turns_in_memory
+from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, transposes_in_memory
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.cuda.lower.layout_analysis import is_tile
 from tessera.transforms.pipelining.row_branches import decides_row_by_row
@@ -66,7 +66,7 @@ def _check_product(op: warp_groups.DotStartOp) -> None:
         raise refusal(op, "a right operand that is computed: warpgroups read it from shared memory only")
     if is_taken(op.a) and isinstance(op.a.owner, tile.TransOp):
         raise refusal(op, "a left operand that is transposed")
-    if not turns_in_memory(dtype) and not isinstance(op.b.owner, tile.TransOp):
+    if not transposes_in_memory(dtype) and not isinstance(op.b.owner, tile.TransOp):
         raise refusal(op, f"a right operand of {dtype} whose columns lie side by side: the depth has to")
 
 

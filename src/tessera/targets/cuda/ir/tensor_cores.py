@@ -62,7 +62,7 @@ WARPGROUP_TYPES: Mapping[tuple[DType, DType, DType], str] = dict(_warpgroup_tabl
 """Products of warpgroups on sm_90a: the types as PTX spells them. A step is as deep as `depth_step` says."""
 
 
-def turns_in_memory(dtype: DType) -> bool:
+def transposes_in_memory(dtype: DType) -> bool:
     """Whether warpgroups multiply operands of a type whichever way they lie in shared memory, and not only those
     whose depth lies side by side."""
     return dtype.storage.itemsize == 2

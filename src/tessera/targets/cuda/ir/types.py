@@ -151,8 +151,8 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
         """The type of one of the tiles."""
         return SharedType(self.shape[1:], self.element, self.panel, self.order)
 
-    def turn(self, row: int) -> int:
-        """What a chunk's number is xored with in a row."""
+    def swizzle(self, row: int) -> int:
+        """The number that chunks of a row are xored with."""
         return row * self.panel.data // 128 % (self.panel.data // CHUNK)
 
     def verify(self) -> None:

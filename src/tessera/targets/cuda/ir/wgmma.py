@@ -39,7 +39,7 @@ from tessera.ir.common.elements import TileType
 from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 from tessera.ir.tile.values import verify_reduction
 from tessera.targets.cuda.ir.layouts import Digit, Layout, accumulator, left_operand, paired_operand
-from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, operand_bits, turns_in_memory
+from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, operand_bits, transposes_in_memory
 from tessera.targets.cuda.ir.types import AnyShared, SharedType, laid_out, layout_of, shared_type
 
 ROWS, MOST_COLUMNS = 64, 256
@@ -147,7 +147,7 @@ class WgmmaOp(IRDLOperation):
             dtype, (rows, depth) = tile_dtype(self.a), _check_left(self.a, paired=right.is_paired)
         if (dtype.base, right.dtype.base, total.base) not in WARPGROUP_TYPES:
             raise VerifyException(f"warpgroups do not multiply {dtype} by {right.dtype} with sums of {total}")
-        if self.transposed is None and not turns_in_memory(right.dtype):
+        if self.transposed is None and not transposes_in_memory(right.dtype):
             raise VerifyException(f"a right operand of {right.dtype} is transposed: the depth lies side by side")
         held = _check_operand(right, "the right operand")
         inner, outer = held if self.transposed is None else held[::-1]
