@@ -181,7 +181,7 @@ def test_plans_find_orders_without_conflicts() -> None:
         (square.permuted((1, 0)), square, 2),
     ):
         found = plan(source, result, (64, 64), itemsize, 128)
-        assert found.turns == found.least
+        assert found.wavefronts == found.least
 
 
 REFUSED = {
