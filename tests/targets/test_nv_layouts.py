@@ -144,7 +144,7 @@ tile.store %r, %a1[%c0] : {part}, {view_text(1, f32)}"""
     assert made.shared == 0
 
 
-def turned_text(size: int, dtype: DType) -> str:
+def transposed_text(size: int, dtype: DType) -> str:
     vector = 16 // dtype.storage.itemsize
     layout = blocked((size, size), 128, vector)
     here, there = tile_text((size, size), dtype, layout), tile_text((size, size), dtype, layout.permuted((1, 0)))
@@ -161,10 +161,10 @@ tile.store %c, %a1[%c0, %c0] : {here}, {view_text(2, dtype)}""",
 
 
 @pytest.mark.parametrize("dtype", [f32, bf16, i8], ids=str)
-def test_transposing_meets_banks_in_turn(dtype: DType) -> None:
+def test_transposing_has_no_bank_conflicts(dtype: DType) -> None:
     given_ = nv_cases.numbers(np.random.default_rng(0), (64, 64), dtype)
     mine = [given_, np.zeros_like(given_)]
-    made = run(read(turned_text(64, dtype)), "k", mine)
+    made = run(read(transposed_text(64, dtype)), "k", mine)
     np.testing.assert_array_equal(mine[1].astype(np.float32), given_.T.astype(np.float32))
     taken, least = made.conflicts
     assert taken <= 1.5 * least
@@ -172,7 +172,7 @@ def test_transposing_meets_banks_in_turn(dtype: DType) -> None:
 
 
 def test_plans_find_orders_without_conflicts() -> None:
-    """From sums to rows and back, and squares of registers turned: no bank is asked twice in a turn."""
+    """From accumulators to rows and back, and transposed squares of registers: no bank conflicts."""
     square = Layout.of([Digit(8, 1, 8), Digit(16, 0, 4)], [Digit(8, 1, 1), Digit(4, 0, 1)])
     for source, result, itemsize in (
         (accumulator(64, 64), blocked((64, 64), 128, 4), 4),
@@ -230,5 +230,5 @@ tile.store %y, %a2[%c0] : {type_}, {view}
 tile.store %r, %a3[%c0] : {type_}, {view}"""
     source = function_text([view, "index", view, view], ["[64]", "[]", "[64]", "[64]"], 32, body)
     given_ = nv_cases.numbers(np.random.default_rng(0), (64,), bf16)
-    for turns in (0, 2):
-        check(Case(source, [given_, turns, np.zeros_like(given_), np.zeros_like(given_)], 2))
+    for iterations in (0, 2):
+        check(Case(source, [given_, iterations, np.zeros_like(given_), np.zeros_like(given_)], 2))
