@@ -37,7 +37,7 @@ PTX_OP = (
 
 WORDS = {
     "trace": (
-        "What the kernel's Python said, run once on symbols. One program has 128 queries of one head and walks "
+        "The kernel's Python, run once on symbols. One program instance has 128 queries of one head and walks "
         "all keys, 128 at a time; a mask is a plain comparison of row and column numbers."
     ),
     "prepare": (
@@ -53,8 +53,8 @@ WORDS = {
         "a branch that is hardly ever taken."
     ),
     "pipeline_dots": (
-        "The first product of a turn now comes before the second one of the turn before, so that the tensor cores "
-        "have work while exponentials are computed. The first turn is peeled off in front, the last product "
+        "The first dot of an iteration now comes before the second one of the iteration before, so that the tensor "
+        "cores have work while exponentials are computed. The first iteration is peeled off in front, the last dot "
         "behind."
     ),
     "warp_specialize": (
@@ -62,22 +62,24 @@ WORDS = {
         "`pipe.producer_copy` on one side, `pipe.consumer_wait` and `pipe.consumer_release` on the other. Both go "
         "through the program instances of the grid by themselves."
     ),
-    "split_ranges": ("Turns in which the mask lets everything through have a loop of their own, without the mask."),
+    "split_ranges": (
+        "Iterations in which the mask lets everything through have a loop of their own, without the mask."
+    ),
     "insert_waits": (
-        "Products are started, and awaited where somebody reads their sums. A slot is given back right behind the "
-        "wait for the last product that reads it."
+        "Dots are issued, and waited for where their accumulators are read. A slot is released right behind the "
+        "wait for the last dot that reads it."
     ),
     "sink_into_branches": (
-        "The end of a program, behind the branch that asks whether there are any keys, moves into both of its sides: "
-        "no sums leave a branch."
+        "The end of a program instance, behind the branch that asks whether there are any keys, moves into both of its sides: "
+        "no accumulators leave a branch."
     ),
     "lower_warp_groups": (
-        "The machine's own ops: tiles have layouts, rings are shared memory with two barriers to a slot, fills "
-        "are copies through tensor maps, products are `wgmma`, and roles are warpgroups with their own share of "
-        "the registers."
+        "The machine's own ops: tiles have layouts, rings are shared memory with two barriers to a slot, producer "
+        "copies go through tensor maps, dots are `wgmma`, and partitions are warpgroups with their own share of the "
+        "registers."
     ),
 }
-"""What a pass did to this kernel. One that has no words here is told by its own."""
+"""What a pass did to this kernel; passes that are not listed are described by their docstrings."""
 
 HEAD = """\
 Written by `make docs` from the code as it is: do not edit. The kernel is compiled for sm_90a, with arrays of {shape}
