@@ -70,8 +70,8 @@ WORDS = {
         "wait for the last dot that reads it."
     ),
     "sink_into_branches": (
-        "The end of a program instance, behind the branch that asks whether there are any keys, moves into both of its sides: "
-        "no accumulators leave a branch."
+        "The end of a program instance, behind the branch that asks whether there are any keys, moves into both of its "
+        "sides: no accumulators leave a branch."
     ),
     "lower_warp_groups": (
         "The machine's own ops: tiles have layouts, rings are shared memory with two barriers to a slot, producer "
