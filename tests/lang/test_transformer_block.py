@@ -57,7 +57,7 @@ def test_the_block_is_few_kernels_of_known_kinds() -> None:
     assert "!graph.tensor<[B, S, 32], f32>" in graph
     kinds = re.findall(r"schedule\.region<(\w+)>", schedule)
     assert kinds.count("online") == 1
-    assert kinds.count("product") == 4
+    assert kinds.count("matmul") == 4
     assert kinds.count("rows") == 2
     assert len(lowered.kernels) == len(kinds) == 8
 

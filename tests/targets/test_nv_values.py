@@ -195,7 +195,7 @@ SHORT = {"exp": 2, "sigmoid": 4, "tanh": 1, "erf": 12, "exp2": 1}
 @pytest.mark.parametrize("name", SHORT)
 def test_brief_forms(name: str) -> None:
     values = np.concatenate([np.linspace(-9, 9, 125), [np.nan, np.inf, -np.inf]]).astype(np.float32)
-    case = nv_cases.elementwise(name, [f32], f32, [values], "{brief}", width=4)
+    case = nv_cases.elementwise(name, [f32], f32, [values], "{approximate}", width=4)
     mine = case.copies()
     run(read(case.text), "k", mine)
     true = table.apply(name, [values], [f32]).astype(np.float64)
@@ -207,7 +207,7 @@ def test_brief_forms(name: str) -> None:
         beside = form.beside_one * (1 - np.abs(true)) + 2.0**-24
         assert (same | (error <= beside) | np.isinf(form.beside_one)).all()
     plain = instructions_of(nv_cases.elementwise("abs", [f32], f32, [ones(f32)], width=4))
-    brief = instructions_of(nv_cases.elementwise(name, [f32], f32, [ones(f32)], "{brief}", width=4))
+    brief = instructions_of(nv_cases.elementwise(name, [f32], f32, [ones(f32)], "{approximate}", width=4))
     assert brief.total() - plain.total() <= 4 * (SHORT[name] - 1)
 
 

@@ -90,7 +90,7 @@ def test_other_types_and_architectures_assemble(dtype: DType, arch: str) -> None
 def test_candidates_begin_with_what_is_chosen() -> None:
     made = compile_module(build(block(16, 64), *block_types(16, 64, bf16)), stages=stages_for("cuda", "sm_90a"))
     chosen = re.findall(r"schedule\.region<(\w+)> <block = \[([\d, ]+)\]>", made.levels["schedule"])
-    assert [kind for kind, _ in chosen] == ["product", "online", "product", "product", "product"]
+    assert [kind for kind, _ in chosen] == ["matmul", "online", "matmul", "matmul", "matmul"]
     regions = text.read(made.levels["schedule"])
     for region in regions.walk():
         if isinstance(region, schedule.RegionOp):
@@ -105,7 +105,7 @@ def test_hints_choose_blocks_and_leave_sizes_open(target: str, level: str) -> No
 
     def blocks(*hints: str, rank: int = 0) -> tuple[int, ...]:
         made = compile_module(module, stages=stages_for(target, level, hints, rank))
-        (found,) = re.findall(r"schedule\.region<product> <block = \[([\d, ]+)\]>", made.levels["schedule"])
+        (found,) = re.findall(r"schedule\.region<matmul> <block = \[([\d, ]+)\]>", made.levels["schedule"])
         assert "!graph.tensor<[M, 512]" in made.levels["schedule"]
         return tuple(map(int, found.split(", ")))
 

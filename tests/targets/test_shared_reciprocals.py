@@ -84,16 +84,16 @@ nv.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outpu
     shapes [[M], [M]] grid [1] threads 128 {
   %0 = arith.constant 0 : index
   %a = tile.load %x[%0] : !tile.view<1, f32, global> -> tensor<1280xf32, #row>
-  %b = tile.ew<reciprocal> %a {brief, together} : tensor<1280xf32, #row> -> tensor<1280xf32, #row>
+  %b = tile.ew<reciprocal> %a {approximate, together} : tensor<1280xf32, #row> -> tensor<1280xf32, #row>
   tile.store %b, %y[%0] : tensor<1280xf32, #row>, !tile.view<1, f32, global>
   nv.return
 }
 """
 
 
-@pytest.mark.parametrize(("marks", "functions"), [("{brief, together}", 3), ("{brief}", 10)])
+@pytest.mark.parametrize(("marks", "functions"), [("{approximate, together}", 3), ("{approximate}", 10)])
 def test_four_elements_share_one(marks: str, functions: int) -> None:
-    ptx = compile_lowered(text.read(PROGRAM.replace("{brief, together}", marks)), "f").ptx
+    ptx = compile_lowered(text.read(PROGRAM.replace("{approximate, together}", marks)), "f").ptx
     assert ptx.count("rcp.approx.ftz.f32") == functions
     check_clean(ptx, "sm_90a")
 

@@ -13,7 +13,7 @@ from tessera.targets import text
 from tessera.transforms.algebra.factoring import gather_factors
 from tessera.transforms.algebra.powers_of_two import use_powers_of_two
 
-MARK = "brief"
+MARK = "approximate"
 TILE = "tensor<4x8xf32>"
 PAIR = f"{TILE}, {TILE} -> {TILE}"
 PROGRAM = f"""

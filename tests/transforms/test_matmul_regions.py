@@ -95,14 +95,14 @@ def test_products_and_what_is_beside_them(name: str) -> None:
     make, types, shapes = CASES[name]
     module = build(make, *types)
     made = compile_module(module)
-    assert set(kinds(made)) == {"product"}
+    assert set(kinds(made)) == {"matmul"}
     arrays = [normal(shape, dtype, seed) for seed, (shape, (_, dtype)) in enumerate(zip(shapes, types, strict=True))]
     check(module, arrays, made)
 
 
 def test_rows_are_one_axis() -> None:
     made = scheduled(*CASES["a layer"][:1], *CASES["a layer"][1])
-    assert kinds(made) == ["product"]
+    assert kinds(made) == ["matmul"]
     assert '["B*S", 33]' in made.levels["schedule"]
 
 
@@ -143,7 +143,7 @@ def test_a_row_that_is_folded_is_no_business_of_the_product() -> None:
 
     made = scheduled(normalized, (["M", 8], f32), ([8, 8], f32), (["M", 8], f32))
     text = made.levels["schedule"]
-    product = text[text.index("schedule.region<product>") :].split("schedule.yield")[0]
+    product = text[text.index("schedule.region<matmul>") :].split("schedule.yield")[0]
     assert product.count("graph.ew") == 1, "the residual, but not the squares"
 
 
@@ -151,7 +151,7 @@ def test_a_factor_is_computed_beforehand_unless_few_rows_are_multiplied() -> Non
     def narrow(g: Builder, x: Value, w: Value) -> Value:
         return x @ w.cast(bf16)
 
-    for rows, expected in ((8, ["product"]), (64, ["pointwise", "product"]), ("M", ["pointwise", "product"])):
+    for rows, expected in ((8, ["matmul"]), (64, ["pointwise", "matmul"]), ("M", ["pointwise", "matmul"])):
         assert kinds(scheduled(narrow, ([rows, 32], bf16), ([32, 16], i8))) == expected
 
 
@@ -172,7 +172,7 @@ def test_gates_are_one_product_after_the_other() -> None:
 
     module = build(gated, (["B", "S", 8], f32), ([8, 12], f32), ([8, 12], f32), ([12, 8], f32))
     made = compile_module(module)
-    assert kinds(made) == ["product", "product", "product"]
+    assert kinds(made) == ["matmul", "matmul", "matmul"]
     check(module, [normal(shape, f32, 1) for shape in ((2, 5, 8), (8, 12), (8, 12), (12, 8))], made)
 
 

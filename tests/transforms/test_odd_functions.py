@@ -11,7 +11,7 @@ from rewritten_programs import Array, rewritten, run
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.algebra.odd_functions import TAIL_ERROR, TANH_ERROR, use_sigmoids, use_tails
 
-MARK = "brief"
+MARK = "approximate"
 TILE = "tensor<64x64xf32>"
 PAIR = f"{TILE}, {TILE} -> {TILE}"
 PROGRAM = f"""

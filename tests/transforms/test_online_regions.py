@@ -324,7 +324,7 @@ def test_weights_with_other_uses_are_not_hidden() -> None:
 
     made = scheduled(returned, *((shape, f32) for shape in TYPES))
     assert "online" not in kinds(made)
-    assert kinds(made).count("product") == 2
+    assert kinds(made).count("matmul") == 2
 
 
 def test_weights_that_are_no_exponentials_are_not_taken() -> None:

@@ -149,10 +149,10 @@ def test_every_stage_can_be_dumped(tmp_path: Path) -> None:
 
 def test_the_result_carries_versions_that_are_checked() -> None:
     written = text.write(compile_module(text.read(SOURCE)).module)
-    assert "tile = 1 : i64" in written
+    assert "tile = 2 : i64" in written
     text.read(written)
     with pytest.raises(CompileError, match="version 99 of the tile dialect"):
-        text.read(written.replace("tile = 1", "tile = 99"))
+        text.read(written.replace("tile = 2", "tile = 99"))
 
 
 def test_an_op_without_tile_program_is_named() -> None:

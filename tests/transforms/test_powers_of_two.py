@@ -16,7 +16,7 @@ from tessera.targets import text
 from tessera.transforms.algebra.powers_of_two import use_powers_of_two
 from tessera.transforms.algebra.scaled_maxima import scale_maxima
 
-MARK = "brief"
+MARK = "approximate"
 SOFTMAX = """
 tile.func @k(%x: !tile.view<2, f32, global>, %v: f32, %y: !tile.view<2, f32, global>) outputs 1
     shapes [[4, 8], [], [4, 8]] grid [1] {{

@@ -22,7 +22,7 @@ from tessera.transforms.facts.mark_readonly import MarkReadonly
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import Stage, default_stages
 
-KINDS = ("product", "online")
+KINDS = ("matmul", "online")
 """The regions whose blocks are chosen here."""
 
 

@@ -1,11 +1,11 @@
 // RUN: tessera opt %s -p "choose-blocks{target=cuda level=sm_90a}" --level schedule | filecheck %s
 // By the model of a multiprocessor; a block that is given stays.
 graph.func @f(%x: !graph.tensor<[M, 2048], bf16>, %w: !graph.tensor<[2048, 300], bf16>) -> (!graph.tensor<[M, 300], bf16>, !graph.tensor<[M, 300], bf16>) {
-  %y = schedule.region<product> <> (%a : !graph.tensor<[M, 2048], bf16> = %x, %b : !graph.tensor<[2048, 300], bf16> = %w) -> (!graph.tensor<[M, 300], bf16>) {
+  %y = schedule.region<matmul> <> (%a : !graph.tensor<[M, 2048], bf16> = %x, %b : !graph.tensor<[2048, 300], bf16> = %w) -> (!graph.tensor<[M, 300], bf16>) {
     %r = graph.matmul %a, %b : !graph.tensor<[M, 2048], bf16>, !graph.tensor<[2048, 300], bf16> -> !graph.tensor<[M, 300], bf16>
     schedule.yield %r : !graph.tensor<[M, 300], bf16>
   }
-  %z = schedule.region<product> <block = [8, 16, 32]> (%a : !graph.tensor<[M, 2048], bf16> = %x, %b : !graph.tensor<[2048, 300], bf16> = %w) -> (!graph.tensor<[M, 300], bf16>) {
+  %z = schedule.region<matmul> <block = [8, 16, 32]> (%a : !graph.tensor<[M, 2048], bf16> = %x, %b : !graph.tensor<[2048, 300], bf16> = %w) -> (!graph.tensor<[M, 300], bf16>) {
     %r = graph.matmul %a, %b : !graph.tensor<[M, 2048], bf16>, !graph.tensor<[2048, 300], bf16> -> !graph.tensor<[M, 300], bf16>
     schedule.yield %r : !graph.tensor<[M, 300], bf16>
   }
@@ -14,11 +14,11 @@ graph.func @f(%x: !graph.tensor<[M, 2048], bf16>, %w: !graph.tensor<[2048, 300],
 
 // CHECK: builtin.module {
 // CHECK-NEXT:   graph.func @f(%x: !graph.tensor<[M, 2048], bf16>, %w: !graph.tensor<[2048, 300], bf16>) -> (!graph.tensor<[M, 300], bf16>, !graph.tensor<[M, 300], bf16>) {
-// CHECK-NEXT:     %y = schedule.region<product> <block = [64, 80, 64]> (%a : !graph.tensor<[M, 2048], bf16> = %x, %b : !graph.tensor<[2048, 300], bf16> = %w) -> (!graph.tensor<[M, 300], bf16>) {
+// CHECK-NEXT:     %y = schedule.region<matmul> <block = [64, 80, 64]> (%a : !graph.tensor<[M, 2048], bf16> = %x, %b : !graph.tensor<[2048, 300], bf16> = %w) -> (!graph.tensor<[M, 300], bf16>) {
 // CHECK-NEXT:       %r = graph.matmul %a, %b : !graph.tensor<[M, 2048], bf16>, !graph.tensor<[2048, 300], bf16> -> !graph.tensor<[M, 300], bf16>
 // CHECK-NEXT:       schedule.yield %r : !graph.tensor<[M, 300], bf16>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %z = schedule.region<product> <block = [8, 16, 32]> (%a : !graph.tensor<[M, 2048], bf16> = %x, %b : !graph.tensor<[2048, 300], bf16> = %w) -> (!graph.tensor<[M, 300], bf16>) {
+// CHECK-NEXT:     %z = schedule.region<matmul> <block = [8, 16, 32]> (%a : !graph.tensor<[M, 2048], bf16> = %x, %b : !graph.tensor<[2048, 300], bf16> = %w) -> (!graph.tensor<[M, 300], bf16>) {
 // CHECK-NEXT:       %r = graph.matmul %a, %b : !graph.tensor<[M, 2048], bf16>, !graph.tensor<[2048, 300], bf16> -> !graph.tensor<[M, 300], bf16>
 // CHECK-NEXT:       schedule.yield %r : !graph.tensor<[M, 300], bf16>
 // CHECK-NEXT:     }

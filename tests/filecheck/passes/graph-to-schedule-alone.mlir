@@ -14,7 +14,7 @@ graph.func @f(%x: !graph.tensor<[M, K], f32>, %i: !graph.tensor<[2], i32>) -> (!
 // CHECK-NEXT:       %e_1 = graph.ew<exp> %x_1 : !graph.tensor<[M, K], f32> -> !graph.tensor<[M, K], f32>
 // CHECK-NEXT:       schedule.yield %e_1 : !graph.tensor<[M, K], f32>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %p = schedule.region<product> <> (%e_1 : !graph.tensor<[M, K], f32> = %e, %x_1 : !graph.tensor<[M, K], f32> = %x) -> (!graph.tensor<[M, M], f32>) {
+// CHECK-NEXT:     %p = schedule.region<matmul> <> (%e_1 : !graph.tensor<[M, K], f32> = %e, %x_1 : !graph.tensor<[M, K], f32> = %x) -> (!graph.tensor<[M, M], f32>) {
 // CHECK-NEXT:       %t = graph.transpose %e_1, [1, 0] : !graph.tensor<[M, K], f32> -> !graph.tensor<[K, M], f32>
 // CHECK-NEXT:       %p_1 = graph.matmul %x_1, %t : !graph.tensor<[M, K], f32>, !graph.tensor<[K, M], f32> -> !graph.tensor<[M, M], f32>
 // CHECK-NEXT:       schedule.yield %p_1 : !graph.tensor<[M, M], f32>

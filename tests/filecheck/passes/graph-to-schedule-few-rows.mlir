@@ -21,14 +21,14 @@ graph.func @many(%x: !graph.tensor<[2, 64], f32>, %w: !graph.tensor<[64, 32], f3
 
 // CHECK: builtin.module {
 // CHECK-NEXT:   graph.func @norm(%x: !graph.tensor<[1, 64], f32>, %v: !graph.tensor<[64, 96], f32>, %w: !graph.tensor<[64, 32], f32>) -> (!graph.tensor<[1, 96], f32>, !graph.tensor<[1, 32], f32>) {
-// CHECK-NEXT:     %p = schedule.region<product> <> (%x_1 : !graph.tensor<[1, 64], f32> = %x, %v_1 : !graph.tensor<[64, 96], f32> = %v) -> (!graph.tensor<[1, 96], f32>) {
+// CHECK-NEXT:     %p = schedule.region<matmul> <> (%x_1 : !graph.tensor<[1, 64], f32> = %x, %v_1 : !graph.tensor<[64, 96], f32> = %v) -> (!graph.tensor<[1, 96], f32>) {
 // CHECK-NEXT:       %m = graph.reduce<max> %x_1, [1] keepdims : !graph.tensor<[1, 64], f32> -> !graph.tensor<[1, 1], f32>
 // CHECK-NEXT:       %s = graph.broadcast %m : !graph.tensor<[1, 1], f32> -> !graph.tensor<[1, 64], f32>
 // CHECK-NEXT:       %n = graph.ew<sub> %x_1, %s : !graph.tensor<[1, 64], f32>, !graph.tensor<[1, 64], f32> -> !graph.tensor<[1, 64], f32>
 // CHECK-NEXT:       %p_1 = graph.matmul %n, %v_1 : !graph.tensor<[1, 64], f32>, !graph.tensor<[64, 96], f32> -> !graph.tensor<[1, 96], f32>
 // CHECK-NEXT:       schedule.yield %p_1 : !graph.tensor<[1, 96], f32>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %q = schedule.region<product> <> (%x_1 : !graph.tensor<[1, 64], f32> = %x, %w_1 : !graph.tensor<[64, 32], f32> = %w) -> (!graph.tensor<[1, 32], f32>) {
+// CHECK-NEXT:     %q = schedule.region<matmul> <> (%x_1 : !graph.tensor<[1, 64], f32> = %x, %w_1 : !graph.tensor<[64, 32], f32> = %w) -> (!graph.tensor<[1, 32], f32>) {
 // CHECK-NEXT:       %m = graph.reduce<max> %x_1, [1] keepdims : !graph.tensor<[1, 64], f32> -> !graph.tensor<[1, 1], f32>
 // CHECK-NEXT:       %s = graph.broadcast %m : !graph.tensor<[1, 1], f32> -> !graph.tensor<[1, 64], f32>
 // CHECK-NEXT:       %n = graph.ew<sub> %x_1, %s : !graph.tensor<[1, 64], f32>, !graph.tensor<[1, 64], f32> -> !graph.tensor<[1, 64], f32>
@@ -42,7 +42,7 @@ graph.func @many(%x: !graph.tensor<[2, 64], f32>, %w: !graph.tensor<[64, 32], f3
 // CHECK-NEXT:       %n_1 = graph.ew<tanh> %x_1 : !graph.tensor<[1, 64], f32> -> !graph.tensor<[1, 64], f32>
 // CHECK-NEXT:       schedule.yield %n_1 : !graph.tensor<[1, 64], f32>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %p = schedule.region<product> <> (%n_1 : !graph.tensor<[1, 64], f32> = %n, %w_1 : !graph.tensor<[64, 32], f32> = %w) -> (!graph.tensor<[1, 32], f32>) {
+// CHECK-NEXT:     %p = schedule.region<matmul> <> (%n_1 : !graph.tensor<[1, 64], f32> = %n, %w_1 : !graph.tensor<[64, 32], f32> = %w) -> (!graph.tensor<[1, 32], f32>) {
 // CHECK-NEXT:       %p_1 = graph.matmul %n_1, %w_1 : !graph.tensor<[1, 64], f32>, !graph.tensor<[64, 32], f32> -> !graph.tensor<[1, 32], f32>
 // CHECK-NEXT:       schedule.yield %p_1 : !graph.tensor<[1, 32], f32>
 // CHECK-NEXT:     }
@@ -53,7 +53,7 @@ graph.func @many(%x: !graph.tensor<[2, 64], f32>, %w: !graph.tensor<[64, 32], f3
 // CHECK-NEXT:       %n_1 = graph.ew<tanh> %x_1 : !graph.tensor<[2, 64], f32> -> !graph.tensor<[2, 64], f32>
 // CHECK-NEXT:       schedule.yield %n_1 : !graph.tensor<[2, 64], f32>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %p = schedule.region<product> <> (%n_1 : !graph.tensor<[2, 64], f32> = %n, %w_1 : !graph.tensor<[64, 32], f32> = %w) -> (!graph.tensor<[2, 32], f32>) {
+// CHECK-NEXT:     %p = schedule.region<matmul> <> (%n_1 : !graph.tensor<[2, 64], f32> = %n, %w_1 : !graph.tensor<[64, 32], f32> = %w) -> (!graph.tensor<[2, 32], f32>) {
 // CHECK-NEXT:       %p_1 = graph.matmul %n_1, %w_1 : !graph.tensor<[2, 64], f32>, !graph.tensor<[64, 32], f32> -> !graph.tensor<[2, 32], f32>
 // CHECK-NEXT:       schedule.yield %p_1 : !graph.tensor<[2, 32], f32>
 // CHECK-NEXT:     }

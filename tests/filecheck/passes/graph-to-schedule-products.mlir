@@ -13,7 +13,7 @@ graph.func @f(%x: !graph.tensor<[B, S, 64], bf16>, %w: !graph.tensor<[128, 64], 
 // CHECK: builtin.module {
 // CHECK-NEXT:   graph.func @f(%x: !graph.tensor<[B, S, 64], bf16>, %w: !graph.tensor<[128, 64], bf16>, %bias: !graph.tensor<[128], bf16>) -> (!graph.tensor<[B, S, 128], bf16>) {
 // CHECK-NEXT:     %0 = graph.reshape %x : !graph.tensor<[B, S, 64], bf16> -> !graph.tensor<["B*S", 64], bf16>
-// CHECK-NEXT:     %y = schedule.region<product> <> (%w_1 : !graph.tensor<[128, 64], bf16> = %w, %1 : !graph.tensor<["B*S", 64], bf16> = %0, %bias_1 : !graph.tensor<[128], bf16> = %bias) -> (!graph.tensor<["B*S", 128], bf16>) {
+// CHECK-NEXT:     %y = schedule.region<matmul> <> (%w_1 : !graph.tensor<[128, 64], bf16> = %w, %1 : !graph.tensor<["B*S", 64], bf16> = %0, %bias_1 : !graph.tensor<[128], bf16> = %bias) -> (!graph.tensor<["B*S", 128], bf16>) {
 // CHECK-NEXT:       %t = graph.transpose %w_1, [1, 0] : !graph.tensor<[128, 64], bf16> -> !graph.tensor<[64, 128], bf16>
 // CHECK-NEXT:       %p = graph.matmul %1, %t : !graph.tensor<["B*S", 64], bf16>, !graph.tensor<[64, 128], bf16> -> !graph.tensor<["B*S", 128], bf16>
 // CHECK-NEXT:       %wide = graph.broadcast %bias_1 : !graph.tensor<[128], bf16> -> !graph.tensor<["B*S", 128], bf16>

@@ -125,7 +125,7 @@ graph.func @main(%x: !graph.tensor<[B, S, 32], f32>, %params__Wmlp_in: !graph.te
 // SCHEDULE: %2 = graph.reduce<sum> %1, [2] keepdims : !graph.tensor<[B, S, 32], f32> -> !graph.tensor<[B, S, 1], f32>
 // SCHEDULE: %9 = graph.ew<rsqrt> %8 : !graph.tensor<[B, S, 1], f32> -> !graph.tensor<[B, S, 1], f32>
 // SCHEDULE: schedule.yield %11 : !graph.tensor<[B, S, 32], f32>
-// SCHEDULE: %2 = schedule.region<product> <> (%3 : !graph.tensor<["B*S", 32], f32> = %1, %params__Wqkv_1 : !graph.tensor<[32, 96], f32> = %params__Wqkv) -> (!graph.tensor<["B*S", 96], f32>) {
+// SCHEDULE: %2 = schedule.region<matmul> <> (%3 : !graph.tensor<["B*S", 32], f32> = %1, %params__Wqkv_1 : !graph.tensor<[32, 96], f32> = %params__Wqkv) -> (!graph.tensor<["B*S", 96], f32>) {
 // SCHEDULE-NEXT:       %4 = graph.matmul %3, %params__Wqkv_1 : !graph.tensor<["B*S", 32], f32>, !graph.tensor<[32, 96], f32> -> !graph.tensor<["B*S", 96], f32>
 // SCHEDULE-NEXT:       schedule.yield %4 : !graph.tensor<["B*S", 96], f32>
 // SCHEDULE: %4, %5 = schedule.region<pointwise> <block = [1, 1, 64, 8]> (%6 : !graph.tensor<[B, S, 96], f32> = %3, %cache_2 : !graph.tensor<[B, 4, T, 8], f32> = %cache, %cache_3 : !graph.tensor<[B, 4, T, 8], f32> = %cache_1) -> (!graph.tensor<[B, 4, "S + T", 8], f32>, !graph.tensor<[B, 4, "S + T", 8], f32>) {
@@ -138,18 +138,18 @@ graph.func @main(%x: !graph.tensor<[B, S, 32], f32>, %params__Wmlp_in: !graph.te
 // SCHEDULE-NEXT:       %37 = graph.reduce<sum> %36, [3] keepdims : !graph.tensor<[B, 4, S, "S + T"], f32> -> !graph.tensor<[B, 4, S, 1], f32>
 // SCHEDULE: %44 = graph.matmul %43, %9 : !graph.tensor<[B, 4, S, "S + T"], f32>, !graph.tensor<[B, 4, "S + T", 8], f32> -> !graph.tensor<[B, 4, S, 8], f32>
 // SCHEDULE: schedule.yield %46 : !graph.tensor<[B, S, 32], f32>
-// SCHEDULE: %9 = schedule.region<product> <> (%10 : !graph.tensor<["B*S", 32], f32> = %7, %params__Wo_1 : !graph.tensor<[32, 32], f32> = %params__Wo, %11 : !graph.tensor<["B*S", 32], f32> = %8) -> (!graph.tensor<["B*S", 32], f32>) {
+// SCHEDULE: %9 = schedule.region<matmul> <> (%10 : !graph.tensor<["B*S", 32], f32> = %7, %params__Wo_1 : !graph.tensor<[32, 32], f32> = %params__Wo, %11 : !graph.tensor<["B*S", 32], f32> = %8) -> (!graph.tensor<["B*S", 32], f32>) {
 // SCHEDULE-NEXT:       %12 = graph.matmul %10, %params__Wo_1 : !graph.tensor<["B*S", 32], f32>, !graph.tensor<[32, 32], f32> -> !graph.tensor<["B*S", 32], f32>
 // SCHEDULE: schedule.yield %13 : !graph.tensor<["B*S", 32], f32>
 // SCHEDULE: %10 = schedule.region<rows> <block = [1, 16, 32]> (%11 : !graph.tensor<["B*S", 32], f32> = %9) -> (!graph.tensor<[B, S, 32], f32>) {
 // SCHEDULE: %18 = graph.reduce<sum> %17, [2] keepdims : !graph.tensor<[B, S, 32], f32> -> !graph.tensor<[B, S, 1], f32>
 // SCHEDULE: %21 = graph.ew<rsqrt> %20 : !graph.tensor<[B, S, 1], f32> -> !graph.tensor<[B, S, 1], f32>
 // SCHEDULE: schedule.yield %23 : !graph.tensor<[B, S, 32], f32>
-// SCHEDULE: %12 = schedule.region<product> <> (%13 : !graph.tensor<["B*S", 32], f32> = %11, %params__Wmlp_in_1 : !graph.tensor<[32, 128], f32> = %params__Wmlp_in) -> (!graph.tensor<["B*S", 128], f32>) {
+// SCHEDULE: %12 = schedule.region<matmul> <> (%13 : !graph.tensor<["B*S", 32], f32> = %11, %params__Wmlp_in_1 : !graph.tensor<[32, 128], f32> = %params__Wmlp_in) -> (!graph.tensor<["B*S", 128], f32>) {
 // SCHEDULE: %15 = graph.matmul %13, %params__Wmlp_in_1 : !graph.tensor<["B*S", 32], f32>, !graph.tensor<[32, 128], f32> -> !graph.tensor<["B*S", 128], f32>
 // SCHEDULE: %22 = graph.ew<erf> %21 : !graph.tensor<["B*S", 128], f32> -> !graph.tensor<["B*S", 128], f32>
 // SCHEDULE: schedule.yield %25 : !graph.tensor<["B*S", 128], f32>
-// SCHEDULE: %13 = schedule.region<product> <> (%14 : !graph.tensor<["B*S", 128], f32> = %12, %params__Wmlp_out_1 : !graph.tensor<[128, 32], f32> = %params__Wmlp_out, %15 : !graph.tensor<["B*S", 32], f32> = %9) -> (!graph.tensor<["B*S", 32], f32>) {
+// SCHEDULE: %13 = schedule.region<matmul> <> (%14 : !graph.tensor<["B*S", 128], f32> = %12, %params__Wmlp_out_1 : !graph.tensor<[128, 32], f32> = %params__Wmlp_out, %15 : !graph.tensor<["B*S", 32], f32> = %9) -> (!graph.tensor<["B*S", 32], f32>) {
 // SCHEDULE-NEXT:       %16 = graph.matmul %14, %params__Wmlp_out_1 : !graph.tensor<["B*S", 128], f32>, !graph.tensor<[128, 32], f32> -> !graph.tensor<["B*S", 32], f32>
 // SCHEDULE: schedule.yield %17 : !graph.tensor<["B*S", 32], f32>
 // SCHEDULE: graph.return %14, %4, %5 : !graph.tensor<[B, S, 32], f32>, !graph.tensor<[B, 4, "S + T", 8], f32>, !graph.tensor<[B, 4, "S + T", 8], f32>

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p mark-readonly --level tile | filecheck %s
-// Weights are arguments of the program, and stand still; what another kernel makes does not, and small arrays do not count.
+// Weights are arguments of the program, and are read only; what another kernel makes is not, and small arrays do not count.
 tile.func @product(%x: !tile.view<2, f32, global>, %w: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[1, 64], [64, 64], [1, 64]] grid [1] {
   %zero = arith.constant 0 : index
   %nothing = arith.constant 0.0 : f32
@@ -17,7 +17,7 @@ graph.func @f(%x: !graph.tensor<[1, 64], f32>, %w: !graph.tensor<[1, 64, 64], f3
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT{LITERAL}:   tile.func @product(%x: !tile.view<2, f32, global>, %w: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[1, 64], [64, 64], [1, 64]] grid [1] attributes {still = array<i64: 1>} {
+// CHECK-NEXT{LITERAL}:   tile.func @product(%x: !tile.view<2, f32, global>, %w: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[1, 64], [64, 64], [1, 64]] grid [1] attributes {readonly = array<i64: 1>} {
 // CHECK-NEXT:     %zero = arith.constant 0 : index
 // CHECK-NEXT:     %nothing = arith.constant 0.000000e+00 : f32
 // CHECK-NEXT:     %clear = tile.full %nothing : tensor<1x64xf32>

@@ -1,7 +1,7 @@
 // RUN: tessera opt %s -p schedule-to-tile --level tile | filecheck %s
 // Rows that are folded before they are multiplied are held whole, whatever the block says of the depth.
 graph.func @f(%x: !graph.tensor<[1, 64], f32>, %w: !graph.tensor<[64, 32], f32>) -> (!graph.tensor<[1, 32], f32>) {
-  %0 = schedule.region<product> <block = [1, 16, 32]> (%a : !graph.tensor<[1, 64], f32> = %x, %b : !graph.tensor<[64, 32], f32> = %w) -> (!graph.tensor<[1, 32], f32>) {
+  %0 = schedule.region<matmul> <block = [1, 16, 32]> (%a : !graph.tensor<[1, 64], f32> = %x, %b : !graph.tensor<[64, 32], f32> = %w) -> (!graph.tensor<[1, 32], f32>) {
     %m = graph.reduce<max> %a, [1] keepdims : !graph.tensor<[1, 64], f32> -> !graph.tensor<[1, 1], f32>
     %s = graph.broadcast %m : !graph.tensor<[1, 1], f32> -> !graph.tensor<[1, 64], f32>
     %n = graph.ew<sub> %a, %s : !graph.tensor<[1, 64], f32>, !graph.tensor<[1, 64], f32> -> !graph.tensor<[1, 64], f32>

@@ -16,7 +16,7 @@ tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N
 // CHECK-NEXT:     pipe.warp_specialize 2 {k} producer {
 // CHECK-NEXT:       %state = pipe.pipeline_state %ring : !pipe.ring<3, 8x16xbf16> -> !pipe.pipeline_state<3>
 // CHECK-NEXT:     } consumer {
-// CHECK-NEXT:       %turn_1 = pipe.pipeline_state %ring : !pipe.ring<3, 8x16xbf16> -> !pipe.pipeline_state<3>
+// CHECK-NEXT:       %state_1 = pipe.pipeline_state %ring : !pipe.ring<3, 8x16xbf16> -> !pipe.pipeline_state<3>
 // CHECK-NEXT:     }
 // CHECK-NEXT:     tile.return
 // CHECK-NEXT:   }

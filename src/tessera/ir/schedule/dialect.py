@@ -30,10 +30,10 @@ from tessera.ir.graph.kernel_calls import kernel_effects, match_symbols, substit
 from tessera.ir.graph.types import GraphTensorType
 from tessera.shapes.expr import Size, format_shape
 
-VERSION = 2
+VERSION = 3
 
 # Which writer makes a region's tile function: docs/schedule.md says what may stand in each.
-REGION_KINDS = ("pointwise", "rows", "product", "online")
+REGION_KINDS = ("pointwise", "rows", "matmul", "online")
 
 
 @irdl_op_definition

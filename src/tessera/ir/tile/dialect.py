@@ -63,7 +63,7 @@ from tessera.ir.tile.values import (
 )
 from tessera.shapes.expr import Size
 
-VERSION = 1
+VERSION = 2
 index = IndexType()
 
 

@@ -31,7 +31,7 @@ def blocks_for(region: schedule.RegionOp, level: str, hints: Mapping[str, int] =
 
     `hints` say about how large symbols are.
     """
-    return _of_matmul(region, level, hints) if region.kind.data == "product" else _of_loop(region, level, hints)
+    return _of_matmul(region, level, hints) if region.kind.data == "matmul" else _of_loop(region, level, hints)
 
 
 def _of_matmul(region: schedule.RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:

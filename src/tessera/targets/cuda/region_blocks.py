@@ -43,7 +43,7 @@ MANY = 2048
 _MOST = 4
 SECTOR = 256
 """Bits that memory is read by."""
-READS = {"online": 4, "product": 16}
+READS = {"online": 4, "matmul": 16}
 """Pieces that a thread has under way: of a product many, since its sums are joined over all warps in the end."""
 PIECE = 128
 """Bits that a thread reads at once."""
@@ -89,7 +89,7 @@ def _of_one_row(region: schedule.RegionOp, multiprocessors: int) -> list[Config]
     filling = [n for n in wide if _count(spaces.columns) * _count(spaces.batch) >= n * multiprocessors]
     first = filling[-1] if filling else narrow
     order = sorted(wide, key=lambda n: abs(n - first))
-    return [Config(block=(1, n, spaces.depth), warps=_warps(spaces.depth * n * bits, READS["product"])) for n in order]
+    return [Config(block=(1, n, spaces.depth), warps=_warps(spaces.depth * n * bits, READS["matmul"])) for n in order]
 
 
 def _warps(bits: int, reads: int) -> int:
@@ -99,7 +99,7 @@ def _warps(bits: int, reads: int) -> int:
 
 
 def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[str, int]) -> list[Config]:
-    wanted = 3 if region.kind.data == "product" else 2
+    wanted = 3 if region.kind.data == "matmul" else 2
     probe = _probe(region, wanted)
     if probe is None:
         return []
@@ -120,7 +120,7 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
 def _ranked(
     region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]
 ) -> list[BlockShape]:
-    if region.kind.data != "product":
+    if region.kind.data != "matmul":
         return list(best_by_agents(traced).values())
     spaces = spaces_of(matmul_of(region))
     rows, columns, batch = (_count(hinted(size, hints)) for size in (spaces.rows, spaces.columns, spaces.batch))
@@ -146,7 +146,7 @@ def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
     """Blocks for GPUs of all kinds."""
     spaces, bits = _spaces(region)
     rows, columns, keys = (hinted(size, hints) for size in (spaces.rows, spaces.columns, spaces.depth))
-    if region.kind.data == "product":
+    if region.kind.data == "matmul":
         block = (128, 128, 64) if bits <= 16 else (64, 64, 32)
         depth = spaces.depth if isinstance(spaces.depth, int) and spaces.depth > 0 else block[2]
         return Config(block=(_fitting(block[0], rows), _fitting(block[1], columns), min(block[2], depth)))
@@ -155,7 +155,7 @@ def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
 
 
 def _spaces(region: schedule.RegionOp) -> tuple[Spaces, int]:
-    if region.kind.data == "product":
+    if region.kind.data == "matmul":
         op = matmul_of(region)
         return spaces_of(op), graph_type(op.a).dtype.bits
     online = online_of(region)

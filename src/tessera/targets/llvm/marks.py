@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-APPROXIMATE = "brief"
+APPROXIMATE = "approximate"
 """Marks a function whose approximate form suffices: its users need no more bits."""
 LOOSE = "loose"
 """Marks a sigmoid that may be off by about 1e-8, however small it is."""

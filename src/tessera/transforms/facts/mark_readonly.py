@@ -23,7 +23,7 @@ from tessera.ir.tile.types import tile_type
 from tessera.shapes.expr import element_count
 from tessera.transforms.core.index_digits import PULL
 
-READONLY = "still"
+READONLY = "readonly"
 """The attribute of a function that names arguments which no kernel of the graph function writes."""
 LARGE = 4096
 """Elements of an array that is worth reading ahead."""

@@ -98,7 +98,7 @@ def positions_after(start: Mapping[SSAValue, Map], ops: Iterable[Operation]) -> 
 
 
 def emit_matmul(name: str, region: schedule.RegionOp) -> tile.FuncOp:
-    """The tile function of a `product` region under its config."""
+    """The tile function of a `matmul` region under its config."""
     op = matmul_of(region)
     spaces = spaces_of(op)
     block = block_of(region, spaces)

@@ -61,7 +61,7 @@ def _form(op: graph.MatmulOp, block: Block, few: int) -> None:
         rows = DEPTH, spaces.depth
         through_ops += prologue_ops(op.a, spaces.left, blocks, block, rows)
     copied = dict.fromkeys([*through_ops, *work.copied])
-    enclose(work.ops, "product", Config(), copied=[one for one in copied if one not in work.ops])
+    enclose(work.ops, "matmul", Config(), copied=[one for one in copied if one not in work.ops])
 
 
 def _blocks(op: graph.MatmulOp) -> Extents:

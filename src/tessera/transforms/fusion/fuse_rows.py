@@ -123,7 +123,7 @@ def _form(group: set[Operation], copied: set[Operation]) -> None:
     if any(isinstance(op, FOLDS) for op in body):
         region.properties["kind"] = Name("rows")
     elif any(isinstance(op, graph.MatmulOp) for op in body):
-        region.properties["kind"] = Name("product")
+        region.properties["kind"] = Name("matmul")
     try:
         space = space_of(body, list(end.values))
     except UnfitError:

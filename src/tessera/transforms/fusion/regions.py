@@ -15,7 +15,7 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, dim
 from tessera.transforms.core.index_maps import is_told
 
-_SUBTRACT = ("product", "online")
+_SUBTRACT = ("matmul", "online")
 """Kinds of regions whose kernels tell a size by what is left of a sum."""
 
 

@@ -27,7 +27,7 @@ from tessera.transforms.fusion.emit_tile_rows import emit_rows
 Writer = Callable[[str, schedule.RegionOp], tile.FuncOp]
 
 WRITERS: Mapping[str, Writer] = MappingProxyType(
-    {"pointwise": emit_rows, "rows": emit_rows, "product": emit_matmul, "online": emit_online}
+    {"pointwise": emit_rows, "rows": emit_rows, "matmul": emit_matmul, "online": emit_online}
 )
 
 

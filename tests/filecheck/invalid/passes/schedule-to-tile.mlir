@@ -97,8 +97,8 @@ graph.func @f(%x: !graph.tensor<[S], f32>) {
 // -----
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[8, 4], f32>) -> (!graph.tensor<[8, 4], f32>) {
-  // expected: a product region has one graph.matmul, here are 0
-  %y = schedule.region<product> <> (%u : !graph.tensor<[8, 4], f32> = %x) -> (!graph.tensor<[8, 4], f32>) {
+  // expected: a matmul region has one graph.matmul, here are 0
+  %y = schedule.region<matmul> <> (%u : !graph.tensor<[8, 4], f32> = %x) -> (!graph.tensor<[8, 4], f32>) {
     %r = graph.ew<neg> %u : !graph.tensor<[8, 4], f32> -> !graph.tensor<[8, 4], f32>
     schedule.yield %r : !graph.tensor<[8, 4], f32>
   }
@@ -107,8 +107,8 @@ graph.func @f(%x: !graph.tensor<[8, 4], f32>) -> (!graph.tensor<[8, 4], f32>) {
 // -----
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[8, 8], f32>) -> (!graph.tensor<[8, 8], f32>) {
-  // expected: a product region has a block of three sizes, rows, columns and depth, got [64, 64]
-  %y = schedule.region<product> <block = [64, 64]> (%u : !graph.tensor<[8, 8], f32> = %x) -> (!graph.tensor<[8, 8], f32>) {
+  // expected: a matmul region has a block of three sizes, rows, columns and depth, got [64, 64]
+  %y = schedule.region<matmul> <block = [64, 64]> (%u : !graph.tensor<[8, 8], f32> = %x) -> (!graph.tensor<[8, 8], f32>) {
     %r = graph.matmul %u, %u : !graph.tensor<[8, 8], f32>, !graph.tensor<[8, 8], f32> -> !graph.tensor<[8, 8], f32>
     schedule.yield %r : !graph.tensor<[8, 8], f32>
   }
@@ -117,8 +117,8 @@ graph.func @f(%x: !graph.tensor<[8, 8], f32>) -> (!graph.tensor<[8, 8], f32>) {
 // -----
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[8, 8], f32>) -> (!graph.tensor<[8], f32>) {
-  // expected: a result of a product region is not made of its matmul, or not all of it
-  %y = schedule.region<product> <> (%u : !graph.tensor<[8, 8], f32> = %x) -> (!graph.tensor<[8], f32>) {
+  // expected: a result of a matmul region is not made of its matmul, or not all of it
+  %y = schedule.region<matmul> <> (%u : !graph.tensor<[8, 8], f32> = %x) -> (!graph.tensor<[8], f32>) {
     %r = graph.matmul %u, %u : !graph.tensor<[8, 8], f32>, !graph.tensor<[8, 8], f32> -> !graph.tensor<[8, 8], f32>
     %s = graph.reduce<sum> %r, [1] : !graph.tensor<[8, 8], f32> -> !graph.tensor<[8], f32>
     schedule.yield %s : !graph.tensor<[8], f32>

@@ -95,7 +95,7 @@ graph.func @f() {
 }
 // -----
 graph.func @f() {
-  // expected: unknown kind of region columns: kinds are pointwise, rows, product, online
+  // expected: unknown kind of region columns: kinds are pointwise, rows, matmul, online
   schedule.region<columns> <> () -> () {
     schedule.yield :
   }

@@ -16,7 +16,7 @@ from tessera.targets.llvm.literals import literal
 from tessera.targets.llvm.marks import APPROXIMATE, ROUNDED
 from tessera.targets.llvm.text import Value, number, numbers
 
-FOR_DOTS = "for_products"
+FOR_DOTS = "for_dots"
 """Marks a cast in which zeros may stand for subnormal numbers."""
 
 

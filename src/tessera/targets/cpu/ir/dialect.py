@@ -47,7 +47,7 @@ from tessera.targets.cpu.ir.types import (
     panels_type,
 )
 
-VERSION = 1
+VERSION = 2
 _index = IndexType()
 
 
