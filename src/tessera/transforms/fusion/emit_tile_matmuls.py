@@ -72,7 +72,7 @@ def matmul_of(region: schedule.RegionOp) -> graph.MatmulOp:
     found = [op for op in region.body.block.ops if isinstance(op, graph.MatmulOp)]
     if len(found) != 1:
         raise CompileError(
-            f"a product region has one graph.matmul, here are {len(found)}",
+            f"a matmul region has one graph.matmul, here are {len(found)}",
             span=span_of(region.location),
             hint="put each matmul into a region of its own",
         )
@@ -189,7 +189,7 @@ def block_of(region: schedule.RegionOp, spaces: Spaces) -> tuple[int, int, int]:
         given = DEFAULT_BLOCK
     if len(given) != 3:
         raise CompileError(
-            f"a product region has a block of three sizes, rows, columns and depth, got {list(given)}",
+            f"a matmul region has a block of three sizes, rows, columns and depth, got {list(given)}",
             span=span_of(region.location),
             hint="give three, or none",
         )
