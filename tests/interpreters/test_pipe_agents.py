@@ -1,4 +1,4 @@
-"""Agents that share rings: right programs give the same in every order, and every way to be wrong is told."""
+"""Warp groups that share rings: right kernels give the same in every order, and wrong ones raise an error."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ ATTENTION = """
 !of2 = !pipe.pipeline_state<2>
 !of3 = !pipe.pipeline_state<3>
 !keys = tensor<5x6xf32>
-!turned = tensor<6x5xf32>
+!transposed = tensor<6x5xf32>
 !scores = tensor<8x5xf32>
-!sums = tensor<8x6xf32>
+!acc = tensor<8x6xf32>
 
 tile.func @k(%q: !view, %k: !view, %v: !view, %y: !view)
     outputs 1 shapes [[M, 6], [N, 6], [N, 6], [M, 6]] grid [3] attributes {persistent} {
@@ -48,15 +48,15 @@ tile.func @k(%q: !view, %k: !view, %v: !view, %y: !view)
   %left = pipe.ring : !left
   %right = pipe.ring : !right
   %first = pipe.cta_id
-  %workers = pipe.cta_count
-  %programs = pipe.grid_extent 0
+  %ctas = pipe.cta_count
+  %instances = pipe.grid_extent 0
   pipe.warp_specialize 2 producer {
     %q0 = pipe.pipeline_state %queries : !queries -> !of2
     %l0 = pipe.pipeline_state %left : !left -> !of2
     %r0 = pipe.pipeline_state %right : !right -> !of3
-    %all:3 = scf.for %program = %first to %programs step %workers iter_args(%q1 = %q0, %l1 = %l0, %r1 = %r0)
+    %all:3 = scf.for %instance = %first to %instances step %ctas iter_args(%q1 = %q0, %l1 = %l0, %r1 = %r0)
         -> (!of2, !of2, !of3) {
-      %row = arith.muli %program, %c16 : index
+      %row = arith.muli %instance, %c16 : index
       pipe.producer_copy %q[%row, %c0], %queries[%q1] : !view, !queries, !of2
       %q2 = pipe.advance %q1 : !of2
       %sent:2 = scf.for %j = %c0 to %keys step %c5 iter_args(%l2 = %l1, %r2 = %r1) -> (!of2, !of3) {
@@ -69,55 +69,55 @@ tile.func @k(%q: !view, %k: !view, %v: !view, %y: !view)
       scf.yield %q2, %sent#0, %sent#1 : !of2, !of2, !of3
     }
   } consumer {
-    %agent = pipe.consumer_id
-    %mine = arith.muli %agent, %c8 : index
+    %consumer = pipe.consumer_id
+    %mine = arith.muli %consumer, %c8 : index
     %zero = arith.constant 0.0 : f32
     %no_scores = tile.full %zero : !scores
-    %no_sums = tile.full %zero : !sums
+    %no_acc = tile.full %zero : !acc
     %q0 = pipe.pipeline_state %queries : !queries -> !of2
     %l0 = pipe.pipeline_state %left : !left -> !of2
     %r0 = pipe.pipeline_state %right : !right -> !of3
-    %all:3 = scf.for %program = %first to %programs step %workers iter_args(%q1 = %q0, %l1 = %l0, %r1 = %r0)
+    %all:3 = scf.for %instance = %first to %instances step %ctas iter_args(%q1 = %q0, %l1 = %l0, %r1 = %r0)
         -> (!of2, !of2, !of3) {
-      %top = arith.muli %program, %c16 : index
+      %top = arith.muli %instance, %c16 : index
       %row = arith.addi %top, %mine : index
-      %rows = pipe.consumer_wait part %queries[%q1] : !queries, !of2 -> !sums
-      %total:3 = scf.if %any -> (!of2, !of3, !sums) {
+      %rows = pipe.consumer_wait part %queries[%q1] : !queries, !of2 -> !acc
+      %total:3 = scf.if %any -> (!of2, !of3, !acc) {
         %k0 = pipe.consumer_wait %left[%l1] : !left, !of2 -> !keys
-        %t0 = tile.trans %k0, [1, 0] : !keys -> !turned
-        %s0 = pipe.dot_start %rows, %t0, %no_scores : !sums, !turned, !scores -> !pipe.pending<8x5xf32>
+        %t0 = tile.trans %k0, [1, 0] : !keys -> !transposed
+        %s0 = pipe.dot_start %rows, %t0, %no_scores : !acc, !transposed, !scores -> !pipe.pending<8x5xf32>
         %scores0 = pipe.dot_wait %s0 younger 0 : !pipe.pending<8x5xf32> -> !scores
         pipe.consumer_release %left[%l1] : !left, !of2
         %p0 = tile.ew<exp> %scores0 : !scores -> !scores
         %l2 = pipe.advance %l1 : !of2
-        %run:4 = scf.for %j = %c5 to %keys step %c5 iter_args(%l3 = %l2, %r2 = %r1, %p = %p0, %sums = %no_sums)
-            -> (!of2, !of3, !scores, !sums) {
+        %run:4 = scf.for %j = %c5 to %keys step %c5 iter_args(%l3 = %l2, %r2 = %r1, %p = %p0, %acc = %no_acc)
+            -> (!of2, !of3, !scores, !acc) {
           %kj = pipe.consumer_wait %left[%l3] : !left, !of2 -> !keys
-          %tj = tile.trans %kj, [1, 0] : !keys -> !turned
-          %s = pipe.dot_start %rows, %tj, %no_scores : !sums, !turned, !scores -> !pipe.pending<8x5xf32>
+          %tj = tile.trans %kj, [1, 0] : !keys -> !transposed
+          %s = pipe.dot_start %rows, %tj, %no_scores : !acc, !transposed, !scores -> !pipe.pending<8x5xf32>
           %vj = pipe.consumer_wait %right[%r2] : !right, !of3 -> !keys
-          %o = pipe.dot_start %p, %vj, %sums : !scores, !keys, !sums -> !pipe.pending<8x6xf32>
+          %o = pipe.dot_start %p, %vj, %acc : !scores, !keys, !acc -> !pipe.pending<8x6xf32>
           %scores = pipe.dot_wait %s younger 1 : !pipe.pending<8x5xf32> -> !scores
           pipe.consumer_release %left[%l3] : !left, !of2
           %weights = tile.ew<exp> %scores : !scores -> !scores
-          %more = pipe.dot_wait %o younger 0 : !pipe.pending<8x6xf32> -> !sums
+          %more = pipe.dot_wait %o younger 0 : !pipe.pending<8x6xf32> -> !acc
           pipe.consumer_release %right[%r2] : !right, !of3
           %l4 = pipe.advance %l3 : !of2
           %r3 = pipe.advance %r2 : !of3
-          scf.yield %l4, %r3, %weights, %more : !of2, !of3, !scores, !sums
+          scf.yield %l4, %r3, %weights, %more : !of2, !of3, !scores, !acc
         }
         %last = pipe.consumer_wait %right[%run#1] : !right, !of3 -> !keys
-        %end = pipe.dot_start %run#2, %last, %run#3 : !scores, !keys, !sums -> !pipe.pending<8x6xf32>
-        %done = pipe.dot_wait %end younger 0 : !pipe.pending<8x6xf32> -> !sums
+        %end = pipe.dot_start %run#2, %last, %run#3 : !scores, !keys, !acc -> !pipe.pending<8x6xf32>
+        %done = pipe.dot_wait %end younger 0 : !pipe.pending<8x6xf32> -> !acc
         pipe.consumer_release %right[%run#1] : !right, !of3
         %r4 = pipe.advance %run#1 : !of3
-        scf.yield %run#0, %r4, %done : !of2, !of3, !sums
+        scf.yield %run#0, %r4, %done : !of2, !of3, !acc
       } else {
-        scf.yield %l1, %r1, %no_sums : !of2, !of3, !sums
+        scf.yield %l1, %r1, %no_acc : !of2, !of3, !acc
       }
       pipe.consumer_release %queries[%q1] : !queries, !of2
       %q2 = pipe.advance %q1 : !of2
-      tile.store %total#2, %y[%row, %c0] : !sums, !view
+      tile.store %total#2, %y[%row, %c0] : !acc, !view
       scf.yield %q2, %total#0, %total#1 : !of2, !of2, !of3
     }
   }
@@ -135,7 +135,7 @@ def machine(ctas: int = 3, seed: int | None = None) -> Machine:
 
 
 def multiplied(source: str, m: int, n: int, k: int, **options: Any) -> tuple[Array, Array]:
-    """What a text for a product gives, NaN where nothing was written; and the truth."""
+    """The result of a text for a matmul, NaN where nothing was written; and the truth."""
     chance = np.random.default_rng(1)
     a, b = (chance.standard_normal(shape).astype(BF16) for shape in ((m, k), (k, n)))
     out = np.full((m, n), np.nan, BF16)
@@ -156,13 +156,13 @@ def multiplied(source: str, m: int, n: int, k: int, **options: Any) -> tuple[Arr
         ((129, 5, 449), 1, 4),
     ],
 )
-def test_a_product(shape: tuple[int, int, int], ctas: int, seed: int | None) -> None:
+def test_a_matmul(shape: tuple[int, int, int], ctas: int, seed: int | None) -> None:
     found, truth = multiplied(GEMM, *shape, machine=machine(ctas, seed))
-    # Sums are rounded to f32 once a turn, and to bf16 at the end.
+    # Accumulators are rounded to f32 once an iteration, and to bf16 at the end.
     assert np.allclose(found.astype(np.float64), truth, rtol=2**-8, atol=1e-4)
 
 
-def test_a_grid_without_programs_has_no_workers() -> None:
+def test_a_grid_without_program_instances_has_no_ctas() -> None:
     assert multiplied(GEMM, 0, 8, 8)[0].shape == (0, 8)
 
 
@@ -181,7 +181,7 @@ def attended(n: int, **options: Any) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 13, 40])
-def test_a_product_of_a_product(n: int) -> None:
+def test_a_dot_of_a_dot(n: int) -> None:
     found, truth = attended(n)
     assert np.allclose(found, truth, rtol=1e-4, atol=1e-4 * np.abs(truth).max(initial=0))
     for ctas, seed in ((1, 0), (2, 1), (3, 2), (5, 3)):
@@ -189,7 +189,7 @@ def test_a_product_of_a_product(n: int) -> None:
         assert again.tobytes() == found.tobytes()
 
 
-# Small programs: two agents add up products of 4 rows each, in 4 turns.
+# Small kernels: two consumers accumulate dots of 4 rows each, in 4 iterations.
 
 SMALL = """
 tile.func @k(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>)
@@ -211,19 +211,19 @@ tile.func @k(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>)
     }
     // behind the copies
   } consumer {
-    %agent = pipe.consumer_id
-    %mine = arith.muli %agent, %c4 : index
+    %consumer = pipe.consumer_id
+    %mine = arith.muli %consumer, %c4 : index
     %zero = arith.constant 0.0 : f32
     %none = tile.full %zero : tensor<4x4xf32>
     %one = arith.constant 1.0 : f32
     %ones = tile.full %one : tensor<4x4xf32>
     %t0 = pipe.pipeline_state %ring : !pipe.ring<3, 4x4xf32> -> !pipe.pipeline_state<3>
     %t1 = pipe.advance %t0 : !pipe.pipeline_state<3>
-    %end:2 = scf.for %i = %c0 to %c16 step %c4 iter_args(%t = %t0, %sums = %none)
+    %end:2 = scf.for %i = %c0 to %c16 step %c4 iter_args(%t = %t0, %acc = %none)
         -> (!pipe.pipeline_state<3>, tensor<4x4xf32>) {
       %a = pipe.consumer_wait %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.pipeline_state<3> -> tensor<4x4xf32>
       %b = tile.trans %a, [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
-      %p = pipe.dot_start %ones, %b, %sums : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> !pipe.pending<4x4xf32>
+      %p = pipe.dot_start %ones, %b, %acc : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> !pipe.pending<4x4xf32>
       // behind the start
       %d = pipe.dot_wait %p younger 0 : !pipe.pending<4x4xf32> -> tensor<4x4xf32>
       pipe.consumer_release %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.pipeline_state<3>
@@ -237,15 +237,15 @@ tile.func @k(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>)
   tile.return
 }
 """
-FILL = """pipe.producer_copy %x[%i, %c0], %ring[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>,
+COPY = """pipe.producer_copy %x[%i, %c0], %ring[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>,
         !pipe.pipeline_state<3>"""
-TAKE = "%a = pipe.consumer_wait %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.pipeline_state<3> -> tensor<4x4xf32>"
-START = "pipe.dot_start %ones, %b, %sums : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> !pipe.pending<4x4xf32>"
-CHAIN = START.replace("%b, %sums", "%ones, %p").replace("tensor<4x4xf32> ->", "!pipe.pending<4x4xf32> ->")
+WAIT = "%a = pipe.consumer_wait %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.pipeline_state<3> -> tensor<4x4xf32>"
+START = "pipe.dot_start %ones, %b, %acc : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> !pipe.pending<4x4xf32>"
+CHAIN = START.replace("%b, %acc", "%ones, %p").replace("tensor<4x4xf32> ->", "!pipe.pending<4x4xf32> ->")
 RELEASE = "pipe.consumer_release %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.pipeline_state<3>"
 BEFORE, COPIED, STARTED, RELEASED, END = (
-    f"// {place}"
-    for place in ("before the copies", "behind the copies", "behind the start", "behind the release", "at the end")
+    f"// {mark}"
+    for mark in ("before the copies", "behind the copies", "behind the start", "behind the release", "at the end")
 )
 
 
@@ -256,7 +256,7 @@ def run_small(source: str | ModuleOp, seed: int | None = None) -> Array:
     return y
 
 
-def test_a_small_program_is_right_in_every_order() -> None:
+def test_a_small_kernel_is_right_in_every_order() -> None:
     x = np.arange(64, dtype=np.float32).reshape(4, 4, 4)
     want = np.tile((np.ones((4, 4)) @ x.swapaxes(1, 2)).sum(0), (2, 1))
     module = text.read(SMALL)
@@ -264,121 +264,121 @@ def test_a_small_program_is_right_in_every_order() -> None:
         assert np.array_equal(run_small(module, seed), want)
 
 
-# What is replaced by what, and what is said then.
+# The text that is replaced, its replacement, the message and the hint.
 BROKEN = {
     "filled twice": (
-        FILL,
-        f"{FILL}\n{FILL}",
-        "turn 0 of %ring cannot be filled: filled already",
-        "check which cursor is used",
+        COPY,
+        f"{COPY}\n{COPY}",
+        "entry 0 of %ring cannot be filled: filled already",
+        "check which pipeline state is used",
     ),
     "filled out of order": (
         "iter_args(%t = %t0) ->",
         "iter_args(%t = %t1) ->",
-        "turn 1 of %ring cannot be filled: turn 0 was not filled yet",
-        "turns come in order",
+        "entry 1 of %ring cannot be filled: entry 0 was not filled yet",
+        "entries come in order",
     ),
-    "taken twice": (
+    "waited for twice": (
         STARTED,
-        TAKE.replace("%a", "%again"),
-        "turn 0 of %ring cannot be taken: taken already",
+        WAIT.replace("%a", "%again"),
+        "entry 0 of %ring cannot be waited for: waited for already",
         "each once",
     ),
-    "taken after its release": (
+    "waited for after its release": (
         RELEASED,
-        TAKE.replace("%a", "%again"),
-        "turn 0 of %ring is taken again after its release",
+        WAIT.replace("%a", "%again"),
+        "entry 0 of %ring is waited for again after its release",
         "put pipe.advance in front",
     ),
-    "taken out of order": (
-        "iter_args(%t = %t0, %sums",
-        "iter_args(%t = %t1, %sums",
-        "turn 1 of %ring cannot be taken: turn 0 was not taken yet",
-        "turns come in order",
+    "waited for out of order": (
+        "iter_args(%t = %t0, %acc",
+        "iter_args(%t = %t1, %acc",
+        "entry 1 of %ring cannot be waited for: entry 0 was not waited for yet",
+        "entries come in order",
     ),
-    "released without having been taken": (
+    "released without a wait": (
         RELEASE,
         RELEASE.replace("%t]", "%t1]"),
-        "turn 1 of %ring is released, and was not taken",
+        "entry 1 of %ring is released, and was not waited for",
         "put pipe.consumer_wait in front",
     ),
     "released twice": (
         RELEASE,
         f"{RELEASE}\n{RELEASE}",
-        "turn 0 of %ring cannot be released: released already",
+        "entry 0 of %ring cannot be released: released already",
         "each once",
     ),
     "read after its release": (
         RELEASED,
         "%late = tile.ew<neg> %a : tensor<4x4xf32> -> tensor<4x4xf32>",
-        "tile.ew reads turn 0 of %ring, which this agent has released",
+        "tile.ew reads entry 0 of %ring, which this consumer has released",
         "behind the last op that reads the tile",
     ),
-    "read after its release, turned": (
+    "read after its release, transposed": (
         RELEASED,
         f"%late = {START}",
-        "pipe.dot_start reads turn 0 of %ring, which this agent has released",
+        "pipe.dot_start reads entry 0 of %ring, which this consumer has released",
         "behind the last op that reads the tile",
     ),
-    "released under a product": (
+    "released under a dot": (
         STARTED,
         RELEASE,
-        "turn 0 of %ring is released while a product that reads it may run",
-        "with 0 younger products",
+        "entry 0 of %ring is released while a dot that reads it may run",
+        "with 0 younger dots",
     ),
-    "released under a product that is not the youngest": (
+    "released under a dot that is not the youngest": (
         STARTED,
         f"%q = {CHAIN}\npipe.dots_wait 2\n{RELEASE}",
-        "turn 0 of %ring is released while a product that reads it may run",
-        "with 1 younger products",
+        "entry 0 of %ring is released while a dot that reads it may run",
+        "with 1 younger dots",
     ),
-    "sums used twice": (
+    "an accumulator used twice": (
         STARTED,
         f"%q = {CHAIN}\n%r = {CHAIN}",
-        "sums of a product are used that were handed to another product",
-        "use what",
+        "the accumulator of a dot is used that was passed on to another dot",
+        "use the result of",
     ),
-    "sums awaited that went on": (
+    "an accumulator waited for that was passed on": (
         STARTED,
         f"%q = {CHAIN}",
-        "sums of a product are used that were handed to another product",
-        "use what",
+        "the accumulator of a dot is used that was passed on to another dot",
+        "use the result of",
     ),
-    "sums used that were awaited": (
+    "an accumulator used that was waited for": (
         RELEASED,
         f"%q = {CHAIN}",
-        "sums of a product are used that were awaited",
-        "use what",
+        "the accumulator of a dot is used that was waited for",
+        "use the result of",
     ),
     "too many younger ones": (
         "younger 0",
         "younger 1",
-        "a product is awaited with 1 younger ones, and 0 were begun behind it",
+        "a dot is waited for with 1 younger ones, and 0 were begun after it",
         "say younger 0",
     ),
-    "not all taken": (
+    "not all waited for": (
         COPIED,
-        FILL.replace("%t]", "%end]").replace("%i", "%c0"),
-        "5 turns of %ring were filled, and agent 0 has taken 4",
-        "every agent takes",
+        COPY.replace("%t]", "%end]").replace("%i", "%c0"),
+        "5 entries of %ring were filled, and consumer 0 has waited for 4",
+        "every consumer waits for",
     ),
     "not all released": (
         RELEASE,
         "",
-        "that copies waits for all to release turn 0 of %ring; agent 0 waits for turn 3 of %ring to be filled; agent 1",
-        "every agent takes and releases every turn",
+        "producer waits for all to release entry 0 of %ring; consumer 0 waits for entry 3 of %ring to be filled",
+        "every consumer waits for and releases every tile",
     ),
-    "a product left behind": (
+    "a dot left behind": (
         END,
-        f"%q = {START.replace('%b, %sums', '%ones, %none')}",
-        "an agent ends while products of its run",
+        f"%q = {START.replace('%b, %acc', '%ones, %none')}",
+        "a consumer ends while its dots run",
         "pipe.dots_wait 0",
     ),
     "not filled": (
         END,
-        TAKE.replace("%t]", "%end#0]"),
-        "deadlock: agent 0 waits for turn 4 of %ring to be filled; agent 1 waits for turn 4",
-        "every turn that is filled",
+        WAIT.replace("%t]", "%end#0]"),
+        "deadlock: consumer 0 waits for entry 4 of %ring to be filled; consumer 1 waits for entry 4",
+        "every tile that is copied",
     ),
     "rings that wait for each other": (
         BEFORE,
@@ -389,14 +389,14 @@ BROKEN = {
           %u = pipe.advance %t : !pipe.pipeline_state<3>
           scf.yield %u : !pipe.pipeline_state<3>
         }""",
-        "waits for all to release turn 0 of %other; agent 0 waits for turn 0 of %ring to be filled; agent 1 waits",
-        "there are slots for those under way",
+        "waits for all to release entry 0 of %other; consumer 0 waits for entry 0 of %ring to be filled; consumer 1",
+        "there are slots for those in flight",
     ),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_wrong_is_told(name: str) -> None:
+def test_errors(name: str) -> None:
     old, new, message, hint = BROKEN[name]
     assert SMALL.count(old) == 1
     module = text.read(SMALL.replace(old, new))
@@ -408,12 +408,12 @@ def test_what_is_wrong_is_told(name: str) -> None:
         assert caught.value.is_located
 
 
-def test_what_is_taken_and_not_released_at_the_end_is_told() -> None:
-    with pytest.raises(RaceError, match="2 turns of %ring were filled, and agent 0 has released 0"):
+def test_a_tile_that_is_not_released_at_the_end_is_an_error() -> None:
+    with pytest.raises(RaceError, match="2 entries of %ring were filled, and consumer 0 has released 0"):
         run_small(SMALL.replace(RELEASE, "").replace("%c16 = arith.constant 16", "%c16 = arith.constant 8"))
 
 
-def test_a_tile_that_a_loop_carries_is_still_the_one_that_was_taken() -> None:
+def test_a_tile_that_a_loop_carries_is_still_the_one_of_the_ring() -> None:
     carried = SMALL.replace(
         RELEASED,
         """%kept = scf.for %j = %c0 to %c4 step %c4 iter_args(%same = %b) -> (tensor<4x4xf32>) {
@@ -426,12 +426,12 @@ def test_a_tile_that_a_loop_carries_is_still_the_one_that_was_taken() -> None:
         "%late = tile.ew<neg> %kept : tensor<4x4xf32> -> tensor<4x4xf32>\n"
         "      %u = pipe.advance %t : !pipe.pipeline_state<3>\n      scf.yield %u, %d",
     )
-    with pytest.raises(RaceError, match=r"tile.ew reads turn 0 of %ring, which this agent has released"):
+    with pytest.raises(RaceError, match=r"tile.ew reads entry 0 of %ring, which this consumer has released"):
         run_small(read)
 
 
 def test_copies_land_late_or_at_once() -> None:
-    # The one that copies writes over what it has begun to copy: which values arrive is up to chance.
+    # The producer writes over memory that it has begun to copy: which values arrive is up to chance.
     late = SMALL.replace(
         COPIED,
         """%seven = arith.constant 7.0 : f32
@@ -445,22 +445,22 @@ def test_copies_land_late_or_at_once() -> None:
     assert len({one.tobytes() for one in found}) > 2
 
 
-# One after the other
+# Ping-pong barriers
 
-PLACED = SMALL.replace(TAKE, TAKE + "\n      pipe.pingpong_wait").replace(STARTED, "pipe.pingpong_arrive")
+PINGPONG = SMALL.replace(WAIT, WAIT + "\n      pipe.pingpong_wait").replace(STARTED, "pipe.pingpong_arrive")
 
 
-def test_agents_that_wait_for_their_place_are_right_in_every_order() -> None:
+def test_consumers_with_a_pingpong_barrier_are_right_in_every_order() -> None:
     want = run_small(SMALL)
     for seed in (None, *range(4)):
-        assert np.array_equal(run_small(PLACED, seed), want)
+        assert np.array_equal(run_small(PINGPONG, seed), want)
 
 
-def test_who_hands_the_place_on_has_it() -> None:
-    with pytest.raises(RaceError, match=r"agent . hands on the place, and has not waited for it"):
+def test_arriving_without_a_wait_is_an_error() -> None:
+    with pytest.raises(RaceError, match=r"consumer . arrives at the ping-pong barrier, and has not waited for it"):
         run_small(SMALL.replace(STARTED, "pipe.pingpong_arrive"))
 
 
-def test_a_place_that_nobody_hands_on() -> None:
-    with pytest.raises(RaceError, match=r"deadlock: .*agent 1 waits for its place"):
-        run_small(PLACED.replace("pipe.pingpong_arrive", ""))
+def test_waiting_for_no_arrival_is_a_deadlock() -> None:
+    with pytest.raises(RaceError, match=r"deadlock: .*consumer 1 waits for the ping-pong barrier"):
+        run_small(PINGPONG.replace("pipe.pingpong_arrive", ""))

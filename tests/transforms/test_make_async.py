@@ -307,12 +307,12 @@ WRONG = {
     "on its way": (
         COPY.format(slot="%one") + f"\npipe.wait 0\n{GET.format(slot='%one')}",
         RaceError,
-        "another copy is on its way",
+        "another copy into it is in flight",
     ),
     "still read": (
         f"pipe.wait 0\n{GET.format(slot='%one')}\n" + COPY.format(slot="%one"),
         RaceError,
-        "what is in it may still be read",
+        "the tile in it may still be read",
     ),
 }
 

@@ -134,8 +134,8 @@ tile.func @k(%x: !view, %y: !view) outputs 1 shapes [[8, 4], [8, 4]] grid [2]
 @pytest.mark.parametrize(
     ("turns", "said"),
     [
-        ("subi %c1, %worker : index", "worker 0 of a team fills 1 turns of a ring that is shared, worker 1 of it 0"),
-        ("addi %c1, %worker : index", "turn 1 of %ring is shared, and worker 1 of a team fetches another tile"),
+        ("subi %c1, %worker : index", "CTA 0 of a cluster fills a multicast ring 1 times, CTA 1 of it 0"),
+        ("addi %c1, %worker : index", "entry 1 of %ring is multicast, and CTA 1 of a cluster copies another tile"),
     ],
 )
 def test_nobody_of_a_team_is_left_waiting(turns: str, said: str) -> None:

@@ -11,7 +11,7 @@ from role_programs import PRODUCTS, STAGES, check_roles, prepared
 
 from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine
-from tessera.interpreters.levels.pipe_warp_groups import Member
+from tessera.interpreters.levels.pipe_warp_groups import WarpGroup
 from tessera.ir.pipe.pingpong import PingpongArriveOp, PingpongWaitOp
 from tessera.ir.pipe.warp_groups import DotStartOp
 from tessera.ir.tile import dialect as tile
@@ -77,7 +77,7 @@ def test_agents_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = RULES[PingpongArriveOp]
 
     def noted(frame: Frame, op: PingpongArriveOp, operands: Values) -> Values:
-        order.append(frame.kept[Member].number)
+        order.append(frame.kept[WarpGroup].number)
         return rule(frame, op, operands)
 
     monkeypatch.setitem(RULES, PingpongArriveOp, noted)

@@ -1,4 +1,4 @@
-"""The meaning of the pipe dialect: a copy lands when somebody has waited for its group, and not before."""
+"""The meaning of the pipe dialect: a copy lands when its group is waited for, and not before."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tessera.ir.pipe import copies as pipe
 
 @dataclass(eq=False)
 class Ring:
-    """Slots; one that a copy is on its way into cannot be read, one that somebody may still read cannot be filled."""
+    """Slots: one with a copy in flight cannot be read, one whose tile may still be read cannot be filled."""
 
     slots: list[Array | None]
     arriving: set[int] = field(default_factory=set[int])
     used: set[int] = field(default_factory=set[int])
-    """What was got from these slots need not be used up yet."""
+    """Slots whose tiles may still be read."""
 
     def check(self, slot: int) -> None:
         if not 0 <= slot < len(self.slots):
@@ -32,7 +32,7 @@ class Ring:
 
 @dataclass(eq=False)
 class Traffic:
-    """The rings of one program, its copies that are not committed yet, and groups under way, oldest first."""
+    """The rings of one program instance, its copies that are not committed yet, and groups in flight, oldest first."""
 
     rings: dict[pipe.RingOp, Ring] = field(default_factory=dict[pipe.RingOp, Ring])
     begun: list[tuple[Ring, int, Array]] = field(default_factory=list[tuple[Ring, int, Any]])
@@ -45,7 +45,7 @@ def _of(frame: Frame) -> Traffic:
 
 @meaning(pipe.RingOp)
 def _ring(frame: Frame, op: pipe.RingOp, operands: Values) -> Values:
-    # The memory of a ring is the same whenever the program comes by; nothing is left in it.
+    # A ring has the same memory whenever its op runs again; nothing is left in it.
     ring = _of(frame).rings.setdefault(op, Ring([]))
     ring.slots = [None] * pipe.ring_type(op.result).depth.data
     return [ring]
@@ -56,7 +56,7 @@ def _copy(frame: Frame, op: pipe.CopyOp, operands: Values) -> Values:
     view, *offsets, ring, slot = operands
     ring.check(slot)
     if slot in ring.arriving or slot in ring.used:
-        why = "another copy is on its way into it" if slot in ring.arriving else "what is in it may still be read"
+        why = "another copy into it is in flight" if slot in ring.arriving else "the tile in it may still be read"
         raise RaceError(f"a copy into slot {slot}: {why}", hint="put pipe.wait in front of the copy")
     type_ = pipe.slot_type(op.ring)
     dtype = dtype_of(type_.element_type)
@@ -77,7 +77,7 @@ def _commit(frame: Frame, op: pipe.CommitOp, operands: Values) -> Values:
 
 
 @meaning(pipe.WaitOp)
-def _await(frame: Frame, op: pipe.WaitOp, operands: Values) -> Values:
+def _wait(frame: Frame, op: pipe.WaitOp, operands: Values) -> Values:
     traffic = _of(frame)
     while len(traffic.groups) > op.pending.value.data:
         for ring, slot, found in traffic.groups.pop(0):

@@ -1,9 +1,9 @@
-"""The meaning of agents that share rings: they run in every order that their waits allow, and copies land late.
+"""The meaning of warp groups that share rings: they run in every order that their waits allow, and copies land late.
 
-A copy lands when somebody takes its turn, or by chance at once. A product is done when somebody waits for it. What is
-released while it may still be read, taken twice or left behind is an error. Workers run one after the other: by chance
-one finds that the others, which are yet to run, have been quicker, and drawn all programs that there were. Each worker
-of a team fetches all of a tile that they share, and is held to what the first of them fetched.
+A copy lands when a consumer waits for it, or by chance at once. A dot is done when it is waited for. Releasing a tile
+that may still be read, waiting twice for the same tile, or leaving one behind is an error. Persistent CTAs run one
+after the other: by chance one finds that the others, which are yet to run, have been quicker, and fetched all program
+instances that there were. Each CTA of a cluster copies all of a multicast tile, and must copy the same as the first.
 """
 
 from __future__ import annotations
@@ -31,202 +31,206 @@ from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import pingpong, tile_scheduler, transpose, warp_groups
 from tessera.ir.tile.types import tile_dtype
 
-_HINT = "every agent takes and releases every turn that is filled, and there are slots for those under way"
+_HINT = "every consumer waits for and releases every tile that is copied, and there are slots for those in flight"
 
 
 @dataclass(eq=False)
-class Turns:
-    """A ring that agents share: how many turns were filled, and how many each that reads it has taken and released."""
+class SharedRing:
+    """A ring or work queue that warp groups share: how often it was filled, and how far each reader has come.
+
+    Entries are numbered in the order in which they are filled: a pipeline state is the number of an entry, which is in
+    the slot of that number modulo the depth.
+    """
 
     ring: Ring
     value: SSAValue
     name: str
-    taken: dict[int, int]
+    waited: dict[int, int]
+    """How many entries each warp group that reads it has waited for."""
     released: dict[int, int]
     filled: int = 0
     inbound: dict[int, Callable[[], Array]] = field(default_factory=dict[int, Callable[[], Array]])
-    """Copies on their way, by their turns."""
+    """Copies in flight, by the numbers of their entries."""
     ended: bool = False
-    """Of a mailbox: there is nothing left to draw."""
+    """Of a work queue: there is nothing left to fetch."""
 
     @property
     def depth(self) -> int:
         return len(self.ring.slots)
 
-    def land(self, turn: int) -> None:
-        """A copy arrives, if it has not yet."""
-        copy = self.inbound.pop(turn, None)
+    def land(self, entry: int) -> None:
+        """Puts a copy into its slot, unless it has arrived before."""
+        copy = self.inbound.pop(entry, None)
         if copy is not None:
-            self.ring.slots[turn % self.depth] = copy()
+            self.ring.slots[entry % self.depth] = copy()
 
-    def check_turn(self, turn: int, next_: int, verb: str) -> None:
-        """Turns come in order, each once."""
-        if turn == next_:
+    def check_order(self, entry: int, next_: int, verb: str) -> None:
+        """Refuses an entry that is not the next one."""
+        if entry == next_:
             return
-        why = f"{verb} already" if turn < next_ else f"turn {next_} was not {verb} yet"
+        why = f"{verb} already" if entry < next_ else f"entry {next_} was not {verb} yet"
         raise RaceError(
-            f"turn {turn} of {self.name} cannot be {verb}: {why}",
-            hint="turns come in order, each once: check which cursor is used, and where pipe.advance is",
+            f"entry {entry} of {self.name} cannot be {verb}: {why}",
+            hint="entries come in order, each once: check which pipeline state is used, and where pipe.advance is",
         )
 
     def check_end(self) -> None:
-        for agent, released in self.released.items():
+        for reader, released in self.released.items():
             if released < self.filled:
-                taken = self.taken[agent]
-                what = "taken" if taken < self.filled else "released"
-                count = taken if taken < self.filled else released
+                waited = self.waited[reader]
+                what = "waited for" if waited < self.filled else "released"
+                count = waited if waited < self.filled else released
                 raise RaceError(
-                    f"{self.filled} turns of {self.name} were filled, and {agent_name(agent)} has {what} {count}",
-                    hint="every agent takes and releases every turn that is filled",
+                    f"{self.filled} entries of {self.name} were filled, and {warp_group_name(reader)} has {what} "
+                    f"{count}",
+                    hint="every consumer waits for and releases every tile that is copied",
                 )
 
 
 @dataclass(eq=False)
-class Product:
-    """Sums under way: there is a value when it is done. `reads` are the turns that its factors are in."""
+class PendingDot:
+    """A dot in flight: it has a value when it is done. `reads` are the entries of rings that its operands are in."""
 
     finish: Callable[[], Array]
-    reads: list[tuple[Turns, int]]
+    reads: list[tuple[SharedRing, int]]
     value: Array | None = None
     used: str = ""
-    """What the sums have become, in words; nothing can be made of them again."""
+    """The use that was made of the accumulator, in words; there is no second one."""
 
 
 @dataclass(eq=False)
-class Held:
-    """A tile that an agent took; the array is kept so that no other is mistaken for it."""
+class HeldTile:
+    """A tile that a consumer has waited for; the array is kept so that no other is mistaken for it."""
 
     array: Array
-    turns: Turns
-    turn: int
+    ring: SharedRing
+    entry: int
 
 
 @dataclass(eq=False)
-class Stage:
-    """What the agents of one `pipe.warp_specialize` share."""
+class WarpGroups:
+    """The state that the warp groups of one `pipe.warp_specialize` share."""
 
     threads: CooperativeThreads
     count: int
     chance: np.random.Generator | None
-    shared: dict[Ring, Turns] = field(default_factory=dict[Ring, Turns])
-    place: int = 0
-    """The agent that has the place."""
+    shared: dict[Ring, SharedRing] = field(default_factory=dict[Ring, SharedRing])
+    pingpong: int = 0
+    """The consumer that the ping-pong barrier lets go on."""
 
-    def turns(self, ring: Ring, value: SSAValue) -> Turns:
+    def ring(self, ring: Ring, value: SSAValue) -> SharedRing:
         if ring not in self.shared:
             name = f"%{value.name_hint}" if value.name_hint else "a ring"
             readers = self._readers(value)
-            self.shared[ring] = Turns(ring, value, name, dict.fromkeys(readers, 0), dict.fromkeys(readers, 0))
+            self.shared[ring] = SharedRing(ring, value, name, dict.fromkeys(readers, 0), dict.fromkeys(readers, 0))
         return self.shared[ring]
 
     def _readers(self, ring: SSAValue) -> list[int]:
-        """Who takes what is filled: those that compute, or whoever turns it. Numbers of programs are for all."""
+        """The warp groups that wait for entries: consumers or the transposer, and all of them for a work queue."""
         if transpose.is_transposed_from(ring):
-            return [TURNS]
+            return [TRANSPOSER]
         reads = [use.operation for use in ring.uses if isinstance(use.operation, tile_scheduler.SchedulerReadOp)]
-        also = [TURNS] if any(not warp_groups.is_in_consumer(op) for op in reads) else []
+        also = [TRANSPOSER] if any(not warp_groups.is_in_consumer(op) for op in reads) else []
         return [*range(self.count), *also]
 
 
-COPIES, TURNS = -1, -2
-"""Numbers of the agents that do not compute."""
+PRODUCER, TRANSPOSER = -1, -2
+"""Numbers of the warp groups that are no consumers."""
 
 
-def agent_name(number: int) -> str:
-    return {COPIES: "the agent that copies", TURNS: "the agent that turns"}.get(number, f"agent {number}")
+def warp_group_name(number: int) -> str:
+    return {PRODUCER: "the producer", TRANSPOSER: "the transposer"}.get(number, f"consumer {number}")
 
 
 @dataclass(eq=False)
-class Member:
-    """One agent: its number, its products under way, oldest first, and the tiles it took."""
+class WarpGroup:
+    """One warp group: its number, its dots in flight, oldest first, and the tiles it has waited for."""
 
-    stage: Stage
+    groups: WarpGroups
     number: int
-    products: list[Product] = field(default_factory=list[Product])
-    held: dict[int, Held] = field(default_factory=dict[int, Held])
-    placed: bool = False
-    """Whether it has the place."""
+    dots: list[PendingDot] = field(default_factory=list[PendingDot])
+    held: dict[int, HeldTile] = field(default_factory=dict[int, HeldTile])
+    holds_pingpong: bool = False
+    """Whether it has passed the ping-pong barrier, and not arrived yet."""
 
-    def hold(self, array: Array, turns: Turns, turn: int) -> None:
-        self.held[id(array)] = Held(array, turns, turn)
+    def hold(self, array: Array, ring: SharedRing, entry: int) -> None:
+        self.held[id(array)] = HeldTile(array, ring, entry)
 
-    def origin(self, value: Any) -> Held | None:
-        """The tile that was taken and is read by this value, which may be another view of it."""
+    def origin(self, value: Any) -> HeldTile | None:
+        """The tile of a ring that this value, which may be another view of it, reads."""
         while value is not None and id(value) not in self.held:
             value = getattr(value, "base", None)
         return self.held.get(id(value))
 
     def guard(self, op: Operation, operands: Values) -> None:
-        """Refuses to read what was released; loops and branches only hand it on."""
+        """Refuses to read a released tile; loops and branches only pass it on."""
         if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
             return
         for held in map(self.origin, operands):
-            if held is not None and held.turn < held.turns.released[self.number]:
+            if held is not None and held.entry < held.ring.released[self.number]:
                 raise RaceError(
-                    f"{op.name} reads turn {held.turn} of {held.turns.name}, which this agent has released",
+                    f"{op.name} reads entry {held.entry} of {held.ring.name}, which this consumer has released",
                     hint="put pipe.consumer_release behind the last op that reads the tile",
                 )
 
     def finish(self, younger: int) -> None:
-        """Ends all products but the youngest."""
-        while len(self.products) > younger:
-            done = self.products.pop(0)
+        """Ends all dots but the youngest."""
+        while len(self.dots) > younger:
+            done = self.dots.pop(0)
             done.value = done.finish()
 
 
-def _member(frame: Frame) -> Member:
-    return frame.kept[Member]
+def _warp_group(frame: Frame) -> WarpGroup:
+    return frame.kept[WarpGroup]
 
 
-def _wait(member: Member, ready: Callable[[], bool], waits_for: str) -> None:
-    member.stage.threads.wait(ready, waits_for)
+def _wait(group: WarpGroup, ready: Callable[[], bool], waits_for: str) -> None:
+    group.groups.threads.wait(ready, waits_for)
 
 
-# Who does what
+# Partitions
 
 
 @meaning(warp_groups.WarpSpecializeOp)
-def _roles(frame: Frame, op: warp_groups.WarpSpecializeOp, operands: Values) -> Values:
+def _warp_specialize(frame: Frame, op: warp_groups.WarpSpecializeOp, operands: Values) -> Values:
     chance, count = frame.machine.chance, op.consumers.value.data
-    stage = Stage(CooperativeThreads(chance, hint=_HINT), count, chance)
-    regions = {COPIES: op.producer, TURNS: op.transposer} | dict.fromkeys(range(count), op.consumer)
+    groups = WarpGroups(CooperativeThreads(chance, hint=_HINT), count, chance)
+    regions = {PRODUCER: op.producer, TRANSPOSER: op.transposer} | dict.fromkeys(range(count), op.consumer)
     for number, region in regions.items():
         if region is not None:
-            apart, member = frame.fork(), Member(stage, number)
-            apart.kept[Member], apart.guard = member, member.guard
-            stage.threads.add(agent_name(number), partial(_live, apart, region.block))
-    stage.threads.run()
-    for turns in stage.shared.values():
-        turns.check_end()
-    _check_shared(frame.kept[Runner], stage)
+            apart, group = frame.fork(), WarpGroup(groups, number)
+            apart.kept[WarpGroup], apart.guard = group, group.guard
+            groups.threads.add(warp_group_name(number), partial(_run, apart, region.block))
+    groups.threads.run()
+    for ring in groups.shared.values():
+        ring.check_end()
+    _check_multicast_end(frame.kept[Runner], groups)
     return []
 
 
-def _live(frame: Frame, block: Any) -> None:
+def _run(frame: Frame, block: Any) -> None:
     frame.run(block, [])
-    if _member(frame).products:
-        raise RaceError(
-            "an agent ends while products of its run", hint="put pipe.dot_wait or pipe.dots_wait 0 at the end"
-        )
+    if _warp_group(frame).dots:
+        raise RaceError("a consumer ends while its dots run", hint="put pipe.dot_wait or pipe.dots_wait 0 at the end")
 
 
 @meaning(warp_groups.ConsumerIdOp)
-def _agent(frame: Frame, op: warp_groups.ConsumerIdOp, operands: Values) -> Values:
-    return [_member(frame).number]
+def _consumer_id(frame: Frame, op: warp_groups.ConsumerIdOp, operands: Values) -> Values:
+    return [_warp_group(frame).number]
 
 
 @meaning(warp_groups.CtaIdOp)
-def _worker(frame: Frame, op: warp_groups.CtaIdOp, operands: Values) -> Values:
+def _cta_id(frame: Frame, op: warp_groups.CtaIdOp, operands: Values) -> Values:
     return [frame.program[0]]
 
 
 @meaning(warp_groups.CtaCountOp)
-def _workers(frame: Frame, op: warp_groups.CtaCountOp, operands: Values) -> Values:
+def _cta_count(frame: Frame, op: warp_groups.CtaCountOp, operands: Values) -> Values:
     return [frame.kept[Runner].ctas]
 
 
 @meaning(warp_groups.GridExtentOp)
-def _extent(frame: Frame, op: warp_groups.GridExtentOp, operands: Values) -> Values:
+def _grid_extent(frame: Frame, op: warp_groups.GridExtentOp, operands: Values) -> Values:
     return [frame.kept[Runner].grid[op.axis.value.data]]
 
 
@@ -234,59 +238,61 @@ def _extent(frame: Frame, op: warp_groups.GridExtentOp, operands: Values) -> Val
 
 
 @meaning(warp_groups.PipelineStateOp)
-def _cursor(frame: Frame, op: warp_groups.PipelineStateOp, operands: Values) -> Values:
+def _pipeline_state(frame: Frame, op: warp_groups.PipelineStateOp, operands: Values) -> Values:
     return [0]
 
 
 @meaning(warp_groups.AdvanceOp)
-def _next(frame: Frame, op: warp_groups.AdvanceOp, operands: Values) -> Values:
+def _advance(frame: Frame, op: warp_groups.AdvanceOp, operands: Values) -> Values:
     return [operands[0] + 1]
 
 
 @meaning(warp_groups.ProducerCopyOp)
-def _fill(frame: Frame, op: warp_groups.ProducerCopyOp, operands: Values) -> Values:
-    view, *offsets, ring, turn = operands
-    member = _member(frame)
-    turns = member.stage.turns(ring, op.ring)
-    _await_empty(member, turns, turn)
+def _producer_copy(frame: Frame, op: warp_groups.ProducerCopyOp, operands: Values) -> Values:
+    view, *offsets, ring, entry = operands
+    group = _warp_group(frame)
+    shared = group.groups.ring(ring, op.ring)
+    _acquire(group, shared, entry)
     if isinstance(op.ring.owner, pipe.RingOp) and op.ring.owner.multicast is not None:
-        _share(frame.kept[Runner], turns, op.ring, turn, (id(view.argument), view.first, view.strides, *offsets))
-    turns.inbound[turn] = partial(_copied, op, view, offsets)
-    turns.filled += 1
-    if member.stage.chance is not None and member.stage.chance.integers(2):
-        turns.land(turn)
+        _check_multicast(
+            frame.kept[Runner], shared, op.ring, entry, (id(view.argument), view.first, view.strides, *offsets)
+        )
+    shared.inbound[entry] = partial(_copied, op, view, offsets)
+    shared.filled += 1
+    if group.groups.chance is not None and group.groups.chance.integers(2):
+        shared.land(entry)
     return []
 
 
-def _await_empty(member: Member, turns: Turns, turn: int) -> None:
-    turns.check_turn(turn, turns.filled, "filled")
-    before = turn - turns.depth
-    _wait(member, lambda: min(turns.released.values()) > before, f"all to release turn {before} of {turns.name}")
+def _acquire(group: WarpGroup, shared: SharedRing, entry: int) -> None:
+    shared.check_order(entry, shared.filled, "filled")
+    before = entry - shared.depth
+    _wait(group, lambda: min(shared.released.values()) > before, f"all to release entry {before} of {shared.name}")
 
 
-def _share(runner: Runner, turns: Turns, ring: SSAValue, turn: int, fetched: object) -> None:
-    """Workers of a team fetch the same tiles in the same turns."""
+def _check_multicast(runner: Runner, shared: SharedRing, ring: SSAValue, entry: int, copied: object) -> None:
+    """Refuses a tile of a multicast ring that is not the one that the first CTA of the cluster has copied."""
     number, rank = divmod(runner.program[0], runner.cluster)
     known = runner.shared.setdefault((number, ring), [])
     if rank == 0:
-        known.append(fetched)
-    elif turn >= len(known) or known[turn] != fetched:
+        known.append(copied)
+    elif entry >= len(known) or known[entry] != copied:
         raise RaceError(
-            f"turn {turn} of {turns.name} is shared, and worker {rank} of a team fetches another tile than worker 0",
-            hint="share rings whose tiles do not depend on the number of a worker in its team",
+            f"entry {entry} of {shared.name} is multicast, and CTA {rank} of a cluster copies another tile than CTA 0",
+            hint="multicast rings whose tiles do not depend on the rank of a CTA in its cluster",
         )
 
 
-def _check_shared(runner: Runner, stage: Stage) -> None:
-    """Nobody of a team leaves out what others wait for."""
+def _check_multicast_end(runner: Runner, groups: WarpGroups) -> None:
+    """Refuses a CTA that has filled a multicast ring less or more often than the first of its cluster."""
     number, rank = divmod(runner.program[0], runner.cluster)
-    filled = {turns.value: turns.filled for turns in stage.shared.values()}
+    filled = {shared.value: shared.filled for shared in groups.shared.values()}
     for (cluster, ring), known in runner.shared.items():
         if cluster == number and rank and filled.get(ring, 0) != len(known):
             raise RaceError(
-                f"worker 0 of a team fills {len(known)} turns of a ring that is shared, worker {rank} of it "
-                f"{filled.get(ring, 0)}",
-                hint="share rings that all workers of a team fill equally often",
+                f"CTA 0 of a cluster fills a multicast ring {len(known)} times, CTA {rank} of it "
+                f"{filled.get(ring, 0)} times",
+                hint="multicast rings that all CTAs of a cluster fill equally often",
             )
 
 
@@ -300,185 +306,185 @@ def _copied(op: warp_groups.ProducerCopyOp, view: ArrayView, offsets: Sequence[i
 
 
 @meaning(warp_groups.ConsumerWaitOp)
-def _take(frame: Frame, op: warp_groups.ConsumerWaitOp, operands: Values) -> Values:
-    ring, turn = operands
-    member = _member(frame)
-    turns = member.stage.turns(ring, op.ring)
-    if turn < turns.released[member.number]:
+def _consumer_wait(frame: Frame, op: warp_groups.ConsumerWaitOp, operands: Values) -> Values:
+    ring, entry = operands
+    group = _warp_group(frame)
+    shared = group.groups.ring(ring, op.ring)
+    if entry < shared.released[group.number]:
         raise RaceError(
-            f"turn {turn} of {turns.name} is taken again after its release",
+            f"entry {entry} of {shared.name} is waited for again after its release",
             hint="put pipe.advance in front of pipe.consumer_wait",
         )
-    turns.check_turn(turn, turns.taken[member.number], "taken")
-    _wait(member, lambda: turns.filled > turn, f"turn {turn} of {turns.name} to be filled")
-    turns.land(turn)
-    turns.taken[member.number] += 1
-    found = ring.slots[turn % turns.depth]
+    shared.check_order(entry, shared.waited[group.number], "waited for")
+    _wait(group, lambda: shared.filled > entry, f"entry {entry} of {shared.name} to be filled")
+    shared.land(entry)
+    shared.waited[group.number] += 1
+    found = ring.slots[entry % shared.depth]
     if op.part is not None:
-        rows = len(found) // member.stage.count
-        found = found[member.number * rows : (member.number + 1) * rows]
-    # A transposed tile stays one in memory, so that products add in the same order.
+        rows = len(found) // group.groups.count
+        found = found[group.number * rows : (group.number + 1) * rows]
+    # A transposed tile stays one in memory, so that dots add in the same order.
     mine = found.copy(order="K")
-    member.hold(mine, turns, turn)
+    group.hold(mine, shared, entry)
     return [mine]
 
 
 @meaning(warp_groups.ConsumerReleaseOp)
-def _release(frame: Frame, op: warp_groups.ConsumerReleaseOp, operands: Values) -> Values:
-    ring, turn = operands
-    member = _member(frame)
-    turns = member.stage.turns(ring, op.ring)
-    if turn >= turns.taken[member.number]:
+def _consumer_release(frame: Frame, op: warp_groups.ConsumerReleaseOp, operands: Values) -> Values:
+    ring, entry = operands
+    group = _warp_group(frame)
+    shared = group.groups.ring(ring, op.ring)
+    if entry >= shared.waited[group.number]:
         raise RaceError(
-            f"turn {turn} of {turns.name} is released, and was not taken",
+            f"entry {entry} of {shared.name} is released, and was not waited for",
             hint="put pipe.consumer_wait in front of pipe.consumer_release",
         )
-    turns.check_turn(turn, turns.released[member.number], "released")
-    for behind, product in enumerate(reversed(member.products)):
-        if (turns, turn) in product.reads:
+    shared.check_order(entry, shared.released[group.number], "released")
+    for behind, dot in enumerate(reversed(group.dots)):
+        if (shared, entry) in dot.reads:
             raise RaceError(
-                f"turn {turn} of {turns.name} is released while a product that reads it may run",
-                hint=f"put pipe.dot_wait or pipe.dots_wait with {behind} younger products in front of it",
+                f"entry {entry} of {shared.name} is released while a dot that reads it may run",
+                hint=f"put pipe.dot_wait or pipe.dots_wait with {behind} younger dots in front of it",
             )
-    turns.released[member.number] += 1
+    shared.released[group.number] += 1
     return []
 
 
 @meaning(transpose.TransposeSmemOp)
-def _turn(frame: Frame, op: transpose.TransposeSmemOp, operands: Values) -> Values:
-    ring, other, turn = operands
-    member = _member(frame)
-    turns, transposed = member.stage.turns(ring, op.ring), member.stage.turns(other, op.transposed)
-    turns.check_turn(turn, turns.taken[TURNS], "turned")
-    _await_empty(member, transposed, turn)
-    _wait(member, lambda: turns.filled > turn, f"turn {turn} of {turns.name} to be filled")
-    turns.land(turn)
-    other.slots[turn % transposed.depth] = ring.slots[turn % turns.depth].T
+def _transpose_smem(frame: Frame, op: transpose.TransposeSmemOp, operands: Values) -> Values:
+    ring, other, entry = operands
+    group = _warp_group(frame)
+    shared, transposed = group.groups.ring(ring, op.ring), group.groups.ring(other, op.transposed)
+    shared.check_order(entry, shared.waited[TRANSPOSER], "transposed")
+    _acquire(group, transposed, entry)
+    _wait(group, lambda: shared.filled > entry, f"entry {entry} of {shared.name} to be filled")
+    shared.land(entry)
+    other.slots[entry % transposed.depth] = ring.slots[entry % shared.depth].T
     transposed.filled += 1
-    turns.taken[TURNS] += 1
-    turns.released[TURNS] += 1
+    shared.waited[TRANSPOSER] += 1
+    shared.released[TRANSPOSER] += 1
     return []
 
 
-# Numbers of programs
+# The tile scheduler
 
 
 @meaning(tile_scheduler.WorkQueueOp)
-def _mailbox(frame: Frame, op: tile_scheduler.WorkQueueOp, operands: Values) -> Values:
+def _work_queue(frame: Frame, op: tile_scheduler.WorkQueueOp, operands: Values) -> Values:
     return [Ring([None] * warp_groups.ring_depth(op.result))]
 
 
 @meaning(tile_scheduler.SchedulerFetchOp)
-def _draw(frame: Frame, op: tile_scheduler.SchedulerFetchOp, operands: Values) -> Values:
-    work_queue, turn = operands
-    member = _member(frame)
-    turns = member.stage.turns(work_queue, op.work_queue)
-    turns.check_turn(turn, turns.filled, "drawn")
-    before = turn - turns.depth
-    _wait(member, lambda: min(turns.released.values()) > before, f"all to read turn {before} of {turns.name}")
-    number = _next_program(frame.kept[Runner], turns, member.stage.chance)
-    work_queue.slots[turn % turns.depth] = np.asarray(number)
-    turns.filled += 1
+def _scheduler_fetch(frame: Frame, op: tile_scheduler.SchedulerFetchOp, operands: Values) -> Values:
+    work_queue, entry = operands
+    group = _warp_group(frame)
+    shared = group.groups.ring(work_queue, op.work_queue)
+    shared.check_order(entry, shared.filled, "fetched")
+    before = entry - shared.depth
+    _wait(group, lambda: min(shared.released.values()) > before, f"all to read entry {before} of {shared.name}")
+    number = _next_instance(frame.kept[Runner], shared, group.groups.chance)
+    work_queue.slots[entry % shared.depth] = np.asarray(number)
+    shared.filled += 1
     return [number]
 
 
-def _next_program(runner: Runner, turns: Turns, chance: np.random.Generator | None) -> int:
+def _next_instance(runner: Runner, shared: SharedRing, chance: np.random.Generator | None) -> int:
     assert runner.ctas is not None
-    # The last worker has to draw what is left.
+    # The last CTA has to fetch what is left.
     is_last = runner.program[0] == runner.ctas - 1
     if chance is not None and not is_last and not chance.integers(3):
-        turns.ended = True
-    if turns.ended:
+        shared.ended = True
+    if shared.ended:
         return prod(runner.grid)
-    number = runner.ctas + len(runner.drawn)
-    runner.drawn.append(number)
+    number = runner.ctas + len(runner.fetched)
+    runner.fetched.append(number)
     return number
 
 
 @meaning(tile_scheduler.SchedulerReadOp)
-def _drawn(frame: Frame, op: tile_scheduler.SchedulerReadOp, operands: Values) -> Values:
-    work_queue, turn = operands
-    member = _member(frame)
-    turns = member.stage.turns(work_queue, op.work_queue)
-    turns.check_turn(turn, turns.taken[member.number], "read")
-    _wait(member, lambda: turns.filled > turn, f"turn {turn} of {turns.name} to be drawn")
-    turns.taken[member.number] += 1
-    turns.released[member.number] += 1
-    return [int(work_queue.slots[turn % turns.depth])]
+def _scheduler_read(frame: Frame, op: tile_scheduler.SchedulerReadOp, operands: Values) -> Values:
+    work_queue, entry = operands
+    group = _warp_group(frame)
+    shared = group.groups.ring(work_queue, op.work_queue)
+    shared.check_order(entry, shared.waited[group.number], "read")
+    _wait(group, lambda: shared.filled > entry, f"entry {entry} of {shared.name} to be fetched")
+    shared.waited[group.number] += 1
+    shared.released[group.number] += 1
+    return [int(work_queue.slots[entry % shared.depth])]
 
 
-# One after the other
+# Ping-pong barriers
 
 
 @meaning(pingpong.PingpongWaitOp)
-def _await_place(frame: Frame, op: pingpong.PingpongWaitOp, operands: Values) -> Values:
-    member = _member(frame)
-    _wait(member, lambda: member.stage.place == member.number, "its place")
-    member.placed = True
+def _pingpong_wait(frame: Frame, op: pingpong.PingpongWaitOp, operands: Values) -> Values:
+    group = _warp_group(frame)
+    _wait(group, lambda: group.groups.pingpong == group.number, "the ping-pong barrier")
+    group.holds_pingpong = True
     return []
 
 
 @meaning(pingpong.PingpongArriveOp)
-def _pass_place(frame: Frame, op: pingpong.PingpongArriveOp, operands: Values) -> Values:
-    member = _member(frame)
-    if not member.placed:
+def _pingpong_arrive(frame: Frame, op: pingpong.PingpongArriveOp, operands: Values) -> Values:
+    group = _warp_group(frame)
+    if not group.holds_pingpong:
         raise RaceError(
-            f"{agent_name(member.number)} hands on the place, and has not waited for it",
+            f"{warp_group_name(group.number)} arrives at the ping-pong barrier, and has not waited for it",
             hint="put pipe.pingpong_wait in front of pipe.pingpong_arrive",
         )
-    member.placed = False
-    member.stage.place = (member.number + 1) % member.stage.count
+    group.holds_pingpong = False
+    group.groups.pingpong = (group.number + 1) % group.groups.count
     return []
 
 
-# Products
+# Dots
 
 
 @meaning(warp_groups.DotStartOp)
 def _dot_start(frame: Frame, op: warp_groups.DotStartOp, operands: Values) -> Values:
     a, b, c = operands
-    member = _member(frame)
-    if isinstance(c, Product):
-        _use(c, "were handed to another product")
+    group = _warp_group(frame)
+    if isinstance(c, PendingDot):
+        _use(c, "was passed on to another dot")
     left, right, total = tile_dtype(op.a), tile_dtype(op.b), dtype_of(warp_groups.accumulator_type(op.c).element_type)
 
     def finish() -> Array:
         product, carrier = multiply(a, b, left, right)
-        before: Any = c.value if isinstance(c, Product) else c
+        before: Any = c.value if isinstance(c, PendingDot) else c
         with np.errstate(all="ignore"):
             return cast(np.add(product, cast(before, total, carrier)), carrier, total)
 
-    held = [found for found in map(member.origin, (a, b)) if found is not None]
-    made = Product(finish, [(one.turns, one.turn) for one in held])
-    member.products.append(made)
+    held = [found for found in map(group.origin, (a, b)) if found is not None]
+    made = PendingDot(finish, [(one.ring, one.entry) for one in held])
+    group.dots.append(made)
     return [made]
 
 
-def _use(product: Product, becomes: str) -> None:
-    if product.used:
+def _use(dot: PendingDot, becomes: str) -> None:
+    if dot.used:
         raise RaceError(
-            f"sums of a product are used that {product.used}",
-            hint="use what pipe.dot_wait or the last pipe.dot_start gave",
+            f"the accumulator of a dot is used that {dot.used}",
+            hint="use the result of pipe.dot_wait or of the last pipe.dot_start",
         )
-    product.used = becomes
+    dot.used = becomes
 
 
 @meaning(warp_groups.DotWaitOp)
-def _dot_await(frame: Frame, op: warp_groups.DotWaitOp, operands: Values) -> Values:
-    product: Product = operands[0]
-    member, younger = _member(frame), op.younger.value.data
-    _use(product, "were awaited")
-    member.finish(younger)
-    if product.value is None:
-        behind = len(member.products) - 1 - member.products.index(product)
+def _dot_wait(frame: Frame, op: warp_groups.DotWaitOp, operands: Values) -> Values:
+    dot: PendingDot = operands[0]
+    group, younger = _warp_group(frame), op.younger.value.data
+    _use(dot, "was waited for")
+    group.finish(younger)
+    if dot.value is None:
+        behind = len(group.dots) - 1 - group.dots.index(dot)
         raise RaceError(
-            f"a product is awaited with {younger} younger ones, and {behind} were begun behind it",
+            f"a dot is waited for with {younger} younger ones, and {behind} were begun after it",
             hint=f"say younger {behind}, or less",
         )
-    return [product.value]
+    return [dot.value]
 
 
 @meaning(warp_groups.DotsWaitOp)
-def _dots_behind(frame: Frame, op: warp_groups.DotsWaitOp, operands: Values) -> Values:
-    _member(frame).finish(op.younger.value.data)
+def _dots_wait(frame: Frame, op: warp_groups.DotsWaitOp, operands: Values) -> Values:
+    _warp_group(frame).finish(op.younger.value.data)
     return []

@@ -68,25 +68,25 @@ def run_kernel(
 
 @dataclass(frozen=True)
 class Runner:
-    """One run of a function: a program instance of the grid, or one of several persistent CTAs (workers)."""
+    """One run of a function: a program instance of the grid, or one of several persistent CTAs."""
 
     grid: tuple[int, ...]
     program: tuple[int, ...]
     ctas: int | None = None
-    drawn: list[int] = field(default_factory=list[int])
+    fetched: list[int] = field(default_factory=list[int])
     """Program instances that persistent CTAs have fetched, all of them together."""
     cluster: int = 1
     """So many persistent CTAs, with consecutive numbers, are a cluster."""
     shared: dict[tuple[int, SSAValue], list[object]] = field(default_factory=dict[tuple[int, SSAValue], list[object]])
-    """Program instances that the first CTA of each cluster has fetched for all, by rings."""
+    """Tiles that the first CTA of each cluster has copied into multicast rings, by cluster and ring."""
 
 
 def _runners(kernel: tile.FuncOp, grid: tuple[int, ...], machine: Machine) -> Iterable[Runner]:
     if "persistent" not in kernel.attributes:
         return (Runner(grid, program) for program in itertools.product(*map(range, grid)))
-    cluster, drawn, shared = cluster_of(kernel), list[int](), dict[tuple[int, SSAValue], list[object]]()
+    cluster, fetched, shared = cluster_of(kernel), list[int](), dict[tuple[int, SSAValue], list[object]]()
     ctas = -(-min(prod(grid), machine.ctas) // cluster) * cluster
-    return (Runner(grid, (cta,), ctas, drawn, cluster, shared) for cta in range(ctas))
+    return (Runner(grid, (cta,), ctas, fetched, cluster, shared) for cta in range(ctas))
 
 
 @dataclass(frozen=True)
