@@ -97,7 +97,7 @@ def test_what_is_not_the_same_cannot_be_shared() -> None:
     module, _, _ = rewritten(module, prepared)
     module, _, _ = rewritten(module, share_all)
     for machine in machines():
-        with pytest.raises(RaceError, match="worker 1 of a team fetches another tile than worker 0"):
+        with pytest.raises(RaceError, match="CTA 1 of a cluster copies another tile than CTA 0"):
             run_kernel(module, "k", given_, machine=machine)
 
 
@@ -143,7 +143,7 @@ def test_nobody_of_a_team_is_left_waiting(turns: str, said: str) -> None:
     with pytest.raises(RaceError, match=said):
         run_kernel(text.read(UNEVEN.replace("TURNS", turns)), "k", [x, x.copy()])
     # What depends on the worker is not shared in the first place.
-    plain = UNEVEN.replace("TURNS", turns).replace("ring shared", "ring")
+    plain = UNEVEN.replace("TURNS", turns).replace("ring multicast", "ring")
     assert rewritten(plain, multicast_loads)[2] == 0
     assert rewritten(plain.replace(turns, "constant 2 : index"), multicast_loads)[2] == 1
 

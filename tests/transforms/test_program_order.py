@@ -22,10 +22,10 @@ from tessera.transforms.core.constants import integer_of
 from tessera.transforms.pipelining.tile_order import (
     ABREAST,
     BAND,
-    Programs,
+    TileOrder,
     Uneven,
     band_height,
-    can_form_teams,
+    can_form_clusters,
     unevenness,
 )
 
@@ -133,7 +133,7 @@ def test_sizes_may_be_numbers(rows: str, drawn: bool) -> None:
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
     found = Uneven(True, 64, 4, 4 * (16 * 4 + 4 * 8))
     assert unevenness(function) == found
-    assert Programs(function, bands=False).uneven == (found if drawn else None)
+    assert TileOrder(function, bands=False).uneven == (found if drawn else None)
 
 
 # Orders
@@ -158,7 +158,7 @@ def order(grid: tuple[int, ...], *, bands: bool, cluster: int = 1, rank: int = 0
     """Where each program is, by its number; of teams, those of the workers of a rank."""
     module = text.read(GRID.replace("GRID", ", ".join(map(str, grid))))
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
-    programs = Programs(function, bands=bands, cluster=cluster)
+    programs = TileOrder(function, bands=bands, cluster=cluster)
     block = Block(arg_types=[programs.cta.type])
     places = programs.places(block.args[0], block)
 
@@ -260,4 +260,4 @@ def test_without_factors_a_band_is_a_usual_one() -> None:
 def test_teams_need_programs_side_by_side() -> None:
     for grid, cluster, can in (("4, 3", 2, True), ("3, 4", 2, False), ('"(N + 1)//2", 2', 2, False), ("0, 2", 2, True)):
         (function,) = (op for op in text.read(GRID.replace("GRID", grid)).ops if isinstance(op, tile.FuncOp))
-        assert can_form_teams(function, cluster, bands=False) is can
+        assert can_form_clusters(function, cluster, bands=False) is can

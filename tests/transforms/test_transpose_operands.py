@@ -69,7 +69,7 @@ def test_what_is_turned() -> None:
         if isinstance(op, SchedulerFetchOp | SchedulerReadOp | ProducerCopyOp | TransposeSmemOp)
     ] == [TransposeSmemOp, SchedulerReadOp]
     rings = {op.result.name_hint: op.result for op in function.body.block.ops if isinstance(op, pipe.RingOp)}
-    assert list(rings) == ["q_ring", "k_ring", "v_ring", "v_ring_turned"]
+    assert list(rings) == ["q_ring", "k_ring", "v_ring", "v_ring_transposed"]
     assert not [use for use in rings["v_ring"].uses if isinstance(use.operation, ConsumerWaitOp)]
 
 

@@ -60,7 +60,7 @@ tile.func @f(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, gl
 // CHECK-NEXT:     %nothing = arith.constant 0.000000e+00 : f32
 // CHECK-NEXT:     %a_ring = pipe.ring : !pipe.ring<2, 16x8xf8E4M3FN>
 // CHECK-NEXT:     %b_ring = pipe.ring : !pipe.ring<2, 8x8xf8E4M3FN>
-// CHECK-NEXT:     %b_ring_turned = pipe.ring : !pipe.ring<2, 8x8xf8E4M3FN>
+// CHECK-NEXT:     %b_ring_transposed = pipe.ring : !pipe.ring<2, 8x8xf8E4M3FN>
 // CHECK-NEXT:     %0 = pipe.cta_id
 // CHECK-NEXT:     %1 = pipe.cta_count
 // CHECK-NEXT:     %2 = pipe.grid_extent 0
@@ -84,7 +84,7 @@ tile.func @f(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, gl
 // CHECK-NEXT:       %18, %19 = scf.for %20 = %0 to %2 step %1 iter_args(%21 = %16, %22 = %17) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
 // CHECK-NEXT:         %23, %24 = scf.for %i_1 = %zero to %k step %eight iter_args(%25 = %21, %26 = %22) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
 // CHECK-NEXT:           %27 = pipe.advance %25 : !pipe.pipeline_state<2>
-// CHECK-NEXT:           pipe.transpose_smem %b_ring, %b_ring_turned[%26] : !pipe.ring<2, 8x8xf8E4M3FN>, !pipe.ring<2, 8x8xf8E4M3FN>, !pipe.pipeline_state<2>
+// CHECK-NEXT:           pipe.transpose_smem %b_ring, %b_ring_transposed[%26] : !pipe.ring<2, 8x8xf8E4M3FN>, !pipe.ring<2, 8x8xf8E4M3FN>, !pipe.pipeline_state<2>
 // CHECK-NEXT:           %28 = pipe.advance %26 : !pipe.pipeline_state<2>
 // CHECK-NEXT:           scf.yield %27, %28 : !pipe.pipeline_state<2>, !pipe.pipeline_state<2>
 // CHECK-NEXT:         }
@@ -94,19 +94,19 @@ tile.func @f(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, gl
 // CHECK-NEXT:       %29 = pipe.consumer_id
 // CHECK-NEXT:       %30 = arith.muli %29, %eight : index
 // CHECK-NEXT:       %31 = pipe.pipeline_state %a_ring : !pipe.ring<2, 16x8xf8E4M3FN> -> !pipe.pipeline_state<2>
-// CHECK-NEXT:       %32 = pipe.pipeline_state %b_ring_turned : !pipe.ring<2, 8x8xf8E4M3FN> -> !pipe.pipeline_state<2>
+// CHECK-NEXT:       %32 = pipe.pipeline_state %b_ring_transposed : !pipe.ring<2, 8x8xf8E4M3FN> -> !pipe.pipeline_state<2>
 // CHECK-NEXT:       %33, %34 = scf.for %35 = %0 to %2 step %1 iter_args(%36 = %31, %37 = %32) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
 // CHECK-NEXT:         %first = arith.muli %35, %rows : index
 // CHECK-NEXT:         %row_1 = arith.addi %first, %30 : index
 // CHECK-NEXT:         %clear = tile.full %nothing : tensor<8x8xf32>
 // CHECK-NEXT:         %sums, %38, %39 = scf.for %i_2 = %zero to %k step %eight iter_args(%40 = %clear, %41 = %36, %42 = %37) -> (tensor<8x8xf32>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {
 // CHECK-NEXT:           %left = pipe.consumer_wait part %a_ring[%41] : !pipe.ring<2, 16x8xf8E4M3FN>, !pipe.pipeline_state<2> -> tensor<8x8xf8E4M3FN>
-// CHECK-NEXT:           %right = pipe.consumer_wait %b_ring_turned[%42] : !pipe.ring<2, 8x8xf8E4M3FN>, !pipe.pipeline_state<2> -> tensor<8x8xf8E4M3FN>
+// CHECK-NEXT:           %right = pipe.consumer_wait %b_ring_transposed[%42] : !pipe.ring<2, 8x8xf8E4M3FN>, !pipe.pipeline_state<2> -> tensor<8x8xf8E4M3FN>
 // CHECK-NEXT:           %right_1 = tile.trans %right, [1, 0] : tensor<8x8xf8E4M3FN> -> tensor<8x8xf8E4M3FN>
 // CHECK-NEXT:           %43 = tile.dot %left, %right_1, %40 : tensor<8x8xf8E4M3FN>, tensor<8x8xf8E4M3FN>, tensor<8x8xf32> -> tensor<8x8xf32>
 // CHECK-NEXT:           pipe.consumer_release %a_ring[%41] : !pipe.ring<2, 16x8xf8E4M3FN>, !pipe.pipeline_state<2>
 // CHECK-NEXT:           %44 = pipe.advance %41 : !pipe.pipeline_state<2>
-// CHECK-NEXT:           pipe.consumer_release %b_ring_turned[%42] : !pipe.ring<2, 8x8xf8E4M3FN>, !pipe.pipeline_state<2>
+// CHECK-NEXT:           pipe.consumer_release %b_ring_transposed[%42] : !pipe.ring<2, 8x8xf8E4M3FN>, !pipe.pipeline_state<2>
 // CHECK-NEXT:           %45 = pipe.advance %42 : !pipe.pipeline_state<2>
 // CHECK-NEXT:           scf.yield %43, %44, %45 : tensor<8x8xf32>, !pipe.pipeline_state<2>, !pipe.pipeline_state<2>
 // CHECK-NEXT:         }

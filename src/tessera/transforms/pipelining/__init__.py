@@ -1,1 +1,1 @@
-"""Software pipelining and warp specialization of tile programs."""
+"""Software pipelining and warp specialization of kernels."""

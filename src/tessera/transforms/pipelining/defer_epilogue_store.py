@@ -1,8 +1,8 @@
-"""`defer-epilogue-store`: stores a program's result after the next program's first dot has been issued.
+"""`defer-epilogue-store`: stores an instance's result after the first dot of the next one is issued.
 
-Consumers of a persistent CTA walk through programs. The tile that a program ends with is carried, with its position, to
-the next program, which stores it behind its first dot; the last tile is stored behind the loop over programs. Dots no
-longer wait for stores, and memory is written while they run.
+Consumers of a persistent CTA walk through program instances. The tile that an instance ends with is carried, with its
+offsets, to the next one, which stores it behind its first dot; the last tile is stored behind the loop over instances.
+Dots no longer wait for stores, and memory is written while they run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _index = IndexType()
 
 @dataclass(frozen=True)
 class DeferEpilogueStore(ModulePass):
-    """The pass, for every tile function with roles."""
+    """The pass, for every warp-specialized tile function."""
 
     name = "defer-epilogue-store"
 
@@ -39,7 +39,7 @@ class DeferEpilogueStore(ModulePass):
 
 
 def defer_epilogue_stores(function: tile.FuncOp, may_wait: Callable[[tile.StoreOp], bool] = lambda store: True) -> bool:
-    """Hands the tiles of stores that `may_wait` on to the next program; whether there were any."""
+    """Passes the tiles of stores that `may_wait` on to the next program instance; whether there were any."""
     for partitions in [op for op in function.body.block.ops if isinstance(op, WarpSpecializeOp)]:
         for loop in [op for op in partitions.consumer.block.ops if isinstance(op, scf.ForOp)]:
             found = _find(loop)
@@ -51,7 +51,7 @@ def defer_epilogue_stores(function: tile.FuncOp, may_wait: Callable[[tile.StoreO
 
 @dataclass(frozen=True)
 class _Found:
-    """A program's last store, and the first product, both in one block: that of the loop, or of a branch in it."""
+    """The last store of an instance, and the first dot, both in one block: that of the loop, or of a branch in it."""
 
     store: tile.StoreOp
     start: DotStartOp
@@ -70,7 +70,7 @@ def _find(loop: scf.ForOp) -> _Found | None:
 
 
 def _in_block(block: Block) -> tuple[tile.StoreOp, DotStartOp] | None:
-    """The last store and the first product of a block, if sums stay on their way from there to a loop."""
+    """The last store and the first dot of a block, if its accumulator stays in flight from there to a loop."""
     stores = [op for op in block.ops if isinstance(op, tile.StoreOp)]
     starts = [op for op in block.ops if isinstance(op, DotStartOp)]
     if len(stores) != 1 or len(starts) != 1 or not _is_end(stores[0]):
@@ -93,7 +93,7 @@ def _is_end(op: Operation) -> bool:
 
 
 def _is_read(function: tile.FuncOp, store: tile.StoreOp) -> bool:
-    """Whether some program reads what is stored; or it is a view that not all programs have in common."""
+    """Whether stored memory is read by any instance, or the view of the store is not the same for all of them."""
     base = tile.memory_of(store.view)
     return store.view is not base or any(
         tile.memory_of(op.view) is base for op in function.body.walk() if isinstance(op, tile.LoadOp | ProducerCopyOp)
@@ -101,7 +101,7 @@ def _is_read(function: tile.FuncOp, store: tile.StoreOp) -> bool:
 
 
 class _Writer:
-    """Writes a loop over programs anew: besides what it carried a tile, its place, and whether there is one."""
+    """Rewrites a loop over instances to carry a tile, its offsets, and whether there is one."""
 
     def __init__(self, loop: scf.ForOp, found: _Found) -> None:
         self.loop, self.found = loop, found
@@ -147,7 +147,7 @@ class _Writer:
 
 
 def _stored(store: tile.StoreOp, carried: list[SSAValue]) -> scf.IfOp:
-    """A store of what was handed on, if anything was."""
+    """A store of the carried tile, if there is one."""
     value, *offsets, there = carried
     made = tile.StoreOp(value, store.view, offsets)
     made.attributes.update(store.attributes)
@@ -157,7 +157,7 @@ def _stored(store: tile.StoreOp, carried: list[SSAValue]) -> scf.IfOp:
 
 
 def _carry(branch: scf.IfOp, after: list[SSAValue], before: list[SSAValue]) -> list[SSAValue]:
-    """A branch that hands on what it has made; the other one, which stores by itself, what it was given."""
+    """A branch that yields its new tile too; its other side, which stores by itself, yields the tile it was given."""
     for region, values in ((branch.true_region, after), (branch.false_region, before)):
         end = end_of(region.block)
         ends = scf.YieldOp(*end.operands, *values)

@@ -1,8 +1,8 @@
 """`early-exit-consumers`: a consumer leaves a loop once its own rows need no more iterations.
 
-Loops end where the last row of a whole program needs them to (`live_iterations.clip_ranges` marks such ends); rows of
-the first consumers need less. Stages that the producer fills for the other consumers are still waited for and released,
-in a loop behind everything else that this consumer does for the program.
+Loops end where the last row of a program instance needs them to (`live_iterations.clip_ranges` marks such ends); the
+rows of the first consumers need less. Stages that the producer fills for the other consumers are still waited for and
+released, in a loop behind everything else that this consumer does for the instance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _index = IndexType()
 
 @dataclass(frozen=True)
 class EarlyExitConsumers(ModulePass):
-    """The pass, for every tile function with roles."""
+    """The pass, for every warp-specialized tile function."""
 
     name = "early-exit-consumers"
 
@@ -36,7 +36,7 @@ class EarlyExitConsumers(ModulePass):
 
 
 def exit_early(function: tile.FuncOp) -> None:
-    """Shortens the loops of agents to the turns of their own rows."""
+    """Shortens the loops of consumers to the iterations of their own rows."""
     for partitions in [op for op in function.body.walk() if isinstance(op, warp_groups.WarpSpecializeOp)]:
         if partitions.consumers.value.data == 1:
             continue
@@ -47,7 +47,7 @@ def exit_early(function: tile.FuncOp) -> None:
 
 
 def rows_in(loop: scf.ForOp) -> int | None:
-    """How many rows an agent has, by the sums that it computes in a loop."""
+    """How many rows a consumer has, by the accumulators of its dots in a loop."""
     starts = [op for op in loop.body.block.ops if isinstance(op, warp_groups.DotStartOp)]
     found = {warp_groups.accumulator_type(op.c).get_shape()[0] for op in starts}
     found |= {tile_type(op.c).get_shape()[0] for op in loop.body.block.ops if isinstance(op, tile.DotOp)}
@@ -63,14 +63,14 @@ def _is_marked(value: SSAValue) -> bool:
 
 @dataclass
 class _Loop:
-    """One loop of an agent, and what becomes of it."""
+    """Rewrites one loop of a consumer."""
 
     loop: scf.ForOp
     consumers: int
     rows: int
 
     def shorten(self) -> None:
-        states = self._cursors()
+        states = self._last_states()
         if states is None:
             return
         front: list[Operation] = []
@@ -82,11 +82,11 @@ class _Loop:
         def constant(number: int) -> SSAValue:
             return add(arith.ConstantOp(IntegerAttr(number, _index)))
 
-        agent = add(warp_groups.ConsumerIdOp())
-        behind = add(arith.SubiOp(constant(self.consumers - 1), agent))
+        consumer = add(warp_groups.ConsumerIdOp())
+        behind = add(arith.SubiOp(constant(self.consumers - 1), consumer))
 
         def end_of(value: SSAValue) -> SSAValue:
-            """A bound for the rows of this agent alone."""
+            """A bound for the rows of this consumer alone."""
             owner = value.owner
             if isinstance(owner, arith.MinSIOp | arith.MaxSIOp) and _is_marked(value):
                 return add(type(owner)(end_of(owner.lhs), end_of(owner.rhs)))
@@ -98,32 +98,32 @@ class _Loop:
 
         loop = self.loop
         end = add(arith.MinSIOp(loop.ub, end_of(loop.ub)))
-        zero, all_turns = constant(0), loop.ub
+        zero, whole_end = constant(0), loop.ub
 
-        def turns(stop: SSAValue) -> SSAValue:
+        def iterations(stop: SSAValue) -> SSAValue:
             distance = add(arith.MaxSIOp(add(arith.SubiOp(stop, loop.lb)), zero))
             return add(arith.CeilDivSIOp(distance, loop.step))
 
-        left = add(arith.SubiOp(turns(all_turns), turns(end)))
+        left = add(arith.SubiOp(iterations(whole_end), iterations(end)))
         one = constant(1)
         insert_before(loop, front)
         loop.operands[1] = end
-        self._hand_on(states, (zero, left, one))
+        self._drain(states, (zero, left, one))
 
-    def _cursors(self) -> dict[SSAValue, SSAValue] | None:
-        """The last cursor of each ring that the loop takes from, as the block around hands it on; None where one is
-        not found."""
+    def _last_states(self) -> dict[SSAValue, SSAValue] | None:
+        """The last pipeline state of each ring that the loop waits for, as the block around yields it; None where one
+        is not found."""
         block = self.loop.parent_block()
         assert block is not None
         last = block.last_op
         assert last is not None
         found: dict[SSAValue, SSAValue] = {}
-        for take in [op for op in self.loop.body.block.ops if isinstance(op, warp_groups.ConsumerWaitOp)]:
-            carried = take.state
+        for wait in [op for op in self.loop.body.block.ops if isinstance(op, warp_groups.ConsumerWaitOp)]:
+            carried = wait.state
             if (
                 not isinstance(carried, BlockArgument)
                 or carried.block is not self.loop.body.block
-                or take.ring in found
+                or wait.ring in found
             ):
                 return None
             state: SSAValue = self.loop.results[carried.index - 1]
@@ -131,11 +131,11 @@ class _Loop:
                 state = following
             if not any(operand is state for operand in last.operands):
                 return None
-            found[take.ring] = state
+            found[wait.ring] = state
         return found or None
 
-    def _hand_on(self, states: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> None:
-        """A loop at the end of the block around that takes and releases what is left."""
+    def _drain(self, states: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> None:
+        """Drains the stages that are left, in a loop at the end of the block around."""
         block = self.loop.parent_block()
         assert block is not None
         last = block.last_op
@@ -144,13 +144,13 @@ class _Loop:
         adopt_location([made], self.loop)
         insert_before(last, [made])
         for state, result in zip(states.values(), made.results, strict=True):
-            for place, operand in enumerate(last.operands):
+            for index, operand in enumerate(last.operands):
                 if operand is state:
-                    last.operands[place] = result
+                    last.operands[index] = result
 
 
 def draining(states: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> scf.ForOp:
-    """A loop that takes a tile of each ring in every turn, and releases it."""
+    """A loop that waits for a tile of each ring in every iteration, and releases it."""
     body = Block(arg_types=[_index, *(state.type for state in states.values())])
     following: list[SSAValue] = []
     for ring, state in zip(states, body.args[1:], strict=True):
@@ -166,7 +166,7 @@ def draining(states: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue,
 
 
 def _next(state: SSAValue, block: Block) -> SSAValue | None:
-    """The cursor behind another one, in the same block."""
+    """The pipeline state that follows another one in the same block."""
     for use in state.uses:
         if isinstance(use.operation, warp_groups.AdvanceOp) and use.operation.parent_block() is block:
             return use.operation.result

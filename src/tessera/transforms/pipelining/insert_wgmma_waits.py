@@ -36,7 +36,7 @@ from tessera.transforms.core.slices import end_of, operand_source
 
 @dataclass(frozen=True)
 class InsertWgmmaWaits(ModulePass):
-    """The pass, for every tile function that has roles."""
+    """The pass, for every warp-specialized tile function."""
 
     name = "insert-wgmma-waits"
 
@@ -46,13 +46,13 @@ class InsertWgmmaWaits(ModulePass):
 
 
 def insert_waits(function: tile.FuncOp) -> None:
-    """Lets the products of all agents that compute run by themselves."""
+    """Makes the dots of all consumers asynchronous."""
     for op in function.body.block.ops:
         if isinstance(op, WarpSpecializeOp):
-            _place(op.consumer.block)
+            _insert_waits(op.consumer.block)
 
 
-def _place(block: Block) -> None:
+def _insert_waits(block: Block) -> None:
     for op in list(block.ops):
         chains = _chains(op) if isinstance(op, scf.ForOp) else []
         if isinstance(op, scf.ForOp) and chains:
@@ -60,11 +60,11 @@ def _place(block: Block) -> None:
             continue
         for region in op.regions:
             for inner in region.blocks:
-                _place(inner)
+                _insert_waits(inner)
     _Sequence(block).run()
 
 
-def _has_products(op: Operation) -> bool:
+def _has_dots(op: Operation) -> bool:
     return any(isinstance(inner, tile.DotOp | DotStartOp) for inner in op.walk())
 
 
@@ -76,26 +76,26 @@ def _depth(ring: SSAValue) -> int:
 
 
 class _Sequence:
-    """The products of one block. None of them runs when it is entered, and none when it is left."""
+    """The dots of one block. None of them runs when it is entered, and none when it is left."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
-        self.products: list[tile.DotOp] = []
+        self.dots: list[tile.DotOp] = []
         self.started: list[DotStartOp] = []
         self.done = 0
         """So many of them, the oldest, have been waited for."""
         self.running: dict[SSAValue, DotStartOp] = {}
-        """By the sums of the old product, those that nobody has got yet."""
-        self.taken: dict[tuple[SSAValue, SSAValue], ConsumerWaitOp] = {}
+        """Dots that have not been waited for, by the results of the dots that they replace."""
+        self.waits: dict[tuple[SSAValue, SSAValue], ConsumerWaitOp] = {}
         self.late: list[ConsumerReleaseOp] = []
-        """Releases that have to wait for a product."""
+        """Releases that have to wait for a dot."""
 
     def run(self) -> None:
         for op in list(self.block.ops):
             if isinstance(op, ConsumerReleaseOp):
                 self._release(op)
                 continue
-            if op.has_trait(IsTerminator) or (_has_products(op) and not isinstance(op, tile.DotOp)):
+            if op.has_trait(IsTerminator) or (_has_dots(op) and not isinstance(op, tile.DotOp)):
                 self._wait_for_all(op)
             for value in self._looks_at(op):
                 self._await(value, op)
@@ -103,30 +103,30 @@ class _Sequence:
                 self._start(op)
             elif isinstance(op, ConsumerWaitOp):
                 self._make_room(op)
-                self.taken[op.ring, op.state] = op
-        for op in reversed(self.products):
+                self.waits[op.ring, op.state] = op
+        for op in reversed(self.dots):
             op.detach()
             op.erase()
 
     def _looks_at(self, op: Operation) -> list[SSAValue]:
-        """The sums that have to be there for an op. A product goes on with sums that nobody else has as they are."""
+        """The accumulators that an op has to wait for. A dot that is the only user of its own does not wait for it."""
         used = [value for inner in op.walk() for value in inner.operands]
         if isinstance(op, tile.DotOp) and op.c.has_one_use():
             used.remove(op.c)
         return [value for value in dict.fromkeys(used) if value in self.running]
 
     def _start(self, op: tile.DotOp) -> None:
-        sums = self.running.pop(op.c, None)
-        start = DotStartOp(op.a, op.b, op.c if sums is None else sums.result)
+        pending = self.running.pop(op.c, None)
+        start = DotStartOp(op.a, op.b, op.c if pending is None else pending.result)
         insert_before(op, [start])
-        self.products.append(op)
+        self.dots.append(op)
         self.started.append(start)
         self.running[op.result] = start
-        if sums is not None:
+        if pending is not None:
             self._free_older(op)
 
     def _free_older(self, before: Operation) -> None:
-        """What others than the youngest product have read is released as soon as they are done."""
+        """Releases the operands of all dots but the youngest as soon as these are done."""
         done = len(self.started) - 1
         if any(self._readers(op) <= done for op in self.late):
             insert_before(before, [DotsWaitOp(1)])
@@ -146,7 +146,7 @@ class _Sequence:
             self._await(value, before)
 
     def _pass(self, done: int, before: Operation) -> None:
-        """So many products have been waited for: releases that they kept come next."""
+        """Notes that so many dots have been waited for, and inserts the releases that were waiting for them."""
         self.done = max(self.done, done)
         for op in list(self.late):
             if self._is_free(op):
@@ -159,21 +159,21 @@ class _Sequence:
             self.late.append(op)
 
     def _is_free(self, op: ConsumerReleaseOp) -> bool:
-        """Whether a tile can be released: all that read it have been waited for, and earlier ones are released."""
+        """Whether a tile can be released: all dots that read it are waited for, and earlier tiles are released."""
         first = next((other for other in self.late if other.ring is op.ring), op)
         return first is op and self._readers(op) <= self.done
 
     def _readers(self, op: ConsumerReleaseOp) -> int:
-        """How many products have begun when the last one that reads a tile has."""
-        take = self.taken.get((op.ring, op.state))
+        """The number of dots up to the last one that reads a tile."""
+        wait = self.waits.get((op.ring, op.state))
         numbered = enumerate(self.started, 1)
         return max(
-            (number for number, start in numbered if take in (operand_source(start.a), operand_source(start.b))),
+            (number for number, start in numbered if wait in (operand_source(start.a), operand_source(start.b))),
             default=0,
         )
 
     def _make_room(self, op: ConsumerWaitOp) -> None:
-        """Waits until there is a slot for the copy that is about to be taken."""
+        """Waits until there is a slot for the copy that is about to be waited for."""
         late = [other for other in self.late if other.ring is op.ring]
         if len(late) >= _depth(op.ring):
             done = self._readers(late[0])
@@ -186,72 +186,72 @@ class _Sequence:
 
 @dataclass(frozen=True)
 class _Chain:
-    """Products that hand sums on, once around a loop: the place in which it carries them, and the last product."""
+    """Dots that pass an accumulator on, around a loop: the index of its carried value, and the last dot."""
 
-    place: int
+    index: int
     last: tile.DotOp
 
 
 def _chains(loop: scf.ForOp) -> list[_Chain]:
-    """How the sums of all products of a loop go around it; nothing if something else looks at any of them."""
+    """How the accumulators of all dots of a loop go around it; none if something else reads any of them."""
     body = loop.body.block
-    products = [op for op in body.ops if isinstance(op, tile.DotOp)]
-    if any(op.regions and _has_products(op) for op in body.ops) or not _has_room(body):
+    dots = [op for op in body.ops if isinstance(op, tile.DotOp)]
+    if any(op.regions and _has_dots(op) for op in body.ops) or not _has_room(body):
         return []
     chains: list[_Chain] = []
     linked: set[Operation] = set()
-    for place, sums in enumerate(body.args[1:]):
-        found = list(_linked(sums, body))
-        if found and _is_yielded(found[-1].result, place, body):
-            chains.append(_Chain(place, found[-1]))
+    for index, accumulator in enumerate(body.args[1:]):
+        found = list(_linked(accumulator, body))
+        if found and _is_yielded(found[-1].result, index, body):
+            chains.append(_Chain(index, found[-1]))
             linked.update(found)
-    # Factors in registers would have to stay there until the next turn.
-    lasting = all(isinstance(operand_source(factor), ConsumerWaitOp) for op in products for factor in (op.a, op.b))
-    return chains if lasting and linked.issuperset(products) else []
+    # Operands in registers would have to stay there until the next iteration.
+    lasting = all(isinstance(operand_source(operand), ConsumerWaitOp) for op in dots for operand in (op.a, op.b))
+    return chains if lasting and linked.issuperset(dots) else []
 
 
-def _linked(sums: SSAValue, body: Block) -> Iterator[tile.DotOp]:
-    """Products that go on with sums, one after the other, as long as nobody else has them."""
-    while (use := sums.get_user_of_unique_use()) is not None:
-        if not isinstance(use, tile.DotOp) or use.c is not sums or use.parent_block() is not body:
+def _linked(accumulator: SSAValue, body: Block) -> Iterator[tile.DotOp]:
+    """Dots that add to an accumulator, one after the other, as long as it has no other user."""
+    while (use := accumulator.get_user_of_unique_use()) is not None:
+        if not isinstance(use, tile.DotOp) or use.c is not accumulator or use.parent_block() is not body:
             return
         yield use
-        sums = use.result
+        accumulator = use.result
 
 
-def _is_yielded(sums: SSAValue, place: int, body: Block) -> bool:
-    return sums.has_one_use() and end_of(body).operands[place] is sums
+def _is_yielded(accumulator: SSAValue, index: int, body: Block) -> bool:
+    return accumulator.has_one_use() and end_of(body).operands[index] is accumulator
 
 
 def _has_room(body: Block) -> bool:
-    """Whether rings have slots for what two turns take."""
-    takes = [op for op in body.ops if isinstance(op, ConsumerWaitOp)]
-    return all(_depth(op.ring) >= 2 * sum(other.ring is op.ring for other in takes) for op in takes)
+    """Whether rings have slots for the tiles of two iterations."""
+    waits = [op for op in body.ops if isinstance(op, ConsumerWaitOp)]
+    return all(_depth(op.ring) >= 2 * sum(other.ring is op.ring for other in waits) for op in waits)
 
 
 def _carry_on(loop: scf.ForOp, chains: Sequence[_Chain]) -> None:
-    """Writes the first turn by itself: no product runs yet whose factors could be released."""
+    """Peels the first iteration: no dot runs before it whose operands could be released."""
     body = loop.body.block
-    first = _Turn(body, {body.args[0]: loop.lb, **dict(zip(body.args[1:], loop.iter_args, strict=True))})
-    chained = {chain.place for chain in chains}
+    first = _Iteration(body, {body.args[0]: loop.lb, **dict(zip(body.args[1:], loop.iter_args, strict=True))})
+    chained = {chain.index for chain in chains}
     types = [value.type for value in loop.results]
-    for place in chained:
-        types[place] = PendingType(types[place])
+    for index in chained:
+        types[index] = PendingType(types[index])
     inner = Block(arg_types=[body.args[0].type, *types, *(state.type for _, state in first.held)])
     for old, new in zip(body.args, inner.args, strict=False):
         new.name_hint = old.name_hint
     before = inner.args[len(body.args) :]
     held = [(ring, state) for (ring, _), state in zip(first.held, before, strict=True)]
-    turn = _Turn(body, dict(zip(body.args, inner.args, strict=False)), held)
-    inner.add_ops([*turn.ops, scf.YieldOp(*turn.yielded, *(state for _, state in turn.held))])
+    iteration = _Iteration(body, dict(zip(body.args, inner.args, strict=False)), held)
+    inner.add_ops([*iteration.ops, scf.YieldOp(*iteration.yielded, *(state for _, state in iteration.held))])
     at, second = _second(loop)
     rest = scf.ForOp(second, loop.ub, loop.step, [*first.yielded, *(state for _, state in first.held)], Region(inner))
     rest.attributes.update(loop.attributes)
     results: list[SSAValue] = list(rest.results[: len(types)])
     waits: list[Operation] = []
-    for chain in sorted(chains, key=lambda chain: turn.products.index(chain.last)):
-        wait = DotWaitOp(results[chain.place], len(turn.products) - 1 - turn.products.index(chain.last))
-        results[chain.place] = wait.result
+    for chain in sorted(chains, key=lambda chain: iteration.dots.index(chain.last)):
+        wait = DotWaitOp(results[chain.index], len(iteration.dots) - 1 - iteration.dots.index(chain.last))
+        results[chain.index] = wait.result
         waits.append(wait)
     last = zip(held, rest.results[len(types) :], strict=True)
     waits += [ConsumerReleaseOp(ring, state) for (ring, _), state in last]
@@ -265,16 +265,16 @@ def _carry_on(loop: scf.ForOp, chains: Sequence[_Chain]) -> None:
     replace(loop, [some, branch])
 
 
-class _Turn:
-    """The ops of one turn, whose products are only begun; `before` is what the turn before it still holds."""
+class _Iteration:
+    """The ops of one iteration, which only issues its dots; `before` are the tiles that the one before still holds."""
 
     def __init__(
         self, body: Block, values: dict[SSAValue, SSAValue], before: Sequence[tuple[SSAValue, SSAValue]] = ()
     ) -> None:
         self.ops: list[Operation] = []
         self.held: list[tuple[SSAValue, SSAValue]] = []
-        """The rings and cursors of what it takes."""
-        self.products = [op for op in body.ops if isinstance(op, tile.DotOp)]
+        """The rings and pipeline states of the tiles it waits for."""
+        self.dots = [op for op in body.ops if isinstance(op, tile.DotOp)]
         end = end_of(body)
         for op in body.ops:
             if isinstance(op, ConsumerReleaseOp):
@@ -284,15 +284,15 @@ class _Turn:
                 start.location = op.location
                 values[op.result] = start.result
                 self.ops.append(start)
-                if before and op is self.products[-1]:
-                    self.ops += [DotsWaitOp(len(self.products)), *(ConsumerReleaseOp(*held) for held in before)]
+                if before and op is self.dots[-1]:
+                    self.ops += [DotsWaitOp(len(self.dots)), *(ConsumerReleaseOp(*held) for held in before)]
             elif op is not end:
                 self.ops.append(op.clone(values))
         self.yielded = [values.get(value, value) for value in end.operands]
 
 
 def _second(loop: scf.ForOp) -> tuple[list[Operation], SSAValue]:
-    """The counter of the second turn, and the ops that compute it."""
+    """The counter of the second iteration, and the ops that compute it."""
     if integer_of(loop.lb) == 0:
         return [], loop.step
     op = arith.AddiOp(loop.lb, loop.step)
@@ -300,6 +300,6 @@ def _second(loop: scf.ForOp) -> tuple[list[Operation], SSAValue]:
 
 
 def _runs(loop: scf.ForOp) -> bool:
-    """Whether a loop certainly has a turn."""
+    """Whether a loop certainly has an iteration."""
     first, stop = integer_of(loop.lb), integer_of(loop.ub)
     return first is not None and stop is not None and first < stop

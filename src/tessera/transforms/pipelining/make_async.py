@@ -41,12 +41,12 @@ class MakeAsync(ModulePass):
 
 
 def feeds_dots(load: tile.LoadOp) -> bool:
-    """Whether products are all that a load's tile goes into; they take zeros where it leaves its view."""
+    """Whether a load's tile goes into dots only, with zeros where it leaves its view."""
     return len(tile_type(load.result).get_shape()) == 2 and load.pad_value == 0 and is_only_multiplied(load.result)
 
 
 def is_only_multiplied(value: SSAValue) -> bool:
-    """Whether a tile is an operand of products, as it is or transposed, and nothing else."""
+    """Whether a tile is an operand of dots, as it is or transposed, and nothing else."""
     uses = list(value.uses)
     for use in tuple(uses):
         if isinstance(transposed := use.operation, tile.TransOp) and is_transposed(transposed):
@@ -77,7 +77,7 @@ def _qualifies(load: tile.LoadOp, written: set[SSAValue]) -> bool:
 
 
 def _slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:
-    """The ops of the body that say where a load reads, in order; None where they depend on more than the counter."""
+    """The ops of the body that compute where a load reads, in order; None if they need more than the counter."""
     wanted: set[Operation] = set()
     pending: list[SSAValue] = [load.view, *load.offsets]
     while pending:
@@ -98,7 +98,7 @@ def _slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:
 
 
 class _Writer:
-    """Ops in a row, with constants made where they are used."""
+    """A list of ops, with constants in front of their uses."""
 
     def __init__(self) -> None:
         self.ops: list[Operation] = []
@@ -123,10 +123,10 @@ def _copies(
     stop: SSAValue | None,
     slot: SSAValue,
 ) -> None:
-    """Begins the copies of the turn whose counter is the second of `counter`: if there is such a turn, or anyhow."""
-    old, turn = counter
+    """Begins the copies of the iteration whose counter is the second of `counter`; with `stop`, if there is one."""
+    old, iteration = counter
     inside = _Writer()
-    values: dict[SSAValue, SSAValue] = {old: turn}
+    values: dict[SSAValue, SSAValue] = {old: iteration}
     done: set[Operation] = set()
     for load, ops in loads.items():
         for op in ops:
@@ -141,7 +141,7 @@ def _copies(
         writer.ops += inside.ops
     else:
         inside.add(scf.YieldOp())
-        condition = writer.value(arith.CmpiOp(turn, stop, "slt"))
+        condition = writer.value(arith.CmpiOp(iteration, stop, "slt"))
         writer.add(scf.IfOp(condition, [], Region(Block(inside.ops)), Region()))
     writer.add(pipe.CommitOp())
 
@@ -152,15 +152,15 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     before = _Writer()
     rings = {load: before.value(pipe.RingOp(depth, tile_type(load.result))) for load in loads}
     if _is_repeated(loop):
-        # The last turn of a loop around this one may still be reading what is about to be written over.
+        # The last iteration of a loop around this one may still read slots that are about to be written over.
         before.add(pipe.WaitOp(0))
     for ahead in range(depth - 1):
         distance = before.value(arith.MuliOp(step, before.constant(ahead)))
-        turn = before.value(arith.AddiOp(loop.lb, distance))
-        _copies(before, loads, rings, (counter, turn), stop, before.constant(ahead))
+        iteration = before.value(arith.AddiOp(loop.lb, distance))
+        _copies(before, loads, rings, (counter, iteration), stop, before.constant(ahead))
     first = before.constant(0)
     insert_before(loop, before.ops)
-    # The slot of this turn is carried along; the copies of a later one go into the slot that was used last.
+    # The slot of this iteration is carried; the copies of a later one go into the slot that was used last.
     slot = body.insert_arg(_index, len(body.args))
     top = _Writer()
     top.add(pipe.WaitOp(depth - 2))
@@ -168,12 +168,12 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     is_first = top.value(arith.CmpiOp(slot, none, "eq"))
     previous = top.value(arith.SubiOp(slot, top.constant(1)))
     free = top.value(arith.SelectOp(is_first, last, previous))
-    turn = top.value(arith.AddiOp(counter, top.value(arith.MuliOp(step, last))))
-    # A copy behind the last turn is never looked at. It may be of anything inside the view, and is of zeros outside; a
-    # view that is made for the turn might see memory that is not there, and a division might be one by zero.
+    iteration = top.value(arith.AddiOp(counter, top.value(arith.MuliOp(step, last))))
+    # A copy behind the last iteration is never read. It may be of anything inside the view, and is of zeros outside; a
+    # view that is made for the iteration might be of memory that is not there, and a division might be one by zero.
     divides = any(_may_fail(op) for ops in loads.values() for op in ops)
     harmless = not divides and all(_is_outside(load.view, body) for load in loads)
-    _copies(top, loads, rings, (counter, turn), None if harmless else stop, free)
+    _copies(top, loads, rings, (counter, iteration), None if harmless else stop, free)
     first_op = body.first_op
     assert first_op is not None
     insert_before(first_op, top.ops)
@@ -190,7 +190,7 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
 
 
 def _may_fail(op: Operation) -> bool:
-    """Whether an op divides by what may be zero."""
+    """Whether an op may divide by zero."""
     return isinstance(op, DIVISIONS) and not isinstance(op.operands[1].owner, arith.ConstantOp)
 
 

@@ -1,7 +1,7 @@
 """`multicast-loads`: CTAs of a cluster load together the tiles that all of them need.
 
-They have programs side by side along the first axis of the grid. A ring whose tiles do not depend on the rank of a CTA
-in its cluster holds the same for all: each CTA loads a part of every tile, and multicasts it.
+They have program instances side by side along the first axis of the grid. A ring whose tiles do not depend on the
+rank of a CTA in its cluster holds the same for all: each CTA loads a part of every tile, and multicasts it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tessera.transforms.core.constants import integer_of
 
 @dataclass(frozen=True)
 class MulticastLoads(ModulePass):
-    """The pass, for every tile function with teams."""
+    """The pass, for every tile function with clusters."""
 
     name = "multicast-loads"
 
@@ -33,30 +33,30 @@ class MulticastLoads(ModulePass):
 
 
 def multicast_loads(function: tile.FuncOp) -> int:
-    """Marks the rings that a team shares; how many there are."""
+    """Marks the rings that a cluster can multicast; how many there are."""
     cluster = pipe.cluster_of(function)
     if cluster == 1:
         return 0
-    alike = _Alike(cluster)
+    uniformity = _Uniformity(cluster)
     found = 0
     for op in function.body.block.ops:
         if isinstance(op, pipe.RingOp):
-            fills = [use.operation for use in op.result.uses if isinstance(use.operation, ProducerCopyOp)]
-            if fills and all(alike.is_fill(fill) for fill in fills):
+            copies = [use.operation for use in op.result.uses if isinstance(use.operation, ProducerCopyOp)]
+            if copies and all(uniformity.is_copy(copy) for copy in copies):
                 op.properties["multicast"] = UnitAttr()
                 found += 1
     return found
 
 
-class _Alike:
-    """What is the same for all workers of a team, whose numbers follow each other."""
+class _Uniformity:
+    """Which values are the same for all CTAs of a cluster, whose numbers follow each other."""
 
     def __init__(self, cluster: int) -> None:
         self.cluster = cluster
         self.known: dict[SSAValue, bool] = {}
 
-    def is_fill(self, op: ProducerCopyOp) -> bool:
-        """Whether all fetch the same tiles, equally often."""
+    def is_copy(self, op: ProducerCopyOp) -> bool:
+        """Whether all CTAs copy the same tiles, equally often."""
         return all(map(self.holds, (op.view, *op.offsets))) and self._is_reached(op)
 
     def _is_reached(self, op: Operation) -> bool:
@@ -85,7 +85,7 @@ class _Alike:
             loop = owner.parent_op()
             if isinstance(loop, tile.FuncOp):
                 return True
-            # What else a loop carries is not looked into.
+            # Other values that a loop carries are not looked into.
             return isinstance(loop, scf.ForOp) and value is owner.args[0] and all(map(self.holds, loop.operands[:3]))
         if isinstance(owner, CtaIdOp | ConsumerIdOp) or owner.regions or isinstance(value.type, PipelineStateType):
             return False

@@ -1,8 +1,8 @@
-"""`partition-rows`: a program whose rows are independent of each other takes fewer rows at a time.
+"""`partition-rows`: a kernel whose rows are independent of each other takes fewer rows at a time.
 
-Every store of such a program is of rows, each made from the same rows of the loaded tiles. The whole program then runs
-in a loop over groups of rows; values that all groups share are computed once, in front. Programs in which rows meet (in
-a sum over rows, or a dot of rows with each other) are left as they are.
+Every store of such a kernel is of rows, each made from the same rows of the loaded tiles. The whole body then runs in a
+loop over groups of rows; values that all groups share are computed once, in front. Kernels in which rows meet (in a sum
+over rows, or a dot of rows with each other) are left as they are.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Rows:
     """Along which axis each tile of a function has its rows; tiles that are not in here are the same for all rows."""
 
     def __init__(self, function: tile.FuncOp, count: int, needed: Slice | None = None) -> None:
-        """With a slice of the function, nothing else is looked at; and products and branches have rows, too."""
+        """With a slice of the function, nothing else is looked at; and dots and branches have rows, too."""
         self.function = function
         self.count = count
         self.needed = needed
@@ -55,7 +55,7 @@ class Rows:
         self.shared: set[SSAValue] = set()
 
     def find(self) -> bool:
-        """Whether all that the function does, it does row by row."""
+        """Whether the function works row by row."""
         ops = list(self.function.body.walk())
         stores = [op for op in ops if isinstance(op, tile.StoreOp)]
         if not stores or any(op.parent_block() is not self.function.body.block for op in stores):
@@ -67,7 +67,7 @@ class Rows:
             # Rows that were read before any was written would be read after some were.
             if isinstance(op, tile.LoadOp | tile.ReadOp | tile.ItemOp) and tile.memory_of(op.view) in written:
                 return False
-            # What rounds at random counts elements.
+            # Random rounding depends on the numbers of elements.
             if isinstance(op, tile.EwOp) and op.seed is not None:
                 return False
         apart = all(_writes_same_rows(one, other) for one, other in combinations(stores, 2))
@@ -91,9 +91,9 @@ class Rows:
         if isinstance(owner, Block):
             return self._ask_argument(value, owner, axis)
         if isinstance(owner, scf.ForOp | scf.IfOp):
-            place = list(owner.results).index(value)  # pyright: ignore[reportArgumentType]
+            index = list(owner.results).index(value)  # pyright: ignore[reportArgumentType]
             is_loop = isinstance(owner, scf.ForOp)
-            return self._ask_loop(owner, place, axis) if is_loop else self._ask_branch(owner, place, axis)
+            return self._ask_loop(owner, index, axis) if is_loop else self._ask_branch(owner, index, axis)
         rule = _ASKS.get(type(owner))
         return rule is not None and rule(self, owner, axis)
 
@@ -103,37 +103,37 @@ class Rows:
             return False
         return self._ask_loop(loop, list(block.args).index(value) - 1, axis)  # pyright: ignore[reportArgumentType]
 
-    def _ask_loop(self, loop: scf.ForOp, place: int, axis: int) -> bool:
+    def _ask_loop(self, loop: scf.ForOp, index: int, axis: int) -> bool:
         end = loop.body.block.last_op
         assert end is not None
-        parts = loop.iter_args[place], loop.body.block.args[place + 1], end.operands[place], loop.results[place]
+        parts = loop.iter_args[index], loop.body.block.args[index + 1], end.operands[index], loop.results[index]
         return all(self.ask(part, axis) for part in parts)
 
-    def _ask_branch(self, branch: scf.IfOp, place: int, axis: int) -> bool:
+    def _ask_branch(self, branch: scf.IfOp, index: int, axis: int) -> bool:
         ends = [region.block.last_op for region in branch.regions]
-        return self.needed is not None and all(end is not None and self.ask(end.operands[place], axis) for end in ends)
+        return self.needed is not None and all(end is not None and self.ask(end.operands[index], axis) for end in ends)
 
     def _keeps_rows(self, op: Operation) -> bool:
-        """Whether what an op makes of rows is rows, and never what all rows share."""
+        """Whether an op makes rows of rows, and never values that all rows share."""
         match op:
             case tile.StoreOp():
                 return True
             case scf.ForOp():
-                places = list(zip(op.iter_args, op.body.block.args[1:], op.results, strict=True))
-                return all(len({value in self.axes for value in places[place]}) == 1 for place in self._places(op))
+                values = list(zip(op.iter_args, op.body.block.args[1:], op.results, strict=True))
+                return all(len({value in self.axes for value in values[index]}) == 1 for index in self._indices(op))
             case scf.YieldOp() if isinstance(around := op.parent_op(), scf.ForOp | scf.IfOp):
                 pairs = list(zip(op.operands, around.results, strict=True))
-                return all(len({value in self.axes for value in pairs[place]}) == 1 for place in self._places(around))
+                return all(len({value in self.axes for value in pairs[index]}) == 1 for index in self._indices(around))
             case _ if self.needed is not None and op not in self.needed.ops:
                 return True
             case tile.AnyOp() if self.needed is not None:
-                return op.operand not in self.axes or decides_row_by_row(op, self._places)
+                return op.operand not in self.axes or decides_row_by_row(op, self._indices)
             case _:
                 looks = any(value in self.axes for value in op.operands)
                 return not looks or (bool(op.results) and all(result in self.axes for result in op.results))
 
-    def _places(self, op: Operation) -> Iterable[int]:
-        """The places of the values that a loop or a branch gives, if they are looked at."""
+    def _indices(self, op: Operation) -> Iterable[int]:
+        """The indices of the results of a loop or branch that are looked at."""
         return range(len(op.results)) if self.needed is None else self.needed.indices_of(op)
 
 
@@ -182,8 +182,8 @@ def _ask_transpose(rows: Rows, op: Any, axis: int) -> bool:
     return rows.ask(op.operand, tuple(op.permutation.iter_values())[axis])
 
 
-def _ask_product(rows: Rows, op: Any, axis: int) -> bool:
-    """Rows of a product are rows of its first factor and of the sums it goes on from; all of them meet the second."""
+def _ask_dot(rows: Rows, op: Any, axis: int) -> bool:
+    """Rows of a dot are rows of its left operand and of its accumulator; all of them meet the right operand."""
     return rows.needed is not None and axis == 0 and rows.ask(op.a, 0) and rows.ask(op.c, 0) and rows.ask(op.b, None)
 
 
@@ -197,7 +197,7 @@ _ASKS: Mapping[type[Operation], Callable[[Rows, Any, int], bool]] = {
     tile.ExpandOp: _ask_expand,
     tile.ReduceOp: _ask_reduce,
     tile.TransOp: _ask_transpose,
-    tile.DotOp: _ask_product,
+    tile.DotOp: _ask_dot,
     tile.LoadOp: _ask_nothing,
     tile.ReadOp: _ask_read,
     tile.FullOp: _ask_nothing,
@@ -206,7 +206,7 @@ _ASKS: Mapping[type[Operation], Callable[[Rows, Any, int], bool]] = {
 
 
 def rows_of(function: tile.FuncOp) -> int | None:
-    """How many rows a program has, if all its stores are of as many; None otherwise."""
+    """How many rows a program instance has, if all its stores are of as many; None otherwise."""
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
     found = {tile_type(op.value).get_shape()[:1] for op in stores}
     if len(found) != 1:
@@ -224,9 +224,9 @@ def partition_rows(function: tile.FuncOp, group: int) -> bool:
 
 
 def spread_rows(function: tile.FuncOp, group: int) -> bool:
-    """Gives a function's rows to more programs, `group` rows each; whether it could.
+    """Gives a function's rows to more program instances, `group` rows each; whether it could.
 
-    The grid gets one axis more. What is the same for all rows, every program then makes for itself.
+    The grid gets one axis more. Each instance then computes for itself what is the same for all rows.
     """
     rows = _grouped(function, group)
     if rows is not None:
@@ -252,7 +252,7 @@ class Narrowing:
         self.start = start
 
     def narrow(self, op: Operation) -> None:
-        """Gives an op's tiles fewer rows, and moves what says where they are."""
+        """Gives an op's tiles fewer rows, and adds the first row to their offsets."""
         for region in op.regions:
             for block in region.blocks:
                 for argument in block.args:
@@ -267,13 +267,13 @@ class Narrowing:
         if isinstance(op, tile.StoreOp):
             self._move(op, 2 + self.rows.axes[op.value])
 
-    def _move(self, op: Operation, place: int) -> None:
-        added = arith.AddiOp(op.operands[place], self.start)
+    def _move(self, op: Operation, index: int) -> None:
+        added = arith.AddiOp(op.operands[index], self.start)
         adopt_location([added], op)
         block = op.parent_block()
         assert block is not None
         block.insert_op_before(added, op)
-        op.operands[place] = added.result
+        op.operands[index] = added.result
 
     def _retype(self, value: SSAValue) -> None:
         axis = self.rows.axes.get(value)
@@ -287,7 +287,7 @@ class Narrowing:
 
 
 class _Writer:
-    """Moves what depends on rows into a loop over them."""
+    """Moves ops that depend on rows into a loop over them."""
 
     def __init__(self, function: tile.FuncOp, rows: Rows, group: int) -> None:
         self.function = function
@@ -315,7 +315,7 @@ class _Writer:
         block.insert_ops_before([*bounds, loop], last)
 
     def spread(self) -> None:
-        """Programs along another axis of the grid take the place of turns of a loop."""
+        """Uses program instances along another axis of the grid instead of iterations of a loop."""
         function, block = self.function, self.function.body.block
         sizes = function.grid.data
         program, group = tile.ProgramIdOp(len(sizes)), arith.ConstantOp(IntegerAttr(self.group, _index))
@@ -328,7 +328,7 @@ class _Writer:
         block.insert_ops_before([program, group, start], first)
 
     def _depends(self, op: Operation, inside: set[Operation]) -> bool:
-        """Whether an op belongs into the loop: it works on rows, or on what is computed there."""
+        """Whether an op belongs into the loop: it works on rows, or on values that are computed there."""
         if isinstance(op, tile.StoreOp):
             return True
         ops = list(op.walk())

@@ -27,7 +27,7 @@ from tessera.transforms.loops.consumer_values import differ_between_consumers
 
 @dataclass(frozen=True)
 class PingpongConsumers(ModulePass):
-    """The pass, for every tile function with roles."""
+    """The pass, for every warp-specialized tile function."""
 
     name = "pingpong-consumers"
 
@@ -37,7 +37,7 @@ class PingpongConsumers(ModulePass):
 
 
 def pingpong(function: tile.FuncOp, pays: Callable[[scf.ForOp], bool] = lambda _: True) -> bool:
-    """Orders the products of all loops where that can be, and pays; says whether there was one."""
+    """Adds ping-pong barriers to all loops that can have one, and where it pays; whether there were any."""
     found = False
     for partitions in [op for op in function.body.walk() if isinstance(op, WarpSpecializeOp)]:
         if partitions.consumers.value.data == 1:
@@ -54,7 +54,7 @@ def pingpong(function: tile.FuncOp, pays: Callable[[scf.ForOp], bool] = lambda _
 
 
 def _starts(block: Block) -> list[DotStartOp]:
-    """The products that a turn begins; none where it waits for others in between."""
+    """The dots that an iteration issues; none where it waits for dots in between."""
     starts = [op for op in block.ops if isinstance(op, DotStartOp)]
     if not starts:
         return []
@@ -67,7 +67,7 @@ def _starts(block: Block) -> list[DotStartOp]:
 
 
 def _computes(block: Block) -> bool:
-    """Whether a turn computes on whole tiles."""
+    """Whether an iteration computes on whole tiles."""
     return any(
         isinstance(op, tile.EwOp) and isinstance(type_ := op.result.type, TensorType) and type_.get_num_dims() == 2
         for op in block.ops
@@ -75,7 +75,7 @@ def _computes(block: Block) -> bool:
 
 
 def _is_common(loop: scf.ForOp, partitions: WarpSpecializeOp) -> bool:
-    """Whether all agents go through a loop equally often."""
+    """Whether all consumers run a loop equally often."""
     decided: list[SSAValue] = []
     op: Operation | None = loop
     while op is not None and op is not partitions:

@@ -23,7 +23,7 @@ from tessera.transforms.core.rewriting import insert_before
 
 @dataclass(frozen=True)
 class PrefetchEpilogue(ModulePass):
-    """The pass, for every tile function with roles."""
+    """The pass, for every warp-specialized tile function."""
 
     name = "prefetch-epilogue"
 
@@ -33,13 +33,13 @@ class PrefetchEpilogue(ModulePass):
 
 
 def prefetch_epilogues(function: tile.FuncOp, has_room: Callable[[tile.LoadOp], bool] = lambda load: True) -> int:
-    """Puts a load in front of every wait for the sums of a loop, if it `has_room` beside them; how many."""
+    """Moves a load in front of each wait for accumulators of a loop, if it `has_room` beside them; how many."""
     waits = [op for op in function.body.walk() if isinstance(op, DotWaitOp)]
     return sum(_overtake(op, has_room) for op in waits if isinstance(op.pending.owner, scf.ForOp))
 
 
 def _overtake(wait: DotWaitOp, has_room: Callable[[tile.LoadOp], bool]) -> bool:
-    """The first load behind a wait that rests on nothing between, and numbers that it needs, come in front of it."""
+    """Moves the first load behind a wait that does not need it, and scalars that the load needs, in front of it."""
     held: set[SSAValue] = set(wait.results)
     numbers: list[Operation] = []
     behind = wait.next_op
@@ -53,7 +53,7 @@ def _overtake(wait: DotWaitOp, has_room: Callable[[tile.LoadOp], bool]) -> bool:
         if is_side_effect_free(behind) and not behind.regions and held.isdisjoint(behind.operands):
             numbers.append(behind)
         elif behind.regions or not (is_side_effect_free(behind) or isinstance(behind, tile.LoadOp | ConsumerReleaseOp)):
-            # Somebody may write what is read.
+            # The memory that is read may be written here.
             return False
         else:
             held.update(behind.results)

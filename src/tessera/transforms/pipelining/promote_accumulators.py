@@ -25,7 +25,7 @@ from tessera.transforms.core.slices import end_of
 from tessera.transforms.loops.unroll_loop import unroll
 
 KEPT_BITS = 13
-"""Mantissa bits of the sums that tensor cores carry for 8-bit floats."""
+"""Mantissa bits of the accumulators of tensor cores for 8-bit floats."""
 DEPTH = 256
 """So many products are added with those: fewer cost time, more cost digits."""
 
@@ -43,7 +43,7 @@ class PromoteAccumulators(ModulePass):
 
 
 def promote_accumulators(function: tile.FuncOp, depth: int = DEPTH) -> None:
-    """Lets products of 8-bit floats begin with nothing, and adds at most `depth` of them at a time to their sums."""
+    """Starts dots of 8-bit floats at zero, and adds at most `depth` products at a time to their accumulators."""
     for op in list(function.body.walk()):
         if isinstance(op, scf.ForOp) and (times := _times(op, depth)) > 1:
             unroll(op, times)
@@ -52,21 +52,21 @@ def promote_accumulators(function: tile.FuncOp, depth: int = DEPTH) -> None:
 
 
 Chain = list[tile.DotOp]
-"""Products of a block that hand sums on, one to the next."""
+"""Dots of a block that pass an accumulator on, one to the next."""
 
 
 def _promote(chain: Chain) -> None:
     first, last = chain[0], chain[-1]
-    sums = first.c
-    if is_zero(sums):
+    accumulator = first.c
+    if is_zero(accumulator):
         return
     zero = arith.ConstantOp(FloatAttr(0.0, Float32Type()))
-    nothing = tile.FullOp(zero.result, tile_type(sums).get_shape())
+    nothing = tile.FullOp(zero.result, tile_type(accumulator).get_shape())
     insert_before(first, [zero, nothing])
     first.operands[2] = nothing.result
     block = last.parent_block()
     assert block is not None
-    total = tile.EwOp("add", [sums, last.result])
+    total = tile.EwOp("add", [accumulator, last.result])
     total.location = last.location
     block.insert_op_after(total, last)
     last.result.replace_uses_with_if(total.result, lambda use: use.operation is not total)
@@ -74,7 +74,7 @@ def _promote(chain: Chain) -> None:
 
 
 def _chains(function: tile.FuncOp, depth: int) -> list[Chain]:
-    """All products that lose bits, in chains that are no deeper."""
+    """All dots that lose bits, in chains that are no deeper than `depth`."""
     found: list[Chain] = []
     ends: dict[SSAValue, Chain] = {}
     for op in function.body.walk():
@@ -98,20 +98,20 @@ def _depth(op: tile.DotOp) -> int:
 
 
 def _times(loop: scf.ForOp, depth: int) -> int:
-    """How many turns of a loop are added up by themselves, if sums go around it from product to product."""
+    """How many iterations of a loop share an accumulator, if the loop carries accumulators from dot to dot."""
     body = loop.body.block
-    products = [op for op in body.ops if isinstance(op, tile.DotOp) and loses_bits(op)]
+    dots = [op for op in body.ops if isinstance(op, tile.DotOp) and loses_bits(op)]
     nested = any(isinstance(inner, tile.DotOp) for op in body.ops if op.regions for inner in op.walk())
-    if not products or nested or loop.attributes or not isinstance(loop.lb.type, IndexType):
+    if not dots or nested or loop.attributes or not isinstance(loop.lb.type, IndexType):
         return 1
     carried = dict(zip(end_of(body).operands, body.args[1:], strict=True))
-    if any(carried.get(op.result) is not op.c or not op.result.has_one_use() for op in products):
+    if any(carried.get(op.result) is not op.c or not op.result.has_one_use() for op in dots):
         return 1
-    return depth // max(map(_depth, products))
+    return depth // max(map(_depth, dots))
 
 
 def loses_bits(op: tile.DotOp) -> bool:
-    """Whether a machine's own sums are too narrow for a product."""
+    """Whether the accumulator of the tensor cores is too narrow for a dot."""
     if tile_dtype(op.a) not in (f8e4m3, f8e5m2) or tile_dtype(op.c) is not f32:
         return False
     declared = f32 if op.accum is None else dtype_of(op.accum)

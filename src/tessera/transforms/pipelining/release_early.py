@@ -1,4 +1,4 @@
-"""`release-early`: a consumer releases a tile behind its last use, and not only at the end of the program.
+"""`release-early`: a consumer releases a tile behind its last use, and not only at the end of the instance.
 
 A tile that a branch uses is released behind the branch. Where the last op that uses it is a loop, and all dots in there
 have been waited for behind that loop, the release moves there: the producer may refill the stage while this consumer
@@ -22,7 +22,7 @@ from tessera.transforms.core.rewriting import insert_before
 
 @dataclass(frozen=True)
 class ReleaseEarly(ModulePass):
-    """The pass, for every tile function with roles."""
+    """The pass, for every warp-specialized tile function."""
 
     name = "release-early"
 
@@ -41,35 +41,35 @@ def release_early(function: tile.FuncOp) -> None:
 def _move(op: ConsumerReleaseOp) -> None:
     block = op.parent_block()
     assert block is not None
-    takes = [
+    waits = [
         one for one in block.ops if isinstance(one, ConsumerWaitOp) and (one.ring, one.state) == (op.ring, op.state)
     ]
-    if len(takes) != 1:
+    if len(waits) != 1:
         return
-    last = _last_user(block, takes[0].result)
+    last = _last_user(block, waits[0].result)
     if not isinstance(last, scf.IfOp) or last.false_region.first_block is None:
         return
-    places = [_behind(region.block, takes[0].result) for region in last.regions]
-    if any(place is None for place in places):
+    points = [_behind(region.block, waits[0].result) for region in last.regions]
+    if any(point is None for point in points):
         return
-    for place in places:
-        assert place is not None
-        insert_before(place, [ConsumerReleaseOp(op.ring, op.state)])
+    for point in points:
+        assert point is not None
+        insert_before(point, [ConsumerReleaseOp(op.ring, op.state)])
     op.detach()
     op.erase()
 
 
-def _behind(block: Block, taken: SSAValue) -> Operation | None:
-    """The op of a branch in front of which a tile is needed no more; None where a product may still read it."""
-    last = _last_user(block, taken)
+def _behind(block: Block, waited: SSAValue) -> Operation | None:
+    """The op of a branch in front of which a tile is needed no more; None where a dot may still read it."""
+    last = _last_user(block, waited)
     if last is None:
         return block.first_op
     return last.next_op if isinstance(last, scf.ForOp) else None
 
 
-def _last_user(block: Block, taken: SSAValue) -> Operation | None:
+def _last_user(block: Block, waited: SSAValue) -> Operation | None:
     found: Operation | None = None
-    pending = list(taken.uses)
+    pending = list(waited.uses)
     while pending:
         user: Operation | None = pending.pop().operation
         if isinstance(user, tile.TransOp):

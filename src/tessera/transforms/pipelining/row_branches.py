@@ -1,6 +1,6 @@
 """Branches that are taken if any row needs them, and in which all other rows keep their values.
 
-Whether other rows need the branch makes no difference to a row: programs can still be divided by rows.
+Whether other rows need the branch makes no difference to a row: kernels can still be divided by rows.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.slices import end_of
 
 
-def decides_row_by_row(question: tile.AnyOp, places: Callable[[Operation], Iterable[int]]) -> bool:
-    """Whether all that a question decides is branches whose results, at `places`, are those of each row by itself."""
+def decides_row_by_row(question: tile.AnyOp, indices: Callable[[Operation], Iterable[int]]) -> bool:
+    """Whether all that a question decides is branches whose results, at `indices`, are those of each row by itself."""
     return all(
         isinstance(branch := use.operation, scf.IfOp)
-        and all(_keeps(branch, place, question.operand) for place in places(branch))
+        and all(_keeps(branch, index, question.operand) for index in indices(branch))
         for use in question.result.uses
     )
 
 
-def _keeps(branch: scf.IfOp, place: int, asks: SSAValue) -> bool:
+def _keeps(branch: scf.IfOp, index: int, asks: SSAValue) -> bool:
     """Whether rows that do not ask get the same on both sides."""
-    taken, other = (_unasked(end_of(region.block).operands[place], asks) for region in branch.regions)
+    taken, other = (_unasked(end_of(region.block).operands[index], asks) for region in branch.regions)
     return taken is other
 
 
 def _unasked(value: SSAValue, asks: SSAValue) -> SSAValue:
-    """What a tile is in rows that do not ask."""
+    """The value of a tile in rows that do not ask."""
     op = value.owner
     match op:
         case tile.EwOp() if op.fn.data == "select" and _repeated(op.operands_[0]) is asks:
@@ -39,14 +39,14 @@ def _unasked(value: SSAValue, asks: SSAValue) -> SSAValue:
         case tile.EwOp() if op.fn.data == "mul" and _is_one(op.operands_[1], asks):
             return _unasked(op.operands_[0], asks)
         case scf.IfOp() if isinstance(op.cond.owner, tile.AnyOp) and op.cond.owner.operand is asks:
-            place = list(op.results).index(value)  # pyright: ignore[reportArgumentType]
-            return _unasked(end_of(op.false_region.block).operands[place], asks) if _keeps(op, place, asks) else value
+            index = list(op.results).index(value)  # pyright: ignore[reportArgumentType]
+            return _unasked(end_of(op.false_region.block).operands[index], asks) if _keeps(op, index, asks) else value
         case _:
             return value
 
 
 def _repeated(value: SSAValue) -> SSAValue:
-    """What is repeated along other axes."""
+    """The tile that is repeated along other axes."""
     while isinstance(op := value.owner, tile.ExpandOp | tile.BroadcastOp):
         value = op.operand
     return value

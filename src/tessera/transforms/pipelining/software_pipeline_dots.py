@@ -42,44 +42,44 @@ class SoftwarePipelineDots(ModulePass):
 
 
 def pipeline_dots(function: tile.FuncOp) -> bool:
-    """Skews every loop that has two stages of products; says whether there was one."""
+    """Pipelines every loop that has two stages of dots; says whether there was one."""
     changing = written(function)
     loops = [op for op in function.body.walk() if isinstance(op, scf.ForOp) and isinstance(op.lb.type, IndexType)]
     found = False
     # Inner loops first: those around them are written several times.
     for loop in reversed(loops):
         stages = _Body(loop, frozenset(function.arguments), changing).stages()
-        if stages is not None and _has_first_turn(loop) is not False:
-            _Skewed(loop, stages).write()
+        if stages is not None and _has_first_iteration(loop) is not False:
+            _Pipelined(loop, stages).write()
             found = True
     return found
 
 
-# Which op belongs where
+# Which op belongs to which stage
 
 
 @dataclass(frozen=True)
 class _Stages:
-    """The ops of a turn, by the places they get; each tuple is in order."""
+    """The ops of an iteration, by stages; each tuple is in order."""
 
     early: tuple[Operation, ...]
-    """The first products, behind all that they need."""
+    """The first dots, behind all that they need."""
     rest: tuple[Operation, ...]
-    """What else is done before the sums are."""
+    """The other ops of the first stage."""
     prefix: tuple[Operation, ...]
-    """Work on the sums in front of the second products."""
+    """Work on the accumulators in front of the second dots."""
     late: tuple[Operation, ...]
-    """The second products, what is loaded for them, and what comes of them."""
-    sums: tuple[int, ...]
-    """The places of the carried values that belong to the second stage."""
+    """The second dots, the loads for them, and the ops that use their results."""
+    accumulators: tuple[int, ...]
+    """The indices of the carried values that belong to the second stage."""
     kept: tuple[int, ...]
-    """The places of the others."""
+    """The indices of the others."""
     handed: tuple[SSAValue, ...]
-    """What the second stage of a turn is given by the first and by the prefix."""
+    """Values that the second stage of an iteration gets from the first and from the prefix."""
 
 
 class _Body:
-    """The body of a loop, with all that each value in it is made of."""
+    """The body of a loop, with the values that each value in it depends on."""
 
     def __init__(self, loop: scf.ForOp, arguments: AbstractSet[SSAValue], changing: AbstractSet[SSAValue]) -> None:
         block = loop.body.block
@@ -93,36 +93,36 @@ class _Body:
             self._sources.update({result: {result, *self.below(op)} for result in op.results})
 
     def sources(self, value: SSAValue) -> AbstractSet[SSAValue]:
-        """A value and all the values of the body that it is made of; none for one that is made outside."""
+        """A value and all the values of the body that it depends on; none for one that is made outside."""
         return self._sources.get(value, frozenset())
 
     def below(self, op: Operation) -> set[SSAValue]:
-        """The values of the body that an op rests on."""
+        """The values of the body that an op depends on."""
         return {source for value in _used(op) for source in self.sources(value)}
 
     def needed(self, values: Iterable[SSAValue]) -> set[Operation]:
-        """The ops of the body that values are made by."""
+        """The ops of the body that values depend on."""
         found = {source.owner for value in values for source in self.sources(value)}
         return {op for op in self.ops if op in found}
 
     def stages(self) -> _Stages | None:
-        """How a turn divides into two stages; None where it does not."""
-        first, second = self._products()
-        sums = self._sums(second)
-        mine = {self.carried[place] for place in sums}
+        """How an iteration divides into two stages; None where it does not."""
+        first, second = self._dots()
+        accumulators = self._accumulators(second)
+        mine = {self.carried[index] for index in accumulators}
         if not first or any(mine & self._operands(dot) for dot in second):
             return None
         latter = {op for op in self.ops if mine & self.below(op)}
-        products = {dot.result for dot in second}
-        late = {op for op in latter if op in second or products & self.below(op)}
-        remade, handed = self._inputs(late, sums)
+        results = {dot.result for dot in second}
+        late = {op for op in latter if op in second or results & self.below(op)}
+        remade, handed = self._inputs(late, accumulators)
         prefix = latter - late
-        kept = [place for place in range(len(self.carried)) if place not in sums]
-        wanted = [*handed, *(self.yielded[place] for place in kept), *(value for op in prefix for value in _used(op))]
+        kept = [index for index in range(len(self.carried)) if index not in accumulators]
+        wanted = [*handed, *(self.yielded[index] for index in kept), *(value for op in prefix for value in _used(op))]
         loud = {op for op in self.ops if op not in self.quiet}
         former = (self.needed([*wanted, *(value for op in loud for value in _used(op))]) | loud) - latter
         early = self.needed(dot.result for dot in first)
-        # What is not quiet stays in order.
+        # Ops that are not quiet stay in order.
         if not early | latter <= self.quiet:
             return None
         return _Stages(
@@ -130,16 +130,16 @@ class _Body:
             self._ordered(former - early),
             self._ordered(prefix),
             (*self._ordered(remade), *self._ordered(late)),
-            sums,
+            accumulators,
             tuple(kept),
             handed,
         )
 
-    def _products(self) -> tuple[Sequence[tile.DotOp], Sequence[tile.DotOp]]:
-        """Those that begin with nothing carried and wait for no other; those that add to sums with their help."""
+    def _dots(self) -> tuple[Sequence[tile.DotOp], Sequence[tile.DotOp]]:
+        """The first dots, which need no carried value and no other dot; and those that accumulate their results."""
         dots = [op for op in self.ops if isinstance(op, tile.DotOp)]
         fresh = {dot.result for dot in dots if not self.sources(dot.c) & set(self.carried)}
-        second = [dot for dot in dots if self._is_of_sums(dot) and fresh & self._operands(dot)]
+        second = [dot for dot in dots if self._accumulates(dot) and fresh & self._operands(dot)]
         fed = {source for dot in second for source in self._operands(dot)}
         results = {dot.result for dot in dots}
         first: list[tile.DotOp] = []
@@ -150,29 +150,29 @@ class _Body:
         return first, second
 
     def _operands(self, dot: tile.DotOp) -> AbstractSet[SSAValue]:
-        """What a product's factors are made of."""
+        """The values that the operands of a dot depend on."""
         return self.sources(dot.a) | self.sources(dot.b)
 
-    def _is_of_sums(self, dot: tile.DotOp) -> bool:
-        """Whether a product adds to a value that is carried from turn to turn through it."""
-        return any(self._goes_through(dot, place) for place in range(len(self.carried)))
+    def _accumulates(self, dot: tile.DotOp) -> bool:
+        """Whether a dot adds to a value that the loop carries through it."""
+        return any(self._goes_through(dot, index) for index in range(len(self.carried)))
 
-    def _goes_through(self, dot: tile.DotOp, place: int) -> bool:
-        return self.carried[place] in self.sources(dot.c) and dot.result in self.sources(self.yielded[place])
+    def _goes_through(self, dot: tile.DotOp, index: int) -> bool:
+        return self.carried[index] in self.sources(dot.c) and dot.result in self.sources(self.yielded[index])
 
-    def _sums(self, second: Sequence[tile.DotOp]) -> tuple[int, ...]:
-        """The places of what is carried through products, and of all that looks at it, in a later turn at last."""
-        places = range(len(self.carried))
-        found = {place for place in places if any(self._goes_through(dot, place) for dot in second)}
+    def _accumulators(self, second: Sequence[tile.DotOp]) -> tuple[int, ...]:
+        """The indices of values carried through dots, and of all that depend on them, also in later iterations."""
+        indices = range(len(self.carried))
+        found = {index for index in indices if any(self._goes_through(dot, index) for dot in second)}
         while True:
-            mine = {self.carried[place] for place in found}
-            more = {place for place in places if mine & self.sources(self.yielded[place])}
+            mine = {self.carried[index] for index in found}
+            more = {index for index in indices if mine & self.sources(self.yielded[index])}
             if more <= found:
                 return tuple(sorted(found))
             found |= more
 
-    def _inputs(self, late: set[Operation], sums: Sequence[int]) -> tuple[set[Operation], tuple[SSAValue, ...]]:
-        """Of what late ops need, the ops that make it anew from the counter, and the values that have to be carried."""
+    def _inputs(self, late: set[Operation], accumulators: Sequence[int]) -> tuple[set[Operation], tuple[SSAValue, ...]]:
+        """The inputs of late ops: ops that recompute them from the counter, and values that have to be carried."""
         known: set[SSAValue] = {self.counter}
         for op in self.ops:
             multiplies = any(isinstance(inner, tile.DotOp) for inner in op.walk())
@@ -180,7 +180,7 @@ class _Body:
                 known |= set(op.results)
         results = {result for op in late for result in op.results}
         inputs = [value for op in self._ordered(late) for value in _used(op)]
-        inputs += (self.yielded[place] for place in sums)
+        inputs += (self.yielded[index] for index in accumulators)
         asked = [value for value in dict.fromkeys(inputs) if value not in results and self.sources(value)]
         anew = self.needed(value for value in asked if value in known)
         return anew, tuple(value for value in asked if value not in known)
@@ -193,12 +193,12 @@ class _Body:
 
 
 def _used(op: Operation) -> Iterator[SSAValue]:
-    """The values that an op takes, in its regions too."""
+    """The operands of an op and of the ops in its regions."""
     return (value for inner in op.walk() for value in inner.operands)
 
 
 def _is_quiet(op: Operation, arguments: AbstractSet[SSAValue], changing: AbstractSet[SSAValue]) -> bool:
-    """Whether an op may move past others: all it does besides computing is to read what nobody writes."""
+    """Whether an op may move past others: its only effect is to read memory that is not written."""
     effects = get_effects(op)
     if effects is None or any(effect.kind != MemoryEffectKind.READ for effect in effects):
         return False
@@ -206,17 +206,17 @@ def _is_quiet(op: Operation, arguments: AbstractSet[SSAValue], changing: Abstrac
     return not changing or all(effect.value in arguments - changing for effect in effects)
 
 
-# How it is written
+# Writing the pipelined loop
 
 
-def _has_first_turn(loop: scf.ForOp) -> bool | None:
+def _has_first_iteration(loop: scf.ForOp) -> bool | None:
     """Whether a loop runs at all, where constants say it."""
     start, stop = literal(loop.lb), literal(loop.ub)
     return None if start is None or stop is None else start < stop
 
 
-class _Skewed:
-    """Writes the first stage of the first turn, a loop over the other turns, and the second stage of the last turn."""
+class _Pipelined:
+    """Writes the first stage of the first iteration, a loop over the others, and the second stage of the last one."""
 
     def __init__(self, loop: scf.ForOp, stages: _Stages) -> None:
         self.loop, self.stages = loop, stages
@@ -227,8 +227,8 @@ class _Skewed:
 
     def write(self) -> None:
         loop, ops = self.loop, list[Operation]()
-        results: Sequence[SSAValue] = self._turns(ops)
-        if not _has_first_turn(loop):
+        results: Sequence[SSAValue] = self._iterations(ops)
+        if not _has_first_iteration(loop):
             condition = arith.CmpiOp(loop.lb, loop.ub, "slt")
             some, none = Block([*ops, scf.YieldOp(*results)]), Block([scf.YieldOp(*loop.iter_args)])
             branch = scf.IfOp(condition.result, [value.type for value in results], Region(some), Region(none))
@@ -236,72 +236,72 @@ class _Skewed:
         insert_before(loop, ops)
         replace(loop, [], results)
 
-    def _turns(self, ops: list[Operation]) -> list[SSAValue]:
-        """All turns; gives what the loop gave."""
+    def _iterations(self, ops: list[Operation]) -> list[SSAValue]:
+        """Writes all iterations; returns the values of the loop's results."""
         loop, stages = self.loop, self.stages
-        turn: _Values = {self.counter: loop.lb, **dict(zip(self.carried, loop.iter_args, strict=True))}
-        ops += _copied((*stages.early, *stages.rest, *stages.prefix), turn)
+        iteration: _Values = {self.counter: loop.lb, **dict(zip(self.carried, loop.iter_args, strict=True))}
+        ops += _copied((*stages.early, *stages.rest, *stages.prefix), iteration)
         following = arith.AddiOp(loop.lb, loop.step)
-        others = scf.ForOp(following.result, loop.ub, loop.step, self._passed_on(turn), Region(self._body()))
-        # Turns depend on the ones before now, whatever they did.
+        others = scf.ForOp(following.result, loop.ub, loop.step, self._passed_on(iteration), Region(self._body()))
+        # Iterations depend on the ones before now, even if they did not.
         others.attributes.update({name: held for name, held in loop.attributes.items() if name != _ANY_ORDER})
         for made, old in zip(others.results, (*(loop.results[at] for at in stages.kept), *stages.handed), strict=True):
             made.name_hint = old.name_hint
         ops += [following, others]
-        turn = self._taken(others.results)
-        ops += self._last_counter(turn)
-        ops += _copied(stages.late, turn)
-        results = {place: others.results[at] for at, place in enumerate(stages.kept)}
-        results |= {place: turn[self.yielded[place]] for place in stages.sums}
-        return [results[place] for place in range(len(self.carried))]
+        iteration = self._inputs_before(others.results)
+        ops += self._last_counter(iteration)
+        ops += _copied(stages.late, iteration)
+        results = {index: others.results[at] for at, index in enumerate(stages.kept)}
+        results |= {index: iteration[self.yielded[index]] for index in stages.accumulators}
+        return [results[index] for index in range(len(self.carried))]
 
     def _body(self) -> Block:
-        """A turn: the first products, the second ones of the turn before, and what lies between."""
+        """An iteration: its first dots, the second dots of the iteration before, and the ops between them."""
         loop, stages = self.loop, self.stages
-        given = [self.carried[place] for place in stages.kept]
+        given = [self.carried[index] for index in stages.kept]
         block = Block(arg_types=[_index, *(value.type for value in (*given, *stages.handed))])
         for made, old in zip(block.args, (self.counter, *given, *stages.handed), strict=True):
             made.name_hint = old.name_hint
-        turn: _Values = {self.counter: block.args[0], **dict(zip(given, block.args[1:], strict=False))}
-        before = self._taken(block.args[1:])
-        ops = _copied(stages.early, turn)
+        iteration: _Values = {self.counter: block.args[0], **dict(zip(given, block.args[1:], strict=False))}
+        before = self._inputs_before(block.args[1:])
+        ops = _copied(stages.early, iteration)
         if self._counts(stages.late):
             previous = arith.SubiOp(block.args[0], loop.step)
             before[self.counter] = previous.result
             ops.append(previous)
         ops += _copied(stages.late, before)
-        turn |= {self.carried[place]: before[self.yielded[place]] for place in stages.sums}
-        ops += _copied((*stages.rest, *stages.prefix), turn)
-        block.add_ops([*ops, scf.YieldOp(*self._passed_on(turn))])
+        iteration |= {self.carried[index]: before[self.yielded[index]] for index in stages.accumulators}
+        ops += _copied((*stages.rest, *stages.prefix), iteration)
+        block.add_ops([*ops, scf.YieldOp(*self._passed_on(iteration))])
         return block
 
-    def _passed_on(self, turn: _Values) -> list[SSAValue]:
-        """What the next turn gets: all that the first stage carries, and what the second one is to work on."""
-        values = (*(self.yielded[place] for place in self.stages.kept), *self.stages.handed)
-        return [turn.get(value, value) for value in values]
+    def _passed_on(self, iteration: _Values) -> list[SSAValue]:
+        """The values for the next iteration: those that the first stage carries, and the inputs of the second stage."""
+        values = (*(self.yielded[index] for index in self.stages.kept), *self.stages.handed)
+        return [iteration.get(value, value) for value in values]
 
-    def _taken(self, given: Sequence[SSAValue]) -> _Values:
-        """What the second stage of the turn before works on."""
+    def _inputs_before(self, given: Sequence[SSAValue]) -> _Values:
+        """The inputs of the second stage of the iteration before."""
         return dict(zip(self.stages.handed, given[len(self.stages.kept) :], strict=True))
 
-    def _last_counter(self, turn: _Values) -> list[Operation]:
-        """The number of the last turn, where it is asked for."""
+    def _last_counter(self, iteration: _Values) -> list[Operation]:
+        """Ops that compute the counter of the last iteration, if late ops use it."""
         if not self._counts(self.stages.late):
             return []
         loop = self.loop
         length = arith.SubiOp(loop.ub, loop.lb)
-        turns = arith.CeilDivSIOp(length.result, loop.step)
+        iterations = arith.CeilDivSIOp(length.result, loop.step)
         one = arith.ConstantOp(IntegerAttr(1, _index))
-        behind = arith.SubiOp(turns.result, one.result)
+        behind = arith.SubiOp(iterations.result, one.result)
         distance = arith.MuliOp(behind.result, loop.step)
         last = arith.AddiOp(loop.lb, distance.result)
-        turn[self.counter] = last.result
-        return [length, turns, one, behind, distance, last]
+        iteration[self.counter] = last.result
+        return [length, iterations, one, behind, distance, last]
 
     def _counts(self, ops: Sequence[Operation]) -> bool:
         return any(value is self.counter for op in ops for value in _used(op))
 
 
 def _copied(ops: Iterable[Operation], values: _Values) -> list[Operation]:
-    """Copies of ops that work on other values; what they give is noted."""
+    """Clones of ops with operands mapped by `values`, to which their results are added."""
     return [op.clone(values) for op in ops]

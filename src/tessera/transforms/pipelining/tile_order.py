@@ -1,6 +1,6 @@
-"""The order in which persistent CTAs go through the programs of a grid.
+"""The order in which persistent CTAs go through the program instances of a grid.
 
-Programs that read the same memory run at the same time, because caches are small. Where some programs have more
+Instances that read the same memory run at the same time, because caches are small. Where some instances have more
 iterations than others, the longest come first: CTAs fetch them one by one from the tile scheduler, and the last ones
 are short.
 """
@@ -26,20 +26,20 @@ from tessera.transforms.core.constants import integer_of
 from tessera.transforms.pipelining.make_async import feeds_dots
 
 ABREAST = 128
-"""About so many programs run at the same time."""
+"""About so many program instances run at the same time."""
 BAND = 8
-"""Programs along the first axis that follow each other where both axes of a grid share as much memory."""
+"""Program instances along the first axis that follow each other where both axes of a grid share as much memory."""
 CACHED = 16 << 20
-"""Bytes of memory that programs side by side may share and still find in the cache."""
+"""Bytes of memory that instances side by side may share and still find in the cache."""
 _index = IndexType()
 
 
 @dataclass(frozen=True)
 class Uneven:
-    """How turns are spread: along the first axis of the grid there are more and more of them, or fewer and fewer.
+    """How iterations are spread: along the first axis of the grid there are more and more of them, or fewer and fewer.
 
-    All programs along it read the same memory, turn by turn: `bytes` in each of `steps`, up to a size: a number, or
-    that of an argument along an axis.
+    All instances along it read the same memory: `bytes` in each iteration, by steps of `step` up to `size`, which is a
+    number, or an argument and an axis of it.
     """
 
     rising: bool
@@ -49,8 +49,8 @@ class Uneven:
 
 
 def unevenness(function: tile.FuncOp) -> Uneven | None:
-    """How the turns of a function's loops depend on the first axis of its grid; None where they do not, or it is not
-    known how."""
+    """How the iterations of a function's loops depend on the first axis of its grid; None where they do not, or it is
+    not known how."""
     for op in function.body.walk():
         if not isinstance(op, scf.ForOp) or not isinstance(op.lb.type, IndexType):
             continue
@@ -94,7 +94,7 @@ def _trend(value: SSAValue, axis: int) -> int | None:
 
 
 def _together(op: Any, axis: int) -> int | None:
-    """Of what follows both of two numbers."""
+    """The trend of a number that grows with both operands."""
     return _joined(_trend(op.lhs, axis), _trend(op.rhs, axis))
 
 
@@ -110,7 +110,7 @@ def _apart(op: Any, axis: int) -> int | None:
 
 
 def _scaled(op: Any, axis: int) -> int | None:
-    """Of a number times, or divided by, a constant."""
+    """The trend of a number times, or divided by, a constant."""
     for given, factor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         number = integer_of(factor)
         if number is not None and number > 0 and (given is op.lhs or isinstance(op, arith.MuliOp)):
@@ -135,21 +135,21 @@ _TRENDS: Mapping[type[Operation], Callable[[Any, int], int | None]] = {
 
 
 def run_at_once(function: tile.FuncOp) -> bool:
-    """Whether there are so few programs, known before they run, that all begin together: nobody is to draw another."""
+    """Whether the grid is known to be so small that all program instances run at once, and none is fetched."""
     extents = [extent for extent in function.grid.data if isinstance(extent, int)]
     return len(extents) == len(function.grid.data) and prod(extents) <= ABREAST
 
 
-def can_form_teams(function: tile.FuncOp, cluster: int, *, bands: bool) -> bool:
-    """Whether there are programs for whole teams along the first axis, all of them with as many turns."""
+def can_form_clusters(function: tile.FuncOp, cluster: int, *, bands: bool) -> bool:
+    """Whether the first axis is a multiple of a cluster, and all program instances have as many iterations."""
     first = function.grid.data[0]
     return isinstance(first, int) and first % cluster == 0 and (bands or unevenness(function) is None)
 
 
 def band_height(function: tile.FuncOp) -> int:
-    """How many programs along the first axis follow each other, so that those that run at once read the least.
+    """How many instances along the first axis follow each other, so that those that run at once read the least.
 
-    Of `h` rows and `ABREAST / h` columns of programs, each row reads a left factor and each column a right one.
+    Of `h` rows and `ABREAST / h` columns of instances, each row reads a left operand and each column a right one.
     """
     loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
     along = [(axes_of(op), _bytes(op.result)) for op in loads]
@@ -179,17 +179,17 @@ def axes_of(op: Operation) -> frozenset[int]:
 
 
 def _certain(op: Operation) -> Operation:
-    """An op that, if it divides, does not divide by zero: where there is a program, no extent of the grid is 0."""
+    """Marks a division as checked: where there is a program instance, no extent of the grid is 0."""
     if isinstance(op, DIVISIONS):
         op.attributes[CHECKED] = UnitAttr()
     return op
 
 
-class Programs:
-    """The programs of a grid by numbers, and how a worker goes through them. `ops` are made once, in front.
+class TileOrder:
+    """The program instances of a grid by numbers, and how a persistent CTA goes through them. `ops` go in front.
 
-    The workers of a `team` have programs side by side along the first axis, whose extent is a multiple of it: they have
-    one number, and the places of the team's first program.
+    The CTAs of a `cluster` have instances side by side along the first axis, whose extent is a multiple of it: they
+    have one number, and each adds its rank to the first coordinate.
     """
 
     def __init__(self, function: tile.FuncOp, *, bands: bool, cluster: int = 1) -> None:
@@ -199,7 +199,7 @@ class Programs:
         self.extents = [self._add(warp_groups.GridExtentOp(axis)) for axis in range(rank)]
         self.cluster: SSAValue | None = None
         if cluster > 1:
-            self._form_teams(cluster)
+            self._form_clusters(cluster)
         self.counts = self.extents[:1]
         """How many there are along the first axes: along one, two and so on."""
         for extent in self.extents[1:]:
@@ -220,22 +220,22 @@ class Programs:
     def _constant(self, number: int) -> SSAValue:
         return self._add(arith.ConstantOp(IntegerAttr(number, _index)))
 
-    def _form_teams(self, cluster: int) -> None:
-        """From here on a worker is a team, and an extent of the first axis is one of teams."""
+    def _form_clusters(self, cluster: int) -> None:
+        """Replaces numbers of CTAs, and the first extent, by those of clusters."""
         self.cluster = self._constant(cluster)
         self.rank = self._add(arith.RemSIOp(self.cta, self.cluster))
         self.cta, self.ctas = (self._add(arith.DivSIOp(number, self.cluster)) for number in (self.cta, self.ctas))
         self.extents[0] = self._add(arith.DivSIOp(self.extents[0], self.cluster))
 
     def _group(self, uneven: Uneven, function: tile.FuncOp) -> None:
-        """How many columns of programs run beside each other: as many as share the cache."""
+        """Computes how many columns of instances run beside each other: as many as share the cache."""
         if isinstance(uneven.size, int):
             size = self._constant(uneven.size)
         else:
             argument, axis = uneven.size
             size = self._add(tile.DimOp(function.arguments[argument], axis))
-        turns = self._add(arith.CeilDivSIOp(size, self._constant(uneven.step)))
-        moved = self._add(arith.MaxSIOp(self._add(arith.MuliOp(turns, self._constant(uneven.bytes))), self._one))
+        iterations = self._add(arith.CeilDivSIOp(size, self._constant(uneven.step)))
+        moved = self._add(arith.MaxSIOp(self._add(arith.MuliOp(iterations, self._constant(uneven.bytes))), self._one))
         fitting = self._add(arith.MaxSIOp(self._add(arith.DivSIOp(self._constant(CACHED), moved)), self._one))
         self.columns = self._one
         for extent in self.extents[1:]:
@@ -244,19 +244,19 @@ class Programs:
         self.in_group = self._add(arith.MuliOp(self.group, self.extents[0]))
         self.last = self._add(arith.SubiOp(self.extents[0], self._one))
 
-    def places(self, number: SSAValue, block: Block) -> list[SSAValue]:
-        """Where in the grid a program is, by ops at the end of a block."""
+    def coordinates(self, number: SSAValue, block: Block) -> list[SSAValue]:
+        """The coordinates of an instance in the grid, by ops at the end of a block."""
 
         def add(op: Operation) -> SSAValue:
             block.add_op(_certain(op))
             return op.results[0]
 
-        places = self._places(number, add)
+        coordinates = self._coordinates(number, add)
         if self.cluster is not None:
-            places[0] = add(arith.AddiOp(add(arith.MuliOp(places[0], self.cluster)), self.rank))
-        return places
+            coordinates[0] = add(arith.AddiOp(add(arith.MuliOp(coordinates[0], self.cluster)), self.rank))
+        return coordinates
 
-    def _places(self, number: SSAValue, add: Callable[[Operation], SSAValue]) -> list[SSAValue]:
+    def _coordinates(self, number: SSAValue, add: Callable[[Operation], SSAValue]) -> list[SSAValue]:
         if self.uneven is not None:
             return self._longest_first(number, self.uneven, add)
         rest, beyond = number, list[SSAValue]()
@@ -275,7 +275,7 @@ class Programs:
         return [down, add(arith.DivSIOp(inside, height)), *beyond]
 
     def _longest_first(self, number: SSAValue, uneven: Uneven, add: Callable[[Operation], SSAValue]) -> list[SSAValue]:
-        """Columns in groups; in a group those with most turns first, one of each column beside each other."""
+        """Coordinates by groups of columns; in a group, the instances with most iterations first, column by column."""
         first = add(arith.MuliOp(add(arith.DivSIOp(number, self.in_group)), self.group))
         inside = add(arith.RemSIOp(number, self.in_group))
         # The last group may have fewer columns.
@@ -284,8 +284,8 @@ class Programs:
         if uneven.rising:
             down = add(arith.SubiOp(self.last, down))
         column = add(arith.AddiOp(first, add(arith.RemSIOp(inside, here))))
-        places = [down]
+        coordinates = [down]
         for extent in self.extents[1:-1]:
-            places.append(add(arith.RemSIOp(column, extent)))
+            coordinates.append(add(arith.RemSIOp(column, extent)))
             column = add(arith.DivSIOp(column, extent))
-        return [*places, column] if len(self.extents) > 1 else places
+        return [*coordinates, column] if len(self.extents) > 1 else coordinates

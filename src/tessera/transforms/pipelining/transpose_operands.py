@@ -1,8 +1,8 @@
 """`transpose-operands`: a warp group transposes right operands that wgmma can only read along the depth.
 
 Where a ring holds [depth, columns] of such elements, a second ring gets [columns, depth], and consumers read that one.
-The transposing warp group runs the same loops as the producer: each fill of the first ring has one transpose. The
-meaning of the program stays: the tile that is read is transposed back, which a dot does as it reads.
+The transposing warp group runs the same loops as the producer: each copy into the first ring has one transpose. The
+meaning of the kernel stays: the tile that is read is transposed back, which a dot does as it reads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BITS = (8,)
 
 @dataclass(frozen=True)
 class TransposeOperands(ModulePass):
-    """The pass, for every tile function with roles."""
+    """The pass, for every warp-specialized tile function."""
 
     name = "transpose-operands"
 
@@ -38,7 +38,8 @@ class TransposeOperands(ModulePass):
 
 
 def transpose_operands(function: tile.FuncOp, bits: Collection[int] = BITS) -> bool:
-    """Lets factors with elements of so many `bits` be turned; whether there are any. Products have not begun yet."""
+    """Adds a transposer for right operands with elements of so many `bits`, before `insert-wgmma-waits`; whether there
+    are any."""
     partitions = next((op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp)), None)
     if partitions is None or partitions.transposer is not None:
         return False
@@ -47,48 +48,50 @@ def transpose_operands(function: tile.FuncOp, bits: Collection[int] = BITS) -> b
         return False
     transposed: dict[SSAValue, SSAValue] = {op.result: _ring_for(op) for op in rings}
     for op in [op for op in partitions.consumer.walk() if any(value in transposed for value in op.operands)]:
-        _take_turned(op, transposed)
-    turns = partitions.producer.clone()
-    _turn(turns.block, transposed)
-    copies, computes = partitions.detach_region(partitions.producer), partitions.detach_region(partitions.consumer)
-    replace(partitions, [warp_groups.WarpSpecializeOp(partitions.consumers.value.data, copies, computes, turns)], [])
+        _wait_for_transposed(op, transposed)
+    transposer = partitions.producer.clone()
+    _copies_to_transposes(transposer.block, transposed)
+    producer, consumer = partitions.detach_region(partitions.producer), partitions.detach_region(partitions.consumer)
+    replace(
+        partitions, [warp_groups.WarpSpecializeOp(partitions.consumers.value.data, producer, consumer, transposer)], []
+    )
     return True
 
 
 def _lies_across(ring: SSAValue, bits: Collection[int]) -> bool:
-    """Whether all that is taken out of a ring are right factors, as they are."""
+    """Whether all tiles of a ring are right operands, as they are."""
     held = pipe.slot_type(ring)
     if dtype_of(held.element_type).bits not in bits or held.get_num_dims() != 2:
         return False
-    takes = [use.operation for use in ring.uses if isinstance(use.operation, warp_groups.ConsumerWaitOp)]
-    uses = [use for take in takes for use in take.result.uses]
+    waits = [use.operation for use in ring.uses if isinstance(use.operation, warp_groups.ConsumerWaitOp)]
+    uses = [use for wait in waits for use in wait.result.uses]
     return bool(uses) and all(isinstance(use.operation, tile.DotOp) and use.index == 1 for use in uses)
 
 
 def _ring_for(op: pipe.RingOp) -> SSAValue:
-    """A ring for the same turns, of tiles the other way round."""
+    """A ring of as many slots for the transposed tiles."""
     held, block = pipe.slot_type(op.result), op.parent_block()
     made = pipe.RingOp(warp_groups.ring_depth(op.result), TensorType(held.element_type, held.get_shape()[::-1]))
     made.location = op.location
-    made.result.name_hint = f"{op.result.name_hint}_turned" if op.result.name_hint else None
+    made.result.name_hint = f"{op.result.name_hint}_transposed" if op.result.name_hint else None
     assert block is not None
     block.insert_op_after(made, op)
     return made.result
 
 
-def _take_turned(op: Operation, transposed: dict[SSAValue, SSAValue]) -> None:
-    """What those that compute did with a ring they do with the other one."""
+def _wait_for_transposed(op: Operation, transposed: dict[SSAValue, SSAValue]) -> None:
+    """Rewrites an op of the consumers to use the ring of transposed tiles."""
     if isinstance(op, warp_groups.ConsumerWaitOp):
-        take = warp_groups.ConsumerWaitOp(transposed[op.ring], op.state)
-        replace(op, [take, tile.TransOp(take.result, (1, 0))])
+        wait = warp_groups.ConsumerWaitOp(transposed[op.ring], op.state)
+        replace(op, [wait, tile.TransOp(wait.result, (1, 0))])
         return
-    for place, value in enumerate(op.operands):
+    for index, value in enumerate(op.operands):
         if value in transposed:
-            op.operands[place] = transposed[value]
+            op.operands[index] = transposed[value]
 
 
-def _turn(block: Block, transposed: dict[SSAValue, SSAValue]) -> None:
-    """Makes what the agent that copies does to what the one that turns does."""
+def _copies_to_transposes(block: Block, transposed: dict[SSAValue, SSAValue]) -> None:
+    """Rewrites the partition of a producer to that of a transposer."""
     for op in list(block.walk()):
         match op:
             case warp_groups.ProducerCopyOp() if op.ring in transposed:

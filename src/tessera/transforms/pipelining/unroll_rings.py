@@ -22,7 +22,7 @@ _index = IndexType()
 
 
 def unroll_rings(function: tile.FuncOp) -> None:
-    """Rewrites every loop of a function that goes through rings with one product to a turn."""
+    """Rewrites every loop of a function that goes through rings with one dot in an iteration."""
     for op in list(function.body.walk()):
         if isinstance(op, scf.ForOp) and (depth := _depth(op)) is not None:
             _unroll(op, depth)
@@ -32,9 +32,9 @@ def _depth(loop: scf.ForOp) -> int | None:
     """How many slots the rings of a loop have, if it is one to unroll: the number of the slot is carried last."""
     block = loop.body.block
     gets = [op for op in block.ops if isinstance(op, pipe.GetOp)]
-    products = sum(isinstance(op, tile.DotOp) for op in block.ops)
+    dots = sum(isinstance(op, tile.DotOp) for op in block.ops)
     depths = {pipe.ring_type(op.ring).depth.data for op in gets}
-    if products != 1 or len(depths) != 1 or any(op.slot is not block.args[-1] for op in gets):
+    if dots != 1 or len(depths) != 1 or any(op.slot is not block.args[-1] for op in gets):
         return None
     # A loop that goes on where another one ended may begin at any slot.
     if _number(loop.iter_args[-1]) != 0:
@@ -44,7 +44,7 @@ def _depth(loop: scf.ForOp) -> int | None:
 
 
 class _Scalars:
-    """Whole numbers in front of an op."""
+    """Integer ops in front of an op."""
 
     def __init__(self) -> None:
         self.ops: list[Operation] = []
@@ -61,9 +61,9 @@ def _unroll(loop: scf.ForOp, depth: int) -> None:
     before = _Scalars()
     add = before.add
     room = add(arith.MaxSIOp(add(arith.SubiOp(loop.ub, loop.lb)), before.constant(0)))
-    turns = add(arith.CeilDivSIOp(room, loop.step))
+    iterations = add(arith.CeilDivSIOp(room, loop.step))
     count = before.constant(depth)
-    rounds = add(arith.FloorDivSIOp(turns, count))
+    rounds = add(arith.FloorDivSIOp(iterations, count))
     stride = add(arith.MuliOp(loop.step, count))
     middle = add(arith.AddiOp(loop.lb, add(arith.MuliOp(rounds, stride))))
     insert_before(loop, before.ops)
@@ -72,7 +72,7 @@ def _unroll(loop: scf.ForOp, depth: int) -> None:
     body = Block(arg_types=[_index, *(value.type for value in carried)])
     state: list[SSAValue] = list(body.args[1:])
     for slot in range(depth):
-        state = _turn(body, source, loop, state, slot)
+        state = _iteration(body, source, loop, state, slot)
     body.add_op(scf.YieldOp(*state))
     main = scf.ForOp(loop.lb, middle, stride, carried, Region(body))
     main.attributes.update(loop.attributes)
@@ -81,8 +81,8 @@ def _unroll(loop: scf.ForOp, depth: int) -> None:
     replace(loop, [main, rest], list(rest.results))
 
 
-def _turn(body: Block, source: Block, loop: scf.ForOp, state: list[SSAValue], slot: int) -> list[SSAValue]:
-    """One turn with its slot written down; what it carries on."""
+def _iteration(body: Block, source: Block, loop: scf.ForOp, state: list[SSAValue], slot: int) -> list[SSAValue]:
+    """Writes one iteration with a constant slot; returns the values it carries on."""
     scalars = _Scalars()
     counter: SSAValue = body.args[0]
     if slot:
@@ -110,7 +110,7 @@ def _turn(body: Block, source: Block, loop: scf.ForOp, state: list[SSAValue], sl
 
 
 def _number(value: SSAValue) -> int | None:
-    """The number that a value is, if it is written down."""
+    """The number of a constant."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return owner.value.value.data

@@ -37,7 +37,7 @@ from tessera.transforms.core.slices import operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import rows_of
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
-from tessera.transforms.pipelining.tile_order import axes_of, can_form_teams
+from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters
 from tessera.transforms.pipelining.transpose_operands import BITS
 
 COLUMN_LANES = 4
@@ -99,7 +99,7 @@ def _programs(function: tile.FuncOp) -> int | None:
 
 def _team(function: tile.FuncOp, loads: Sequence[tile.LoadOp], programs: int) -> int:
     """How many workers fetch together: those with programs side by side along the first axis of the grid."""
-    if not crosses(function) or not can_form_teams(function, CLUSTER, bands=True):
+    if not crosses(function) or not can_form_clusters(function, CLUSTER, bands=True):
         return 1
     loops = {op.parent_op() for op in loads}
     loop = loops.pop() if len(loops) == 1 else None
