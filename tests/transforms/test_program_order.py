@@ -160,7 +160,7 @@ def order(grid: tuple[int, ...], *, bands: bool, cluster: int = 1, rank: int = 0
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
     programs = TileOrder(function, bands=bands, cluster=cluster)
     block = Block(arg_types=[programs.cta.type])
-    places = programs.places(block.args[0], block)
+    places = programs.coordinates(block.args[0], block)
 
     def value(of: SSAValue, number: int) -> int:
         if of is block.args[0]:
