@@ -19,7 +19,8 @@ from tessera.targets.cuda.ptx.assembler import assemble
 ROW = """
 tile.func @row(
     %x: !tile.view<2, {type}, global>, %w: !tile.view<2, {type}, global>, %y: !tile.view<2, f32, global>) outputs 1
-    shapes [[1, {depth}], [{rows}, {columns}], [1, {width}]] grid [{programs}] attributes {{readonly = array<i64: 1>}} {{
+    shapes [[1, {depth}], [{rows}, {columns}], [1, {width}]] grid [{programs}]
+    attributes {{readonly = array<i64: 1>}} {{
   %zero = arith.constant 0 : index
   %step = arith.constant {block} : index
   %program = tile.program_id 0
