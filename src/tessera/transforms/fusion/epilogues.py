@@ -1,4 +1,4 @@
-"""Work that may be computed with a matmul: elementwise ops on its result, and what those read from elsewhere.
+"""Epilogues: work that may be computed with a matmul, elementwise ops on its result, and what those read.
 
 All of it happens while a block of the result is still in registers. An analysis: it looks at a block of graph ops and
 says which of them a region around a matmul, or around a chain of two, may take. Nothing is changed.

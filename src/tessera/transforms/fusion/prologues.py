@@ -1,4 +1,4 @@
-"""Work that may be fused in front of a matmul: few rows of its left operand, which all program instances compute.
+"""Prologues: work that may be fused in front of a matmul, few rows of its left operand.
 
 Every program instance computes them anew, norms and all, from what they are made of. That is a small part of what
 it reads of the other operand, as long as rows are few; and a kernel less stands between what came before and the
