@@ -41,7 +41,7 @@ def product_text(
     transposed: tuple[bool, bool] = (False, False),
     marks: str = "",
 ) -> str:
-    """c + a · b, where turned operands lie transposed in global and in shared memory."""
+    """c + a · b, where transposed operands lie so in global and in shared memory."""
     rows, depth, columns = shape
     sums = layouts.accumulator(rows, columns, warps)
     a = layouts.left_operand(rows, depth, warps, operand_bits(left))
@@ -241,7 +241,7 @@ threads {threads} {{
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %s = nv.alloc : !s
-  nv.copy_async %x[{lead}%row, %column], %s{turned} : !x, !s
+  nv.copy_async %x[{lead}%row, %column], %s{transposed} : !x, !s
   nv.commit
   nv.wait 0
   %t = nv.read %s[0, 0] : !s -> !t
@@ -267,7 +267,7 @@ def check_copy(
         columns=columns,
         panel=panel_for(columns, view.itemsize),
         lead="%1, " if view.ndim == 3 else "",
-        transposed=" turned" if transposed else "",
+        transposed=" transposed" if transposed else "",
         layout=layout,
     )
     found = np.full(shape, 7, view.dtype)
@@ -378,7 +378,7 @@ nv.func @f(%x: !x, %y: !x) outputs 0 shapes [[M, N], [P, Q]] grid [1] threads {t
   %t = tile.load %x[%0, %0] : !x -> !t
   nv.write %t, %s : !t, !s
   nv.barrier
-  %u = nv.read %s[{row}, {column}]{turned} : !s -> !u
+  %u = nv.read %s[{row}, {column}]{transposed} : !s -> !u
   tile.store %u, %y[%0, %0] : !u, !x
   nv.return
 }}
@@ -425,7 +425,7 @@ def test_what_is_written_is_read_again_in_any_layout(
         second=layouts_of(seen, warps)[picks[1]],
         row=row,
         column=column,
-        transposed=" turned" if transposed else "",
+        transposed=" transposed" if transposed else "",
         shape="x".join(map(str, seen)),
     )
     x, y = numbers(5, shape, dtype), np.zeros(seen, dtype.storage)
@@ -445,7 +445,7 @@ def test_matrices_are_found_where_layouts_are_made_of_them() -> None:
     straight, across = matrices_of(right, 2), matrices_of(right.permuted((1, 0)), 2)
     assert straight is not None
     assert across is not None
-    # Rows of shared memory are the depth here: matrices are turned on the way.
+    # Rows of shared memory are the depth here: matrices are transposed on the way.
     assert (straight.transposed, across.transposed) == (True, False)
     # One instruction has both halves of a step of 16, for 16 columns.
     assert [load.words for load in straight.loads] == [(0, 1, 4, 5), (2, 3, 6, 7), (8, 9, 12, 13), (10, 11, 14, 15)]

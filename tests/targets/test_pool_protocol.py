@@ -75,7 +75,7 @@ WRITE = "  store i32 %threads, ptr %threads_at, align 4\n"
 @pytest.mark.parametrize(
     "changes",
     [
-        {"br i1 %nobody, label %return, label %settle": "br label %return"},
+        {"br i1 %none_claimed, label %return, label %settle": "br label %return"},
         {OPEN: "", WRITE: f"{OPEN}  call void @delay()\n{WRITE}"},
     ],
     ids=["the leader does not wait", "the job is open before it is written"],
