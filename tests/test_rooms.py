@@ -171,7 +171,7 @@ def loose_ends(path: Path) -> Iterator[str]:
     yield from ("ignore" for _ in re.finditer(r"# (?:pyright: ignore|noqa)", text))
 
 
-MOST_LOOSE_ENDS = {"Any": 2813, "quoted cast": 64, "ignore": 112}
+MOST_LOOSE_ENDS = {"Any": 2782, "quoted cast": 63, "ignore": 112}
 
 
 def test_types_become_no_looser() -> None:
