@@ -1,4 +1,4 @@
-"""The transformer block's forward against torch.compile, in turns, accuracy first.
+"""The transformer block's forward against torch.compile, interleaved, accuracy first.
 
     python benchmarks/block.py                      on the CPU, f32 and bf16
     python benchmarks/block.py --device cuda        on a GPU: bf16, width 1024 and 4096, length 2048

@@ -1,9 +1,9 @@
-"""How well contests choose: what was taken for attention on a CPU, against the best of all that ever competed.
+"""How well A/B tests choose: what was taken for attention on a CPU, against the best of all that ever competed.
 
     taskset -c 0,1 python benchmarks/contests.py --only x64 --runtimes 7
 
-For each configuration several new runtimes climb, each with contests of its own. Then everything that competed in any
-of them takes turns, and the program that each runtime came to is compared with the fastest: by the median of rounds,
+For each configuration several new runtimes climb, each with A/B tests of its own. Then everything that competed in any
+of them is interleaved, and the program that each runtime came to is compared with the fastest: by the median of rounds,
 since machines change their speed. What it is behind includes what was not asked to compete in its own runtime.
 """
 
@@ -25,22 +25,22 @@ from tessera.tiers.sites.entries import SiteEntry
 from tessera.tiers.sites.programs import InstalledProgram
 
 LONGEST_SECONDS = 30.0
-CONTESTS = 2  # of Tier 2 and of Tier 3
+AB_TESTS = 2  # of Tier 2 and of Tier 3
 
 
 def climbed(problem: tiers.Problem, rounds: int) -> tuple[InstalledProgram, list[tuple[SiteEntry, ABTest]]]:
-    """What a new runtime takes for a problem, and the contests that led to it."""
-    soon: dict[str, Any] = {**tiers.SOON, "contest_rounds": rounds}
-    runtime = MetaTracingRuntime(RuntimeConfig(**soon))
+    """What a new runtime takes for a problem, and the A/B tests that led to it."""
+    quickly: dict[str, Any] = {**tiers.SOON, "contest_rounds": rounds}
+    runtime = MetaTracingRuntime(RuntimeConfig(**quickly))
     runtime.execute_flash_attention(*problem.arrays, problem.params)
     (site,) = runtime.sites()
     held: dict[ABTest, SiteEntry] = {}
     until = time.perf_counter() + LONGEST_SECONDS
-    while time.perf_counter() < until and (len(held) < CONTESTS or site.is_working):
+    while time.perf_counter() < until and (len(held) < AB_TESTS or site.is_working):
         runtime.execute_flash_attention(*problem.arrays, problem.params)
         held |= {ab_test: entry for entry, ab_test, _ in site.candidates.ab_tests}
-    if len(held) < CONTESTS or site.is_working:
-        raise SystemExit(f"{problem.name}: its contests were not over after {LONGEST_SECONDS} s")
+    if len(held) < AB_TESTS or site.is_working:
+        raise SystemExit(f"{problem.name}: its A/B tests were not over after {LONGEST_SECONDS} s")
     return site.programs[0], [(entry, ab_test) for ab_test, entry in held.items()]
 
 
@@ -50,7 +50,7 @@ def call_of(problem: tiers.Problem, entry: SiteEntry, one: Contender) -> Callabl
     return lambda: one.run(*given)
 
 
-def in_turns(
+def interleaved_shares(
     calls: Mapping[TierLevel, Callable[[], Any]], seconds: float
 ) -> tuple[dict[TierLevel, float], dict[TierLevel, float]]:
     """What calls take, in parts of a round of all of them: in every other round, and in the others."""
@@ -60,10 +60,10 @@ def in_turns(
         call()
     while len(rounds) < 10 or time.perf_counter() < until:
         took = dict.fromkeys(levels, 0)
-        for place in random.permutation(len(levels)):
+        for index in random.permutation(len(levels)):
             began = time.perf_counter_ns()
-            calls[levels[place]]()
-            took[levels[place]] = time.perf_counter_ns() - began
+            calls[levels[index]]()
+            took[levels[index]] = time.perf_counter_ns() - began
         rounds.append(took)
 
     def typical(some: Sequence[Mapping[TierLevel, int]]) -> dict[TierLevel, float]:
@@ -72,16 +72,17 @@ def in_turns(
     return typical(rounds[::2]), typical(rounds[1::2])
 
 
-def told(name: str, behind: Sequence[float], turns: Sequence[int]) -> str:
+def summary(name: str, behind: Sequence[float], started: Sequence[int]) -> str:
     ordered = sorted(behind)
     return (
         f"{name:28} {100 * fmean(behind):5.2f} % behind the best, nine of ten at most "
-        f"{100 * ordered[(9 * len(ordered) - 1) // 10]:.2f} %, all {100 * ordered[-1]:.2f} %; {fmean(turns):.0f} turns"
+        f"{100 * ordered[(9 * len(ordered) - 1) // 10]:.2f} %, all {100 * ordered[-1]:.2f} %; "
+        f"{fmean(started):.0f} rounds"
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="how well contests choose")
+    parser = argparse.ArgumentParser(description="how well A/B tests choose")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--runtimes", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=RuntimeConfig.contest_rounds)
@@ -90,7 +91,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     behind: list[float] = []
-    turns: list[int] = []
+    started: list[int] = []
     for config in tiers.configurations("cpu", options.only):
         problem = tiers.Problem.of(config, "cpu")
         climbs = [climbed(problem, options.rounds) for _ in range(options.runtimes)]
@@ -101,14 +102,14 @@ def main() -> None:
             for one in ab_test.contenders
         }
         # The program that seems the fastest in some rounds was lucky in these, but not in others.
-        some, others = in_turns(calls, options.seconds)
+        some, others = interleaved_shares(calls, options.seconds)
         best = min(some, key=lambda level: some[level])
         found = [others[program.level] / others[best] - 1 for program, _ in climbs]
         here = [sum(one.rounds_started for _, ab_test in held for one in ab_test.contenders) for _, held in climbs]
-        print(told(problem.name, found, here), flush=True)
+        print(summary(problem.name, found, here), flush=True)
         behind += found
-        turns += here
-    print(told("all", behind, turns))
+        started += here
+    print(summary("all", behind, started))
 
 
 if __name__ == "__main__":

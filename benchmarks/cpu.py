@@ -358,7 +358,7 @@ def row_cases() -> Iterator[Case]:
 
 
 def seconds(call: Callable[[], Any], count: int) -> float:
-    """Of one call. Threads of the other side, which wait for work by turning round, get the time to fall asleep."""
+    """Of one call. Threads of the other side, which spin while they wait for work, get the time to fall asleep."""
     time.sleep(SETTLE_SECONDS)
     call()
     start = time.perf_counter()
@@ -383,16 +383,16 @@ def measure(case: Case, threads: int, repeats: int) -> Row:
     counts = [max(1, round(BLOCK_SECONDS / max(1e-7, min(seconds(call, 1) for _ in range(3))))) for call in calls]
     times: list[tuple[float, float]] = []
     began = time.perf_counter()
-    for turn in range(repeats):
-        if turn >= ENOUGH and time.perf_counter() - began > LONG_SECONDS:
+    for round_number in range(repeats):
+        if round_number >= ENOUGH and time.perf_counter() - began > LONG_SECONDS:
             break
-        order = (0, 1) if turn % 2 else (1, 0)
-        found = {place: seconds(calls[place], counts[place]) for place in order}
+        order = (0, 1) if round_number % 2 else (1, 0)
+        found = {side: seconds(calls[side], counts[side]) for side in order}
         times.append((found[0], found[1]))
     ratios = np.sort([factor * theirs / ours for ours, theirs in times])
     # The lower end of the median's interval, from order statistics.
     rank = max(0, math.floor(len(ratios) / 2 - 0.98 * math.sqrt(len(ratios))))
-    ours, theirs = (float(np.median([pair[place] for pair in times])) for place in (0, 1))
+    ours, theirs = (float(np.median([pair[side] for pair in times])) for side in (0, 1))
     bound = max(BOUNDS[case.dtype], 1.1 * their_error)
     return Row(
         case.name,

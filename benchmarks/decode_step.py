@@ -4,7 +4,7 @@
     python benchmarks/decode_step.py --layers 2 --width 64
 
 Each step is fed with what the one before gave. Tier 1 is the program with open sizes, launched kernel by kernel; all
-are taken in turns, and results are compared with float64 first.
+are interleaved, and results are compared with float64 first.
 """
 
 from __future__ import annotations
@@ -77,16 +77,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--seconds", type=float, default=60.0, help="at most until Tier 3")
     chosen = parser.parse_args()
-    place = device_of(chosen.device)
-    dtype = ts.bf16 if place == "cuda" else ts.f32
+    device = device_of(chosen.device)
+    dtype = ts.bf16 if device == "cuda" else ts.f32
     sizes: dict[str, int] = {name: getattr(chosen, name) for name in ("layers", "width", "heads", "length")}
 
     def moved(one: ts.Tensor) -> ts.Tensor:
-        return one.to(place)
+        return one.to(device)
 
     given = ts.tree_map(moved, model.arguments(dtype, **sizes))
-    print(f"decoder's step on {place}, {dtype}, {sizes}; {platform.machine()}, Python {platform.python_version()}")
-    wait: Callable[[], None] = ts.cuda.synchronize if place == "cuda" else lambda: None
+    print(f"decoder's step on {device}, {dtype}, {sizes}; {platform.machine()}, Python {platform.python_version()}")
+    wait: Callable[[], None] = ts.cuda.synchronize if device == "cuda" else lambda: None
 
     usual: dict[str, Any] = {"background_compilation": False, "persist": False, "candidates": 2}
     low = MetaTracingRuntime(RuntimeConfig(enable_tier2_compilation=False, enable_tier3_specialization=False, **usual))

@@ -4,7 +4,7 @@
     python benchmarks/dispatch.py --device cuda     on a GPU
 
 The bare launch is cuLaunchKernel of the same kernel with everything prepared, called from machine code (nothing but the
-driver is in it), through ctypes, and through NVIDIA's bindings. All are taken in turns, in one run.
+driver is in it), through ctypes, and through NVIDIA's bindings. All are interleaved, in one run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def nested(tree: dict[str, Any], rest: tuple[Any, ...]) -> Any:
 
 
 def rounds_of(calls: dict[str, Callable[[], object]], wait: Callable[[], None]) -> dict[str, list[float]]:
-    """Microseconds of a call in each round, all calls in turns; nothing is queued when a round begins."""
+    """Microseconds of a call in each round, all calls interleaved; nothing is queued when a round begins."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():

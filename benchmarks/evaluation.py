@@ -63,8 +63,8 @@ def plot(title: str, bars: Sequence[Bar], one: str = "1") -> str:
         f'<rect width="{width}" height="{tall}" fill="#ffffff"/>',
         f'<text x="8" y="18" font-size="14" font-weight="bold" fill="#1a1d21">{escape(title)}</text>',
     ]
-    for place, bar in enumerate(bars):
-        y = 30 + height * place
+    for index, bar in enumerate(bars):
+        y = 30 + height * index
         colour = "#047857" if bar.value >= 1 else "#b45309"
         lines.append(f'<text x="{left - 8}" y="{y + 14}" text-anchor="end" fill="#1a1d21">{escape(bar.name)}</text>')
         lines.append(f'<rect x="{left}" y="{y + 3}" width="{scale * bar.value:.1f}" height="15" fill="{colour}"/>')

@@ -7,7 +7,7 @@
 Each kernel is launched once under ncu, and its own code, with the same arguments, is walked through on the host. With
 `--again` events are compared with counters of an earlier table: events need no GPU. Conflicts of banks of kernels that
 have some by their addresses are compared as they are; of kernels that have none, the counter's are compared as parts of
-the turns: it also has those of requests that met others.
+the wavefronts: it also has those of requests that met others.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ COUNTERS: Mapping[str, tuple[str, ...]] = {
 COMPARED = ("sectors loaded", "sectors stored", "load requests", "store requests", "bank conflicts")
 """What has to agree; the rest is shown: the assembler joins loads of neighbouring words, and adds functions."""
 FEW = 64
-"""Counts so small are equal: a barrier's word, a program's number."""
+"""Counts so small are equal: a barrier's word, a program instance's number."""
 
 
 class Case(NamedTuple):
@@ -70,7 +70,7 @@ CONFLICTING = (
     (ts.f32, (64, 48), (1024, 768)),
     (ts.f16, (48, 40), (960, 800)),
 )
-"""Blocks whose rows meet in banks when they are turned: no swizzle of so many threads keeps them apart."""
+"""Blocks whose rows meet in banks when they are transposed: no swizzle of so many threads keeps them apart."""
 
 
 @kernel.schedule(Schedule(block=(32, 32)))
@@ -88,25 +88,25 @@ def copy(x: Any, y: Any):
     tile.store(y, tile.load(x, at=(row, col), shape=(here.m, here.n)), at=(row, col))
 
 
-def cases(place: Callable[[Any], Any]) -> Iterator[Case]:
-    """All kernels; `place` brings an array to where they run."""
+def cases(put: Callable[[Any], Any]) -> Iterator[Case]:
+    """All kernels; `put` moves an array to the device that they run on."""
 
     def some(*shape: int, dtype: Any = ts.f32, seed: int = 0) -> Any:
-        return place(ts.randn(shape, seed=seed).to(dtype))
+        return put(ts.randn(shape, seed=seed).to(dtype))
 
     bf16 = ts.bf16
     yield Case("transpose", transpose[32, 24], (some(1024, 768), some(768, 1024)), {})
     yield Case("softmax", softmax, (some(2048, 1000),), {})
     yield Case("layernorm", layernorm, (some(2048, 1024), some(1024), some(1024)), {})
     portable = gemm.with_schedule(Schedule(block=(64, 64, 32), warps=2))[16, 12]
-    factors = some(1024, 512, dtype=bf16), some(512, 768, dtype=bf16), some(1024, 768, dtype=bf16)
-    yield Case("portable gemm", portable, factors, {})
+    operands = some(1024, 512, dtype=bf16), some(512, 768, dtype=bf16), some(1024, 768, dtype=bf16)
+    yield Case("portable gemm", portable, operands, {})
     heads = [some(2, 4, 512, 64, dtype=bf16, seed=seed) for seed in range(4)]
     yield Case("attention", flash_attention.with_schedule(Schedule(block=(64, 64), warps=8)), (*heads, 0.125), {})
     yield Case("causal attention by agents", flash_attention, (*heads, 0.125), {"causal": True})
     yield Case("copy of columns", copy[24, 32], (some(1024, 768).T, some(768, 1024)), {})
-    turned = factors[0], some(768, 512, dtype=bf16).T, factors[2]
-    yield Case("portable gemm, columns", portable, turned, {})
+    transposed_operands = operands[0], some(768, 512, dtype=bf16).T, operands[2]
+    yield Case("portable gemm, columns", portable, transposed_operands, {})
     for dtype, block, (rows, columns) in CONFLICTING:
         form = transpose.with_schedule(Schedule(block=block, warps=4))[rows // block[0], columns // block[1]]
         arrays = some(rows, columns, dtype=dtype), some(columns, rows, dtype=dtype)
@@ -146,13 +146,13 @@ def inside(path: Path) -> None:
     from tessera.tile.calls.settings import settings, settings_on
 
     found: dict[str, dict[str, int]] = {}
-    for place, case in enumerate(cases(lambda one: one.cuda())):
+    for index, case in enumerate(cases(lambda one: one.cuda())):
         chosen = settings()
         assert chosen is not None
         here = settings_on(case.args[0].device, chosen)
         program, values = case.kernel.program_for(case.args, case.static, here)
         synchronize()
-        with region(f"case{place}"):
+        with region(f"case{index}"):
             case.kernel(*case.args, **case.static)
             synchronize()
         found[case.name] = walked(KernelExecution.launched(program.executable, values))
@@ -234,9 +234,9 @@ def main() -> int:
             mine, theirs = events[name][what], sums[name].get(what, 0.0)
             if not mine and not theirs:
                 continue
-            turns = sum(sums[name].get(one, 0.0) for one in ("shared load turns", "shared store turns"))
+            wavefronts = sum(sums[name].get(one, 0.0) for one in ("shared load turns", "shared store turns"))
             stray = what == "bank conflicts" and not mine
-            agrees = abs(mine - theirs) <= max(FEW, WITHIN * (turns if stray else theirs))
+            agrees = abs(mine - theirs) <= max(FEW, WITHIN * (wavefronts if stray else theirs))
             wrong += what in COMPARED and not agrees
             ratio = f"{mine / theirs:.3f}" if theirs else "-"
             mark = "" if agrees else " (off)" if what in COMPARED else " (shown only)"

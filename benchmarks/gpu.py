@@ -1,4 +1,4 @@
-"""Rows of benchmarks/gpu_rows on a GPU, ours and peers in turns, into benchmarks/results/<gpu>-<name>.json and .md.
+"""Rows of benchmarks/gpu_rows on a GPU, ours and peers interleaved, into benchmarks/results/<gpu>-<name>.json and .md.
 
     python benchmarks/gpu.py --name memory                        every row
     python benchmarks/gpu.py --only softmax --only copy           rows whose name contains a word; nothing is written
@@ -81,10 +81,10 @@ def joules(entrant: Entrant, gpu: TorchGpu) -> float | None:
 
 def profiled(rows: Sequence[Row], found: Sequence[dict[str, Any]], options: argparse.Namespace) -> None:
     """One more run of the chosen rows, under ncu; its figures go to the entrants."""
-    places = {
-        f"{number}.{place}": seen
+    regions = {
+        f"{number}.{index}": seen
         for number, row in enumerate(found)
-        for place, (name, seen) in enumerate(row.get("entrants", {}).items())
+        for index, (name, seen) in enumerate(row.get("entrants", {}).items())
         if name != COPY and "us" in seen
     }
     command = [sys.executable, __file__, "--under-ncu", "--seed", str(options.seed)]
@@ -92,8 +92,8 @@ def profiled(rows: Sequence[Row], found: Sequence[dict[str, Any]], options: argp
         command += ["--only", row.name]
     # Compilers of torch's that run in processes of their own are of no interest.
     alone = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-    profiles = ncu.profile(command, list(places), alone, options.keep_ncu)
-    for label, seen in places.items():
+    profiles = ncu.profile(command, list(regions), alone, options.keep_ncu)
+    for label, seen in regions.items():
         seen["profile"] = profiles[label].all()
 
 
@@ -107,10 +107,10 @@ def run_under_ncu(rows: Sequence[Row], options: argparse.Namespace) -> None:
             continue
         calls = {**({OURS: contest.ours} if contest.ours else {}), **contest.peers}
         calls |= {name: yardstick.call for name, yardstick in contest.yardsticks.items()}
-        for place, call in enumerate(calls.values()):
+        for index, call in enumerate(calls.values()):
             try:
                 call()
-                with ncu.region(f"{number}.{place}"):
+                with ncu.region(f"{number}.{index}"):
                     call()
             except Exception:
                 traceback.print_exc()

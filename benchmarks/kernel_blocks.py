@@ -32,7 +32,7 @@ START: dict[str, float] = {
     "MASKED": 0.1,
     **dict.fromkeys(("NEAR", "FAR"), 16.0),
 }
-"""Of each constant about its size: clocks of a vector, clocks of a part of a program, bytes in a clock."""
+"""Of each constant about its size: clocks of a vector, clocks of a part of a program instance, bytes in a clock."""
 STEPS = (4.0, 2.0, 1.4, 1.2, 1.1, 1.05)
 
 
@@ -49,10 +49,10 @@ class Sweep:
     def problem(self) -> tuple[int, int, str]:
         return self.work.rows, self.work.width, str(self.work.dtype)
 
-    def speed(self, places: int = 1) -> float:
-        """Of the best among the blocks that are ranked first, over that of the best of all."""
+    def speed(self, first: int = 1) -> float:
+        """Of the best among the `first` blocks of the ranking, over that of the best of all."""
         ranked = sorted(self.times, key=lambda block: clocks(self.work, block, PROCESSORS[self.processor]))
-        return min(self.times.values()) / min(self.times[block] for block in ranked[:places])
+        return min(self.times.values()) / min(self.times[block] for block in ranked[:first])
 
     def error(self) -> float:
         """Mean squares of how far off the ratios of times between blocks are, as logarithms."""
@@ -68,7 +68,7 @@ def sweeps() -> list[Sweep]:
     for line in (RESULTS / "cpu-blocks.txt").read_text(encoding="utf-8").splitlines():
         processor = next((name for name in PROCESSORS if line.startswith(name)), processor)
         if (head := re.match(r"  1x(\d+)x(\d+)x(\d+) (f32|bf16)( causal)?", line)) is not None:
-            heads, rows, width = (int(head[place]) for place in (1, 2, 3))
+            heads, rows, width = (int(head[index]) for index in (1, 2, 3))
             pairs = re.findall(r"\((\d+),(\d+)\) ([\d.]+)", line)
             times = {(int(a), int(b)): float(took) for a, b, took in pairs}
             work = Work(rows, rows, width, heads, f32 if head[4] == "f32" else bf16)
@@ -125,7 +125,7 @@ def report() -> str:
     ]
     for processor in PROCESSORS:
         mine = [row[1:] for row in rows if row[0].processor == processor]
-        first, three, own = ([row[place] for row in mine] for place in range(3))
+        first, three, own = ([row[index] for row in mine] for index in range(3))
         figures = [mean(first), min(first), mean(three), mean(own), min(own)]
         lines.append(f"| {processor} | {len(mine)} | {' | '.join(f'{one:.3f}' for one in figures)} |")
     lines += ["", "| problem | processor | held out | best of the first three | shipped |", "|---|---|---:|---:|---:|"]

@@ -80,11 +80,11 @@ def main() -> None:
     gc.callbacks.remove(note)
     steady = {length: statistics.median(seconds(one) for _ in range(AGAIN)) for length, one in given.items()}
     ratios = [
-        (took / steady[length], place, length) for place, (took, length) in enumerate(zip(times, lengths, strict=True))
+        (took / steady[length], index, length) for index, (took, length) in enumerate(zip(times, lengths, strict=True))
     ]
     late = sorted((one for one in ratios[FIRST:] if one[0] > LATE), reverse=True)
     print(f"{where}, {dtype}, {chosen.batch}×({chosen.shortest} to {longest})×{width}: {chosen.calls} calls")
-    pauses = sum(place in collected for _, place, _ in late)
+    pauses = sum(index in collected for _, index, _ in late)
     print(
         f"{block.explain().compilations} compilations; {len(late)} calls behind the first {FIRST} are late, "
         f"{pauses} of them while Python collected garbage"
@@ -93,9 +93,9 @@ def main() -> None:
     print(f"first call of a length: {statistics.median(firsts):.2f} of the steady median, at worst {max(firsts):.2f}")
     shortest = min(steady.values())
     print(f"steady medians from {1e3 * shortest:.3f} to {1e3 * max(steady.values()):.3f} ms")
-    for ratio, place, length in late[:10]:
-        why = "garbage" if place in collected else "first of its length" if length not in lengths[:place] else "again"
-        print(f"  call {place}, length {length}: {ratio:.2f} times {1e3 * steady[length]:.3f} ms, {why}")
+    for ratio, index, length in late[:10]:
+        why = "garbage" if index in collected else "first of its length" if length not in lengths[:index] else "again"
+        print(f"  call {index}, length {length}: {ratio:.2f} times {1e3 * steady[length]:.3f} ms, {why}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Kernels of the portable path on a GPU, written by hand in many shapes: right against float64, then timed in turns.
+"""Kernels of the portable path on a GPU, written by hand in many shapes: checked against float64, then timed.
 
     python benchmarks/portable_gpu.py --out results     everything, less than two minutes on an H200
     python benchmarks/portable_gpu.py --only gemm       one part of the whole
@@ -24,7 +24,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812
 from portable_texts import Attention, Gemm
-from texts_gpu import MISSED, WRONG, Launch, attention_truth, graph_of, in_turns, random, some_rows, twice
+from texts_gpu import MISSED, WRONG, Launch, attention_truth, graph_of, interleaved_times, random, some_rows, twice
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tessera import starting
@@ -58,7 +58,7 @@ GEMMS = [
     Gemm(band=16),
     Gemm(band=4),
 ]
-GEMMS += [replace(one, turned=True) for one in (GEMMS[0], GEMMS[2], GEMMS[7])]
+GEMMS += [replace(one, transposed=True) for one in (GEMMS[0], GEMMS[2], GEMMS[7])]
 
 
 def attentions(width: int, causal: bool) -> list[Attention]:
@@ -140,11 +140,11 @@ def check_attention(kernel: Kernel, shape: tuple[int, int, int], *, strided: boo
 
 def check_gemm(kernel: Kernel, m: int, n: int, k: int) -> bool:
     chosen: Any = kernel.chosen
-    a, b = random(chosen.element, m, k), random(chosen.element, *((n, k) if chosen.turned else (k, n)))
+    a, b = random(chosen.element, m, k), random(chosen.element, *((n, k) if chosen.transposed else (k, n)))
     out = torch.empty(m, n, device="cuda", dtype=a.dtype)
     same = twice(Launch(kernel, a, b, out), out)
     rows = some_rows(m)
-    truth = a[rows].double() @ (b.T if chosen.turned else b).double()
+    truth = a[rows].double() @ (b.T if chosen.transposed else b).double()
     error = ((out[rows].double() - truth).norm() / truth.norm()).item()
     return judged(f"{chosen} {(m, n, k)}", error, GEMM_BOUND, out, same)
 
@@ -183,7 +183,7 @@ def time_gemm(kernels: Sequence[Kernel], side: int) -> Any:
     named = {f"{name} band {kernel.chosen.band}": kernel for name, kernel in named.items()}
     calls: dict[str, Callable[[], Any]] = {name: Launch(kernel, a, b, out) for name, kernel in named.items()}
     calls["cublas"] = lambda: torch.matmul(a, b)
-    times = in_turns({name: graph_of(call, count) for name, call in calls.items()}, ROUNDS)
+    times = interleaved_times({name: graph_of(call, count) for name, call in calls.items()}, ROUNDS)
     return table(f"gemm {side}³ bf16", named, times, 2 * side**3 * count, {"cublas": GEMM_BAR})
 
 
@@ -204,7 +204,7 @@ def time_attention(kernels: Sequence[Kernel], shape: tuple[int, int, int], width
         return run
 
     calls |= {"flash": peer(SDPBackend.FLASH_ATTENTION), "cudnn": peer(SDPBackend.CUDNN_ATTENTION)}
-    times = in_turns(calls, ROUNDS)
+    times = interleaved_times(calls, ROUNDS)
     work = 4 * b * h * s * s * width * (0.5 if causal else 1)
     what = f"attention {'causal' if causal else 'full'} {(*shape, width)} f16"
     return table(what, named, times, work, {"flash": ATTENTION_BAR})
@@ -233,9 +233,9 @@ def main() -> int:
     print(f"{len(checks)} checks, {checks.count(False)} wrong, {time.perf_counter() - began:.0f} s", flush=True)
     rows: list[Any] = []
     if gemms:
-        plain = [kernel for kernel in gemms if not kernel.chosen.turned]
-        turned = [kernel for kernel in gemms if kernel.chosen.turned]
-        rows += [time_gemm(plain, 4096), time_gemm(turned, 4096), time_gemm(plain[:1] + plain[7:8], 8192)]
+        plain = [kernel for kernel in gemms if not kernel.chosen.transposed]
+        transposed = [kernel for kernel in gemms if kernel.chosen.transposed]
+        rows += [time_gemm(plain, 4096), time_gemm(transposed, 4096), time_gemm(plain[:1] + plain[7:8], 8192)]
     for width, shapes in SHAPES.items() if others else ():
         for causal in (False, True):
             mine = [one for one in others if (one.chosen.width, one.chosen.causal) == (width, causal)]

@@ -12,18 +12,18 @@ from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import panel_for
 
 STEP = 16
-"""How deep one product of 16-bit elements is."""
+"""How deep one dot of 16-bit elements is."""
 CACHED = 16 << 20
 """Bytes of keys and values that stay in the second cache while a group of heads is computed."""
 
 
 @dataclass(frozen=True)
 class Gemm:
-    """c = a · b, or c = a · bᵀ where b is `turned`.
+    """c = a · b, or c = a · bᵀ where b is `transposed`.
 
     A block computes `rows` by `columns`, `depth` at a time, from a ring of `stages` slots. If the first fragments are
-    `carried`, they are read before a turn begins, so that its products start at once. `band` rows of blocks follow each
-    other, column by column, and share what the second cache holds.
+    `carried`, they are read before an iteration begins, so that its dots start at once. `band` rows of blocks follow
+    each other, column by column, and share what the second cache holds.
     """
 
     rows: int = 128
@@ -31,7 +31,7 @@ class Gemm:
     depth: int = 64
     warps: tuple[int, int] = (2, 2)
     stages: int = 3
-    turned: bool = False
+    transposed: bool = False
     carried: bool = True
     band: int = 8
     blocks: int = 2
@@ -39,7 +39,7 @@ class Gemm:
 
     def __str__(self) -> str:
         down, across = self.warps
-        marks = f"{' turned' if self.turned else ''}{' carried' if self.carried else ''}"
+        marks = f"{' transposed' if self.transposed else ''}{' carried' if self.carried else ''}"
         return f"{self.rows}×{self.columns}×{self.depth} warps {down}×{across} stages {self.stages}{marks}"
 
     @property
@@ -61,7 +61,7 @@ class Gemm:
         )
 
     def _parts(self) -> list[tuple[str, int, int]]:
-        """The depth in parts: what products of a turn begin with, what they end with, and what is between."""
+        """The depth in parts: what the dots of an iteration begin with, what they end with, and what is between."""
         last = self.depth - STEP
         if self.carried:
             return [("first", 0, STEP), *([("middle", STEP, last)] if last > STEP else []), ("last", last, self.depth)]
@@ -70,8 +70,8 @@ class Gemm:
 
     def _types(self) -> str:
         panel = panel_for(self.depth, 2)
-        b_panel = panel if self.turned else panel_for(self.columns, 2)
-        b = f"{self.columns}x{self.depth}" if self.turned else f"{self.depth}x{self.columns}"
+        b_panel = panel if self.transposed else panel_for(self.columns, 2)
+        b = f"{self.columns}x{self.depth}" if self.transposed else f"{self.depth}x{self.columns}"
         a, element = f"{self.rows}x{self.depth}", self.element
         lines = [f"#sums = {layout(layouts.accumulator(self.rows, self.columns, self.warps))}"]
         if self.through_memory:
@@ -94,7 +94,7 @@ class Gemm:
         return "\n".join(lines) + "\n"
 
     def _copies(self, at: str, slot: str, indent: str) -> str:
-        place = f"%col, {at}" if self.turned else f"{at}, %col"
+        place = f"%col, {at}" if self.transposed else f"{at}, %col"
         lines = [
             f"%a_{slot} = nv.slot %as[%{slot}] : !a_ring -> !a",
             f"%b_{slot} = nv.slot %bs[%{slot}] : !b_ring -> !b",
@@ -106,15 +106,15 @@ class Gemm:
 
     def _reads(self, part: tuple[str, int, int], slot: str, indent: str) -> str:
         name, first, _ = part
-        place, turned = (f"0, {first}", " turned") if self.turned else (f"{first}, 0", "")
+        place, transposed = (f"0, {first}", " transposed") if self.transposed else (f"{first}, 0", "")
         lines = [
             f"%{slot}_{name}_a = nv.read %a_{slot}[0, {first}] : !a -> !{name}_a",
-            f"%{slot}_{name}_b = nv.read %b_{slot}[{place}]{turned} : !b -> !{name}_b",
+            f"%{slot}_{name}_b = nv.read %b_{slot}[{place}]{transposed} : !b -> !{name}_b",
         ]
         return "".join(f"{indent}{line}\n" for line in lines)
 
     def _head(self) -> str:
-        shape = "[N, K]" if self.turned else "[K, N]"
+        shape = "[N, K]" if self.transposed else "[K, N]"
         grid = f'["(M + {self.rows - 1})//{self.rows}", "(N + {self.columns - 1})//{self.columns}"]'
         text = f"""nv.func @gemm(%a: !matrix, %b: !matrix, %c: !matrix) outputs 1 shapes [[M, K], {shape}, [M, N]] \
 grid {grid} threads {self.threads} attributes {{blocks = {self.blocks} : i64}} {{
@@ -166,8 +166,8 @@ grid {grid} threads {self.threads} attributes {{blocks = {self.blocks} : i64}} {
             text += self._copies(f"%at{stage}", f"fill{stage}", "  ")
         return text
 
-    def _products(self, names: list[tuple[str, str]], totals: str) -> str:
-        """Products of parts that are there, one after the other."""
+    def _dots(self, names: list[tuple[str, str]], totals: str) -> str:
+        """Dots of parts that are there, one after the other."""
         text = ""
         for name, slot in names:
             a, b = f"%{slot}_{name}_a", f"%{slot}_{name}_b"
@@ -190,13 +190,13 @@ grid {grid} threads {self.threads} attributes {{blocks = {self.blocks} : i64}} {
         text += "    %a_full = nv.slot %as[%full] : !a_ring -> !a\n    %b_full = nv.slot %bs[%full] : !b_ring -> !b\n"
         early = parts[1:-1] if self.carried else parts[:1]
         text += "" if self.carried else self._reads(parts[0], "full", "    ")
-        text += self._products([("first", "full")], "%sums")
+        text += self._dots([("first", "full")], "%sums")
         if self.carried:
             text += "".join(self._reads(part, "full", "    ") for part in early)
-            text += self._products([(name, "full") for name, _, _ in early], "%first_sums")
+            text += self._dots([(name, "full") for name, _, _ in early], "%first_sums")
         text += "    %next = arith.addi %at, %ahead : index\n" + self._copies("%next", "free", "    ")
         text += self._reads(parts[-1], "full", "    ")
-        text += self._turns()
+        text += self._next_slots()
         if self.carried:
             text += f"""    nv.wait {self.stages - 2}
     %a_after = nv.slot %as[%full_next] : !a_ring -> !a
@@ -204,12 +204,12 @@ grid {grid} threads {self.threads} attributes {{blocks = {self.blocks} : i64}} {
 """
             text += self._reads(parts[0], "after", "    ")
         before = f"%{early[-1][0]}_sums" if early else "%first_sums"
-        text += self._products([("last", "full")], before)
+        text += self._dots([("last", "full")], before)
         given = "%last_sums, %full_next, %free_next" + (", %after_first_a, %after_first_b" if self.carried else "")
         return f"{text}    scf.yield {given} : {types}\n  }}\n"
 
     @staticmethod
-    def _turns() -> str:
+    def _next_slots() -> str:
         return "".join(
             f"""    %{name}_up = arith.addi %{name}, %1 : i32
     %{name}_wraps = arith.cmpi eq, %{name}_up, %stages : i32
@@ -260,17 +260,17 @@ class Attention:
 
     def text(self) -> str:
         loops = f"""  %in_part = arith.subi %blocks, %plain : i32
-  %part:3 = scf.for %turn = %0 to %in_part step %1 iter_args(%acc = %o_zero, %sum = %sum_zero, %base = %far_rows) \
--> (!out, !quads, !rows) : i32 {{
-{self._turn(masked=True)}  }}
-  %done:3 = scf.for %turn = %in_part to %blocks step %1 iter_args(%acc = %part#0, %sum = %part#1, %base = %part#2) \
--> (!out, !quads, !rows) : i32 {{
-{self._turn(masked=False)}  }}
+  %part:3 = scf.for %iteration = %0 to %in_part step %1 \
+iter_args(%acc = %o_zero, %sum = %sum_zero, %base = %far_rows) -> (!out, !quads, !rows) : i32 {{
+{self._iteration(masked=True)}  }}
+  %done:3 = scf.for %iteration = %in_part to %blocks step %1 \
+iter_args(%acc = %part#0, %sum = %part#1, %base = %part#2) -> (!out, !quads, !rows) : i32 {{
+{self._iteration(masked=False)}  }}
 """
         return f"{self._types()}\n{self._head()}{loops}{self._end()}"
 
     def _parts(self) -> list[tuple[int, int]]:
-        """The width in two parts: copies begin between their products."""
+        """The width in two parts: copies begin between their dots."""
         return [(0, 2 * STEP), (2 * STEP, self.width)]
 
     def _types(self) -> str:
@@ -448,7 +448,7 @@ strides [%{name}_per_row, %{name}_per_column] : !array -> !plane
         return text
 
     def _scores(self, result: str) -> str:
-        """Scores of one block of keys; when the first products run, the next block is asked for."""
+        """Scores of one block of keys; when the first dots run, the next block is asked for."""
         text = ""
         for number, (first, _) in enumerate(self._parts()):
             if not self.held:
@@ -466,11 +466,11 @@ strides [%{name}_per_row, %{name}_per_column] : !array -> !plane
 """
         return text
 
-    def _turn(self, *, masked: bool) -> str:
+    def _iteration(self, *, masked: bool) -> str:
         text = f"""    nv.wait 0
-    %slot = arith.andi %turn, %1 : i32
+    %slot = arith.andi %iteration, %1 : i32
     %other = arith.subi %1, %slot : i32
-    %back = arith.muli %turn, %keys : i32
+    %back = arith.muli %iteration, %keys : i32
     %key32 = arith.subi %last_key32, %back : i32
     %next32 = arith.subi %key32, %keys : i32
     %next = arith.index_cast %next32 : i32 to index

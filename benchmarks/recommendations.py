@@ -4,9 +4,9 @@
     python benchmarks/recommendations.py --device cpu --write       on an ARM server
 
 Cases are kernels with sizes that the models were not fitted to, in a state in which something could be better: a block
-that is too small, sizes that are not assumed, wider elements than asked for, columns where rows are read, products of
+that is too small, sizes that are not assumed, wider elements than asked for, columns where rows are read, dots of
 single warps. Recommendations are made as `Recommender` makes them with trials, and by the model alone. After that all
-that could have been recommended is measured, in turns, by other runs than those of the trials: each kind of
+that could have been recommended is measured, interleaved, by other runs than those of the trials: each kind of
 specialisation, with the copies and casts that it makes at every call.
 """
 
@@ -84,12 +84,12 @@ def gpu_cases() -> Iterator[Case]:
         (4, 8, 768, 64),
         (2, 10, 1792, 128),
     ]
-    for place, sizes in enumerate(heads):
-        start = State("attention", sizes, causal=place % 2 == 1)
+    for index, sizes in enumerate(heads):
+        start = State("attention", sizes, causal=index % 2 == 1)
         yield Case(replace(start, block=(64, 64)), T.TILE_SIZE_SPECIALIZATION)
         yield Case(replace(start, block=(64, 64), warps=8), T.INSTRUCTION_SPECIALIZATION)
         yield Case(start, T.SHAPE_SPECIALIZATION)
-        if place % 2:
+        if index % 2:
             yield Case(replace(start, layout="columns"), T.MEMORY_LAYOUT_SPECIALIZATION)
             yield Case(replace(start, dtype="f32"), T.DTYPE_SPECIALIZATION)
     for sizes in ((1280, 1280, 1280), (900, 700, 2048), (3584, 1792, 512), (1536, 2560, 1280)):
@@ -106,8 +106,8 @@ def gpu_cases() -> Iterator[Case]:
 
 
 def cpu_cases() -> Iterator[Case]:
-    for place, sizes in enumerate(((1, 4, 200, 64), (2, 2, 480, 32), (1, 6, 320, 64), (3, 4, 288, 32))):
-        start = State("attention", sizes, causal=place % 2 == 1, dtype="f32")
+    for index, sizes in enumerate(((1, 4, 200, 64), (2, 2, 480, 32), (1, 6, 320, 64), (3, 4, 288, 32))):
+        start = State("attention", sizes, causal=index % 2 == 1, dtype="f32")
         yield Case(start, None)
         yield Case(replace(start, block=(16, 16)), T.TILE_SIZE_SPECIALIZATION)
         yield Case(replace(start, layout="columns"), T.MEMORY_LAYOUT_SPECIALIZATION)
@@ -151,8 +151,8 @@ def requests(here: Situation, alternatives: list[SpecializationRecommendation]) 
         if isinstance(one.params, ShapeParams):
             level = TierLevel(tier3, one.params.words)
         elif isinstance(one.params, LayoutParams):
-            places = one.params.arguments
-            args = tuple([value.copy() if place in places else value for place, value in enumerate(args)])
+            indices = one.params.arguments
+            args = tuple([value.copy() if index in indices else value for index, value in enumerate(args)])
         elif isinstance(one.params, DtypeParams):
             dtype = one.params.specialized_dtype
             args = tuple([value.to(dtype) if isinstance(value, ts.Tensor) else value for value in args])
@@ -167,13 +167,13 @@ def requests(here: Situation, alternatives: list[SpecializationRecommendation]) 
             yield made
 
 
-def copies(arrays: Arrays, turns: InterleavedRuns) -> tuple[float, float, float]:
+def copies(arrays: Arrays, interleaved: InterleavedRuns) -> tuple[float, float, float]:
     """What copies and casts take here: always, and for each byte, of elements that lie together and that lie apart."""
     arrays.start()
     small, large = arrays((64, 64), ts.f32), arrays((1000, 1500), ts.f32)
     runs = [small.mT.copy, lambda: small.to(ts.bf16), lambda: large.to(ts.bf16), large.mT.copy]
-    turned, cast, near, far = (statistics.median(one) for one in turns.measure(runs, 5))
-    return max(turned, cast), near / large.nbytes, far / large.nbytes
+    copied, cast, near, far = (statistics.median(one) for one in interleaved.measure(runs, 5))
+    return max(copied, cast), near / large.nbytes, far / large.nbytes
 
 
 @dataclass
@@ -198,7 +198,7 @@ class Outcome:
         return found
 
 
-def tried(case: Case, here: Situation, recommender: Recommender, turns: InterleavedRuns) -> Outcome:
+def tried(case: Case, here: Situation, recommender: Recommender, interleaved: InterleavedRuns) -> Outcome:
     """Recommends, then measures a case and all its alternatives."""
     assert recommender.trial is not None
     candidates = list(recommender.candidates(here, here.program()))
@@ -221,7 +221,9 @@ def tried(case: Case, here: Situation, recommender: Recommender, turns: Interlea
         except ts.TesseraError:
             continue
         running.append((one, run))
-    now, *others = turns.measure([lambda: here.kernel(*args, **here.static), *(run for _, run in running)], JUDGED)
+    now, *others = interleaved.measure(
+        [lambda: here.kernel(*args, **here.static), *(run for _, run in running)], JUDGED
+    )
     rows: list[dict[str, Any]] = []
     for (one, _), taken in zip(running, others, strict=True):
         trial = trials.get(id(one))
@@ -251,7 +253,7 @@ def counted(outcomes: list[Outcome], way: str) -> tuple[str, bool]:
         if kind is not None and one.best.get(kind, 0.0) >= PLANTED:
             kinds[kind][0] += kind in one.made(way)
             kinds[kind][1] += 1
-    found, planted = (sum(mine[place] for mine in kinds.values()) for place in range(2))
+    found, planted = (sum(mine[index] for mine in kinds.values()) for index in range(2))
     share, recall = helped / max(1, len(made)), found / max(1, planted)
     by_kind = ", ".join(f"{kind} {hits} of {count}" for kind, (hits, count) in sorted(kinds.items()))
     words = (
@@ -315,13 +317,13 @@ def main() -> int:
         print(f"compiled, {time.perf_counter() - began:.1f} s", flush=True)
         if chosen.compile_only:
             return 0
-    turns = InterleavedRuns(timed_on(Device("cuda", 0) if chosen.device == "cuda" else None), 2e-3)
-    times = replace(times, copies=copies(arrays, turns))
+    interleaved = InterleavedRuns(timed_on(Device("cuda", 0) if chosen.device == "cuda" else None), 2e-3)
+    times = replace(times, copies=copies(arrays, interleaved))
     print("copies:", times.copies, flush=True)
     recommender = Recommender(times, trial=Trial())
     outcomes: list[Outcome] = []
     for case in cases:
-        outcomes.append(tried(case, situation(case, times, arrays), recommender, turns))
+        outcomes.append(tried(case, situation(case, times, arrays), recommender, interleaved))
         ratios = {kind: round(row["ratio"], 3) for kind, row in outcomes[-1].made(TRIED).items()}
         print(case.name, ratios, outcomes[-1].best, f"{time.perf_counter() - began:.1f} s", flush=True)
     text, holds = report(outcomes, MODELS[chosen.device])

@@ -68,7 +68,7 @@ def kind_of(now: Row, then: Row, machine: Machine) -> RecommendationType | None:
         if families[0] == families[1]:
             is_block = differs == {"block"} or families[0].endswith("rows")
             return RecommendationType.TILE_SIZE_SPECIALIZATION if is_block else None
-        return RecommendationType.INSTRUCTION_SPECIALIZATION if "agents" in families[1] else None
+        return RecommendationType.INSTRUCTION_SPECIALIZATION if "warp groups" in families[1] else None
     return None
 
 
@@ -113,7 +113,7 @@ def outcomes(recommender: Recommender, now: Row, several: Sequence[Row]) -> Iter
     """What a recommender makes of one state, kind by kind."""
     times, program = recommender.times, now.measured.program
     found: dict[RecommendationType, list[tuple[SpecializationRecommendation, Gain]]] = defaultdict(list)
-    for place, then in enumerate(several):
+    for index, then in enumerate(several):
         kind = kind_of(now, then, times.machine)
         if kind is None or not times.knows(then.measured.program):
             continue
@@ -121,8 +121,8 @@ def outcomes(recommender: Recommender, now: Row, several: Sequence[Row]) -> Iter
         gain = times.gain(program, replace(program, assumed=True) if is_shape else then.measured.program)
         if kind is RecommendationType.TILE_SIZE_SPECIALIZATION and not recommender.knows_blocks(program):
             gain = Gain(gain.ratio, 0.0, float("inf"), 0.5)
-        # Its place among the rows stands for what would have to be done.
-        params = ShapeParams((str(place),))
+        # Its index among the rows stands for what would have to be done.
+        params = ShapeParams((str(index),))
         found[kind].append((SpecializationRecommendation(kind, "", gain.ratio - 1, 1, params, gain.confidence), gain))
 
     def then_of(made: SpecializationRecommendation) -> Row:

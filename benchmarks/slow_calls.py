@@ -27,7 +27,7 @@ from tessera.tiers.sites.trials import Candidates
 from tessera.tiers.tiered import Tiered
 
 SLOWEST = 80
-"""Calls that are told of one by one."""
+"""Calls that are listed one by one."""
 _BEHIND = 50  # calls behind a shift
 _WRAPPED: tuple[tuple[type, str, str], ...] = (
     (SpecializationSite, "sampled", "recorded"),
@@ -37,8 +37,8 @@ _WRAPPED: tuple[tuple[type, str, str], ...] = (
     (SpecializationSite, "_note", "books"),
     (SpecializationSite, "arrived", "took in"),
     (SpecializationSite, "compiled", "took in"),
-    (Candidates, "begin", "began a contest"),
-    (ABTest, "next", "a turn"),
+    (Candidates, "begin", "began an A/B test"),
+    (ABTest, "next", "a round"),
     (KernelProgram, "bind", "bound"),
     (Tiered, "_write", "wrote the call"),
     (KernelClient, "find", "loading"),
@@ -102,15 +102,15 @@ class Watcher:
     @contextmanager
     def _wrapped(self, owner: type, name: str, what: str) -> Generator[None]:
         real, spans, caller, clock = getattr(owner, name), self.spans, self._caller, time.perf_counter_ns
-        is_turn = what == "a turn"
+        is_round = what == "a round"
 
         def seen(*args: Any, **kwargs: Any) -> Any:
-            began, told = clock(), f"{what}, in vain"
+            began, label = clock(), f"{what}, in vain"
             try:
                 result = real(*args, **kwargs)
-                told = "a first turn" if is_turn and result.number == 1 else what
+                label = "a first round" if is_round and result.number == 1 else what
             finally:
-                spans.append(Span(began, clock(), told, threading.get_ident() == caller))
+                spans.append(Span(began, clock(), label, threading.get_ident() == caller))
             return result
 
         setattr(owner, name, seen)
@@ -169,7 +169,7 @@ class Watcher:
         self, plan: Sequence[int], usual: Sequence[int], compared: Sequence[bool], steady: Sequence[float]
     ) -> None:
         """Prints what was seen."""
-        for line in told(self, Workload(plan, usual, compared, steady)):
+        for line in report(self, Workload(plan, usual, compared, steady)):
             print(line)
 
 
@@ -189,40 +189,40 @@ def flags_of(watcher: Watcher, work: Workload) -> list[set[str]]:
     found: list[set[str]] = []
     known: set[tuple[int, str]] = set()
     shift = 0
-    for turn, call in enumerate(watcher.calls):
-        which, flags = work.plan[turn], set[str]()
-        if turn and work.usual[turn] != work.usual[turn - 1]:
-            shift = turn
-        if shift and turn - shift < _BEHIND:
+    for number, call in enumerate(watcher.calls):
+        which, flags = work.plan[number], set[str]()
+        if number and work.usual[number] != work.usual[number - 1]:
+            shift = number
+        if shift and number - shift < _BEHIND:
             flags.add(f"first {_BEHIND} behind a shift")
-        if which != work.usual[turn]:
+        if which != work.usual[number]:
             flags.add("not the usual shape")
-        if turn and work.plan[turn - 1] != which:
+        if number and work.plan[number - 1] != which:
             flags.add("another shape than the call before")
         if found and "recorded" in found[-1]:
             flags.add("behind a recorded call")
-        if work.compared[turn]:
+        if work.compared[number]:
             flags.add("with events of the benchmark")
         if call.refused:
             flags.add("refused by a higher tier")
         if (which, call.program) not in known:
             known.add((which, call.program))
             flags.add("first of its shape in its program")
-        for place in range(bisect_left(starts, call.began - longest), bisect_left(starts, call.ended)):
-            span = spans[place]
+        for index in range(bisect_left(starts, call.began - longest), bisect_left(starts, call.ended)):
+            span = spans[index]
             if span.ended > call.began:
                 flags.add(span.what if span.is_caller else f"beside: {span.what}")
         found.append(flags)
     return found
 
 
-def told(watcher: Watcher, work: Workload) -> Iterator[str]:
+def report(watcher: Watcher, work: Workload) -> Iterator[str]:
     """What slow calls have in common, and the slowest of them, in lines."""
     calls, flags = watcher.calls, flags_of(watcher, work)
     took = np.asarray([(call.ended - call.began) / 1e3 for call in calls])
     host = np.asarray([(call.returned - call.began) / 1e3 for call in calls])
     slower = took / np.asarray([work.steady[which] for which in work.plan])
-    slow = {int(turn) for turn in np.argsort(-slower)[:SLOWEST]}
+    slow = {int(number) for number in np.argsort(-slower)[:SLOWEST]}
     compared = np.asarray(work.compared)
     recorded = np.asarray(["recorded" in one for one in flags])
     yield f"p99 {np.percentile(slower, 99):.2f}, more than twice as usual: {int((slower > 2).sum())}"
@@ -233,28 +233,29 @@ def told(watcher: Watcher, work: Workload) -> Iterator[str]:
     ):
         few = slower[chosen]
         yield f"  {name}: {len(few)} calls, p99 {np.percentile(few, 99):.2f}, {int((few > 2).sum())} more than twice"
-    thousands = Counter(turn // 1000 for turn in slow)
+    thousands = Counter(number // 1000 for number in slow)
     yield f"the slowest {len(slow)} by thousands of calls: {[thousands[one] for one in range(-(-len(calls) // 1000))]}"
     yield "\nwhat slow calls have in common | slow | all | times as usual, median | µs until it returned, median"
-    every = Counter(one for turn in flags for one in turn)
-    among = Counter(one for turn in slow for one in flags[turn])
-    plain = [turn for turn, one in enumerate(flags) if not one]
-    rows = [(one, [turn for turn, have in enumerate(flags) if one in have]) for one in every]
-    for name, turns in [("nothing of all this", plain), *sorted(rows, key=lambda row: -among[row[0]])]:
-        if turns:
-            count = among[name] if name in among else len(slow.intersection(turns))
-            part, whole = count / max(1, len(slow)), len(turns) / len(calls)
+    every = Counter(one for several in flags for one in several)
+    among = Counter(one for number in slow for one in flags[number])
+    plain = [number for number, one in enumerate(flags) if not one]
+    rows = [(one, [number for number, have in enumerate(flags) if one in have]) for one in every]
+    for name, numbers in [("nothing of all this", plain), *sorted(rows, key=lambda row: -among[row[0]])]:
+        if numbers:
+            count = among[name] if name in among else len(slow.intersection(numbers))
+            part, whole = count / max(1, len(slow)), len(numbers) / len(calls)
             yield (
-                f"{name:40} | {count:3} ({part:4.0%}) | {len(turns):4} ({whole:4.0%}) | "
-                f"{np.median(slower[turns]):5.2f} | {np.median(host[turns]):6.0f}"
+                f"{name:40} | {count:3} ({part:4.0%}) | {len(numbers):4} ({whole:4.0%}) | "
+                f"{np.median(slower[numbers]):5.2f} | {np.median(host[numbers]):6.0f}"
             )
     yield "\ncall | shape | times as usual | µs: all, until it returned, by the GPU's clock | program | what it did"
-    for turn in sorted(slow):
-        call = calls[turn]
+    for number in sorted(slow):
+        call = calls[number]
         device = "-" if call.device is None else f"{call.device / 1e3:.0f}"
         yield (
-            f"{turn:4} | {work.plan[turn]} | {slower[turn]:6.2f} | {took[turn]:6.0f} {host[turn]:6.0f} {device:>5} | "
-            f"{call.program[:44]} | {', '.join(sorted(flags[turn])) or '-'}"
+            f"{number:4} | {work.plan[number]} | {slower[number]:6.2f} | "
+            f"{took[number]:6.0f} {host[number]:6.0f} {device:>5} | "
+            f"{call.program[:44]} | {', '.join(sorted(flags[number])) or '-'}"
         )
     yield "\nwhat was done | by whom | times | ms in all | longest ms"
     sums: dict[tuple[str, bool], list[int]] = {}

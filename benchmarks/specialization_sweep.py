@@ -4,8 +4,9 @@
     python benchmarks/specialization_sweep.py --device cpu --out benchmarks/results/sweep-cpu-x86.json
 
 A row is a kernel, its sizes, and a state: element type, how the second operand lies, schedule, what is assumed. All
-programs are compiled beforehand, by many processes. Then the states of a problem, a kernel with its sizes, take turns.
-The first rounds are a row's `trial`, as `Recommender` makes it; `seconds` is the median of as many rounds after those.
+programs are compiled beforehand, by many processes. Then the states of a problem, a kernel with its sizes, are
+interleaved. The first rounds are a row's `trial`, as `Recommender` makes it; `seconds` is the median of as many rounds
+after those.
 """
 
 from __future__ import annotations
@@ -85,11 +86,11 @@ class State:
 
     def arguments(self, make: Callable[..., Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arrays and numbers. Columns: the operand that is read most lies the other way round."""
-        dtype, turned = DTYPES[self.dtype], self.layout == "columns"
+        dtype, transposed = DTYPES[self.dtype], self.layout == "columns"
 
         def lying(*shape: int) -> Any:
             *outer, rows, columns = shape
-            return make((*outer, columns, rows), dtype).mT if turned else make(shape, dtype)
+            return make((*outer, columns, rows), dtype).mT if transposed else make(shape, dtype)
 
         if self.kernel == "attention":
             batch, heads, length, width = self.sizes
@@ -128,26 +129,26 @@ class Sweep:
     """Element types that are measured with nothing else changed."""
 
     def states(self) -> Iterator[State]:
-        for place, outer in enumerate(self.attention):
+        for index, outer in enumerate(self.attention):
             for width, causal in product(self.widths, (False, True)):
                 start = State("attention", (*outer, width), causal, dtype=self.dtype)
                 yield start
                 for block, warps in self.attention_schedules:
                     yield replace(start, block=block, warps=warps)
-                if place % 2 == 0:
+                if index % 2 == 0:
                     yield replace(start, assumed=True)
                     yield replace(start, block=self.attention_assumed, assumed=True)
-                if place % 3 == 0:
+                if index % 3 == 0:
                     yield replace(start, layout="columns")
                     yield replace(start, dtype=self.other)
-        for place, sizes in enumerate(self.gemm):
+        for index, sizes in enumerate(self.gemm):
             start = State("gemm", sizes, dtype=self.dtype)
             for block, warps in self.gemm_schedules:
                 yield replace(start, block=block, warps=warps)
             for block in self.gemm_varied:
                 yield replace(start, block=block, layout="columns")
                 yield replace(start, block=block, dtype=self.other)
-                if place % 2 == 0:
+                if index % 2 == 0:
                     yield replace(start, block=block, assumed=True)
         for name, sizes, dtype in product(("softmax", "layernorm"), self.rows, self.row_dtypes):
             start = State(name, sizes, dtype=dtype)
@@ -233,11 +234,11 @@ class Arrays:
 
     def __call__(self, shape: tuple[int, ...], dtype: ts.DType) -> Any:
         key = (shape, str(dtype))
-        several, place = self._made.setdefault(key, []), self._given.get(key, 0)
-        self._given[key] = place + 1
-        if len(several) <= place:
+        several, index = self._made.setdefault(key, []), self._given.get(key, 0)
+        self._given[key] = index + 1
+        if len(several) <= index:
             several.append(self._drawn(shape, dtype, len(several)))
-        return several[place]
+        return several[index]
 
     def _drawn(self, shape: tuple[int, ...], dtype: ts.DType, seed: int) -> Any:
         if self.device == "cpu":
@@ -289,7 +290,7 @@ def packed(state: State, arrays: Arrays) -> bytes | None:
     return client.request(call, [level_of(state, client, call)])
 
 
-def measured_in_turns(states: list[State], arrays: Arrays, turns: InterleavedRuns) -> Iterator[dict[str, Any]]:
+def measured_interleaved(states: list[State], arrays: Arrays, interleaved: InterleavedRuns) -> Iterator[dict[str, Any]]:
     """The rows of a problem."""
     running: list[tuple[State, Callable[[], Any], dict[str, Any]]] = []
     for state in states:
@@ -298,7 +299,7 @@ def measured_in_turns(states: list[State], arrays: Arrays, turns: InterleavedRun
         except ts.TesseraError as error:
             yield {**asdict(state), "seconds": None, "error": error.message[:200]}
     for (state, _, facts), taken in zip(
-        running, turns.measure([run for _, run, _ in running], 2 * ROUNDS), strict=True
+        running, interleaved.measure([run for _, run, _ in running], 2 * ROUNDS), strict=True
     ):
         trial, after = taken[:ROUNDS], taken[ROUNDS:]
         yield {**asdict(state), "seconds": statistics.median(after), "trial": trial, "facts": facts}
@@ -331,15 +332,15 @@ def main() -> int:
         problems.setdefault(state.problem, []).append(state)
     # In random order, so that what changes with time does not look like an effect.
     several = list(problems.values())
-    waiting = [(several[int(place)], 0) for place in np.random.default_rng(0).permutation(len(several))]
-    turns = InterleavedRuns(timed_on(Device("cuda", 0) if chosen.device == "cuda" else None))
+    waiting = [(several[int(index)], 0) for index in np.random.default_rng(0).permutation(len(several))]
+    interleaved = InterleavedRuns(timed_on(Device("cuda", 0) if chosen.device == "cuda" else None))
     known, _ = bound(states[0], arrays)
-    count, least, again = turns.count(known), float("inf"), 0
+    count, least, again = interleaved.count(known), float("inf"), 0
     while waiting and time.perf_counter() < until:
         problem, tries = waiting.pop(0)
-        before = turns.timed(known, count)
-        found = list(measured_in_turns(problem, arrays, turns))
-        after = turns.timed(known, count)
+        before = interleaved.timed(known, count)
+        found = list(measured_interleaved(problem, arrays, interleaved))
+        after = interleaved.timed(known, count)
         least = min(least, before, after)
         if max(before, after) > BUSY * least and tries < MOST_TRIES:
             waiting.append((problem, tries + 1))  # something else was at work

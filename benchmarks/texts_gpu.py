@@ -3,8 +3,8 @@
     python benchmarks/texts_gpu.py --spikes spikes --out results     everything, about a minute
     python benchmarks/texts_gpu.py --only check                      no timing
 
-Needs torch. Contenders take turns, so that all see the same clocks; figures are medians. The exit status is 3 where a
-result is wrong, 4 where a bar is missed.
+Needs torch. Contenders are interleaved, so that all see the same clocks; figures are medians. The exit status is 3
+where a result is wrong, 4 where a bar is missed.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def check() -> list[dict[str, Any]]:
 # Fast?
 
 
-def in_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+def interleaved_times(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
     """Milliseconds of each, the median."""
     events: dict[str, list[tuple[Any, Any]]] = {name: [] for name in calls}
     for call in calls.values():
@@ -247,14 +247,14 @@ def in_turns(calls: dict[str, Callable[[], Any]], rounds: int) -> dict[str, floa
         call()
     torch.cuda.synchronize()
     names = list(calls)
-    for turn in range(rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+    for round_number in range(rounds):
+        for name in names[round_number % len(names) :] + names[: round_number % len(names)]:
             before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             before.record()
             calls[name]()
             after.record()
             events[name].append((before, after))
-        if turn % 4 == 3:
+        if round_number % 4 == 3:
             torch.cuda.synchronize()
     torch.cuda.synchronize()
     return {name: float(np.median([a.elapsed_time(b) for a, b in pairs])) for name, pairs in events.items()}
@@ -298,7 +298,7 @@ def time_attention(spikes: Path | None, element: str) -> list[dict[str, Any]]:
                     F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
             calls["cudnn"] = cudnn
-            times = in_turns(calls, ROUNDS)
+            times = interleaved_times(calls, ROUNDS)
             work = 4 * b * h * s * s * size * (0.5 if causal else 1)
             rates = {name: work / ms / 1e9 for name, ms in times.items()}
             what = f"attention {'causal' if causal else 'full'} {(b, h, s, size)} {element}"
@@ -342,7 +342,7 @@ def time_gemm(spikes: Path | None) -> list[dict[str, Any]]:
             calls["cublas"] = lambda a=a, right=right: torch.matmul(a, right)
             if spike is not None and name == "gemm":
                 calls["spike"] = spike(a, b, out)
-            times = in_turns({each: graph_of(call, count) for each, call in calls.items()}, ROUNDS)
+            times = interleaved_times({each: graph_of(call, count) for each, call in calls.items()}, ROUNDS)
             rates = {each: 2 * side**3 * count / ms / 1e9 for each, ms in times.items()}
             found.append(report(f"{name} {side}³ bf16", rates, {"cublas": GEMM_BAR}))
     return found

@@ -134,8 +134,8 @@ def costs(device: str) -> dict[str, float]:
     (site,), (other,) = traced.sites(), plain.sites()
     other.programs[:] = site.programs
     other.forget()
-    for turn in range(24):
-        for name, runtime in sorted(runtimes.items(), reverse=bool(turn % 2)):
+    for number in range(24):
+        for name, runtime in sorted(runtimes.items(), reverse=bool(number % 2)):
             synchronize(device)
             began = time.perf_counter_ns()
             for _ in range(32):
@@ -158,8 +158,8 @@ def costs(device: str) -> dict[str, float]:
 def climbing(device: str, ahead: float = 5.0) -> dict[str, float]:
     """Seconds from the first call to the first results of each tier; caches are cold, compiling is in the background.
 
-    The runtime is there so long before its first call that a process of its own has loaded the compiler, as in programs
-    that read weights first: in `at_once` it is made by the first call.
+    The runtime is there so long before its first call that a process of its own has loaded the compiler, as in
+    processes that read weights first: in `at_once` it is made by the first call.
     """
     found: dict[str, float] = {}
     given = arrays(shapes_for(device)[0], device)
@@ -203,7 +203,7 @@ def second(device: str) -> dict[str, float]:
 class Stopwatch:
     """How long a call takes its caller; and how fast it is, against the baseline's program a moment later.
 
-    Clocks of processors and GPUs come and go with what there is to do: two programs are compared in turns. What takes
+    Clocks of processors and GPUs come and go with what there is to do: two programs are interleaved. What takes
     its time on a GPU is measured by the GPU's own clock, in two ways. An idle GPU waits for the host between the first
     event and the program: so the one is how fast a call is with its launch, cold after a pause. Behind other work,
     `busy`, all is queued before the GPU gets there: so the other is how fast the program is.
@@ -291,11 +291,11 @@ def workload(device: str, watcher: Any = None) -> dict[str, Any]:
     def mixed(usual: Sequence[int]) -> list[int]:
         return [int(random.integers(len(shapes))) if random.random() < 0.2 else one for one in usual]
 
-    usual = [(turn // PHASE) % len(shapes) for turn in range(CALLS)]
+    usual = [(number // PHASE) % len(shapes) for number in range(CALLS)]
     plan = mixed(usual)
     took, tiers = np.zeros(CALLS), np.zeros(CALLS, int)
     behind: dict[int, list[tuple[float, float]]] = {shift: [] for shift in range(PHASE, CALLS, PHASE)}
-    # Calls of a GPU are over before anything could be compiled: as in a program that does other work, too, they have
+    # Calls of a GPU are over before anything could be compiled: as in a process that does other work, too, they have
     # their time.
     pause = 0.0 if device == "cpu" else PAUSE
     watch = Stopwatch(device, lambda: baseline(*between, between[0].shape[-1] ** -0.5, causal=True), watcher)
@@ -318,21 +318,21 @@ def workload(device: str, watcher: Any = None) -> dict[str, Any]:
 
     calm: list[list[float]] = [[] for _ in given]
     speeds: list[list[tuple[float, float]]] = [[] for _ in given]
-    is_compared = [turn >= PHASE and 150 <= turn % PHASE < 200 for turn in range(CALLS)]
+    is_compared = [number >= PHASE and 150 <= number % PHASE < 200 for number in range(CALLS)]
     with MetaTracingRuntime() as runtime, watcher or nullcontext():
         tells = [None if watcher is None else partial(watcher.serving, runtime, shape) for shape in shapes]
-        for turn, which in enumerate(plan):
-            if is_compared[turn]:
-                result, took[turn], *speed = compared(which, tells[which])
-                if which == usual[turn]:
-                    behind[turn - turn % PHASE].append((speed[0], speed[1]))
+        for number, which in enumerate(plan):
+            if is_compared[number]:
+                result, took[number], *speed = compared(which, tells[which])
+                if which == usual[number]:
+                    behind[number - number % PHASE].append((speed[0], speed[1]))
             else:
-                result, took[turn] = waited(which, tells[which])
-            tiers[turn] = int(result.tier_used)
+                result, took[number] = waited(which, tells[which])
+            tiers[number] = int(result.tier_used)
         runtime.wait_for_compilation()
-        expected = [(turn // CALM) % len(given) for turn in range(2 * CALM * len(given))]
-        for turn, (one, which) in enumerate(zip(expected, mixed(expected), strict=True)):
-            if turn % CALM < CALM // 2:
+        expected = [(number // CALM) % len(given) for number in range(2 * CALM * len(given))]
+        for number, (one, which) in enumerate(zip(expected, mixed(expected), strict=True)):
+            if number % CALM < CALM // 2:
                 _, found = waited(which)
                 if one == which:
                     calm[which].append(found)
@@ -349,7 +349,7 @@ def workload(device: str, watcher: Any = None) -> dict[str, Any]:
         [float(np.nanmedian([pair[way] for pair in found])) / ended[usual[shift]] for shift, found in behind.items()]
         for way, ended in ((0, launched), (1, fast))
     )
-    highest = [turn for turn in range(CALLS) if tiers[turn] == 3]
+    highest = [number for number in range(CALLS) if tiers[number] == 3]
     if watcher is not None:
         watcher.tell(plan, usual, is_compared, steady)
     return {
@@ -358,7 +358,7 @@ def workload(device: str, watcher: Any = None) -> dict[str, Any]:
         "p99_without_compared": float(np.percentile(slower[~np.asarray(is_compared)], 99)),
         "p99_when_calm": float(np.percentile(at_rest, 99)),
         "slower_than_twice": int((slower > 2).sum()),
-        "slowest": [[int(turn), round(float(took[turn]))] for turn in sorted(np.argsort(-slower)[:80])],
+        "slowest": [[int(number), round(float(took[number]))] for number in sorted(np.argsort(-slower)[:80])],
         "after_shift_least": float(np.min(after)),
         "after_shifts": after,
         "after_shifts_launched": with_launch,
@@ -449,12 +449,12 @@ def measured(device: str) -> tuple[dict[str, Any], Bars]:
             ("climbing", "cold"),
             ("second", "cold"),
             ("at_once", "at once"),
-            *(("workload", f"changing {turn}") for turn in range(RUNS)),
+            *(("workload", f"changing {number}") for number in range(RUNS)),
             ("editing", "edited"),
         ):
-            place = Path(folder) / cache
-            place.mkdir(exist_ok=True)
-            made = child(part, device, place)
+            path = Path(folder) / cache
+            path.mkdir(exist_ok=True)
+            made = child(part, device, path)
             print(part, json.dumps(made), flush=True)
             if part == "workload":
                 made.pop("slowest", None)  # they were printed

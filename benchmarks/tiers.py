@@ -6,7 +6,7 @@
 The baseline is `metatracing.attention.BASELINE`: the specification's tile configuration, sizes open, no traces. A row
 has the time of a call at every tier, as `execute_flash_attention` makes it, the baseline's and that of the kernel under
 the schedule that the compiler chooses without traces; where torch is there, also that of cuDNN, or on a CPU of torch's
-`scaled_dot_product_attention` with as many threads. Entrants take turns, so that all see the same clocks.
+`scaled_dot_product_attention` with as many threads. Entrants are interleaved, so that all see the same clocks.
 Ratios are of neighbours, with intervals and p-values of `tessera.bench.results.statistics`.
 The other parts are in `tier_life.py`.
 """
@@ -63,7 +63,7 @@ BARS = {"tier1": 0.7, "tier2 mean": 1.15, "tier3 mean": 1.3, "tier3": 1.0, "cudn
 PEERS = {"cudnn": "cuDNN", "sdpa": "torch"}
 SETTLE_SECONDS, LONGEST_SECONDS, AWAKE_SECONDS = 0.02, 0.3, 0.003
 SHORT_SECONDS = 0.002
-"""Calls on a CPU that take less are sampled by the median of several turns."""
+"""Calls on a CPU that take less are sampled by the median of several runs."""
 SPEEDS = ("tier1", "tier2", "tier3", "untraced")
 
 
@@ -206,7 +206,7 @@ def cudnn(problem: Problem) -> Callable[[], Any] | None:
 
 
 def sampled_on_gpu(problem: Problem, calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
-    """Milliseconds of a call, in graphs of several calls, all entrants in turns."""
+    """Milliseconds of a call, in graphs of several calls, all entrants interleaved."""
     from tessera.bench.cuda.device import TorchGpu
 
     gpu = TorchGpu()
@@ -256,7 +256,7 @@ def sdpa(problem: Problem) -> Callable[[], Any] | None:
 
 
 def sampled_on_cpu(problem: Problem, calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
-    """Milliseconds of a call, all entrants in turns; of short calls, each is the median of up to five."""
+    """Milliseconds of a call, all entrants interleaved; of short calls, each is the median of up to five."""
 
     def took(call: Callable[[], Any]) -> float:
         began = time.perf_counter_ns()
@@ -271,19 +271,19 @@ def sampled_on_cpu(problem: Problem, calls: dict[str, Callable[[], Any]], second
             peer = None
     samples: dict[str, list[float]] = {name: [] for name in (*calls, *(["sdpa"] if peer else []))}
     random, until, rounds = np.random.default_rng(0), time.perf_counter() + seconds, 0
-    turns = 1 + 2 * round(min(2.0, 1e3 * SHORT_SECONDS / took(calls["baseline"])))
+    repeats = 1 + 2 * round(min(2.0, 1e3 * SHORT_SECONDS / took(calls["baseline"])))
     while rounds < 12 or (time.perf_counter() < until and rounds < 100):
         rounds += 1
         if peer is not None:
             peer()
-            samples["sdpa"].append(float(np.median([took(peer) for _ in range(turns)])))
-            time.sleep(SETTLE_SECONDS)  # its threads turn round for a while before they fall asleep
+            samples["sdpa"].append(float(np.median([took(peer) for _ in range(repeats)])))
+            time.sleep(SETTLE_SECONDS)  # its threads spin for a while before they fall asleep
         # A thread that has slept is slow at first.
         awake = time.perf_counter() + AWAKE_SECONDS
         while time.perf_counter() < awake:
             calls["baseline"]()
         found: dict[str, list[float]] = {name: [] for name in calls}
-        for _ in range(turns):
+        for _ in range(repeats):
             for name in random.permutation(list(calls)):
                 found[name].append(took(calls[name]))
         for name, one in found.items():

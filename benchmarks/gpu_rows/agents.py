@@ -1,7 +1,7 @@
-"""Rows of the agents' path on sm_90a: attention, its variants and matrix products, in the tile DSL as users write them.
+"""Rows of warp-specialized kernels on sm_90a: attention, its variants and matmuls, in the tile DSL as users write them.
 
-All names begin with `agents`. Where a bar is on `best`, it is on the fastest of torch's backends that can do the row.
-Attention leaves its block to the compiler.
+All names begin with `agents`, the older word for warp groups: results are found by them. Where a bar is on `best`, it
+is on the fastest of torch's backends that can do the row. Attention leaves its block to the compiler.
 """
 
 from __future__ import annotations
@@ -125,11 +125,11 @@ def truth(heads: Heads, given: list[Any], weigh: Callable[[Any], Any], score: Sc
     k, v = (x.repeat_interleave(heads.shared, 0).double() for x in (k, v))
     scores = q[:, rows].double() @ k.mT / heads.width**0.5
     number = torch.arange(heads.batch * heads.heads, device=device)[:, None, None]
-    places = number // heads.heads, number % heads.heads, rows[:, None], torch.arange(heads.length, device=device)
+    coordinates = number // heads.heads, number % heads.heads, rows[:, None], torch.arange(heads.length, device=device)
     if score is not None:
-        scores = score(scores, *places)
+        scores = score(scores, *coordinates)
     if seen is not None:
-        scores = scores.masked_fill(~seen(*places), -math.inf)
+        scores = scores.masked_fill(~seen(*coordinates), -math.inf)
     return weigh(scores) @ v
 
 
@@ -415,7 +415,7 @@ def declare_mlp(rows: int, hidden: int, width: int) -> None:
 declare_mlp(131072, 8192, PLAIN.width)
 
 
-# Matrix products. Their programs say where they are in the result, so the grid goes with the block.
+# Matmuls. Their program instances say where they are in the result, so the grid goes with the block.
 
 
 def declare_gemm(m: int, n: int, k: int, block: tuple[int, int, int], *, linear: bool = False) -> None:
@@ -434,7 +434,7 @@ def declare_gemm(m: int, n: int, k: int, block: tuple[int, int, int], *, linear:
     @row(called, "bf16", flops=2.0 * m * n * k, bars=bars, kernels=[called])
     def contest(make: Inputs) -> Contest:
         torch, functional = library("torch"), library("torch.nn.functional")
-        given = [make.normal(*shape, scale=k**-0.5 if place == 1 else 1.0) for place, shape in enumerate(shapes)]
+        given = [make.normal(*shape, scale=k**-0.5 if index == 1 else 1.0) for index, shape in enumerate(shapes)]
         filled = torch.empty((m, n), dtype=torch.bfloat16, device="cuda")
         ours = [tessera.from_dlpack(x) for x in (*given, filled)]
         program = program_of(made, *ours)

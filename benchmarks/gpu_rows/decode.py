@@ -29,13 +29,13 @@ def declare_decoding(batch: int, keys: int, bars: dict[str, float]) -> None:
     names = [called] if shared.instances == 1 else [f"{called}, {step}" for step in ("parts", "combined")]
     moves = 2.0 * (2 * math.prod(cached) + 2 * math.prod(queries))
 
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
 
         @kernel_text(name)
-        def text(place: int = place) -> str:
+        def text(index: int = index) -> str:
             q, found = (tessera.empty(queries, tessera.bf16) for _ in range(2))
             k, v = (tessera.empty(cached, tessera.bf16) for _ in range(2))
-            step = Decoding(q, k, v, shared).steps(found)[place]
+            step = Decoding(q, k, v, shared).steps(found)[index]
             return text_for(step.func, *step.args)
 
     @row(called, "bf16", moves=moves, bars=bars, kernels=names)
@@ -49,9 +49,9 @@ def declare_decoding(batch: int, keys: int, bars: dict[str, float]) -> None:
             """A batch at a time: keys in float64 are large."""
             torch = library("torch")
             found = torch.empty(queries, dtype=torch.float64, device=q.device)
-            for place in range(batch):
-                each = [x[place].double() for x in (q.reshape(queries), k, v)]
-                found[place] = (each[0] @ each[1].mT / WIDTH**0.5).softmax(-1) @ each[2]
+            for index in range(batch):
+                each = [x[index].double() for x in (q.reshape(queries), k, v)]
+                found[index] = (each[0] @ each[1].mT / WIDTH**0.5).softmax(-1) @ each[2]
             return found
 
         return Contest(

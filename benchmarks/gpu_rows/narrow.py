@@ -1,6 +1,6 @@
-"""Rows of matrix products in 8 bits and in tf32 on sm_90a, by agents: x·weightᵀ in the tile DSL, and cuBLAS.
+"""Rows of matmuls in 8 bits and tf32 on sm_90a, warp-specialized: x·weightᵀ in the tile DSL, and cuBLAS.
 
-Sums of 8-bit floats are promoted to f32 unless the type says that fewer bits are enough; cuBLAS has both, too.
+Accumulators of 8-bit floats are promoted to f32 unless the type says that fewer bits are enough; cuBLAS has both, too.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _result_type(one: Narrow) -> Any:
     return {tessera.bf16: torch.bfloat16, tessera.i32: torch.int32, tessera.f32: torch.float32}[one.result]
 
 
-# Where there are programs for many rounds, larger blocks fetch less.
+# Where there are program instances for many waves, larger blocks fetch less.
 declare(PROMOTED, 4096, 4096, 4096)
 declare(FAST, 4096, 4096, 4096)
 for _shape in ((8192, 8192, 8192), (8192, 14336, 4096)):

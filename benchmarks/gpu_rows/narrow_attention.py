@@ -1,7 +1,7 @@
-"""Rows of attention in f8e4m3 on sm_90a, by agents, beside our own in bf16: no library that torch has does it.
+"""Rows of attention in f8e4m3 on sm_90a, warp-specialized, beside our own in bf16: no library that torch has does it.
 
-Values lie as in bf16: an agent turns them within the kernel. Sums are promoted to f32, or, with fast sums, carried as
-tensor cores do, and as other libraries leave them: the bar is on those.
+Values lie as in bf16: a warp group transposes them within the kernel. Accumulators are promoted to f32, or, with fast
+sums, carried as tensor cores do, and as other libraries leave them: the bar is on those.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PICKED = 64
 BOUND = 0.04
 """Weights have 4 digits: 1/16 is what rounding changes at most, and much of it averages out."""
 SUMS = {"": tessera.f8e4m3, ", fast sums": tessera.f8e4m3 @ accum(tessera.f16)}
-"""The types of values: they say how products with them are summed."""
+"""The types of values: they say how dots with them are accumulated."""
 
 
 def seen(x: Any, dtype: DType) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rows of the portable path: kernels in the tile DSL with products, by instructions that every GPU since sm_80 has."""
+"""Rows of the portable path: kernels in the tile DSL with dots, by instructions that every GPU since sm_80 has."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def transpose_kernel() -> Any:
     return stdlib.transpose.with_schedule(Schedule(block=(64, 64), warps=4))[ROWS // 64, COLUMNS // 64]
 
 
-def turned(x: Any, cos: Any, sin: Any) -> Any:
+def rotated(x: Any, cos: Any, sin: Any) -> Any:
     """The same as the kernel of that name, in torch."""
     torch = library("torch")
     first, second = x.view(ROWS, -1, 2, WIDTH // 2).unbind(2)
@@ -142,5 +142,5 @@ def declare_filling(
 
 
 TABLES = 2 * ROWS * (WIDTH // 2) * 2
-declare_filling("rope", rope_kernel, turned, 2, MOVED + TABLES, {"width": WIDTH})
+declare_filling("rope", rope_kernel, rotated, 2, MOVED + TABLES, {"width": WIDTH})
 declare_filling("transpose", transpose_kernel, lambda x: x.t().contiguous(), 0, MOVED, {})
