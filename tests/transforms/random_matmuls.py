@@ -1,4 +1,4 @@
-"""Random tile programs with products in loops and branches, whose rows have nothing to do with each other."""
+"""Random kernels with dots in loops and branches, whose rows have nothing to do with each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ tile.func @k(%a: {VIEW}, %b: {VIEW}, %n: index, %m: index, %y: {VIEW})
   %nothing = arith.constant 0.0 : f32
   %clear = tile.full %nothing : {TILE}
 {body}
-  tile.store {sums}, %y[%row, %column] : {TILE}, {VIEW}
+  tile.store {total}, %y[%row, %column] : {TILE}, {VIEW}
   tile.return
 }}
 """
@@ -51,57 +51,57 @@ class _Text:
             return self.add(f"tile.trans {loaded}, [1, 0] : {TILE} -> {TILE}")
         return loaded
 
-    def dot(self, left: str, right: str, sums: str) -> str:
-        return self.add(f"tile.dot {left}, {right}, {sums} : {TILE}, {TILE}, {TILE} -> {TILE}")
+    def dot(self, left: str, right: str, total: str) -> str:
+        return self.add(f"tile.dot {left}, {right}, {total} : {TILE}, {TILE}, {TILE} -> {TILE}")
 
-    def block(self, sums: str, counter: str, depth: int) -> str:
-        """Some work on sums; gives what they are then."""
+    def block(self, total: str, counter: str, depth: int) -> str:
+        """Some work on an accumulator; returns its name after it."""
         early = self.load("%b", counter) if self.source.random() < 0.3 else None
         for _ in range(self.source.randint(1, 3)):
             kind = self.source.choice(["dot", "dot", "staged", "scaled", "loop", "loop", "branch"])
             if kind == "loop" and depth:
-                sums = self.loop(sums, depth)
+                total = self.loop(total, depth)
             elif kind == "branch" and depth:
-                sums = self.branch(sums, counter, depth)
+                total = self.branch(total, counter, depth)
             elif kind == "scaled":
-                sums = self.add(f"tile.ew<max> {sums}, %clear : {TILE}, {TILE} -> {TILE}")
+                total = self.add(f"tile.ew<max> {total}, %clear : {TILE}, {TILE} -> {TILE}")
             elif kind == "staged":
                 inner = self.dot(self.load("%a", counter), self.load("%b", counter), "%clear")
-                sums = self.dot(inner, self.load("%b", counter), sums)
+                total = self.dot(inner, self.load("%b", counter), total)
             else:
-                sums = self.dot(self.load("%a", counter), self.load("%b", counter), sums)
+                total = self.dot(self.load("%a", counter), self.load("%b", counter), total)
         if early is not None:
-            sums = self.dot(self.load("%a", counter), early, sums)
-        return sums
+            total = self.dot(self.load("%a", counter), early, total)
+        return total
 
-    def loop(self, sums: str, depth: int) -> str:
+    def loop(self, total: str, depth: int) -> str:
         result, counter, inner = self.name(), self.name(), self.name()
         stop, start = self.source.choice(["%n", "%m", "%c2"]), self.source.choice(["%c0", "%c0", "%c1"])
-        head = f"{result} = scf.for {counter} = {start} to {stop} step %c1 iter_args({inner} = {sums}) -> ({TILE}) {{"
+        head = f"{result} = scf.for {counter} = {start} to {stop} step %c1 iter_args({inner} = {total}) -> ({TILE}) {{"
         self.lines.append(head)
         self.lines += [f"scf.yield {self.block(inner, counter, depth - 1)} : {TILE}", "}"]
         return result
 
-    def branch(self, sums: str, counter: str, depth: int) -> str:
+    def branch(self, total: str, counter: str, depth: int) -> str:
         asked = self.add(f"arith.cmpi slt, {counter}, {self.source.choice(['%n', '%m'])} : index")
         result = self.name()
         self.lines.append(f"{result} = scf.if {asked} -> ({TILE}) {{")
-        self.lines += [f"scf.yield {self.block(sums, counter, depth - 1)} : {TILE}", "} else {"]
-        other = self.block(sums, counter, 0) if self.source.random() < 0.5 else sums
+        self.lines += [f"scf.yield {self.block(total, counter, depth - 1)} : {TILE}", "} else {"]
+        other = self.block(total, counter, 0) if self.source.random() < 0.5 else total
         self.lines += [f"scf.yield {other} : {TILE}", "}"]
         return result
 
 
 def random_program(seed: int) -> str:
-    """A program @k of one argument with rows, one that all rows share, two numbers of iterations, and a result."""
+    """A kernel @k of one argument with rows, one that all rows share, two numbers of iterations, and a result."""
     written = _Text(random.Random(seed))
-    sums = written.block("%clear", "%i0", 2)
-    sums = written.dot(written.load("%a", "%i0"), written.load("%b", "%i0"), sums)
-    return PROGRAM.format(VIEW=VIEW, TILE=TILE, body="\n".join(written.lines), sums=sums)
+    total = written.block("%clear", "%i0", 2)
+    total = written.dot(written.load("%a", "%i0"), written.load("%b", "%i0"), total)
+    return PROGRAM.format(VIEW=VIEW, TILE=TILE, body="\n".join(written.lines), total=total)
 
 
 def arguments(n: int, m: int, rows: int = 10) -> list[object]:
-    """Small whole numbers: products of them are exact."""
-    draw = np.random.default_rng(rows)
-    left, right = (draw.integers(-1, 2, shape).astype(np.float32) for shape in ((rows, 9), (9, 4)))
+    """Small whole numbers: their dots are exact."""
+    chance = np.random.default_rng(rows)
+    left, right = (chance.integers(-1, 2, shape).astype(np.float32) for shape in ((rows, 9), (9, 4)))
     return [left, right, n, m, np.zeros((rows, 8), np.float32)]

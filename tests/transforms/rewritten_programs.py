@@ -1,4 +1,4 @@
-"""Tile programs before and after a pass: both are run, and must give the same bits."""
+"""Kernels before and after a pass: both are run, and must give the same bits."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Rewrite = Callable[[tile.FuncOp], object]
 
 
 read = lru_cache(maxsize=64)(text.read)
-"""Programs are read once, and run and rewritten many times: what was read is not changed."""
+"""Kernels are read once, and run and rewritten many times: the module that was read is not changed."""
 
 
 def rewritten(source: str | ModuleOp, rewrite: Rewrite) -> tuple[ModuleOp, tile.FuncOp, object]:
-    """A copy of a program after a pass, verified; its function @k, and what the pass said."""
+    """A copy of a kernel after a pass, verified; its function @k, and the result of the pass."""
     module = (read(source) if isinstance(source, str) else source).clone()
     function = symbol_in(module, "k", tile.FuncOp)
     said = rewrite(function)
@@ -42,7 +42,7 @@ def run(module: ModuleOp, arguments: Sequence[Any]) -> list[Array]:
 
 
 def check_same(source: str | ModuleOp, rewrite: Rewrite, arguments: Sequence[Any]) -> tile.FuncOp:
-    """Compares the bits that a program gives before and after a pass."""
+    """Compares the bits that a kernel gives before and after a pass."""
     before = read(source) if isinstance(source, str) else source
     after, function, _ = rewritten(before, rewrite)
     for one, other in zip(run(after, arguments), run(before, arguments), strict=True):

@@ -1,4 +1,4 @@
-"""Programs whose products are given to agents: kernels as people write them, and runs in many orders."""
+"""Warp-specialized kernels: kernels as people write them, and runs in many orders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS, BLOCK, DEPTH = 24, 8, 16
 
 
 def traced(kernel: Any, given: list[Any], **static: Any) -> Made:
-    """A kernel as a tile program @k, and its arguments."""
+    """A kernel as a tile function @k, and its arguments."""
     module = kernel.with_schedule(Schedule(block=(ROWS, BLOCK, DEPTH))).lower(*given, **static).module.clone()
     function = next(op for op in module.body.block.ops if isinstance(op, tile.FuncOp))
     function.properties["sym_name"] = StringAttr("k")
@@ -37,7 +37,7 @@ def traced(kernel: Any, given: list[Any], **static: Any) -> Made:
 
 
 def numbers(*shape: int) -> Any:
-    """Few digits, so that sums of products are the same in every order."""
+    """Few digits, so that accumulators are the same in every order."""
     drawn = np.random.default_rng(sum(shape)).integers(-8, 9, shape)
     return (drawn / 8).astype(np.float16)
 
@@ -50,7 +50,7 @@ def attention(kernel: Any, *others: Any, heads: int = 2, **static: Any) -> Calla
     return make
 
 
-def product(kernel: Any, *others: Any, **static: Any) -> Callable[[int], Made]:
+def matmul(kernel: Any, *others: Any, **static: Any) -> Callable[[int], Made]:
     def make(depth: int) -> Made:
         return traced(kernel[3, 3], [numbers(53, depth), numbers(depth, 21), *others, numbers(53, 21)], **static)
 
@@ -64,9 +64,9 @@ def hidden(kernel: Any) -> Callable[[int], Made]:
     return make
 
 
-PRODUCTS: dict[str, Callable[[int], Made]] = {
-    "gemm": product(stdlib.gemm),
-    "gemm and more": product(lib.gemm, numbers(21), epilogue=lib.gelu),
+MATMULS: dict[str, Callable[[int], Made]] = {
+    "gemm": matmul(stdlib.gemm),
+    "gemm and more": matmul(lib.gemm, numbers(21), epilogue=lib.gelu),
 }
 STAGES: dict[str, Callable[[int], Made]] = {
     "full": attention(stdlib.attention),
@@ -80,28 +80,28 @@ STAGES: dict[str, Callable[[int], Made]] = {
     "mlp": hidden(stdlib.mlp),
     "another mlp": hidden(lib.mlp),
 }
-KERNELS = {**PRODUCTS, **STAGES}
+KERNELS = {**MATMULS, **STAGES}
 LENGTHS = (0, 1, BLOCK, 41)
 
 
 def prepared(function: tile.FuncOp) -> None:
-    """What happens to a program before its roles are given."""
+    """Runs the passes in front of warp specialization."""
     take_host_checks(function)
     prepare(function, contract=True)
     clip_ranges(function)
 
 
 def machines(seeds: int = 2) -> Iterable[Machine]:
-    """One worker for all programs, some, and one for each; agents take turns in order, or by chance."""
+    """One CTA for all program instances, some, and one for each; warp groups run in a fixed order, or by chance."""
     yield Machine(ctas=1)
     yield Machine(ctas=100)
     yield from (Machine(ctas=2 + seed, chance=np.random.default_rng(seed)) for seed in range(seeds))
 
 
-def check_roles(
+def check_partitions(
     source: str | ModuleOp, rewrite: Rewrite, arguments: Sequence[Any], worlds: Iterable[Machine] | None = None
 ) -> tile.FuncOp:
-    """Compares the bits that a program gives before its products are given to agents and after, in many orders."""
+    """Compares the bits that a kernel gives before it is warp-specialized and after, in many orders."""
     before = read(source) if isinstance(source, str) else source
     after, function, _ = rewritten(before, rewrite)
     assert "persistent" in function.attributes, "it has no partitions"

@@ -1,4 +1,4 @@
-"""Checks that stores which wait for the next program, and loads that do not wait for products, change no bits."""
+"""Checks that stores which wait for the next program instance, and loads that do not wait for dots, change no bits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import count, rewritten
-from role_programs import DEPTH, LENGTHS, PRODUCTS, STAGES, check_roles, lib, machines, numbers, prepared, traced
+from role_programs import DEPTH, LENGTHS, MATMULS, STAGES, check_partitions, lib, machines, numbers, prepared, traced
 from xdsl.dialects import scf
 
 from tessera.ir.pipe.warp_groups import DotStartOp, DotWaitOp, WarpSpecializeOp
@@ -40,13 +40,13 @@ def stores_of(function: tile.FuncOp) -> list[tile.StoreOp]:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("name", MATMULS)
 @pytest.mark.parametrize("depth", LENGTHS)
-def test_products_give_the_same_bits(name: str, depth: int) -> None:
-    module, given_ = PRODUCTS[name](depth)
+def test_matmuls_give_the_same_bits(name: str, depth: int) -> None:
+    module, given_ = MATMULS[name](depth)
     module, _, _ = rewritten(module, prepared)
-    function = check_roles(module, both, given_)
-    # Behind the first product, where there are no turns, and behind all programs.
+    function = check_partitions(module, both, given_)
+    # Behind the first dot, where there are no iterations, and behind all instances.
     late, own, last = stores_of(function)
     around = late.parent_op()
     assert isinstance(around, scf.IfOp)
@@ -60,8 +60,8 @@ def test_products_give_the_same_bits(name: str, depth: int) -> None:
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_sums_that_are_looked_at_leave_no_room(name: str) -> None:
-    """Between the first product and the next ones others compute: what would wait is in their way."""
+def test_accumulators_that_are_looked_at_leave_no_room(name: str) -> None:
+    """Between the first dot and the next ones other ops compute: a deferred tile would be in their way."""
     module, _, _ = rewritten(STAGES[name](20)[0], prepared)
     _, function, _ = rewritten(module, ready)
     held = count(function, tile.StoreOp)
@@ -70,7 +70,7 @@ def test_sums_that_are_looked_at_leave_no_room(name: str) -> None:
 
 
 def test_what_may_not_wait_does_not() -> None:
-    module, _, _ = rewritten(PRODUCTS["gemm"](DEPTH)[0], prepared)
+    module, _, _ = rewritten(MATMULS["gemm"](DEPTH)[0], prepared)
     _, function, _ = rewritten(module, ready)
     asked: list[tile.StoreOp] = []
 
@@ -83,8 +83,8 @@ def test_what_may_not_wait_does_not() -> None:
     assert not prefetch_epilogues(function)
 
 
-def test_a_program_that_reads_what_others_store_stores_at_once() -> None:
-    module, _, _ = rewritten(PRODUCTS["gemm and more"](DEPTH)[0], prepared)
+def test_an_instance_that_reads_what_others_store_stores_at_once() -> None:
+    module, _, _ = rewritten(MATMULS["gemm and more"](DEPTH)[0], prepared)
     _, function, _ = rewritten(module, ready)
     loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp)]
     assert loads
@@ -98,14 +98,14 @@ def test_a_program_that_reads_what_others_store_stores_at_once() -> None:
 
 
 def loads_before_waits(function: tile.FuncOp) -> list[bool]:
-    """Of the waits for sums of loops, whether a load stands right in front."""
+    """Of the waits for accumulators of loops, whether a load stands right in front."""
     waits = [op for op in function.body.walk() if isinstance(op, DotWaitOp) and isinstance(op.pending.owner, scf.ForOp)]
     return [isinstance(op.prev_op, tile.LoadOp) for op in waits]
 
 
 @pytest.mark.parametrize("depth", LENGTHS)
-def test_a_bias_is_loaded_before_sums_are_awaited(depth: int) -> None:
-    module, given_ = PRODUCTS["gemm and more"](depth)
+def test_a_bias_is_loaded_before_accumulators_are_waited_for(depth: int) -> None:
+    module, given_ = MATMULS["gemm and more"](depth)
     module, _, _ = rewritten(module, prepared)
 
     def give(function: tile.FuncOp) -> None:
@@ -115,11 +115,11 @@ def test_a_bias_is_loaded_before_sums_are_awaited(depth: int) -> None:
         assert prefetch_epilogues(function) == 1
         assert prefetch_epilogues(function) == 0
 
-    assert loads_before_waits(check_roles(module, give, given_)) == [True]
+    assert loads_before_waits(check_partitions(module, give, given_)) == [True]
 
 
 def test_a_load_does_not_overtake_a_store() -> None:
-    module, _, _ = rewritten(PRODUCTS["gemm and more"](DEPTH)[0], prepared)
+    module, _, _ = rewritten(MATMULS["gemm and more"](DEPTH)[0], prepared)
     _, function, _ = rewritten(module, ready)
     (load, *_) = (op for op in function.body.walk() if isinstance(op, tile.LoadOp))
     store = stores_of(function)[0]
@@ -139,8 +139,8 @@ def test_grids_of_many_sizes(rows: int, columns: int, depth: int, consumers: int
     module, given_ = traced(lib.gemm[rows, columns], given_, epilogue=lib.gelu)
     module, _, _ = rewritten(module, prepared)
     if slots == 1:
-        # Without a second slot, sums do not stay on their way.
+        # Without a second slot, accumulators do not stay in flight.
         _, function, _ = rewritten(module, lambda function: ready(function, consumers, slots))
         assert not defer_epilogue_stores(function)
         return
-    check_roles(module, lambda function: both(function, consumers, slots), given_, machines(1))
+    check_partitions(module, lambda function: both(function, consumers, slots), given_, machines(1))

@@ -1,4 +1,4 @@
-"""Checks that agents leave loops when their own rows need no more turns: same bits, fewer products."""
+"""Checks that consumers leave loops when their own rows need no more iterations: same bits, fewer dots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from rewritten_programs import at_length, rewritten
-from role_programs import STAGES, check_roles, prepared
+from role_programs import STAGES, check_partitions, prepared
 from xdsl.dialects import scf
 
 from tessera.interpreters.core.engine import RULES, Frame, Values
@@ -24,7 +24,7 @@ from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
 from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 SHORTENED = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap"}
-"""Kernels in which the last rows need turns that the first ones do not."""
+"""Kernels in which the last rows need iterations that the first ones do not."""
 
 
 def with_skips(consumers: int, depth: int, *, skew: bool, lazy: bool = False) -> Callable[[tile.FuncOp], None]:
@@ -57,14 +57,14 @@ def test_kernels_give_the_same_bits(name: str) -> None:
         module, given = STAGES[name](length)
         module, _, _ = rewritten(module, prepared)
         worlds = [Machine(ctas=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
-        function = check_roles(module, with_skips(consumers, depth, skew=skew), given, [Machine(), *worlds])
+        function = check_partitions(module, with_skips(consumers, depth, skew=skew), given, [Machine(), *worlds])
         assert bool(handed_on(function)) == (name in SHORTENED)
 
 
 def test_rows_that_see_less_compute_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a causal mask over 24 rows and 3 agents, the first needs one block of 8 where the last needs three.
+    """Of a causal mask over 24 rows and 3 consumers, the first needs one block of 8 where the last needs three.
 
-    Programs have 3, 6 and 6 blocks for each agent; their own rows need 1, 2, 3; 4, 5, 6; and 6, 6, 6.
+    Program instances have 3, 6 and 6 blocks for each consumer; their own rows need 1, 2, 3; 4, 5, 6; and 6, 6, 6.
     """
     started: list[object] = []
     rule = RULES[DotStartOp]
@@ -79,7 +79,7 @@ def test_rows_that_see_less_compute_less(monkeypatch: pytest.MonkeyPatch) -> Non
     found: list[int] = []
     for rewrite in (with_skips(3, 2, skew=True), without_skips):
         started.clear()
-        check_roles(module, rewrite, given, [Machine()])
+        check_partitions(module, rewrite, given, [Machine()])
         found.append(len(started))
     assert found == [156, 180]
 
@@ -91,10 +91,10 @@ def without_skips(function: tile.FuncOp) -> None:
     insert_waits(function)
 
 
-def test_one_agent_has_all_rows() -> None:
+def test_one_consumer_has_all_rows() -> None:
     module, given = STAGES["causal"](41)
     module, _, _ = rewritten(module, prepared)
-    assert not handed_on(check_roles(module, with_skips(1, 2, skew=True), given, [Machine()]))
+    assert not handed_on(check_partitions(module, with_skips(1, 2, skew=True), given, [Machine()]))
 
 
 def test_ends_of_loops_are_marked() -> None:

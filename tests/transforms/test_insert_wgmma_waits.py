@@ -1,4 +1,4 @@
-"""Checks products that run by themselves: they give the same bits, are waited for late, and release what they read."""
+"""Checks asynchronous dots: they give the same bits, are waited for late, and release what they read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from random_matmuls import arguments as random_arguments
 from random_matmuls import random_program
 from rewritten_programs import at_length, count, rewritten
-from role_programs import KERNELS, PRODUCTS, STAGES, check_roles, prepared
+from role_programs import KERNELS, MATMULS, STAGES, check_partitions, prepared
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
@@ -36,7 +36,7 @@ from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
 from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 GEMM = (golden_kernels.FOLDER / "pipe" / "gemm.pipe").read_text(encoding="utf-8")
-VIEW, SUMS = "!tile.view<2, f32, global>", "tensor<8x4xf32>"
+VIEW, ACC = "!tile.view<2, f32, global>", "tensor<8x4xf32>"
 PROGRAM = f"""
 tile.func @k(%a: {VIEW}, %b: {VIEW}, %from: index, %to: index, %y: {VIEW}, %z: {VIEW}) outputs 2
     shapes [[M, 20], [20, 4], [], [], [M, 4], [M, 4]] grid ["(M + 7)//8"] {{{{
@@ -45,17 +45,17 @@ tile.func @k(%a: {VIEW}, %b: {VIEW}, %from: index, %to: index, %y: {VIEW}, %z: {
   %c3 = arith.constant 3 : index
   %c4 = arith.constant 4 : index
   %c8 = arith.constant 8 : index
-  %program = tile.program_id 0
-  %row = arith.muli %program, %c8 : index
+  %instance = tile.program_id 0
+  %row = arith.muli %instance, %c8 : index
   %nothing = arith.constant 0.0 : f32
-  %clear = tile.full %nothing : {SUMS}
+  %clear = tile.full %nothing : {ACC}
 {{body}}
-  tile.store %s, %y[%row, %c0] : {SUMS}, {VIEW}
-  tile.store %t, %z[%row, %c0] : {SUMS}, {VIEW}
+  tile.store %s, %y[%row, %c0] : {ACC}, {VIEW}
+  tile.store %t, %z[%row, %c0] : {ACC}, {VIEW}
   tile.return
 }}}}
 """
-NOTHING_ELSE = f"%t = tile.ew<neg> %s : {SUMS} -> {SUMS}"
+NOTHING_ELSE = f"%t = tile.ew<neg> %s : {ACC} -> {ACC}"
 
 
 def loads(name: str, at: str) -> str:
@@ -65,30 +65,30 @@ def loads(name: str, at: str) -> str:
     """
 
 
-def dot(result: str, name: str, sums: str) -> str:
-    return f"{result} = tile.dot %l{name}, %r{name}, {sums} : {SUMS}, tensor<4x4xf32>, {SUMS} -> {SUMS}\n"
+def dot(result: str, name: str, accumulators: str) -> str:
+    return f"{result} = tile.dot %l{name}, %r{name}, {accumulators} : {ACC}, tensor<4x4xf32>, {ACC} -> {ACC}\n"
 
 
 def loop(body: str, start: str = "%from", stop: str = "%to") -> str:
     return f"""
-  %s, %t = scf.for %i = {start} to {stop} step %c3 iter_args(%p = %clear, %q = %clear) -> ({SUMS}, {SUMS}) {{
+  %s, %t = scf.for %i = {start} to {stop} step %c3 iter_args(%p = %clear, %q = %clear) -> ({ACC}, {ACC}) {{
 {body}
   }}
 """
 
 
-def program(body: str) -> str:
+def kernel(body: str) -> str:
     return PROGRAM.format(body=body)
 
 
 def arguments(start: int, stop: int) -> list[object]:
-    draw = np.random.default_rng(stop)
-    left, right = (draw.integers(-4, 5, shape).astype(np.float32) for shape in ((21, 20), (20, 4)))
+    chance = np.random.default_rng(stop)
+    left, right = (chance.integers(-4, 5, shape).astype(np.float32) for shape in ((21, 20), (20, 4)))
     return [left, right, start, stop, np.zeros((21, 4), np.float32), np.zeros((21, 4), np.float32)]
 
 
 def with_waits(consumers: int = 2, depth: int = 2, ahead: int = 2, *, skew: bool = False, split: bool = False) -> Any:
-    """Everything from a prepared program to products that run by themselves."""
+    """Everything from a prepared kernel to asynchronous dots."""
 
     def rewrite(function: tile.FuncOp) -> None:
         if skew:
@@ -107,12 +107,12 @@ def computing(function: tile.FuncOp) -> list[Operation]:
 
 
 def inner_loops(function: tile.FuncOp) -> list[scf.ForOp]:
-    """The loops of the role that computes, but the one over programs."""
+    """The loops of the consumers, but the one over program instances."""
     return [op for op in computing(function) if isinstance(op, scf.ForOp)][1:]
 
 
 def order(ops: Any) -> list[str]:
-    """What a block does with rings and products, in words; waits with how many younger products may run."""
+    """The ops of a block on rings and dots, in words; waits with how many younger dots may run."""
     found: list[str] = []
     for op in ops:
         if isinstance(op, DotWaitOp | DotsWaitOp):
@@ -123,7 +123,7 @@ def order(ops: Any) -> list[str]:
 
 
 def is_pending_around(function: tile.FuncOp) -> list[bool]:
-    """Of each loop, whether it carries sums that are on their way."""
+    """Of each loop, whether it carries accumulators that are in flight."""
     return [any(isinstance(value.type, PendingType) for value in loop.results) for loop in inner_loops(function)]
 
 
@@ -143,7 +143,7 @@ def test_a_gemm_becomes_the_golden_text() -> None:
     assert text.structural_hash(function) == text.structural_hash(written), text.write(module)
 
 
-# Programs as people write them
+# Kernels as people write them
 
 
 @pytest.mark.quick
@@ -152,11 +152,11 @@ def test_a_gemm_becomes_the_golden_text() -> None:
 def test_kernels_give_the_same_bits(name: str, length: int, consumers: int, depth: int) -> None:
     module, given_ = KERNELS[name](length)
     module, _, _ = rewritten(module, prepared)
-    function = check_roles(
+    function = check_partitions(
         module, with_waits(consumers, depth, split=consumers == 2), given_, [Machine(), by_chance(5)]
     )
     assert count(function, tile.DotOp) == 0
-    around = name in PRODUCTS and depth == 2
+    around = name in MATMULS and depth == 2
     assert is_pending_around(function) == [around] * len(inner_loops(function))
 
 
@@ -167,13 +167,13 @@ def by_chance(seed: int) -> Machine:
 @pytest.mark.quick(name=["prefix"])
 @pytest.mark.parametrize("name", at_length(STAGES, "full", "soft cap", "prefix"))
 def test_skewed_kernels_give_the_same_bits(name: str) -> None:
-    """The second product runs while the first is waited for, and both while the first factors are made."""
+    """The second dot runs while the first is waited for, and both while the first operands are made."""
     for length, depth in ((0, 2), (1, 2), (41, 1), (41, 3)):
         module, given_ = STAGES[name](length)
         module, _, _ = rewritten(module, prepared)
         rewrite = with_waits(3, depth, skew=True, split=True)
-        function = check_roles(module, rewrite, given_, [Machine(), by_chance(length)])
-        turn = [
+        function = check_partitions(module, rewrite, given_, [Machine(), by_chance(length)])
+        iteration = [
             "consumer_wait",
             "dot_start",
             "consumer_wait",
@@ -183,7 +183,9 @@ def test_skewed_kernels_give_the_same_bits(name: str) -> None:
             "dot_wait 0",
             "consumer_release",
         ]
-        assert [order(loop.body.block.ops) for loop in inner_loops(function)] == [turn] * len(inner_loops(function))
+        assert [order(loop.body.block.ops) for loop in inner_loops(function)] == [iteration] * len(
+            inner_loops(function)
+        )
         assert not any(is_pending_around(function))
 
 
@@ -200,85 +202,85 @@ def test_a_wait_stands_in_front_of_the_first_use() -> None:
 
 # Around a loop
 
-ONE = loop(loads("", "%i") + dot("%d", "", "%p") + f"scf.yield %d, %q : {SUMS}, {SUMS}")
+ONE = loop(loads("", "%i") + dot("%d", "", "%p") + f"scf.yield %d, %q : {ACC}, {ACC}")
 CHAIN = loop(
     loads("1", "%i")
     + dot("%d", "1", "%p")
     + loads("2", "%c4")
     + dot("%e", "2", "%d")
-    + f"scf.yield %e, %q : {SUMS}, {SUMS}"
+    + f"scf.yield %e, %q : {ACC}, {ACC}"
 )
 BOTH = loop(
     loads("1", "%i")
     + dot("%e", "1", "%q")
     + loads("2", "%c4")
     + dot("%d", "2", "%p")
-    + f"scf.yield %d, %e : {SUMS}, {SUMS}"
+    + f"scf.yield %d, %e : {ACC}, {ACC}"
 )
 BESIDE = loop(
-    loads("", "%i")
-    + dot("%d", "", "%p")
-    + f"%e = tile.ew<neg> %q : {SUMS} -> {SUMS}\nscf.yield %d, %e : {SUMS}, {SUMS}"
+    loads("", "%i") + dot("%d", "", "%p") + f"%e = tile.ew<neg> %q : {ACC} -> {ACC}\nscf.yield %d, %e : {ACC}, {ACC}"
 )
 LOOKED_AT = loop(
     loads("", "%i")
     + dot("%d", "", "%p")
-    + f"%e = tile.ew<max> %q, %d : {SUMS}, {SUMS} -> {SUMS}\nscf.yield %d, %e : {SUMS}, {SUMS}"
+    + f"%e = tile.ew<max> %q, %d : {ACC}, {ACC} -> {ACC}\nscf.yield %d, %e : {ACC}, {ACC}"
 )
 CROSSED = loop(
     loads("1", "%i")
     + dot("%d", "1", "%p")
     + loads("2", "%c4")
     + dot("%e", "2", "%q")
-    + f"scf.yield %e, %d : {SUMS}, {SUMS}"
+    + f"scf.yield %e, %d : {ACC}, {ACC}"
 )
 COMPUTED = loop(
     loads("0", "%i").replace("%r0", "%r")
-    + f"%l = tile.ew<neg> %l0 : {SUMS} -> {SUMS}\n"
+    + f"%l = tile.ew<neg> %l0 : {ACC} -> {ACC}\n"
     + dot("%d", "", "%p")
-    + f"scf.yield %d, %q : {SUMS}, {SUMS}"
+    + f"scf.yield %d, %q : {ACC}, {ACC}"
 )
-ANEW = loop(loads("", "%i") + dot("%d", "", "%clear") + f"scf.yield %d, %p : {SUMS}, {SUMS}")
+ANEW = loop(loads("", "%i") + dot("%d", "", "%clear") + f"scf.yield %d, %p : {ACC}, {ACC}")
 SCALED = loop(
     loads("", "%i")
-    + f"%n = tile.ew<neg> %p : {SUMS} -> {SUMS}\n"
+    + f"%n = tile.ew<neg> %p : {ACC} -> {ACC}\n"
     + dot("%d", "", "%n")
-    + f"scf.yield %d, %q : {SUMS}, {SUMS}"
+    + f"scf.yield %d, %q : {ACC}, {ACC}"
 )
-# What loops do, and whether their sums stay on their way: with 2 slots, with 4.
+# What loops do, and whether their accumulators stay in flight: with 2 slots, with 4.
 LOOPS = {
-    "one product": (ONE, True, True),
+    "one dot": (ONE, True, True),
     "one after the other": (CHAIN, False, True),
-    "two sums": (BOTH, False, True),
+    "two accumulators": (BOTH, False, True),
     "something else is carried": (BESIDE, True, True),
-    "sums that are looked at": (LOOKED_AT, False, False),
-    "sums that change places": (CROSSED, False, False),
-    "a factor in registers": (COMPUTED, False, False),
-    "sums that begin anew": (ANEW, False, False),
-    "sums that are scaled": (SCALED, False, False),
+    "accumulators that are looked at": (LOOKED_AT, False, False),
+    "accumulators that are swapped": (CROSSED, False, False),
+    "an operand in registers": (COMPUTED, False, False),
+    "accumulators that begin anew": (ANEW, False, False),
+    "accumulators that are scaled": (SCALED, False, False),
 }
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (4, 3), (0, 3), (2, 6), (1, 13)])
 @pytest.mark.parametrize("name", LOOPS)
-def test_sums_that_nobody_looks_at_stay_on_their_way(name: str, start: int, stop: int) -> None:
+def test_accumulators_that_no_other_op_reads_stay_in_flight(name: str, start: int, stop: int) -> None:
     body, *pending = LOOPS[name]
     for depth, around in zip((2, 4), pending, strict=True):
-        function = check_roles(
-            program(body), with_waits(depth=depth), arguments(start, stop), [Machine(), by_chance(stop)]
+        function = check_partitions(
+            kernel(body), with_waits(depth=depth), arguments(start, stop), [Machine(), by_chance(stop)]
         )
         assert is_pending_around(function) == [around]
 
 
 def test_one_slot_is_enough() -> None:
     for body, *_ in LOOPS.values():
-        function = check_roles(program(body), with_waits(depth=1, ahead=1), arguments(1, 11), [Machine(), by_chance(1)])
+        function = check_partitions(
+            kernel(body), with_waits(depth=1, ahead=1), arguments(1, 11), [Machine(), by_chance(1)]
+        )
         assert is_pending_around(function) == [False]
 
 
-def test_a_turn_releases_what_the_turn_before_has_read() -> None:
-    _, function, _ = rewritten(program(BOTH), with_waits(depth=4))
+def test_an_iteration_releases_what_the_iteration_before_has_read() -> None:
+    _, function, _ = rewritten(kernel(BOTH), with_waits(depth=4))
     (inner,) = inner_loops(function)
     starts = ["consumer_wait", "consumer_wait", "dot_start", "consumer_wait", "consumer_wait", "dot_start"]
     assert order(inner.body.block.ops) == [*starts, "dots_wait 2", *["consumer_release"] * 4]
@@ -289,10 +291,8 @@ def test_a_turn_releases_what_the_turn_before_has_read() -> None:
 
 def test_loops_that_run_need_no_branch() -> None:
     for stop, branches in (("%c8", 0), ("%c0", 1), ("%to", 1)):
-        source = program(
-            loop(loads("", "%i") + dot("%d", "", "%p") + f"scf.yield %d, %q : {SUMS}, {SUMS}", "%c0", stop)
-        )
-        function = check_roles(source, with_waits(), arguments(0, 7), [Machine(), by_chance(2)])
+        source = kernel(loop(loads("", "%i") + dot("%d", "", "%p") + f"scf.yield %d, %q : {ACC}, {ACC}", "%c0", stop))
+        function = check_partitions(source, with_waits(), arguments(0, 7), [Machine(), by_chance(2)])
         assert count(function, scf.IfOp) == branches
         assert is_pending_around(function) == [True]
 
@@ -304,7 +304,7 @@ ROW = {
         loads("", "%c0") + dot("%s", "", "%clear") + NOTHING_ELSE,
         ["consumer_wait", "consumer_wait", "dot_start", "dot_wait 0", "consumer_release", "consumer_release"],
     ),
-    "sums that are handed on": (
+    "accumulators that are handed on": (
         loads("1", "%c0") + dot("%d", "1", "%clear") + loads("2", "%c4") + dot("%s", "2", "%d") + NOTHING_ELSE,
         [
             *["consumer_wait", "consumer_wait", "dot_start"] * 2,
@@ -314,12 +314,12 @@ ROW = {
             *["consumer_release"] * 2,
         ],
     ),
-    "sums that another op needs, too": (
+    "accumulators that another op needs, too": (
         loads("1", "%c0")
         + dot("%d", "1", "%clear")
         + loads("2", "%c4")
         + dot("%s", "2", "%d")
-        + f"%t = tile.ew<neg> %d : {SUMS} -> {SUMS}",
+        + f"%t = tile.ew<neg> %d : {ACC} -> {ACC}",
         [
             *["consumer_wait", "consumer_wait"],
             "dot_start",
@@ -337,24 +337,24 @@ ROW = {
         + dot("%d", "1", "%clear")
         + loads("2", "%c4")
         + dot("%s", "2", "%clear")
-        + f"%t = tile.ew<neg> %s : {SUMS} -> {SUMS}\n"
-        + f"%both = tile.ew<add> %d, %t : {SUMS}, {SUMS} -> {SUMS}",
+        + f"%t = tile.ew<neg> %s : {ACC} -> {ACC}\n"
+        + f"%both = tile.ew<add> %d, %t : {ACC}, {ACC} -> {ACC}",
         # Everything has run when the second is there.
         [*["consumer_wait", "consumer_wait", "dot_start"] * 2, "dot_wait 0", *["consumer_release"] * 4],
     ),
     "a loop in between": (
-        loads("1", "%c0") + dot("%x", "1", "%clear") + ONE + f"%both = tile.ew<add> %x, %s : {SUMS}, {SUMS} -> {SUMS}",
+        loads("1", "%c0") + dot("%x", "1", "%clear") + ONE + f"%both = tile.ew<add> %x, %s : {ACC}, {ACC} -> {ACC}",
         ["consumer_wait", "consumer_wait", "dot_start", "dot_wait 0", "consumer_release", "consumer_release", "if"],
     ),
 }
 
 
 @pytest.mark.parametrize("name", ROW)
-def test_products_in_a_row(name: str) -> None:
+def test_dots_in_a_row(name: str) -> None:
     body, expected = ROW[name]
     stored = "%both" if "%both" in body else "%s"
-    source = program(body).replace("tile.store %s", f"tile.store {stored}")
-    function = check_roles(source, with_waits(depth=2, ahead=2), arguments(1, 9))
+    source = kernel(body).replace("tile.store %s", f"tile.store {stored}")
+    function = check_partitions(source, with_waits(depth=2, ahead=2), arguments(1, 9))
     walk = next(op for op in computing(function) if isinstance(op, scf.ForOp))
     found = order(walk.body.block.ops)
     if name == "the later one first":
@@ -363,9 +363,9 @@ def test_products_in_a_row(name: str) -> None:
 
 
 def test_a_slot_is_waited_for_before_it_is_needed() -> None:
-    """With one slot, the tile of the first product has to go before the second one's is taken."""
-    body, _ = ROW["sums that are handed on"]
-    function = check_roles(program(body), with_waits(ahead=1), arguments(0, 0))
+    """With one slot, the tile of the first dot has to go before the second one's is waited for."""
+    body, _ = ROW["accumulators that are handed on"]
+    function = check_partitions(kernel(body), with_waits(ahead=1), arguments(0, 0))
     walk = next(op for op in computing(function) if isinstance(op, scf.ForOp))
     first = ["consumer_wait", "consumer_wait", "dot_start", "dots_wait 0", "consumer_release", "consumer_release"]
     assert order(walk.body.block.ops) == [
@@ -389,23 +389,23 @@ def test_a_slot_is_waited_for_before_it_is_needed() -> None:
     st.integers(1, 2),
     st.booleans(),
 )
-def test_no_bit_of_random_programs_changes(
+def test_no_bit_of_random_kernels_changes(
     seed: int, n: int, m: int, consumers: int, depth: int, ahead: int, skew: bool
 ) -> None:
     worlds = [Machine(ctas=2), by_chance(seed)]
-    function = check_roles(
+    function = check_partitions(
         random_program(seed), with_waits(consumers, depth, ahead, skew=skew), random_arguments(n, m), worlds
     )
     assert count(function, tile.DotOp) == 0
 
 
-def test_functions_without_roles_stay_as_they_are() -> None:
-    module, _, _ = rewritten(program(ONE), insert_waits)
-    assert text.write(module) == text.write(text.read(program(ONE)))
+def test_functions_without_partitions_stay_as_they_are() -> None:
+    module, _, _ = rewritten(kernel(ONE), insert_waits)
+    assert text.write(module) == text.write(text.read(kernel(ONE)))
 
 
 def test_the_pass() -> None:
-    module, _, _ = rewritten(program(ONE), lambda function: warp_specialize(function, consumers=2, depth=2))
+    module, _, _ = rewritten(kernel(ONE), lambda function: warp_specialize(function, consumers=2, depth=2))
     InsertWgmmaWaits().apply(text.new_context(), module)
     written = text.write(module)
     assert "pipe.dot_start" in written

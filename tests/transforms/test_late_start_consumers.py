@@ -1,4 +1,4 @@
-"""Checks that agents begin loops where their own rows need them to: same bits, fewer products."""
+"""Checks that consumers begin loops where their own rows need them to: same bits, fewer dots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import at_length, rewritten
-from role_programs import STAGES, attention, check_roles, prepared
+from role_programs import STAGES, attention, check_partitions, prepared
 from xdsl.dialects import scf
 
 from tessera import stdlib
@@ -68,15 +68,15 @@ def with_skips(consumers: int, depth: int, *, skew: bool, lazy: bool = False, be
 
 
 def handed_on(function: tile.FuncOp) -> int:
-    """Loops in front of products that take tiles and compute nothing."""
+    """Loops in front of dots that wait for tiles and compute nothing."""
     found = 0
     for loop in [op for op in function.body.walk() if isinstance(op, scf.ForOp)]:
         inside = {type(op) for op in loop.body.walk()}
         behind = loop.next_op
         while behind is not None and not behind.regions:
             behind = behind.next_op
-        before_products = behind is not None and any(isinstance(op, DotStartOp) for op in behind.walk())
-        found += ConsumerWaitOp in inside and DotStartOp not in inside and before_products
+        before_dots = behind is not None and any(isinstance(op, DotStartOp) for op in behind.walk())
+        found += ConsumerWaitOp in inside and DotStartOp not in inside and before_dots
     return found
 
 
@@ -88,7 +88,7 @@ def test_windows_give_the_same_bits(window: int, skew: bool) -> None:
         module, given = attention(stdlib.window_attention, window)(length)
         module, _, _ = rewritten(module, prepared)
         worlds = [Machine(ctas=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
-        function = check_roles(module, with_skips(consumers, depth, skew=skew), given, [Machine(), *worlds])
+        function = check_partitions(module, with_skips(consumers, depth, skew=skew), given, [Machine(), *worlds])
         assert handed_on(function)
 
 
@@ -107,11 +107,13 @@ def test_any_window(window: int, length: int, consumers: int, skew: bool, lazy: 
         # Lazy maxima change last bits: what they make is compared with itself.
         if lazy:
             module, _, _ = rewritten(module, rescale_lazily)
-        check_roles(module, with_skips(consumers, 2, skew=skew), given, [Machine(chance=np.random.default_rng(length))])
+        check_partitions(
+            module, with_skips(consumers, 2, skew=skew), given, [Machine(chance=np.random.default_rng(length))]
+        )
 
 
 def test_rows_that_see_later_keys_compute_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a window of 11 over 24 rows and 3 agents, each needs three blocks of 8, where the program has five."""
+    """Of a window of 11 over 24 rows and 3 consumers, each needs three blocks of 8, where the instance has five."""
     started: list[object] = []
     rule = RULES[DotStartOp]
 
@@ -125,15 +127,15 @@ def test_rows_that_see_later_keys_compute_less(monkeypatch: pytest.MonkeyPatch) 
     found: list[int] = []
     for begins in (True, False):
         started.clear()
-        check_roles(module, with_skips(3, 2, skew=True, begins=begins), given, [Machine()])
+        check_partitions(module, with_skips(3, 2, skew=True, begins=begins), given, [Machine()])
         found.append(len(started))
     assert found == [84, 108]
 
 
-def test_one_agent_has_all_rows() -> None:
+def test_one_consumer_has_all_rows() -> None:
     module, given = STAGES["window"](41)
     module, _, _ = rewritten(module, prepared)
-    assert not handed_on(check_roles(module, with_skips(1, 2, skew=True), given, [Machine()]))
+    assert not handed_on(check_partitions(module, with_skips(1, 2, skew=True), given, [Machine()]))
 
 
 def test_beginnings_of_loops_are_marked() -> None:

@@ -48,7 +48,7 @@ BODIES = {
         {YIELD}""",
         2,
     ),
-    "turned": (
+    "transposed": (
         f"""%t = tile.load %b[%i, %one] : !tile.view<2, f32, global> -> tensor<5x6xf32>
         %l = tile.trans %t, [1, 0] : tensor<5x6xf32> -> tensor<6x5xf32>
         {RIGHT}
@@ -56,7 +56,7 @@ BODIES = {
         {YIELD}""",
         2,
     ),
-    "a view of the turn": (
+    "a view of the iteration": (
         f"""%v = tile.view %a offset %i sizes[%two, %two] strides[%one, %two]
             : !tile.view<2, f32, global> -> !tile.view<2, f32, global>
         {LEFT.replace("%a", "%v").replace("%i]", "%zero]")}
@@ -86,7 +86,7 @@ BODIES = {
         {YIELD}""",
         1,
     ),
-    "a start of sums": (
+    "a start of an accumulator": (
         f"""{LEFT}
         {RIGHT}
         %c = tile.load %a[%zero, %i] : !tile.view<2, f32, global> -> tensor<6x7xf32>
@@ -133,7 +133,7 @@ def test_no_bit_changes(name: str, depth: int) -> None:
     body, rings = BODIES[name]
     source = GEMM.format(body=body)
     for bounds in ((0, 0, 5), (0, 5, 5), (0, 6, 5), (0, 50, 5), (7, 40, 3), (-9, 30, 4), (9, 3, 1)):
-        if name == "a view of the turn" and bounds[0] < 0:
+        if name == "a view of the iteration" and bounds[0] < 0:
             continue
         function = check_same(source, lambda function: make_async(function, depth), arguments(*bounds))
         assert count(function, pipe.RingOp) == (rings if depth > 1 else 0)
@@ -151,7 +151,7 @@ def test_no_bit_changes_where_rings_are_unrolled(name: str, depth: int) -> None:
     source = GEMM.format(body=BODIES[name][0])
     for bounds in ((0, 0, 5), (0, 5, 5), (0, 16, 5), (0, 50, 5), (7, 40, 3), (2, 33, 1), (9, 3, 1)):
         function = check_same(source, unrolled, arguments(*bounds))
-        # Where a turn has one product.
+        # Where an iteration has one dot.
         assert count(function, scf.ForOp) == (2 if count(function, tile.DotOp) == depth + 1 else 1)
 
 
@@ -162,8 +162,8 @@ def test_loops_of_any_length(start: int, stop: int, step: int, depth: int) -> No
     check_same(source, lambda function: make_async(function, depth), arguments(start, stop, step))
 
 
-def test_copies_run_ahead_by_one_turn_less_than_there_are_slots() -> None:
-    """Of each turn, so many copies begin before the first is waited for."""
+def test_copies_run_ahead_by_one_iteration_less_than_there_are_slots() -> None:
+    """Of each iteration, so many copies begin before the first is waited for."""
     for depth in (2, 3, 4):
         _, function, _ = rewritten(GEMM.format(body=PLAIN), lambda function, d=depth: make_async(function, d))
         (loop,) = (op for op in function.body.walk() if isinstance(op, scf.ForOp))
@@ -249,7 +249,7 @@ INNER = NESTED.replace("%zero, %j] :", "%zero, %j] pad 1.0 :").replace(
 @pytest.mark.parametrize("depth", [2, 3, 4])
 @pytest.mark.parametrize(("source", "rings"), [(NESTED, 4), (INNER, 2)], ids=["both", "inner"])
 def test_loops_within_loops(depth: int, source: str, rings: int) -> None:
-    """The slots of the inner loop are used anew in every turn of the outer one."""
+    """The slots of the inner loop are used anew in every iteration of the outer one."""
     for m in (0, 1, 2, 5):
         for n in (0, 1, 2, 3, 7):
             values = [numbers(6, 9), numbers(9, 7), m, n, np.zeros((6, 7), np.float32)]
@@ -258,7 +258,7 @@ def test_loops_within_loops(depth: int, source: str, rings: int) -> None:
 
 
 def test_a_ring_of_a_loop_within_a_loop_is_waited_for() -> None:
-    """Without that wait the first copies of a turn would write over what the last turn is still reading."""
+    """Without that wait the first copies of an iteration would write over slots that the last one still reads."""
     module, function, _ = rewritten(INNER, lambda function: make_async(function, 3))
     inner = [op for op in function.body.walk() if isinstance(op, scf.ForOp)][1]
     (wait,) = (op for op in function.body.walk() if isinstance(op, pipe.WaitOp) and op.parent_op() is not inner)
@@ -318,13 +318,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_programs_that_do_not_wait_are_found_out(name: str) -> None:
+def test_kernels_that_do_not_wait_raise_an_error(name: str) -> None:
     body, kind, message = WRONG[name]
     with pytest.raises(kind, match=message):
         run(text.read(RING.format(body=body)), [numbers(4, 4), np.zeros((4, 4), np.float32)])
 
 
-def test_a_program_that_waits_runs() -> None:
+def test_a_kernel_that_waits_runs() -> None:
     body = f"pipe.wait 1\n{GET.format(slot='%zero').replace('%t', '%u')}\npipe.wait 0\n" + COPY.format(slot="%zero")
     body += f"\npipe.commit\n{GET.format(slot='%one')}"
     x = numbers(4, 4)

@@ -25,7 +25,7 @@ def test_kernels_give_the_same_bits(name: str) -> None:
         assert count(after, tile.DotOp) == 2
 
 
-def program(inner: str, outer: str, *, used: bool = False) -> str:
+def kernel(inner: str, outer: str, *, used: bool = False) -> str:
     """Numbers are chosen twice; `used` is whether another op reads what is in between."""
     kind, truth, view = "tensor<8x16xf32>", "tensor<8x16xi1>", "!tile.view<2, f32, global>"
     shapes = "outputs 2 shapes [[8, 16], [8, 16], [8, 16]] grid [1]"
@@ -49,7 +49,7 @@ tile.func @k(%a: {view}, %y: {view}, %z: {view}) {shapes} {{
 
 
 @pytest.mark.parametrize(
-    ("source", "left"), [(program("0.5", "0.5"), 1), (program("0.5", "-0.5"), 2), (program("0.5", "0.5", used=True), 2)]
+    ("source", "left"), [(kernel("0.5", "0.5"), 1), (kernel("0.5", "-0.5"), 2), (kernel("0.5", "0.5", used=True), 2)]
 )
 def test_only_equal_numbers_without_other_uses_are_put_in_at_once(source: str, left: int) -> None:
     x = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)

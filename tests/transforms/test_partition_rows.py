@@ -1,4 +1,4 @@
-"""Checks that taking fewer rows at a time changes no bit, and that programs in which rows meet are left alone."""
+"""Checks that taking fewer rows at a time changes no bit, and that kernels in which rows meet are left alone."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ tile.func @k(%x: !tile.view<2, f32, global>, %v: !tile.view<1, f32, global>, %n:
   %one = arith.constant 1 : index
   %four = arith.constant 4 : index
   %eight = arith.constant 8 : index
-  %program = tile.program_id 0
-  %row = arith.muli %program, %eight : index
+  %instance = tile.program_id 0
+  %row = arith.muli %instance, %eight : index
   %nothing = arith.constant 0.0 : f32
   %a = tile.load %x[%row, %zero] : !tile.view<2, f32, global> -> tensor<8x4xf32>
 {body}
@@ -38,7 +38,7 @@ tile.func @k(%x: !tile.view<2, f32, global>, %v: !tile.view<1, f32, global>, %n:
 }}
 """
 STORE = "tile.store {value}, %y[%row, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>"
-# Programs whose rows are apart.
+# Kernels whose rows are independent.
 ROWS = {
     "sums": """
       %s = tile.reduce<sum> %a, 1 : tensor<8x4xf32> -> tensor<8xf32>
@@ -68,7 +68,7 @@ ROWS = {
       %f = tile.full %nothing : tensor<8x4xf32>
       %c = tile.ew<select> %m, %a, %f : tensor<8x4xi1>, tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
       tile.store %c, %y[%row, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>""",
-    "turned": """
+    "transposed": """
       %t = tile.trans %a, [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
       %s = tile.reduce<sum> %t, 0 : tensor<4x8xf32> -> tensor<8xf32>
       %d = tile.ew<add> %t, %t : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
@@ -108,10 +108,10 @@ ROWS = {
       %h = tile.load %x[%row, %two] : !tile.view<2, f32, global> -> tensor<8x2xf32>
       %d = tile.ew<add> %h, %h : tensor<8x2xf32>, tensor<8x2xf32> -> tensor<8x2xf32>
       tile.store %h, %y[%row, %two] : tensor<8x2xf32>, !tile.view<2, f32, global>
-      %again = arith.muli %program, %eight : index
+      %again = arith.muli %instance, %eight : index
       tile.store %d, %y[%again, %one] : tensor<8x2xf32>, !tile.view<2, f32, global>""",
 }
-# Programs whose rows meet, or that would do something else in another order.
+# Kernels whose rows meet, or that would do something else in another order.
 MEETING = {
     "sums of columns": """
       %s = tile.reduce<sum> %a, 0 : tensor<8x4xf32> -> tensor<4xf32>
@@ -140,10 +140,10 @@ MEETING = {
         scf.yield %b, %f : tensor<8x4xf32>, tensor<8x4xf32>
       }
       tile.store %p, %y[%row, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>""",
-    "what nobody uses": """
+    "a value without users": """
       %s = tile.reduce<sum> %a, 0 : tensor<8x4xf32> -> tensor<4xf32>
       tile.store %a, %y[%row, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>""",
-    "products": """
+    "dots": """
       %s = tile.load %x[%row, %zero] : !tile.view<2, f32, global> -> tensor<4x4xf32>
       %c = tile.dot %a, %s, %a : tensor<8x4xf32>, tensor<4x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
       tile.store %c, %y[%row, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>""",
@@ -218,7 +218,7 @@ def test_no_bit_changes(name: str, group: int) -> None:
 @pytest.mark.quick
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("group", [1, 4])
-def test_no_bit_changes_where_more_programs_take_the_rows(name: str, group: int) -> None:
+def test_no_bit_changes_where_more_instances_take_the_rows(name: str, group: int) -> None:
     source = PROGRAM.format(body=ROWS[name])
     for rows in (13, 16, 0):
         function = check_same(source, lambda function: spread_rows(function, group), arguments(rows))
@@ -227,7 +227,7 @@ def test_no_bit_changes_where_more_programs_take_the_rows(name: str, group: int)
 
 
 @pytest.mark.parametrize("name", MEETING)
-def test_programs_in_which_rows_meet_stay_as_they_are(name: str) -> None:
+def test_kernels_in_which_rows_meet_stay_as_they_are(name: str) -> None:
     source = PROGRAM.format(body=MEETING[name])
     before = text.write(text.read(source))
     for group in (1, 4):

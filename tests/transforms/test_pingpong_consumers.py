@@ -1,4 +1,4 @@
-"""Checks that agents begin the products of a turn one after the other: same bits in every order, in which loops."""
+"""Checks that consumers issue the dots of an iteration one after the other: same bits in every order, which loops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from rewritten_programs import at_length, rewritten
-from role_programs import PRODUCTS, STAGES, check_roles, prepared
+from role_programs import MATMULS, STAGES, check_partitions, prepared
 
 from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine
@@ -24,10 +24,10 @@ from tessera.transforms.pipelining.pingpong_consumers import pingpong
 from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
 from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
-OWN_TURNS = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap"}
-"""Kernels in which the last rows need turns that the first ones do not."""
+OWN_ITERATIONS = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap"}
+"""Kernels in which the last rows need iterations that the first ones do not."""
 OWN_STARTS = {"window"}
-"""Those in which the first rows need turns that the last ones do not."""
+"""Those in which the first rows need iterations that the last ones do not."""
 
 
 def rewrite(function: tile.FuncOp, consumers: int = 3, *, common: bool = False) -> None:
@@ -41,7 +41,7 @@ def rewrite(function: tile.FuncOp, consumers: int = 3, *, common: bool = False) 
     pingpong(function)
 
 
-def places(function: tile.FuncOp) -> list[int]:
+def barriers(function: tile.FuncOp) -> list[int]:
     return [sum(isinstance(op, kind) for op in function.body.walk()) for kind in (PingpongWaitOp, PingpongArriveOp)]
 
 
@@ -52,25 +52,25 @@ def test_kernels_give_the_same_bits(name: str) -> None:
         module, given = STAGES[name](length)
         module, _, _ = rewritten(module, prepared)
         worlds = [Machine(ctas=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
-        found = places(check_roles(module, rewrite, given, [Machine(), *worlds]))
+        found = barriers(check_partitions(module, rewrite, given, [Machine(), *worlds]))
         assert found[0] == found[1]
-        assert (found[0] > 0) == (name not in OWN_TURNS)
+        assert (found[0] > 0) == (name not in OWN_ITERATIONS)
 
 
 @pytest.mark.quick(name=["causal"])
-@pytest.mark.parametrize("name", at_length(sorted(OWN_TURNS), "causal", "window"))
-def test_turns_that_all_rows_need_are_ordered(name: str) -> None:
-    """Each agent goes on by itself behind them."""
+@pytest.mark.parametrize("name", at_length(sorted(OWN_ITERATIONS), "causal", "window"))
+def test_iterations_that_all_rows_need_are_ordered(name: str) -> None:
+    """Each consumer goes on by itself behind them."""
     for length in (0, 1, 41):
         module, given = STAGES[name](length)
         module, _, _ = rewritten(module, prepared)
         worlds = [Machine(ctas=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
-        found = places(check_roles(module, partial(rewrite, common=True), given, [Machine(), *worlds]))
+        found = barriers(check_partitions(module, partial(rewrite, common=True), given, [Machine(), *worlds]))
         assert found[0] == found[1] == (0 if name in OWN_STARTS else 1)
 
 
-def test_agents_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two products of an agent, in different turns, every other one begins its own."""
+def test_consumers_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two dots of a consumer, in different iterations, every other one begins its own."""
     module, given = STAGES["full"](41)
     module, _, _ = rewritten(module, prepared)
     order: list[int] = []
@@ -81,22 +81,22 @@ def test_agents_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         return rule(frame, op, operands)
 
     monkeypatch.setitem(RULES, PingpongArriveOp, noted)
-    check_roles(module, rewrite, given, [Machine(chance=np.random.default_rng(3))])
+    check_partitions(module, rewrite, given, [Machine(chance=np.random.default_rng(3))])
     assert len(order) > 30
     assert order == [number % 3 for number in range(len(order))]
 
 
 def test_what_only_multiplies_needs_no_order() -> None:
-    for make in PRODUCTS.values():
+    for make in MATMULS.values():
         module, given = make(41)
         module, _, _ = rewritten(module, prepared)
-        function = check_roles(module, rewrite, given, [Machine()])
+        function = check_partitions(module, rewrite, given, [Machine()])
         assert any(isinstance(op, DotStartOp) for op in function.body.walk())
-        assert places(function) == [0, 0]
+        assert barriers(function) == [0, 0]
 
 
-def test_one_agent_waits_for_nobody() -> None:
+def test_one_consumer_has_no_barrier() -> None:
     module, given = STAGES["full"](41)
     module, _, _ = rewritten(module, prepared)
-    function = check_roles(module, lambda function: rewrite(function, consumers=1), given, [Machine()])
-    assert places(function) == [0, 0]
+    function = check_partitions(module, lambda function: rewrite(function, consumers=1), given, [Machine()])
+    assert barriers(function) == [0, 0]

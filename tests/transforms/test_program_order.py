@@ -1,4 +1,4 @@
-"""Checks the order of programs: every one has its turn, neighbours share memory, and uneven loops are noticed."""
+"""Checks the order of program instances: each runs once, neighbours share memory, and uneven loops are noticed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tessera.transforms.pipelining.tile_order import (
     unevenness,
 )
 
-# Which loops have more turns in some programs than in others
+# Which loops have more iterations in some instances than in others
 
 
 def found_in(name_or_make: str | Callable[[int], Any]) -> Uneven | None:
@@ -57,12 +57,12 @@ def test_later_queries_see_fewer_keys() -> None:
 
 
 @pytest.mark.parametrize("name", ["full", "gemm", "gemm and more", "sigmoid", "mlp", "another mlp"])
-def test_where_all_have_the_same_turns(name: str) -> None:
+def test_where_all_have_the_same_iterations(name: str) -> None:
     assert found_in(name) is None
 
 
 def test_windows_move_with_the_queries() -> None:
-    """Both ends of the loop do: how many turns are between them stays."""
+    """Both ends of the loop do: how many iterations are between them stays."""
     assert found_in("window") is None
     assert found_in(attention(lib.window_attention, 11)) is None
 
@@ -74,9 +74,9 @@ tile.func @k(%a: {VIEW}, %b: {VIEW}, %c: {VIEW}, %n: index) outputs 0
   %zero = arith.constant 0 : index
   %four = arith.constant 4 : index
   %sixteen = arith.constant 16 : index
-  %program = tile.program_id 0
+  %instance = tile.program_id 0
   %other = tile.program_id 1
-  %row = arith.muli %program, %sixteen : index
+  %row = arith.muli %instance, %sixteen : index
   %deep = tile.dim %b, 0 : {VIEW}
   %nothing = arith.constant 0.0 : f32
   %clear = tile.full %nothing : tensor<16x8xf32>
@@ -99,21 +99,21 @@ BOUNDS: dict[str, bool | None] = {
     "%bound = arith.divsi %row, %four : index": True,
     "%bound = arith.floordivsi %row, %four : index": True,
     "%bound = arith.maxsi %row, %n : index": True,
-    "%bound = arith.addi %row, %program : index": True,
+    "%bound = arith.addi %row, %instance : index": True,
     # The other axis of the grid does not count, and neither does what is the same for all.
     "%bound = arith.muli %other, %sixteen : index": None,
     "%bound = arith.addi %n, %sixteen : index": None,
     # It may be either.
-    "%bound = arith.subi %row, %program : index": None,
+    "%bound = arith.subi %row, %instance : index": None,
     "%bound = arith.muli %row, %n : index": None,
-    "%bound = arith.muli %row, %program : index": None,
+    "%bound = arith.muli %row, %instance : index": None,
     "%bound = arith.divsi %sixteen, %row : index": None,
     "%bound = arith.remsi %row, %four : index": None,
 }
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_how_an_end_depends_on_the_program(bound: str) -> None:
+def test_how_an_end_depends_on_the_instance(bound: str) -> None:
     module = text.read(LOOP.replace("BOUND", bound))
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
     rising = BOUNDS[bound]
@@ -121,9 +121,9 @@ def test_how_an_end_depends_on_the_program(bound: str) -> None:
     assert unevenness(function) == (None if rising is None else Uneven(rising, (1, 0), 4, moved))
 
 
-@pytest.mark.parametrize(("rows", "drawn"), [("M", True), ("16000", True), ("160", False)])
-def test_sizes_may_be_numbers(rows: str, drawn: bool) -> None:
-    """Ends that are known are ends, too; and of few programs nobody draws a second."""
+@pytest.mark.parametrize(("rows", "fetched"), [("M", True), ("16000", True), ("160", False)])
+def test_sizes_may_be_numbers(rows: str, fetched: bool) -> None:
+    """Ends that are known are ends, too; and of few instances none is fetched."""
     known = (
         LOOP.replace(f"tile.dim %b, 0 : {VIEW}", "arith.constant 64 : index")
         .replace("BOUND", next(iter(BOUNDS)))
@@ -133,7 +133,7 @@ def test_sizes_may_be_numbers(rows: str, drawn: bool) -> None:
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
     found = Uneven(True, 64, 4, 4 * (16 * 4 + 4 * 8))
     assert unevenness(function) == found
-    assert TileOrder(function, bands=False).uneven == (found if drawn else None)
+    assert TileOrder(function, bands=False).uneven == (found if fetched else None)
 
 
 # Orders
@@ -155,12 +155,12 @@ RULES: Mapping[type[Operation], Callable[[int, int], int]] = {
 
 
 def order(grid: tuple[int, ...], *, bands: bool, cluster: int = 1, rank: int = 0) -> list[tuple[int, ...]]:
-    """Where each program is, by its number; of teams, those of the workers of a rank."""
+    """The coordinates of each instance, by its number; of clusters, those of the CTAs of a rank."""
     module = text.read(GRID.replace("GRID", ", ".join(map(str, grid))))
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
-    programs = TileOrder(function, bands=bands, cluster=cluster)
-    block = Block(arg_types=[programs.cta.type])
-    places = programs.coordinates(block.args[0], block)
+    order = TileOrder(function, bands=bands, cluster=cluster)
+    block = Block(arg_types=[order.cta.type])
+    coordinates = order.coordinates(block.args[0], block)
 
     def value(of: SSAValue, number: int) -> int:
         if of is block.args[0]:
@@ -175,8 +175,8 @@ def order(grid: tuple[int, ...], *, bands: bool, cluster: int = 1, rank: int = 0
             return rank
         return RULES[type(owner)](*(value(operand, number) for operand in owner.operands))
 
-    count = value(programs.counts[-1], 0)
-    return [tuple(value(place, number) for place in places) for number in range(count)]
+    count = value(order.counts[-1], 0)
+    return [tuple(value(one, number) for one in coordinates) for number in range(count)]
 
 
 def test_the_first_axis_goes_first() -> None:
@@ -187,18 +187,18 @@ def test_the_first_axis_goes_first() -> None:
 
 
 def test_bands() -> None:
-    """Eight rows of programs, column by column; the last band has the rows that are left."""
+    """Eight rows of instances, column by column; the last band has the rows that are left."""
     found = order((BAND + 3, 4), bands=True)
     assert found[: BAND + 1] == [*((row, 0) for row in range(BAND)), (0, 1)]
     assert found[4 * BAND :][:4] == [(BAND, 0), (BAND + 1, 0), (BAND + 2, 0), (BAND, 1)]
-    # As many programs as there are multiprocessors need few rows and columns of the factors.
+    # As many instances as there are multiprocessors need few rows and columns of the operands.
     some = order((64, 64), bands=True)[:128]
     assert len({row for row, _ in some}) + len({column for _, column in some}) == BAND + 128 // BAND
 
 
 @settings(max_examples=60)
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=3), st.booleans())
-def test_every_program_has_its_turn(grid: list[int], bands: bool) -> None:
+def test_every_instance_runs(grid: list[int], bands: bool) -> None:
     found = order(tuple(grid), bands=bands)
     assert len(found) == len(set(found))
     assert set(found) == set(product(*map(range, grid)))
@@ -206,11 +206,11 @@ def test_every_program_has_its_turn(grid: list[int], bands: bool) -> None:
 
 @settings(max_examples=60)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=3), st.booleans(), st.sampled_from([2, 4]))
-def test_every_program_is_that_of_one_worker_of_a_team(grid: list[int], bands: bool, cluster: int) -> None:
+def test_every_instance_is_that_of_one_cta_of_a_cluster(grid: list[int], bands: bool, cluster: int) -> None:
     grid[0] *= cluster
     found = [order(tuple(grid), bands=bands, cluster=cluster, rank=rank) for rank in range(cluster)]
-    assert sorted(place for places in found for place in places) == list(product(*map(range, grid)))
-    # A team's programs are side by side along the first axis.
+    assert sorted(one for coordinates in found for one in coordinates) == list(product(*map(range, grid)))
+    # A cluster's instances are side by side along the first axis.
     for first, *others in zip(*found, strict=True):
         assert others == [(first[0] + rank, *first[1:]) for rank in range(1, cluster)]
 
@@ -241,7 +241,7 @@ tile.func @k(%a: VIEW, %b: VIEW, %y: VIEW) outputs 0 shapes [[M, K], [K, N], [M,
     ("rows", "columns", "height"), [(128, 256, 16), (128, 128, 8), (256, 128, 8), (64, 256, 16), (256, 64, 4)]
 )
 def test_how_high_a_band_is(rows: int, columns: int, height: int) -> None:
-    """Programs that run at once read as much of the one factor as of the other, or nearly so."""
+    """Instances that run at once read as much of the one operand as of the other, or nearly so."""
     (function,) = (
         op
         for op in text.read(FACTORS.replace("ROWS", str(rows)).replace("COLUMNS", str(columns))).ops
@@ -252,12 +252,12 @@ def test_how_high_a_band_is(rows: int, columns: int, height: int) -> None:
     assert read[height] <= 1.1 * min(read.values())
 
 
-def test_without_factors_a_band_is_a_usual_one() -> None:
+def test_without_operands_a_band_is_a_usual_one() -> None:
     (function,) = (op for op in text.read(GRID.replace("GRID", "4, 4")).ops if isinstance(op, tile.FuncOp))
     assert band_height(function) == BAND
 
 
-def test_teams_need_programs_side_by_side() -> None:
+def test_clusters_need_instances_side_by_side() -> None:
     for grid, cluster, can in (("4, 3", 2, True), ("3, 4", 2, False), ('"(N + 1)//2", 2', 2, False), ("0, 2", 2, True)):
         (function,) = (op for op in text.read(GRID.replace("GRID", grid)).ops if isinstance(op, tile.FuncOp))
         assert can_form_clusters(function, cluster, bands=False) is can

@@ -1,4 +1,4 @@
-"""Checks that sums of narrow products are added up outside of them: where they lose bits, and nowhere else."""
+"""Checks that accumulators of narrow dots are added outside of the tensor cores where these lose bits only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import check_same, count
-from role_programs import check_roles
+from role_programs import check_partitions
 from xdsl.dialects import scf
 
 from tessera.interpreters.core.machine import Machine
@@ -29,14 +29,14 @@ tile.func @k(%a: !tile.view<2, A, global>, %b: !tile.view<2, A, global>, %c: !ti
   %depth = tile.dim %a, 1 : !tile.view<2, A, global>
   %first = arith.constant START : f32
   %start = tile.full %first : tensor<16x8xf32>
-  %sums = scf.for %k = %c0 to %depth step %c32 iter_args(%acc = %start) -> (tensor<16x8xf32>) {
+  %total = scf.for %k = %c0 to %depth step %c32 iter_args(%acc = %start) -> (tensor<16x8xf32>) {
     %left = tile.load %a[%c0, %k] : !tile.view<2, A, global> -> tensor<16x32xA>
     %stored = tile.load %b[%c0, %k] : !tile.view<2, A, global> -> tensor<8x32xA>
     %right = tile.trans %stored, [1, 0] : tensor<8x32xA> -> tensor<32x8xA>
     %next = tile.dot %left, %right, %accHOW : tensor<16x32xA>, tensor<32x8xA>, tensor<16x8xf32> -> tensor<16x8xf32>
     scf.yield %next : tensor<16x8xf32>
   }
-  tile.store %sums, %c[%c0, %c0] : tensor<16x8xf32>, !tile.view<2, f32, global>
+  tile.store %total, %c[%c0, %c0] : tensor<16x8xf32>, !tile.view<2, f32, global>
   tile.return
 }
 """
@@ -64,7 +64,7 @@ def dots(function: tile.FuncOp) -> list[tile.DotOp]:
     ("element", "dtype"), [("f8E4M3FN", ml_dtypes.float8_e4m3fn), ("f8E5M2", ml_dtypes.float8_e5m2)]
 )
 @pytest.mark.parametrize("start", ["0.0", "1.5"])
-def test_sums_are_added_outside(element: str, dtype: Any, start: str) -> None:
+def test_accumulators_are_added_outside(element: str, dtype: Any, start: str) -> None:
     for depth in (0, 1, 32, 65):
         function = check_same(source(element, start=start), promoted(32), arguments(dtype, depth))
         (dot,) = dots(function)
@@ -72,13 +72,13 @@ def test_sums_are_added_outside(element: str, dtype: Any, start: str) -> None:
         assert count(function, tile.EwOp) == 1
 
 
-@pytest.mark.parametrize("turns", [2, 3, 8])
-def test_several_turns_at_a_time(turns: int) -> None:
-    """As many as there are products for; turns that are left are added up one by one."""
+@pytest.mark.parametrize("iterations", [2, 3, 8])
+def test_several_iterations_at_a_time(iterations: int) -> None:
+    """As many as the depth allows; iterations that are left are added up one by one."""
     for depth in (0, 1, 32, 33, 64, 65, 96, 97, 256, 257, 600):
         given = arguments(ml_dtypes.float8_e4m3fn, depth)
-        function = check_same(source("f8E4M3FN"), promoted(32 * turns), given)
-        assert [is_zero(dot.c) for dot in dots(function)] == [True, *[False] * (turns - 1), True]
+        function = check_same(source("f8E4M3FN"), promoted(32 * iterations), given)
+        assert [is_zero(dot.c) for dot in dots(function)] == [True, *[False] * (iterations - 1), True]
         assert count(function, tile.EwOp) == 2
 
 
@@ -97,7 +97,7 @@ def test_twice_is_once() -> None:
     assert count(function, tile.EwOp) == 2
 
 
-def test_a_loop_that_begins_anywhere_has_all_its_turns() -> None:
+def test_a_loop_that_begins_anywhere_has_all_its_iterations() -> None:
     for first, stop, step in ((3, 90, 7), (5, 5, 1), (9, 2, 3), (0, 13, 4)):
         body = f"""
         tile.func @k(%c: !tile.view<1, i64, global>) outputs 1 shapes [[1]] grid [1] {{
@@ -134,7 +134,7 @@ def test_a_loop_that_begins_anywhere_has_all_its_turns() -> None:
         ("f8E5M2", ml_dtypes.float8_e5m2, " in bf16"),
     ],
 )
-def test_sums_that_keep_their_bits_stay(element: str, dtype: Any, how: str) -> None:
+def test_accumulators_that_keep_their_bits_stay(element: str, dtype: Any, how: str) -> None:
     function = check_same(source(element, how), promote_accumulators, arguments(dtype, 40))
     assert count(function, tile.EwOp) == 0
 
@@ -145,14 +145,14 @@ def test_a_type_that_keeps_more_bits_is_not_enough() -> None:
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 4])
-def test_agents_promote_in_every_order(slots: int) -> None:
-    """Few slots: what the first turns of a group have read is released before the last one is taken."""
-    for depth, turns in ((0, 2), (40, 2), (100, 2), (200, 3), (290, 8)):
+def test_consumers_promote_in_every_order(slots: int) -> None:
+    """Few slots: what the first iterations of a group have read is released before the last one is waited for."""
+    for depth, iterations in ((0, 2), (40, 2), (100, 2), (200, 3), (290, 8)):
 
-        def rewrite(function: tile.FuncOp, turns: int = turns) -> None:
+        def rewrite(function: tile.FuncOp, iterations: int = iterations) -> None:
             assert warp_specialize(function, consumers=2, depth=slots)
-            promote_accumulators(function, 32 * turns)
+            promote_accumulators(function, 32 * iterations)
             insert_waits(function)
 
         worlds = [Machine(), *(Machine(ctas=1, chance=np.random.default_rng(seed)) for seed in (depth, 7))]
-        check_roles(source("f8E4M3FN"), rewrite, arguments(ml_dtypes.float8_e4m3fn, depth), worlds)
+        check_partitions(source("f8E4M3FN"), rewrite, arguments(ml_dtypes.float8_e4m3fn, depth), worlds)

@@ -1,11 +1,11 @@
-"""Checks that agents give queries back before their programs end: same bits, and never while a product may read."""
+"""Checks that consumers release queries before an instance ends: same bits, and never while a dot may read."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from rewritten_programs import at_length, rewritten
-from role_programs import STAGES, check_roles, prepared
+from role_programs import STAGES, check_partitions, prepared
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
@@ -29,7 +29,7 @@ def rewrite(function: tile.FuncOp) -> None:
 
 
 def released(function: tile.FuncOp) -> dict[SSAValue, list[ConsumerReleaseOp]]:
-    """The releases of agents, by ring."""
+    """The releases of consumers, by ring."""
     (partitions,) = (op for op in function.body.walk() if isinstance(op, WarpSpecializeOp))
     found: dict[SSAValue, list[ConsumerReleaseOp]] = {}
     for op in partitions.consumer.walk():
@@ -45,13 +45,13 @@ def test_kernels_give_the_same_bits(name: str) -> None:
         module, given = STAGES[name](length)
         module, _, _ = rewritten(module, prepared)
         worlds = [Machine(ctas=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
-        check_roles(module, rewrite, given, [Machine(), *worlds])
+        check_partitions(module, rewrite, given, [Machine(), *worlds])
 
 
-def test_queries_go_back_before_the_last_product_and_the_store() -> None:
+def test_queries_go_back_before_the_last_dot_and_the_store() -> None:
     module, given = STAGES["causal"](41)
     module, _, _ = rewritten(module, prepared)
-    function = check_roles(module, rewrite, given, [Machine()])
+    function = check_partitions(module, rewrite, given, [Machine()])
     (queries,) = (ring for ring in released(function) if ring.name_hint == "q_ring")
     first, second = released(function)[queries]
     whole = first.parent_op()

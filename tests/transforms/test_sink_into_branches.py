@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import check_same, count, rewritten
-from role_programs import KERNELS, check_roles, prepared
+from role_programs import KERNELS, check_partitions, prepared
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr, TensorType
 
@@ -43,7 +43,7 @@ tile.func @k(%x: {VIEW}, %n: index, %y: {VIEW}, %z: {VIEW}) outputs 0
 """
 
 
-def program(*lines: str) -> str:
+def kernel(*lines: str) -> str:
     return PROGRAM.format(body="\n".join(f"  {line}" for line in lines))
 
 
@@ -105,7 +105,7 @@ STAYS = {
 @pytest.mark.parametrize("name", MOVED)
 @pytest.mark.parametrize("n", [0, 8])
 def test_what_rests_on_tiles_of_branches_moves_into_them(name: str, n: int) -> None:
-    function = check_same(program(*MOVED[name]), sink_into_branches, arguments(n))
+    function = check_same(kernel(*MOVED[name]), sink_into_branches, arguments(n))
     assert not yields_tiles(function)
     (branch,) = (op for op in function.body.walk() if isinstance(op, scf.IfOp))
     assert "other" in branch.attributes
@@ -116,7 +116,7 @@ def test_what_rests_on_tiles_of_branches_moves_into_them(name: str, n: int) -> N
 
 @pytest.mark.parametrize("name", STAYS)
 def test_what_cannot_move_stays(name: str) -> None:
-    source = program(*STAYS[name])
+    source = kernel(*STAYS[name])
     module, function, _ = rewritten(source, sink_into_branches)
     assert yields_tiles(function)
     assert text.write(module) == text.write(text.read(source))
@@ -154,9 +154,9 @@ def test_branches_in_branches() -> None:
     scf.yield %a : {TILE}
   }}"""
     # The outer tile reaches a branch, which stays; the inner one is finished.
-    function = check_same(program(inner, ew("neg", "t", "s2"), store("t")), sink_into_branches, arguments(8))
+    function = check_same(kernel(inner, ew("neg", "t", "s2"), store("t")), sink_into_branches, arguments(8))
     assert count(function, tile.StoreOp) == 2
-    nested = program(store("s")).replace(
+    nested = kernel(store("s")).replace(
         f"scf.yield %a, %zero : {TILE}, index",
         f"""%r = scf.if %some -> ({TILE}) {{
       scf.yield %a : {TILE}
@@ -172,7 +172,7 @@ def test_branches_in_branches() -> None:
         assert count(function, tile.StoreOp) == 3
 
 
-# Programs of agents
+# Warp-specialized kernels
 
 
 def finished(consumers: int, depth: int, *, skew: bool) -> Any:
@@ -190,22 +190,22 @@ def finished(consumers: int, depth: int, *, skew: bool) -> Any:
 @pytest.mark.quick
 @pytest.mark.parametrize(("length", "skew"), [(0, True), (1, False), (41, True)])
 @pytest.mark.parametrize("name", KERNELS)
-def test_sums_are_waited_for_and_stored_in_the_same_branch(name: str, length: int, skew: bool) -> None:
+def test_accumulators_are_waited_for_and_stored_in_the_same_branch(name: str, length: int, skew: bool) -> None:
     module, given_ = KERNELS[name](length)
     module, _, _ = rewritten(module, prepared)
     by_chance = Machine(ctas=2, chance=np.random.default_rng(length))
-    function = check_roles(module, finished(3, 2, skew=skew), given_, [Machine(), by_chance])
+    function = check_partitions(module, finished(3, 2, skew=skew), given_, [Machine(), by_chance])
     (partitions,) = (op for op in function.body.block.ops if isinstance(op, WarpSpecializeOp))
     for store_ in (op for op in partitions.consumer.walk() if isinstance(op, tile.StoreOp)):
         block = store_.parent_block()
         assert block is not None
-        behind_products = any(isinstance(op, DotWaitOp | scf.ForOp) for op in block.ops)
-        assert behind_products or isinstance(block.parent_op(), scf.IfOp)
+        behind_dots = any(isinstance(op, DotWaitOp | scf.ForOp) for op in block.ops)
+        assert behind_dots or isinstance(block.parent_op(), scf.IfOp)
 
 
 @settings(max_examples=60)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=10), st.integers(0, 1))
-def test_no_bit_of_random_programs_changes(kinds: list[int], n: int) -> None:
+def test_no_bit_of_random_kernels_changes(kinds: list[int], n: int) -> None:
     """Ops that rest on the branch's tile or do not, loads, numbers of the branch, stores; in any order."""
     tiles, numbers, lines = ["s", "a"], ["at", "n", "zero"], list[str]()
     for index, kind in enumerate(kinds):
@@ -220,14 +220,14 @@ def test_no_bit_of_random_programs_changes(kinds: list[int], n: int) -> None:
             numbers.append(f"n{index}")
         else:
             lines.append(store(tiles[index % len(tiles)], "yz"[kind - 4], numbers[index % len(numbers)]))
-    check_same(program(*lines, store(tiles[-1])), sink_into_branches, arguments(4 * n))
+    check_same(kernel(*lines, store(tiles[-1])), sink_into_branches, arguments(4 * n))
 
 
 def test_the_pass() -> None:
-    module = text.read(program(*MOVED["a chain"]))
+    module = text.read(kernel(*MOVED["a chain"]))
     SinkIntoBranches().apply(text.new_context(), module)
     text.verify(module)
-    again, _, _ = rewritten(program(*MOVED["a chain"]), sink_into_branches)
+    again, _, _ = rewritten(kernel(*MOVED["a chain"]), sink_into_branches)
     assert text.write(module) == text.write(again)
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
     assert function.sym_name == StringAttr("k")

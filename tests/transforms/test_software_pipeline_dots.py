@@ -1,4 +1,4 @@
-"""Checks products that are a turn apart: they change no bit, and loops in which sums come first are left alone."""
+"""Checks pipelined dots: they change no bit, and loops in which accumulators come first are left alone."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ tile.func @k(%q: {VIEW}, %k: {VIEW}, %v: {VIEW}, %from: index, %to: index, %by: 
 """
 
 
-def program(body: str, start: str = "%from", stop: str = "%to", step: str = "%by") -> str:
+def kernel(body: str, start: str = "%from", stop: str = "%to", step: str = "%by") -> str:
     return PROGRAM.format(body=body, start=start, stop=stop, step=step)
 
 
@@ -84,7 +84,7 @@ def end(*values: str) -> str:
 
 SCORES = load("keys", "k") + dot("s", "a", "keys", "clear") + ew("sin", "p", "s")
 VALUES = load("values", "v")
-PLAIN = SCORES + VALUES + dot("sums", "p", "values", "acc")
+PLAIN = SCORES + VALUES + dot("total", "p", "values", "acc")
 BRANCH = f"""%early = arith.cmpi slt, %i, %four : index
 %p = scf.if %early -> ({TILE}) {{{{
   {ew("add", "r", "s", "s")}
@@ -93,9 +93,9 @@ BRANCH = f"""%early = arith.cmpi slt, %i, %four : index
   scf.yield %s : {TILE}
 }}}}
 """.replace("{{", "{").replace("}}", "}")
-# What is carried from turn to turn afterwards: what the first stage keeps for itself, and what it hands on.
-SKEWED = {
-    "plain": (PLAIN + end("sums", "top"), 3),
+# What is carried from iteration to iteration afterwards: what the first stage keeps for itself, and what it hands on.
+PIPELINED = {
+    "plain": (PLAIN + end("total", "top"), 3),
     "a prefix": (
         SCORES
         + ew("max", "more", "top", "s")
@@ -103,39 +103,39 @@ SKEWED = {
         + ew("exp2", "factor", "less")
         + ew("mul", "scaled", "acc", "factor")
         + VALUES
-        + dot("sums", "p", "values", "scaled")
-        + end("sums", "more"),
+        + dot("total", "p", "values", "scaled")
+        + end("total", "more"),
         3,
     ),
-    "a suffix": (PLAIN + ew("neg", "turned", "sums") + end("turned", "top"), 3),
+    "a suffix": (PLAIN + ew("neg", "negated", "total") + end("negated", "top"), 3),
     "a suffix that looks back": (
-        PLAIN + ew("add", "both", "sums", "p") + ew("mul", "back", "both", "acc") + end("back", "top"),
+        PLAIN + ew("add", "both", "total", "p") + ew("mul", "back", "both", "acc") + end("back", "top"),
         3,
     ),
     "a suffix that needs more": (
-        PLAIN + ew("add", "both", "sums", "top") + ew("max", "more", "top", "s") + end("both", "more"),
+        PLAIN + ew("add", "both", "total", "top") + ew("max", "more", "top", "s") + end("both", "more"),
         4,
     ),
-    "what looks at sums is carried, too": (PLAIN + ew("max", "more", "top", "sums") + end("sums", "more"), 3),
-    "sums of the turn before": (PLAIN + end("sums", "acc"), 2),
+    "what looks at accumulators is carried, too": (PLAIN + ew("max", "more", "top", "total") + end("total", "more"), 3),
+    "accumulators of the iteration before": (PLAIN + end("total", "acc"), 2),
     "two and two": (
         SCORES
         + VALUES
         + dot("t", "a", "values", "keys")
         + ew("mul", "u", "s", "t")
-        + dot("sums", "p", "values", "acc")
+        + dot("total", "p", "values", "acc")
         + dot("others", "u", "keys", "top")
-        + end("sums", "others"),
+        + end("total", "others"),
         4,
     ),
-    "sums of two": (
+    "accumulators of two": (
         load("keys", "k")
         + dot("r", "a", "keys", "clear")
         + dot("s", "keys", "a", "r")
         + ew("sin", "p", "s")
         + VALUES
-        + dot("sums", "p", "values", "acc")
-        + dot("more", "values", "p", "sums")
+        + dot("total", "p", "values", "acc")
+        + dot("more", "values", "p", "total")
         + end("more", "top"),
         3,
     ),
@@ -143,15 +143,15 @@ SKEWED = {
         SCORES
         + dot("t", "p", "keys", "clear")
         + VALUES
-        + dot("sums", "t", "values", "acc")
-        + dot("others", "values", "s", "sums")
+        + dot("total", "t", "values", "acc")
+        + dot("others", "values", "s", "total")
         + end("others", "top"),
         4,
     ),
-    "the other factor": (SCORES + VALUES + dot("sums", "values", "p", "acc") + end("sums", "top"), 3),
-    "nothing of the counter": (SCORES + dot("sums", "p", "a", "acc") + end("sums", "top"), 3),
-    "sums by themselves": (PLAIN + dot("others", "keys", "values", "top") + end("sums", "others"), 3),
-    "a view of the turn": (
+    "the other operand": (SCORES + VALUES + dot("total", "values", "p", "acc") + end("total", "top"), 3),
+    "nothing of the counter": (SCORES + dot("total", "p", "a", "acc") + end("total", "top"), 3),
+    "accumulators by themselves": (PLAIN + dot("others", "keys", "values", "top") + end("total", "others"), 3),
+    "a view of the iteration": (
         SCORES
         + """%near = arith.remsi %i, %two : index
         %size = arith.addi %near, %one : index
@@ -159,16 +159,16 @@ SKEWED = {
         + f"%part = tile.view %v offset %near sizes[%size, %four] strides[%four, %one] : {VIEW} -> {VIEW}\n"
         + load("values", "part", "zero")
         + trans("across", "values")
-        + dot("sums", "p", "across", "acc")
-        + end("sums", "top"),
+        + dot("total", "p", "across", "acc")
+        + end("total", "top"),
         3,
     ),
     "a branch": (
-        SCORES.replace("%p", "%w") + BRANCH + VALUES + dot("sums", "p", "values", "acc") + end("sums", "top"),
+        SCORES.replace("%p", "%w") + BRANCH + VALUES + dot("total", "p", "values", "acc") + end("total", "top"),
         3,
     ),
     "what the first stage writes": (
-        SCORES + store("s", "z") + store("p", "z") + VALUES + dot("sums", "p", "values", "acc") + end("sums", "top"),
+        SCORES + store("s", "z") + store("p", "z") + VALUES + dot("total", "p", "values", "acc") + end("total", "top"),
         3,
     ),
     "what the first stage writes and reads": (
@@ -177,46 +177,49 @@ SKEWED = {
         + store("s", "z")
         + load("back", "z", "one")
         + VALUES
-        + dot("sums", "p", "values", "acc")
-        + ew("add", "both", "sums", "back")
+        + dot("total", "p", "values", "acc")
+        + ew("add", "both", "total", "back")
         + end("both", "top"),
         4,
     ),
 }
 ALONE = {
-    "one product": load("l", "k") + VALUES + dot("sums", "l", "values", "acc") + end("sums", "top"),
-    "two sums": PLAIN.replace("%clear", "%top") + end("sums", "s"),
-    "sums that change places": PLAIN + dot("others", "p", "keys", "top") + end("others", "sums"),
-    "no sums": PLAIN.replace("%acc", "%clear") + end("sums", "top"),
-    "sums that nobody carries on": PLAIN + end("s", "top"),
-    "products that do not meet": SCORES + VALUES + dot("sums", "keys", "values", "acc") + end("sums", "p"),
-    "first products of sums": (
+    "one dot": load("l", "k") + VALUES + dot("total", "l", "values", "acc") + end("total", "top"),
+    "two accumulators": PLAIN.replace("%clear", "%top") + end("total", "s"),
+    "accumulators that are swapped": PLAIN + dot("others", "p", "keys", "top") + end("others", "total"),
+    "no accumulators": PLAIN.replace("%acc", "%clear") + end("total", "top"),
+    "accumulators that are not carried": PLAIN + end("s", "top"),
+    "dots that do not meet": SCORES + VALUES + dot("total", "keys", "values", "acc") + end("total", "p"),
+    "first dots of accumulators": (
         ew("sin", "w", "acc")
         + dot("s", "w", "a", "clear")
         + ew("sin", "p", "s")
-        + dot("sums", "p", "a", "acc")
-        + end("sums", "top")
+        + dot("total", "p", "a", "acc")
+        + end("total", "top")
     ),
-    "first products of what follows from sums": (
-        dot("s", "top", "a", "clear") + ew("sin", "p", "s") + dot("sums", "p", "a", "acc") + end("sums", "sums")
+    "first dots of what follows from accumulators": (
+        dot("s", "top", "a", "clear") + ew("sin", "p", "s") + dot("total", "p", "a", "acc") + end("total", "total")
     ),
-    "operands of sums": (
-        SCORES + ew("mul", "w", "p", "acc") + VALUES + dot("sums", "w", "values", "acc") + end("sums", "top")
+    "operands of accumulators": (
+        SCORES + ew("mul", "w", "p", "acc") + VALUES + dot("total", "w", "values", "acc") + end("total", "top")
     ),
-    "sums as operands": SCORES + ew("add", "c", "acc", "p") + dot("sums", "p", "acc", "c") + end("sums", "top"),
+    "accumulators as operands": SCORES
+    + ew("add", "c", "acc", "p")
+    + dot("total", "p", "acc", "c")
+    + end("total", "top"),
     "starts that are carried": (
-        SCORES.replace("%clear", "%top") + VALUES + dot("sums", "p", "values", "acc") + end("sums", "p")
+        SCORES.replace("%clear", "%top") + VALUES + dot("total", "p", "values", "acc") + end("total", "p")
     ),
-    "sums that are written": PLAIN + store("sums", "z") + end("sums", "top"),
-    "first products of what is written": (
-        store("top", "z") + PLAIN.replace("%keys = tile.load %k", "%keys = tile.load %z") + end("sums", "p")
+    "accumulators that are written": PLAIN + store("total", "z") + end("total", "top"),
+    "first dots of what is written": (
+        store("top", "z") + PLAIN.replace("%keys = tile.load %k", "%keys = tile.load %z") + end("total", "p")
     ),
-    "only products of other sums": (
+    "only dots of other accumulators": (
         load("keys", "k")
         + dot("others", "a", "keys", "top")
         + dot("s", "others", "keys", "clear")
-        + dot("sums", "s", "a", "acc")
-        + end("sums", "others")
+        + dot("total", "s", "a", "acc")
+        + end("total", "others")
     ),
 }
 BOUNDS = ((0, 0, 4), (0, 1, 4), (0, 4, 4), (0, 5, 4), (0, 20, 4), (3, 18, 2), (-5, 9, 3), (9, 3, 1))
@@ -232,13 +235,13 @@ def loops_of(function: tile.FuncOp) -> list[scf.ForOp]:
     return [op for op in function.body.walk() if isinstance(op, scf.ForOp)]
 
 
-@pytest.mark.parametrize("name", SKEWED)
+@pytest.mark.parametrize("name", PIPELINED)
 def test_no_bit_changes(name: str) -> None:
-    body, carried = SKEWED[name]
+    body, carried = PIPELINED[name]
     for bounds in BOUNDS:
         if "view" in name and bounds[0] < 0:
             continue
-        function = check_same(program(body), pipeline_dots, arguments(*bounds))
+        function = check_same(kernel(body), pipeline_dots, arguments(*bounds))
         (loop,) = loops_of(function)
         assert isinstance(loop.parent_op(), scf.IfOp)
         assert len(loop.iter_args) == carried
@@ -246,7 +249,7 @@ def test_no_bit_changes(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALONE)
 def test_what_stays_as_it_is(name: str) -> None:
-    source = program(ALONE[name])
+    source = kernel(ALONE[name])
     module, _, said = rewritten(source, pipeline_dots)
     assert said is False
     assert text.write(module) == text.write(text.read(source))
@@ -257,19 +260,19 @@ def test_counters_are_indices() -> None:
     names = {"start": "from", "stop": "to", "step": "by"}
     casts = (f"%{name} = arith.index_cast %{given_} : index to i64\n" for name, given_ in names.items())
     at = "%at = arith.index_cast %i : i64 to index\n"
-    source = program(at + PLAIN.replace("%i,", "%at,") + end("sums", "top"), "%start", "%stop", "%step")
+    source = kernel(at + PLAIN.replace("%i,", "%at,") + end("total", "top"), "%start", "%stop", "%step")
     wide = source.replace(f"({TILE}, {TILE}) {{", f"({TILE}, {TILE}) : i64 {{")
     wide = wide.replace("%sum,", f"{''.join(casts)}%sum,", 1)
     assert rewritten(wide, pipeline_dots)[2] is False
 
 
 def kinds(ops: list[Operation]) -> list[str]:
-    """The loads, products and stores among ops, in order."""
+    """The loads, dots and stores among ops, in order."""
     return [op.name.removeprefix("tile.") for op in ops if isinstance(op, tile.LoadOp | tile.DotOp | tile.StoreOp)]
 
 
-def test_products_of_a_turn_come_first_and_then_those_of_the_turn_before() -> None:
-    _, function, _ = rewritten(program(SKEWED["two and two"][0]), pipeline_dots)
+def test_dots_of_an_iteration_come_first_and_then_those_of_the_iteration_before() -> None:
+    _, function, _ = rewritten(kernel(PIPELINED["two and two"][0]), pipeline_dots)
     (loop,) = loops_of(function)
     branch = loop.parent_op()
     assert isinstance(branch, scf.IfOp)
@@ -279,31 +282,31 @@ def test_products_of_a_turn_come_first_and_then_those_of_the_turn_before() -> No
     assert kinds(outside[:at]) == kinds(outside[at:]) == pair
     ops = list(loop.body.block.ops)
     assert kinds(ops) == [*pair, *pair]
-    # Copies of the turn before are of the turn before.
+    # Copies of the iteration before have its counter.
     loads = [op for op in ops if isinstance(op, tile.LoadOp)]
     assert [load.offsets[0] is loop.body.block.args[0] for load in loads] == [True, True, False, False]
     for load_ in loads[2:]:
         back = load_.offsets[0].owner
         assert isinstance(back, arith.SubiOp)
         assert tuple(back.operands) == (loop.body.block.args[0], loop.step)
-    # What makes operands of the first products comes behind the second ones.
+    # What makes operands of the first dots comes behind the second ones.
     last = max(at for at, op in enumerate(ops) if isinstance(op, tile.DotOp))
     assert [op.fn.data for op in ops[last:] if isinstance(op, tile.EwOp)] == ["sin", "mul"]
     assert not any(isinstance(op, tile.EwOp) for op in ops[:last])
 
 
-def test_products_that_add_to_each_other_stay_together() -> None:
-    _, function, _ = rewritten(program(SKEWED["sums of two"][0]), pipeline_dots)
+def test_dots_that_add_to_each_other_stay_together() -> None:
+    _, function, _ = rewritten(kernel(PIPELINED["accumulators of two"][0]), pipeline_dots)
     (loop,) = loops_of(function)
     assert kinds(list(loop.body.block.ops)) == ["load", "dot", "dot", "load", "dot", "dot"]
-    _, function, _ = rewritten(program(SKEWED["two in a row"][0]), pipeline_dots)
+    _, function, _ = rewritten(kernel(PIPELINED["two in a row"][0]), pipeline_dots)
     (loop,) = loops_of(function)
-    # The second of three needs the end of the first: it waits until the last ones of the turn before are begun.
+    # The second of three needs the end of the first: it waits until the last ones of the iteration before are begun.
     assert kinds(list(loop.body.block.ops)) == ["load", "dot", "load", "dot", "dot", "dot"]
 
 
-def test_a_prefix_moves_to_the_end_of_the_turn_before() -> None:
-    _, function, _ = rewritten(program(SKEWED["a prefix"][0]), pipeline_dots)
+def test_a_prefix_moves_to_the_end_of_the_iteration_before() -> None:
+    _, function, _ = rewritten(kernel(PIPELINED["a prefix"][0]), pipeline_dots)
     (loop,) = loops_of(function)
     last = loop.body.block.last_op
     assert last is not None
@@ -314,25 +317,25 @@ def test_a_prefix_moves_to_the_end_of_the_turn_before() -> None:
     assert isinstance(scaled.operands_[0].owner, tile.DotOp)
 
 
-def test_constants_may_show_that_there_is_a_first_turn() -> None:
-    body = SKEWED["plain"][0]
-    function = check_same(program(body, "%zero", "%twenty"), pipeline_dots, arguments(0, 0, 3))
+def test_constants_may_show_that_there_is_a_first_iteration() -> None:
+    body = PIPELINED["plain"][0]
+    function = check_same(kernel(body, "%zero", "%twenty"), pipeline_dots, arguments(0, 0, 3))
     assert count(function, scf.IfOp) == 0
     assert len(loops_of(function)) == 1
-    empty = program(body, "%twenty", "%zero")
+    empty = kernel(body, "%twenty", "%zero")
     assert rewritten(empty, pipeline_dots)[2] is False
-    assert count(rewritten(program(body, "%zero", "%to"), pipeline_dots)[1], scf.IfOp) == 1
+    assert count(rewritten(kernel(body, "%zero", "%to"), pipeline_dots)[1], scf.IfOp) == 1
 
 
-def test_turns_have_an_order_afterwards() -> None:
-    _, function, _ = rewritten(program(SKEWED["plain"][0]), pipeline_dots)
+def test_iterations_have_an_order_afterwards() -> None:
+    _, function, _ = rewritten(kernel(PIPELINED["plain"][0]), pipeline_dots)
     (loop,) = loops_of(function)
     assert list(loop.attributes) == ["other"]
 
 
 def test_once_is_enough() -> None:
-    for body, _ in SKEWED.values():
-        module, function, said = rewritten(program(body), pipeline_dots)
+    for body, _ in PIPELINED.values():
+        module, function, said = rewritten(kernel(body), pipeline_dots)
         assert said is True
         before = text.write(module)
         assert pipeline_dots(function) is False
@@ -340,8 +343,8 @@ def test_once_is_enough() -> None:
 
 
 def test_ops_keep_their_places_in_the_source() -> None:
-    for body, _ in SKEWED.values():
-        module = text.read(program(body))
+    for body, _ in PIPELINED.values():
+        module = text.read(kernel(body))
         known = {str(op.location) for op in module.walk()}
         SoftwarePipelineDots().apply(text.new_context(), module)
         for op in module.walk():
@@ -351,8 +354,8 @@ def test_ops_keep_their_places_in_the_source() -> None:
 
 def test_loops_within_loops() -> None:
     """Both are skewed: the first stage of the outer loop has the inner one in it."""
-    inner = PLAIN + end("sums", "top")
-    for name in ("i", "acc", "top", "keys", "s", "p", "values", "sums"):
+    inner = PLAIN + end("total", "top")
+    for name in ("i", "acc", "top", "keys", "s", "p", "values", "total"):
         inner = inner.replace(f"%{name} ", f"%{name}_ ").replace(f"%{name},", f"%{name}_,").replace(f"%{name}[", "%q[")
     inner = inner.replace("%i_,", "%i,")
     body = (
@@ -362,18 +365,18 @@ def test_loops_within_loops() -> None:
         + inner
         + "}\n"
         + VALUES
-        + dot("sums", "p", "values", "acc")
-        + end("sums", "top")
+        + dot("total", "p", "values", "acc")
+        + end("total", "top")
     )
     for bounds in BOUNDS:
-        function = check_same(program(body), pipeline_dots, arguments(*bounds))
-        # The outer loop, and the inner one in its first turn and in the others.
+        function = check_same(kernel(body), pipeline_dots, arguments(*bounds))
+        # The outer loop, and the inner one in its first iteration and in the others.
         assert len(loops_of(function)) == 3
         assert count(function, scf.IfOp) == 3
 
 
 def test_the_pass() -> None:
-    source = program(SKEWED["plain"][0])
+    source = kernel(PIPELINED["plain"][0])
     module = text.read(source)
     SoftwarePipelineDots().apply(text.new_context(), module)
     assert text.write(module) == text.write(rewritten(source, pipeline_dots)[0])
@@ -432,41 +435,41 @@ def random_body(seed: int) -> str:
     if chance.random() < 0.3:
         weights = work.ew("max", weights, work.some())
     work.anything()
-    sums = work.ew("add", "acc", work.some()) if chance.random() < 0.5 else "acc"
-    sums = work.add(dot, weights, work.add(load, "v"), sums)
+    total = work.ew("add", "acc", work.some()) if chance.random() < 0.5 else "acc"
+    total = work.add(dot, weights, work.add(load, "v"), total)
     if chance.random() < 0.3:
         work.anything()
-        sums = work.ew("max", sums, work.some())
-    return "".join(work.lines) + end(sums, work.some() if chance.random() < 0.5 else weights)
+        total = work.ew("max", total, work.some())
+    return "".join(work.lines) + end(total, work.some() if chance.random() < 0.5 else weights)
 
 
 @settings(max_examples=60)
 @given(st.integers(0, 10**9), st.sampled_from(BOUNDS))
 def test_no_bit_of_random_loops_changes(seed: int, bounds: tuple[int, int, int]) -> None:
-    check_same(program(random_body(seed)), pipeline_dots, arguments(*bounds))
+    check_same(kernel(random_body(seed)), pipeline_dots, arguments(*bounds))
 
 
 @pytest.mark.acceptance
 @settings(max_examples=3000)
 @given(st.integers(0, 10**9), st.sampled_from(BOUNDS))
 def test_no_bit_of_thousands_of_loops_changes(seed: int, bounds: tuple[int, int, int]) -> None:
-    check_same(program(random_body(seed)), pipeline_dots, arguments(*bounds))
+    check_same(kernel(random_body(seed)), pipeline_dots, arguments(*bounds))
 
 
 def test_many_random_loops_are_skewed_and_many_are_not() -> None:
     """The properties above are not empty."""
-    said = [rewritten(program(random_body(seed)), pipeline_dots)[2] for seed in range(60)]
+    said = [rewritten(kernel(random_body(seed)), pipeline_dots)[2] for seed in range(60)]
     assert 20 < sum(map(bool, said)) < 55
 
 
-# Programs as people write them
+# Kernels as people write them
 
 Made = tuple[ModuleOp, list[Any]]
 ROWS, BLOCK, DEPTH = 16, 8, 8
 
 
 def traced(kernel: Any, given_: list[Any], **static: Any) -> Made:
-    """A kernel as a tile program @k, and its arguments."""
+    """A kernel as a tile function @k, and its arguments."""
     module = kernel.with_schedule(Schedule(block=(ROWS, BLOCK, DEPTH))).lower(*given_, **static).module.clone()
     function = next(op for op in module.body.block.ops if isinstance(op, tile.FuncOp))
     function.properties["sym_name"] = StringAttr("k")
@@ -532,7 +535,7 @@ def masks_of(loop: scf.ForOp) -> int:
 
 
 @pytest.mark.parametrize(("name", "masked"), [("full", [0, 1]), ("causal", [0, 2]), ("window", [2, 0, 2])])
-def test_turns_without_masks_are_split_off_afterwards(name: str, masked: list[int]) -> None:
+def test_iterations_without_masks_are_split_off_afterwards(name: str, masked: list[int]) -> None:
     """The counter is that of the first stage: what masks say of it holds as before."""
     module, _, _ = rewritten(KERNELS[name](37)[0], prepared)
     _, function, _ = rewritten(module, lambda function: pipeline_dots(function) and split_ranges(function))

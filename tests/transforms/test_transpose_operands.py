@@ -1,4 +1,4 @@
-"""Checks programs whose right factors are turned on their way: they give the same bits in every order."""
+"""Checks kernels whose right operands are transposed in shared memory: they give the same bits in every order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from random_matmuls import arguments as random_arguments
 from random_matmuls import random_program
 from rewritten_programs import at_length, count, rewritten
-from role_programs import KERNELS, LENGTHS, PRODUCTS, STAGES, check_roles, prepared
+from role_programs import KERNELS, LENGTHS, MATMULS, STAGES, check_partitions, prepared
 
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe import copies as pipe
@@ -27,7 +27,7 @@ from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 
 def transposed(function: tile.FuncOp, *, consumers: int = 3, depth: int = 2, skews: bool = False) -> None:
-    """The chain of agents, with factors of 16 bits and more turned."""
+    """The passes of warp specialization, with operands of 16 bits and more transposed."""
     if skews:
         pipeline_dots(function)
     assert warp_specialize(function, consumers=consumers, depth=depth)
@@ -43,7 +43,7 @@ def test_kernels_give_the_same_bits(name: str, skews: bool) -> None:
     for length in LENGTHS:
         module, arguments = KERNELS[name](length)
         module, _, _ = rewritten(module, prepared)
-        function = check_roles(module, partial(transposed, skews=skews), arguments)
+        function = check_partitions(module, partial(transposed, skews=skews), arguments)
         # What is multiplied from the right as memory has it; keys of attention lie along the depth as they are.
         assert count(function, TransposeSmemOp) > 0
 
@@ -51,18 +51,18 @@ def test_kernels_give_the_same_bits(name: str, skews: bool) -> None:
 @pytest.mark.quick
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("consumers", [1, 2])
-def test_other_numbers_of_agents_and_slots(consumers: int, depth: int) -> None:
+def test_other_numbers_of_consumers_and_slots(consumers: int, depth: int) -> None:
     module, arguments = STAGES["causal"](41)
     module, _, _ = rewritten(module, prepared)
-    check_roles(module, partial(transposed, consumers=consumers, depth=depth, skews=depth > 1), arguments)
+    check_partitions(module, partial(transposed, consumers=consumers, depth=depth, skews=depth > 1), arguments)
 
 
-def test_what_is_turned() -> None:
+def test_what_is_transposed() -> None:
     module, _, _ = rewritten(STAGES["causal"](41)[0], prepared)
     _, function, _ = rewritten(module, transposed)
     (partitions,) = (op for op in function.body.block.ops if isinstance(op, WarpSpecializeOp))
     assert partitions.transposer is not None
-    # Numbers of programs are drawn by one, and read by all; only values are turned, and nobody else takes them.
+    # The producer fetches program instances, all others read them; only values are transposed, by the transposer.
     assert [
         type(op)
         for op in partitions.transposer.walk()
@@ -73,27 +73,27 @@ def test_what_is_turned() -> None:
     assert not [use for use in rings["v_ring"].uses if isinstance(use.operation, ConsumerWaitOp)]
 
 
-def test_nothing_to_turn() -> None:
-    """Products of 16 bits read both ways."""
+def test_nothing_to_transpose() -> None:
+    """Dots of 16 bits read both ways."""
 
     def rewrite(function: tile.FuncOp) -> bool:
         prepared(function)
-        assert not transpose_operands(function, bits=(16,)), "it has no roles yet"
+        assert not transpose_operands(function, bits=(16,)), "it has no partitions yet"
         assert warp_specialize(function, consumers=3, depth=2)
         return transpose_operands(function)
 
-    for name in PRODUCTS:
-        _, function, said = rewritten(PRODUCTS[name](41)[0], rewrite)
+    for name in MATMULS:
+        _, function, said = rewritten(MATMULS[name](41)[0], rewrite)
         assert said is False
         assert count(function, TransposeSmemOp) == 0
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 3), st.integers(0, 3), st.sampled_from([1, 2, 4]), st.integers(1, 3))
-def test_no_bit_of_random_programs_changes(seed: int, n: int, m: int, consumers: int, depth: int) -> None:
+def test_no_bit_of_random_kernels_changes(seed: int, n: int, m: int, consumers: int, depth: int) -> None:
     def rewrite(function: tile.FuncOp) -> None:
         warp_specialize(function, consumers=consumers, depth=depth)
         transpose_operands(function, bits=(32,))
 
     worlds = [Machine(ctas=2), Machine(ctas=3, chance=np.random.default_rng(seed))]
-    check_roles(random_program(seed), rewrite, random_arguments(n, m), worlds)
+    check_partitions(random_program(seed), rewrite, random_arguments(n, m), worlds)

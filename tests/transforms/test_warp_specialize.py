@@ -1,4 +1,4 @@
-"""Checks programs that are divided into roles: they give the same bits in every order, and who shares a ring."""
+"""Checks warp-specialized kernels: they give the same bits in every order, and which loads share a ring."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from random_matmuls import arguments as random_arguments
 from random_matmuls import random_program
 from rewritten_programs import count, rewritten
-from role_programs import BLOCK, DEPTH, KERNELS, LENGTHS, ROWS, STAGES, check_roles, prepared
+from role_programs import BLOCK, DEPTH, KERNELS, LENGTHS, ROWS, STAGES, check_partitions, prepared
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation
 
@@ -53,17 +53,17 @@ DOT = "%s = tile.dot %l, %r, %clear : tensor<12x4xf32>, tensor<4x4xf32>, tensor<
 STORE = f"tile.store %s, %y[%row, %column] : tensor<12x4xf32>, {VIEW}\n"
 
 
-def program(body: str) -> str:
+def kernel(body: str) -> str:
     return PROGRAM.format(VIEW=VIEW, body=body)
 
 
 def arguments(n: int = 3, rows: int = 31) -> list[object]:
-    draw = np.random.default_rng(rows)
-    left, right = (draw.integers(-4, 5, shape).astype(np.float32) for shape in ((rows, 12), (12, 8)))
+    chance = np.random.default_rng(rows)
+    left, right = (chance.integers(-4, 5, shape).astype(np.float32) for shape in ((rows, 12), (12, 8)))
     return [left, right, n, np.full((rows, 8), 7, np.float32)]
 
 
-def roles_of(function: tile.FuncOp) -> WarpSpecializeOp:
+def partitions_of(function: tile.FuncOp) -> WarpSpecializeOp:
     (partitions,) = (op for op in function.body.block.ops if isinstance(op, WarpSpecializeOp))
     return partitions
 
@@ -74,7 +74,7 @@ def rings_of(function: tile.FuncOp) -> list[tuple[int, tuple[int, ...]]]:
     return [(pipe.ring_type(ring).depth.data, pipe.slot_type(ring).get_shape()) for ring in rings]
 
 
-# Programs as people write them
+# Kernels as people write them
 
 
 @pytest.mark.quick
@@ -83,13 +83,13 @@ def rings_of(function: tile.FuncOp) -> list[tuple[int, tuple[int, ...]]]:
 def test_kernels_give_the_same_bits(name: str, consumers: int, depth: int, bands: bool) -> None:
     module, given_ = KERNELS[name](LENGTHS[consumers])
     module, _, _ = rewritten(module, prepared)
-    function = check_roles(
+    function = check_partitions(
         module, lambda function: warp_specialize(function, consumers=consumers, depth=depth, bands=bands), given_
     )
-    # Queries come once for each program.
+    # Queries come once for each program instance.
     assert [slots for slots, _ in rings_of(function)][-2:] == [depth, depth]
     assert all(slots == 2 for slots, _ in rings_of(function)[:-2])
-    stored = [op.value for op in roles_of(function).walk() if isinstance(op, tile.StoreOp)]
+    stored = [op.value for op in partitions_of(function).walk() if isinstance(op, tile.StoreOp)]
     assert [tile_type(value).get_shape()[0] for value in stored] == [24 // consumers] * len(stored)
 
 
@@ -97,40 +97,40 @@ def test_kernels_give_the_same_bits(name: str, consumers: int, depth: int, bands
 @pytest.mark.parametrize("name", STAGES)
 @pytest.mark.parametrize("length", [0, 41])
 def test_skewed_kernels_give_the_same_bits(name: str, length: int) -> None:
-    """Keys of the first turn and of the others are one ring, and so are values of the last turn and of the others."""
+    """Keys of the first iteration and of the others are one ring, and so are values of the last and of the others."""
 
-    def give_roles(function: tile.FuncOp) -> None:
+    def specialize(function: tile.FuncOp) -> None:
         pipeline_dots(function)
         assert warp_specialize(function, consumers=3, depth=2)
-        # Only the role that computes has masks.
+        # Only the consumers have masks.
         split_ranges(function)
 
     module, given_ = STAGES[name](length)
     module, _, _ = rewritten(module, prepared)
-    function = check_roles(module, give_roles, given_)
+    function = check_partitions(module, specialize, given_)
     assert len(rings_of(function)) == 3
-    copies = list(roles_of(function).producer.walk())
+    copies = list(partitions_of(function).producer.walk())
     assert sum(isinstance(op, ProducerCopyOp) for op in copies) == 5
     assert sum(isinstance(op, scf.ForOp | scf.WhileOp) for op in copies) == 2
 
 
-def test_the_agent_that_copies_has_what_it_needs_and_no_tiles() -> None:
+def test_the_producer_has_what_it_needs_and_no_tiles() -> None:
     for name in STAGES:
         module, _, _ = rewritten(STAGES[name](20)[0], prepared)
         _, function, _ = rewritten(module, lambda function: warp_specialize(function, consumers=2, depth=2))
-        copies = list(roles_of(function).producer.walk())
+        copies = list(partitions_of(function).producer.walk())
         assert not any(str(value.type).startswith("tensor") for op in copies for value in op.results)
         assert sum(isinstance(op, ProducerCopyOp) for op in copies) == 3
         pure = [op for op in copies if op.results and not op.regions]
         assert all(value.first_use is not None for op in pure for value in op.results), text.write(function)
 
 
-def test_what_is_the_same_in_all_programs_stands_in_front() -> None:
+def test_values_of_all_instances_stand_in_front() -> None:
     module, _, _ = rewritten(STAGES["grouped queries"](20)[0], prepared)
     _, function, _ = rewritten(module, lambda function: warp_specialize(function, consumers=2, depth=2))
-    partitions = roles_of(function)
+    partitions = partitions_of(function)
     assert not any(isinstance(op, tile.DimOp | tile.StrideOp) for op in partitions.walk())
-    # But not what may fail: there may be no program.
+    # But not ops that may fail: there may be no instance.
     assert not any(isinstance(op, arith.FloorDivSIOp) for op in function.body.block.ops)
     assert any(isinstance(op, arith.FloorDivSIOp) for op in partitions.producer.walk())
 
@@ -219,13 +219,13 @@ ASKING = f"""
   tile.store %column_of, %y[%row, %column] : tensor<12x1xf32>, {VIEW}
 """
 EACH = "tile.ew<select> %above, %halves, %ones"
-# Programs, and the depths of their rings where those that loops fill have 3 slots.
+# Kernels, and the depths of their rings where those that loops fill have 3 slots.
 RINGS = {
     "tiles that are needed at once": (TWICE, [2, 2, 2]),
     "a tile that is needed all along": (ACROSS, [2, 2, 3, 3]),
     "a branch": (BRANCH, [2, 2]),
     "a branch that does nothing": (ALONE, [2, 2]),
-    "a place that a loop carries": (SLICED, [3, 3]),
+    "an offset that a loop carries": (SLICED, [3, 3]),
     "a branch that rows ask for": (ASKING.format(factor=EACH, kept="%t"), [2, 3]),
 }
 
@@ -236,23 +236,23 @@ RINGS = {
 @pytest.mark.parametrize("n", [0, 1, 4])
 def test_loads_that_follow_each_other_share_a_ring(name: str, consumers: int, n: int) -> None:
     body, depths = RINGS[name]
-    function = check_roles(
-        program(body), lambda function: warp_specialize(function, consumers=consumers, depth=3), arguments(n)
+    function = check_partitions(
+        kernel(body), lambda function: warp_specialize(function, consumers=consumers, depth=3), arguments(n)
     )
     assert sorted(depth for depth, _ in rings_of(function)) == depths
 
 
 def test_one_slot_is_enough() -> None:
-    """Nobody takes a tile while it holds another of the same ring."""
+    """No consumer waits for a tile while it holds another of the same ring."""
     for body, _ in RINGS.values():
-        check_roles(
-            program(body), lambda function: warp_specialize(function, consumers=2, depth=1, ahead=1), arguments()
+        check_partitions(
+            kernel(body), lambda function: warp_specialize(function, consumers=2, depth=1, ahead=1), arguments()
         )
 
 
 def test_tiles_are_released_behind_their_last_use() -> None:
-    _, function, _ = rewritten(program(ACROSS), lambda function: warp_specialize(function, consumers=2, depth=3))
-    loops = [op for op in roles_of(function).consumer.walk() if isinstance(op, scf.ForOp)]
+    _, function, _ = rewritten(kernel(ACROSS), lambda function: warp_specialize(function, consumers=2, depth=3))
+    loops = [op for op in partitions_of(function).consumer.walk() if isinstance(op, scf.ForOp)]
     walk, inner = ([op for op in loop.body.block.ops if not isinstance(op, arith.ConstantOp)] for loop in loops)
     kinds: tuple[type[Operation], ...] = (ConsumerWaitOp, tile.DotOp, ConsumerReleaseOp, scf.ForOp, tile.StoreOp)
 
@@ -274,8 +274,8 @@ def test_tiles_are_released_behind_their_last_use() -> None:
     st.integers(1, 3),
     st.integers(1, 2),
 )
-def test_no_bit_of_random_programs_changes(seed: int, n: int, m: int, consumers: int, depth: int, ahead: int) -> None:
-    check_roles(
+def test_no_bit_of_random_kernels_changes(seed: int, n: int, m: int, consumers: int, depth: int, ahead: int) -> None:
+    check_partitions(
         random_program(seed),
         lambda function: warp_specialize(function, consumers=consumers, depth=depth, ahead=ahead, bands=seed % 2 == 0),
         random_arguments(n, m),
@@ -328,7 +328,7 @@ AXES = {
 @pytest.mark.parametrize(
     "grid", [(1,), (5,), (0,), (3, 4), (8, 3), (11, 3), (19, 2), (0, 3), (3, 0), (10, 3, 2), (2, 1, 3)]
 )
-def test_every_program_of_a_grid_runs_once(grid: tuple[int, ...], bands: bool) -> None:
+def test_every_instance_of_a_grid_runs_once(grid: tuple[int, ...], bands: bool) -> None:
     count_ = int(np.prod(grid))
     x, y = (*grid, 1)[:2]
     sizes = {"count": 2 * count_, "wide": 2 * count_, "x": x, "y": y, "grid": ", ".join(map(str, grid))}
@@ -336,11 +336,13 @@ def test_every_program_of_a_grid_runs_once(grid: tuple[int, ...], bands: bool) -
     square = np.eye(2, dtype=np.float32)
     given_: list[Any] = [square, square + 1, np.zeros(2 * count_, np.int64), np.zeros((2, 2 * count_), np.float32)]
     worlds = [Machine(ctas=ctas) for ctas in (1, 3, 1000)]
-    check_roles(source, lambda function: warp_specialize(function, consumers=2, depth=2, bands=bands), given_, worlds)
+    check_partitions(
+        source, lambda function: warp_specialize(function, consumers=2, depth=2, bands=bands), given_, worlds
+    )
 
 
 def numbered(x: int, y: int) -> list[tuple[int, int]]:
-    """The programs of a grid in the order in which one worker goes through them, in bands."""
+    """The program instances of a grid in the order in which one CTA goes through them, in bands."""
     found: list[tuple[int, int]] = []
     for top in range(0, x, BAND):
         found += [(row, column) for column in range(y) for row in range(top, min(x, top + BAND))]
@@ -348,49 +350,49 @@ def numbered(x: int, y: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("bands", [False, True])
-def test_a_worker_goes_through_bands(bands: bool) -> None:
-    """Programs that are near each other in time read the same columns, and few rows."""
-    source = program(LEFT + RIGHT + DOT + STORE)
+def test_a_cta_goes_through_bands(bands: bool) -> None:
+    """Instances that are near each other in time read the same columns, and few rows."""
+    source = kernel(LEFT + RIGHT + DOT + STORE)
     module, _, _ = rewritten(source, lambda function: warp_specialize(function, consumers=1, depth=2, bands=bands))
     trace = Trace()
     run_kernel(module, "k", arguments(rows=12 * 19), machine=Machine(ctas=1), trace=trace)
-    places = [divmod(int(access.offsets.flat[0]), 8) for access in trace if access.kind == "write"]
+    coordinates = [divmod(int(access.offsets.flat[0]), 8) for access in trace if access.kind == "write"]
     ordered = numbered(19, 2) if bands else [(row, column) for column in range(2) for row in range(19)]
-    assert [(row // 12, column // 4) for row, column in places] == ordered
+    assert [(row // 12, column // 4) for row, column in coordinates] == ordered
 
 
 @pytest.mark.parametrize("ctas", [1, 2])
-def test_programs_that_differ_are_drawn_with_the_longest_first(ctas: int) -> None:
-    """The last rows see most keys. What one worker does not get to is left for others."""
+def test_instances_that_differ_are_fetched_with_the_longest_first(ctas: int) -> None:
+    """The last rows see most keys. What one CTA does not get to is left for others."""
     module, given_ = STAGES["causal"](53)
     module, _, _ = rewritten(module, prepared)
     after, function, _ = rewritten(module, lambda function: warp_specialize(function, consumers=2, depth=2))
-    draws = [op for op in roles_of(function).walk() if isinstance(op, SchedulerFetchOp | SchedulerReadOp)]
-    assert [type(op) for op in draws] == [SchedulerFetchOp, SchedulerReadOp]
+    fetches = [op for op in partitions_of(function).walk() if isinstance(op, SchedulerFetchOp | SchedulerReadOp)]
+    assert [type(op) for op in fetches] == [SchedulerFetchOp, SchedulerReadOp]
     trace, heads, rows = Trace(), 2, 3
     run_kernel(after, "k", given_, machine=Machine(ctas=ctas), trace=trace)
     stores = [access for access in trace if access.kind == "write" and access.offsets.size]
     stored = [(access.program[0], *divmod(int(access.offsets.flat[0]), 53 * DEPTH)) for access in stores]
-    # Agents store their rows of a program; heads lie beside each other.
+    # Consumers store their rows of an instance; heads lie beside each other.
     found = list(dict.fromkeys((cta, at // DEPTH // ROWS, head) for cta, head, at in stored))
     order = [(row, head) for row in reversed(range(rows)) for head in range(heads)]
-    first = [(0, *order[0]), *((0, *place) for place in order[ctas:])]
+    first = [(0, *order[0]), *((0, *found) for found in order[ctas:])]
     assert found == [*first, *((cta, *order[cta]) for cta in range(1, ctas))]
 
 
-def test_programs_of_one_length_are_not_drawn() -> None:
+def test_instances_of_one_length_are_not_fetched() -> None:
     for name in ("full", "sigmoid", "mlp"):
         module, _, _ = rewritten(STAGES[name](41)[0], prepared)
         _, function, _ = rewritten(module, lambda function: warp_specialize(function, consumers=2, depth=2))
         assert not any(isinstance(op, SchedulerFetchOp | WorkQueueOp | scf.WhileOp) for op in function.walk())
 
 
-def test_a_grid_without_programs_divides_nothing() -> None:
-    """Whatever may fail in a program is not done where there is none."""
+def test_a_grid_without_instances_divides_nothing() -> None:
+    """Ops of an instance that may fail do not run where there is none."""
     for keys in (0, BLOCK):
         module, given_ = STAGES["grouped queries"](keys)
         module, _, _ = rewritten(module, prepared)
-        check_roles(
+        check_partitions(
             module,
             lambda function: warp_specialize(function, consumers=2, depth=2),
             [value[:0] for value in given_],
@@ -424,19 +426,19 @@ ALONE_STORE = f"""
     {STORE}
   }}"""
 LEFT_ALONE = {
-    "products along columns": COLUMNS,
-    "products along columns of squares": SQUARE,
+    "dots along columns": COLUMNS,
+    "dots along columns of squares": SQUARE,
     "shares that are columns of what is loaded": TURNED,
     "a branch that is for all rows": ASKING.format(factor="tile.ew<select> %above, %halves, %halves", kept="%t"),
     "a branch that gives other rows something else": ASKING.format(factor=EACH, kept="%halves"),
-    "a place that a tile tells": f"""
+    "an offset out of a tile": f"""
   %o = tile.load %b[%c0, %c0] : {VIEW} -> tensor<4x4xf32>
   %is = tile.ew<gt> %o, %o : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xi1>
   %any = tile.any %is : tensor<4x4xi1>
   %at = arith.select %any, %c0, %c4 : index
   %r = tile.load %b[%at, %column] : {VIEW} -> tensor<4x4xf32>
 {LEFT}{DOT}{STORE}""",
-    "no products": LEFT + "%s = tile.ew<neg> %l : tensor<12x4xf32> -> tensor<12x4xf32>\n" + STORE,
+    "no dots": LEFT + "%s = tile.ew<neg> %l : tensor<12x4xf32> -> tensor<12x4xf32>\n" + STORE,
     "stores in a loop": ALONE_STORE,
     "stores in a branch": f"""
   %is = arith.cmpi slt, %down, %n : index
@@ -448,7 +450,7 @@ LEFT_ALONE = {
     + RIGHT
     + DOT
     + """%is = arith.cmpi slt, %down, %n : index
-    tile.assert %is, "few programs" : i1
+    tile.assert %is, "few instances" : i1
     """
     + STORE,
     "memory that is read and written": LEFT + RIGHT.replace("%b[", "%y[") + DOT + STORE,
@@ -461,7 +463,7 @@ LEFT_ALONE = {
     %both = tile.ew<add> %s, %all : tensor<12x4xf32>, tensor<12x4xf32> -> tensor<12x4xf32>
     """
     + STORE.replace("%s", "%both"),
-    "a product that all rows share": LEFT
+    "a dot that all rows share": LEFT
     + RIGHT
     + DOT.replace("%s", "%d")
     + """%sum = tile.reduce<sum> %d, 0 : tensor<12x4xf32> -> tensor<4xf32>
@@ -469,32 +471,32 @@ LEFT_ALONE = {
     %s = tile.broadcast %line : tensor<1x4xf32> -> tensor<12x4xf32>
     """
     + STORE,
-    "rows that become factors of others": LEFT
+    "rows that become operands of others": LEFT
     + f"""%m = tile.load %a[%row, %c0] : {VIEW} -> tensor<12x12xf32>
     %s = tile.dot %m, %l, %clear : tensor<12x12xf32>, tensor<12x4xf32>, tensor<12x4xf32> -> tensor<12x4xf32>
     %e = tile.dot %m, %s, %clear : tensor<12x12xf32>, tensor<12x4xf32>, tensor<12x4xf32> -> tensor<12x4xf32>
     """
     + STORE.replace("%s", "%e"),
-    "a factor of all rows that is computed": LEFT
+    "an operand of all rows that is computed": LEFT
     + RIGHT.replace("%r", "%t")
     + "%r = tile.ew<neg> %t : tensor<4x4xf32> -> tensor<4x4xf32>\n"
     + DOT
     + STORE,
-    "a factor of all rows that is padded": LEFT + RIGHT.replace("%column]", "%column] pad 1.0") + DOT + STORE,
+    "an operand of all rows that is padded": LEFT + RIGHT.replace("%column]", "%column] pad 1.0") + DOT + STORE,
 }
 
 
 @pytest.mark.parametrize("name", LEFT_ALONE)
-def test_some_programs_stay_as_they_are(name: str) -> None:
-    source = program(LEFT_ALONE[name])
+def test_some_kernels_stay_as_they_are(name: str) -> None:
+    source = kernel(LEFT_ALONE[name])
     module, function, said = rewritten(source, lambda function: warp_specialize(function, consumers=2, depth=2))
     assert said is False
     assert text.write(module) == text.write(text.read(source))
     assert count(function, WarpSpecializeOp) == 0
 
 
-def test_agents_divide_the_rows() -> None:
-    source = program(LEFT + RIGHT + DOT + STORE)
+def test_consumers_divide_the_rows() -> None:
+    source = kernel(LEFT + RIGHT + DOT + STORE)
     for consumers, can in ((1, True), (2, True), (5, False), (8, False), (12, True), (24, False)):
         said = rewritten(
             source, lambda function, consumers=consumers: warp_specialize(function, consumers=consumers, depth=2)
@@ -503,25 +505,25 @@ def test_agents_divide_the_rows() -> None:
 
 
 def test_grids_have_at_most_three_axes() -> None:
-    source = program(LEFT + RIGHT + DOT + STORE).replace(", 2] {", ", 2, 1, 1] {")
+    source = kernel(LEFT + RIGHT + DOT + STORE).replace(", 2] {", ", 2, 1, 1] {")
     assert rewritten(source, lambda function: warp_specialize(function, consumers=2, depth=2))[2] is False
 
 
-def test_what_nobody_uses_is_left_out() -> None:
-    """A tile whose rows meet, and a load that no store needs: neither keeps the others from roles."""
+def test_unused_values_are_left_out() -> None:
+    """A tile whose rows meet, and a load that no store needs: neither keeps the others from partitions."""
     unused = f"""
   %o = tile.load %b[%c4, %column] : {VIEW} -> tensor<4x4xf32>
   %p = tile.dot %l, %o, %clear : tensor<12x4xf32>, tensor<4x4xf32>, tensor<12x4xf32> -> tensor<12x4xf32>
   %q = tile.reduce<sum> %p, 0 : tensor<12x4xf32> -> tensor<4xf32>
 """
-    source = program(LEFT + RIGHT + unused + DOT + STORE)
-    function = check_roles(source, lambda function: warp_specialize(function, consumers=2, depth=2), arguments())
+    source = kernel(LEFT + RIGHT + unused + DOT + STORE)
+    function = check_partitions(source, lambda function: warp_specialize(function, consumers=2, depth=2), arguments())
     assert count(function, ConsumerWaitOp) == count(function, ProducerCopyOp) == 2
     assert count(function, tile.ReduceOp) == 0
 
 
 def test_the_pass() -> None:
-    module = text.read(program(LEFT + RIGHT + DOT + STORE))
+    module = text.read(kernel(LEFT + RIGHT + DOT + STORE))
     WarpSpecialize(consumers=3, depth=2, ahead=4).apply(text.new_context(), module)
     written = text.write(module)
     assert "pipe.warp_specialize 3" in written
