@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p apply-facts -f "arg0.stride[1] = 1" -f "arg0.stride[0] = -8" | filecheck %s
-// Strides may be negative; one that is 1 makes a product vanish.
+// Strides may be negative; one that is 1 makes a multiplication vanish.
 tile.func @f(%x: !tile.view<2, f32, global>, %j: index) outputs 0 shapes [[M, N], []] grid [1] {
   %row = tile.stride %x, 0 : !tile.view<2, f32, global>
   %column = tile.stride %x, 1 : !tile.view<2, f32, global>

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p check-indices | filecheck %s
-// Indices go through a kernel that asserts that they lie along the axis; functions may stop the program then.
+// Indices go through a kernel that asserts that they lie along the axis; functions may raise an error then.
 graph.func @f(%x: !graph.tensor<[5, D], f32>, %i: !graph.tensor<[B, S], i32>) -> (!graph.tensor<[B, S, D], f32>) {
   %y = graph.gather %x[%i], 0 : !graph.tensor<[5, D], f32>, !graph.tensor<[B, S], i32> -> !graph.tensor<[B, S, D], f32>
   graph.return %y : !graph.tensor<[B, S, D], f32>

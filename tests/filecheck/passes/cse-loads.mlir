@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p cse | filecheck %s
-// Two reads of the same place merge when nothing was written in between; another pad or another size is another read.
+// Two reads at the same offsets merge when nothing was written in between; another pad or another size is another read.
 tile.func @f(%x: !tile.view<1, f32, global>) outputs 0 shapes [[N]] grid [1] {
   %i = tile.program_id 0
   %a = tile.load %x[%i] : !tile.view<1, f32, global> -> tensor<4xf32>

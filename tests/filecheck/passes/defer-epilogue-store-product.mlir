@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p "warp-specialize{consumers=2 depth=2},insert-wgmma-waits,sink-into-branches,defer-epilogue-store" | filecheck %s
-// What a program has computed is stored behind the first product of the next one, and the last behind all.
+// The result of a program instance is stored behind the first dot of the next one, and the last behind all.
 tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [64, N], [N], [M, N]] grid [4, 3] {
   %zero = arith.constant 0 : index
   %step = arith.constant 16 : index

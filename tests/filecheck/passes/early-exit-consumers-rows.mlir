@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p early-exit-consumers | filecheck %s
-// An agent stops at its own rows' end, and hands on what is left behind its store.
+// A consumer stops at the end of its own rows, and drains the stages that are left behind its store.
 // CHECK:      consumer
 // CHECK:      [[AGENT:%.+]] = pipe.consumer_id
 // CHECK:      [[MINE:%.+]] = pipe.consumer_id

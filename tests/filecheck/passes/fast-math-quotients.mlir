@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p fast-math,dce | filecheck %s
-// A quotient is a product with a reciprocal, which is taken before it is repeated; that of a root is one step.
+// A quotient is a multiplication by a reciprocal, which is taken before it is repeated; that of a root is one step.
 graph.func @f(%x: !graph.tensor<[S, 4], f32>, %n: !graph.tensor<[S, 1], f32>, %v: !graph.tensor<[S, 4], f32>) -> (!graph.tensor<[S, 4], f32>, !graph.tensor<[S, 4], f32>) {
   %w = graph.broadcast %n : !graph.tensor<[S, 1], f32> -> !graph.tensor<[S, 4], f32>
   %mean = graph.ew<div> %x, %w : !graph.tensor<[S, 4], f32>, !graph.tensor<[S, 4], f32> -> !graph.tensor<[S, 4], f32>

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p graph-to-schedule --level schedule | filecheck %s
-// A product takes no producers here, and what moves elements takes its own along; a gather has nothing computed to read from.
+// A matmul is fused with no producers here, and ops that move elements are fused with theirs; a gather has nothing computed to read from.
 graph.func @f(%x: !graph.tensor<[M, K], f32>, %i: !graph.tensor<[2], i32>) -> (!graph.tensor<[M, 2], f32>) {
   %e = graph.ew<exp> %x : !graph.tensor<[M, K], f32> -> !graph.tensor<[M, K], f32>
   %t = graph.transpose %e, [1, 0] : !graph.tensor<[M, K], f32> -> !graph.tensor<[K, M], f32>

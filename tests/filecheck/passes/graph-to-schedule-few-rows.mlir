@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p "graph-to-schedule{few=1}" --level schedule | filecheck %s
-// A norm in front of products of one row is done by them; where others want it, too, it is done beforehand.
+// A norm in front of matmuls of one row is fused into them; where others use it, too, it is computed before.
 graph.func @norm(%x: !graph.tensor<[1, 64], f32>, %v: !graph.tensor<[64, 96], f32>, %w: !graph.tensor<[64, 32], f32>) -> (!graph.tensor<[1, 96], f32>, !graph.tensor<[1, 32], f32>) {
   %m = graph.reduce<max> %x, [1] keepdims : !graph.tensor<[1, 64], f32> -> !graph.tensor<[1, 1], f32>
   %s = graph.broadcast %m : !graph.tensor<[1, 1], f32> -> !graph.tensor<[1, 64], f32>

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p graph-to-schedule --level schedule | filecheck %s
-// What only moves elements is fused with what computes: heads that are merged, a transpose, halves that change places.
+// Ops that only move elements are fused with others: heads that are merged, a transpose, halves that are swapped.
 graph.func @heads(%0: !graph.tensor<[B, 3, S, 8], f32>, %1: !graph.tensor<[B, S, 24], f32>) -> (!graph.tensor<[B, S, 24], f32>) {
   %2 = graph.transpose %0, [0, 2, 1, 3] : !graph.tensor<[B, 3, S, 8], f32> -> !graph.tensor<[B, S, 3, 8], f32>
   %3 = graph.reshape %2 : !graph.tensor<[B, S, 3, 8], f32> -> !graph.tensor<[B, S, 24], f32>

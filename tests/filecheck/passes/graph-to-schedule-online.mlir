@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p graph-to-schedule --level schedule | filecheck %s
-// Weights that are exponentials of a product: one region, which reads queries, keys and values where they lie in the
+// Weights that are exponentials of a matmul: one region, which reads queries, keys and values where they lie in the
 // rows of one array, and writes heads side by side.
 graph.func @f(%x: !graph.tensor<[B, S, 96], f32>) -> (!graph.tensor<[B, S, 32], f32>) {
   %split = graph.reshape %x : !graph.tensor<[B, S, 96], f32> -> !graph.tensor<[B, S, 3, 2, 16], f32>

@@ -1,6 +1,6 @@
 // RUN: tessera opt %s -p canonicalize,cse,dce | filecheck %s --check-prefix=GRAPH
 // RUN: tessera opt %s -p canonicalize,cse,dce,graph-to-schedule --level schedule | filecheck %s --check-prefix=SCHEDULE
-// The specification's transformer block as it is traced (tests/lang/transformer_block.py): norms, products and softmax
+// The specification's transformer block as it is traced (tests/lang/transformer_block.py): norms, matmuls and softmax
 // are algebra, and become eight kernels; what attends is one of them.
 graph.func @main(%x: !graph.tensor<[B, S, 32], f32>, %params__Wmlp_in: !graph.tensor<[32, 128], f32>, %params__Wmlp_out: !graph.tensor<[128, 32], f32>, %params__Wo: !graph.tensor<[32, 32], f32>, %params__Wqkv: !graph.tensor<[32, 96], f32>, %cache: !graph.tensor<[B, 4, T, 8], f32>, %cache_1: !graph.tensor<[B, 4, T, 8], f32>) -> (!graph.tensor<[B, S, 32], f32>, !graph.tensor<[B, 4, "S + T", 8], f32>, !graph.tensor<[B, 4, "S + T", 8], f32>) {
   %0 = graph.ew<mul> %x, %x : !graph.tensor<[B, S, 32], f32>, !graph.tensor<[B, S, 32], f32> -> !graph.tensor<[B, S, 32], f32>

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p insert-wgmma-waits | filecheck %s
-// Sums stay on their way around the loop; a turn releases the keys of the turn before.
+// Accumulators stay in flight around the loop; an iteration releases the keys of the one before.
 tile.func @f(%q: !tile.view<2, f16, global>, %k: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 16], [N, 16], [16], [M, 8]] grid ["(M + 31)//32"] attributes {persistent} {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index

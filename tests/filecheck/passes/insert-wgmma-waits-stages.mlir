@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p insert-wgmma-waits | filecheck %s
-// Both products of a turn run while the first is waited for; the second is waited for at the end of the turn.
+// Both dots of an iteration run while the first is waited for; the second is waited for at the end.
 tile.func @f(%q: !tile.view<2, f16, global>, %k: !tile.view<2, f16, global>, %v: !tile.view<2, f16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 16], [N, 16], [N, 16], [M, 16]] grid ["(M + 31)//32"] attributes {persistent} {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index

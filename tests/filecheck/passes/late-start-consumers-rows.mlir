@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p late-start-consumers | filecheck %s
-// An agent hands on what rows before its own need, and begins with its own.
+// A consumer drains the stages that only rows before its own need, and begins with its own.
 // CHECK:      consumer
 // CHECK:      pipe.consumer_wait part %q_ring
 // CHECK:      [[SEEN:%.+]] = arith.addi {{%.+}}, {{%.+}} {tile.rows_begin = 1 : i64}

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p make-async{depth=3} | filecheck %s
-// Copies of the operands run two turns ahead. What pads with something else is loaded as before.
+// Copies of the operands run two iterations ahead. Loads with another padding stay loads.
 tile.func @f(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, N], [16, 16]] grid [1] {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p "warp-specialize{consumers=2 depth=3 bands=true cluster=2},multicast-loads" | filecheck %s
-// Two workers have programs side by side: they share the columns of b, and each has rows of a of its own.
+// Two CTAs have program instances side by side: they multicast the columns of b, and each has rows of a of its own.
 tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, N], [M, N]] grid [4, 3] {
   %zero = arith.constant 0 : index
   %step = arith.constant 16 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p pingpong-consumers | filecheck %s
-// Of three loops the first is as long for all agents; the second is as long as an agent's rows say, and the third only
+// Of three loops the first is as long for all consumers; the second is as long as a consumer's rows say, and the third only
 // multiplies.
 // CHECK:      consumer
 // CHECK:      scf.for

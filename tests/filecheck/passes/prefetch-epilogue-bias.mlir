@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p "warp-specialize{consumers=2 depth=2},insert-wgmma-waits,sink-into-branches,prefetch-epilogue" | filecheck %s
-// What is added to sums is loaded before they are awaited, with the number that says where.
+// The bias is loaded before the accumulators are waited for, and so is its offset computed.
 tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [64, N], [N], [M, N]] grid [4, 3] {
   %zero = arith.constant 0 : index
   %step = arith.constant 16 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p promote-accumulators{depth=32} | filecheck %s
-// Only the first product loses bits of its sums: the second begins with nothing, of the third nobody asked for them.
+// Only the first dot loses bits of its accumulator: the second starts at zero, the third was declared narrower.
 tile.func @k(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, global>, %c: !tile.view<2, f32, global>) outputs 1 shapes [[16, K], [K, 8], [16, 8]] grid [1] {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p promote-accumulators{depth=64} | filecheck %s
-// Two turns are added up by themselves; one that is left over, too.
+// Two iterations share an accumulator; one that is left over has its own.
 tile.func @k(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, global>, %c: !tile.view<2, f32, global>) outputs 1 shapes [[16, K], [K, 8], [16, 8]] grid [1] {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p release-early | filecheck %s
-// What a program takes once goes back behind the last loop that uses it, and at once where none does.
+// A tile that an instance waits for once is released behind the last loop that uses it, or at once where none does.
 // CHECK:      consumer
 // CHECK:      scf.if
 // CHECK:      scf.for

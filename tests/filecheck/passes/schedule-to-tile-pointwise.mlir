@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p schedule-to-tile --level tile | filecheck %s
-// A program owns one block: it loads, computes and stores at its place in the grid.
+// A program instance owns one block: it loads, computes and stores at its coordinates in the grid.
 graph.func @f(%x: !graph.tensor<["2*S + 1", 96], bf16>, %y: !graph.tensor<["2*S + 1", 96], bf16>) -> (!graph.tensor<["2*S + 1", 96], bf16>) {
   %z = schedule.region<pointwise> <block = [16, 64]> (%a : !graph.tensor<["2*S + 1", 96], bf16> = %x, %b : !graph.tensor<["2*S + 1", 96], bf16> = %y) -> (!graph.tensor<["2*S + 1", 96], bf16>) {
     %sum = graph.ew<add> %a, %b : !graph.tensor<["2*S + 1", 96], bf16>, !graph.tensor<["2*S + 1", 96], bf16> -> !graph.tensor<["2*S + 1", 96], bf16>

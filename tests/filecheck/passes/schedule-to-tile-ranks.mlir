@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p schedule-to-tile --level tile | filecheck %s
-// A scalar is one program without a grid; three axes are three coordinates.
+// A scalar is one program instance without a grid; three axes are three coordinates.
 graph.func @f(%a: !graph.tensor<[], f32>, %b: !graph.tensor<[2, S, 3], f32>) -> (!graph.tensor<[], f32>, !graph.tensor<[2, S, 3], f32>) {
   %x = schedule.region<pointwise> <block = []> (%u : !graph.tensor<[], f32> = %a) -> (!graph.tensor<[], f32>) {
     %e = graph.ew<exp> %u : !graph.tensor<[], f32> -> !graph.tensor<[], f32>

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p sink-into-branches | filecheck %s
-// Another store comes first, and memory is written in the program's order.
+// Another store comes first, and memory is written in the same order.
 tile.func @f(%x: !tile.view<2, f32, global>, %n: index, %y: !tile.view<2, f32, global>) outputs 1 shapes [[4, 4], [], [4, 4]] grid [1] {
   %c0 = arith.constant 0 : index
   %a = tile.load %x[%c0, %c0] : !tile.view<2, f32, global> -> tensor<4x4xf32>

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p software-pipeline-dots | filecheck %s
-// The first product of a turn comes before the second of the turn before; sums are scaled at the end of a turn.
+// The first dot of an iteration comes before the second of the one before; accumulators are scaled at the end.
 tile.func @f(%q: !tile.view<2, f32, global>, %k: !tile.view<2, f32, global>, %v: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[8, 4], [N, 4], [N, 4], [8, 4]] grid [1] {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p software-pipeline-dots | filecheck %s
-// The first product needs the sums of the turn before: the loop stays as it is.
+// The first dot needs the accumulator of the iteration before: the loop stays as it is.
 tile.func @f(%w: !tile.view<2, f32, global>, %n: index, %y: !tile.view<2, f32, global>) outputs 1 shapes [[N, 8], [], [8, 8]] grid [1] {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index

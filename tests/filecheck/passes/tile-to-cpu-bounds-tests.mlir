@@ -1,6 +1,6 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
 // Whether all accesses of a nest lie inside, lanes side by side, is tested once in front of it. If not, a careful version
-// runs, in which every access tests for itself. That programs have no negative numbers needs no test.
+// runs, in which every access tests for itself. That program instances have no negative numbers needs no test.
 tile.func @f(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, N], [M, N]] grid ["(M + 3)//4"] {
   %zero = arith.constant 0 : index
   %four = arith.constant 4 : index

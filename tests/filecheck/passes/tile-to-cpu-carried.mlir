@@ -1,6 +1,6 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
-// What a loop carries lives in one buffer. A sum is rewritten where it is. Values that change places go aside first. The
-// left operand of a product, all of whose columns are needed, is not written over before the product is done.
+// What a loop carries lives in one buffer. A sum is rewritten where it is. Values that are swapped are copied first. The
+// left operand of a dot, all of whose columns are needed, is not written over before the dot is done.
 tile.func @sum(%x: !tile.view<1, f32, global>, %n: index, %y: !tile.view<1, f32, global>) outputs 1 shapes [[8], [], [8]] grid [1] {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index

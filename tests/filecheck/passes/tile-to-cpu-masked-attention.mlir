@@ -1,6 +1,6 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
 // Causal weights. Blocks of keys behind all rows change nothing: the loop ends at the last live one. Within a block, a
-// group of rows stops at its last live column: the first product and the sums, and the second product in depth.
+// group of rows stops at its last live column: the first dot and the sums of rows, and the second dot in depth.
 tile.func @causal(%q: !tile.view<2, f32, global>, %k: !tile.view<2, f32, global>, %v: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[S, 16], [S, 16], [S, 16], [S, 16]] grid ["S//12"] {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index

@@ -1,7 +1,7 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=amx} | filecheck %s
-// Products of bf16 by the matrix unit. The left operand has whole lines, with zeros in the gaps, and a multiple of 16 rows;
+// Dots of bf16 by the matrix unit. The left operand has whole lines, with zeros in the gaps, and a multiple of 16 rows;
 // of the right one, two rows are interleaved. Strips have 32 rows, and the last 16; one that starts
-// from zeros puts its sums, one that starts from another product adds to its buffer.
+// from zeros stores its accumulator, one that starts from another dot adds to its buffer.
 tile.func @product(%x: !tile.view<2, bf16, global>, %w: !tile.view<2, bf16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[40, 24], [24, 48], [40, 48]] grid [1] {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index

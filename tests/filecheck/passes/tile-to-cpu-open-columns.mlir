@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=amx} | filecheck %s
-// A window around the diagonal, from row %at on. Products make and take the columns that any row sees, in steps of 64;
+// A window around the diagonal, from row %at on. Dots make and read the columns that any row sees, in steps of 64;
 // of those, the ones that all rows see go through the sum without the mask, between two loops with it.
 tile.func @window(%q: !tile.view<2, bf16, global>, %k: !tile.view<2, bf16, global>, %v: !tile.view<2, bf16, global>, %at: index, %w: index, %y: !tile.view<2, f32, global>) outputs 1 shapes [["M", 64], ["N", 64], ["N", 64], [], [], ["M", 64]] grid [1] {
   %zero = arith.constant 0 : index

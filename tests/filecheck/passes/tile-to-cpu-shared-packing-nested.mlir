@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
-// Packing once for all programs repeats the loops around a load; numbers that decide its address stay in the loop that
+// Packing once for all program instances repeats the loops around a load; numbers that decide its address stay in the loop that
 // they were in.
 tile.func @product(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %c: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, N], [M, N]] grid ["(M + 11)//12", "(N + 15)//16"] {
   %zero = arith.constant 0 : index

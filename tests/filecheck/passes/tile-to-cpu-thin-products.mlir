@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
-// Products into one column, and over one, are multiplications and sums.
+// Dots into one column, and over one, are multiplications and sums.
 tile.func @into(%x: !tile.view<2, f32, global>, %v: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[8, 16], [16, 1], [8, 1]] grid [1] {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index

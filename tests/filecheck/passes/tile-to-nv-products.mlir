@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p make-async{depth=2},tile-to-nv{warps=4} | filecheck %s
-// Operands go through shared memory: copied ahead in loops, at once elsewhere, written where they were computed. Sums lie as
+// Operands go through shared memory: copied ahead in loops, at once elsewhere, written where they were computed. Accumulators lie as
 // tensor cores want them, and so does what comes of them.
 tile.func @f(%q: !tile.view<2, bf16, global>, %k: !tile.view<2, bf16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[64, 32], [N, 32], [64, 32]] grid [1] {
   %zero = arith.constant 0 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p tile-to-nv{warps=1} | filecheck %s
-// Tensor cores have no products of 32-bit numbers: every column of one operand is multiplied with every row of the other.
+// Tensor cores have no dots of 32-bit numbers: every column of one operand is multiplied with every row of the other.
 tile.func @f(%x: !tile.view<2, i32, global>, %y: !tile.view<2, i32, global>) outputs 1 shapes [[8, 2], [8, 8]] grid [1] {
   %zero = arith.constant 0 : index
   %nothing = arith.constant 0 : i32

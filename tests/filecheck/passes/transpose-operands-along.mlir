@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p transpose-operands | filecheck %s
-// A right factor that lies along the depth stays as it is.
+// A right operand that lies along the depth stays as it is.
 // CHECK-NOT:  transposer
 // CHECK:      consumer
 // CHECK-NOT:  pipe.transpose_smem

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p transpose-operands | filecheck %s
-// The right factor lies across the depth: an agent turns it, and the others take it out of another ring.
+// The right operand lies across the depth: a transposer transposes it, and consumers read it from another ring.
 tile.func @f(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, 8], [M, 8]] grid ["(M + 15)//16"] attributes {persistent} {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p "warp-specialize{consumers=2 depth=3}" | filecheck %s
-// One agent copies queries and keys; two multiply, with half of the rows each.
+// A producer copies queries and keys; two consumers multiply, with half of the rows each.
 tile.func @f(%q: !tile.view<2, f16, global>, %k: !tile.view<2, f16, global>, %bias: !tile.view<1, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 16], [N, 16], [16], [M, 8]] grid ["(M + 31)//32"] {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index
