@@ -39,12 +39,12 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
         *("jit", "operator", "random", "making", "operators", ""),
     ),
     "lang.tracing": (
-        *("sizes", "index_ranges", "world", "values", "asking", "effects"),
+        *("sizes", "index_ranges", "world", "values", "shape_rules", "effects"),
         *("primitives", "arithmetic", "kernel_calls", "functions", ""),
     ),
     "lang.calls": (
         *("methods", "parameters", "annotated", "structures", "watching"),
-        *("dispatch", "inlining", "variants", "kept", "narrowing", ""),
+        *("dispatch", "inlining", "variants", "disk_cache", "narrowing", ""),
     ),
     "lang.operators": (
         *("operands", "elementwise", "functions", "data_types", "creation", "manipulation", "statistics"),

@@ -13,7 +13,7 @@ import pytest
 
 import tessera as ts
 from tessera import jit, knobs
-from tessera.lang.calls.kept import Shelf
+from tessera.lang.calls.disk_cache import Shelf
 from tessera.runtime.cache.store import Store
 from tessera.tile.calls.settings import settings
 

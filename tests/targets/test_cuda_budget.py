@@ -25,7 +25,7 @@ from tessera.targets.cuda.lower.budget import REGISTERS, Budget, estimate
 from tessera.targets.cuda.lower.check_budget import DOUBT, OverBudgetError, refused, registers_of
 from tessera.targets.cuda.lower.choose_plan import SHARED, plans
 from tessera.targets.cuda.ptx.assembler import Usage, assemble
-from tessera.tile.calls import fitting
+from tessera.tile.calls import schedule_hint
 from tessera.tile.calls.settings import Settings
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
@@ -224,11 +224,11 @@ def suggestion(case: Case, schedule: Schedule, level: str = "sm_90a") -> tuple[O
 
     with pytest.raises(OverBudgetError) as refusal:
         lowered((kernel, given, static, schedule), arch=level)
-    found = fitting.nearest(schedule, trace, level)
+    found = schedule_hint.nearest(schedule, trace, level)
     assert found is not None
     lowered((kernel, given, static, found), arch=level)
     settings = gpu(level)
-    error = fitting.suggesting(refusal.value, schedule, trace, settings)
+    error = schedule_hint.suggesting(refusal.value, schedule, trace, settings)
     assert isinstance(error, OverBudgetError)
     return error, found
 
@@ -253,7 +253,7 @@ def test_other_errors_are_left_alone() -> None:
 
     error = ResourceError("no memory", hint="free some")
     settings = gpu()
-    assert fitting.suggesting(error, Schedule(block=(64, 64)), trace, settings) is error
+    assert schedule_hint.suggesting(error, Schedule(block=(64, 64)), trace, settings) is error
     assert error.hint == "free some"
 
 
@@ -264,5 +264,5 @@ def test_where_nothing_fits_that_is_said() -> None:
         raise OverBudgetError("too wide")
 
     settings = gpu()
-    error = fitting.suggesting(OverBudgetError("too wide"), Schedule(block=(64, 64)), trace, settings)
+    error = schedule_hint.suggesting(OverBudgetError("too wide"), Schedule(block=(64, 64)), trace, settings)
     assert error.hint == "no smaller block fits, either: work on narrower rows"

@@ -20,13 +20,13 @@ from tessera.lang import explain
 from tessera.lang.calls import watching
 from tessera.lang.calls.dispatch import MOST_ENTRIES, DispatchEntry, Finish, Quick, ResultIndex, Sibling, finishing
 from tessera.lang.calls.inlining import inlined
-from tessera.lang.calls.kept import Shelf
+from tessera.lang.calls.disk_cache import Shelf
 from tessera.lang.calls.methods import Held, Method, Methods, alive
 from tessera.lang.calls.narrowing import narrowed
 from tessera.lang.calls.parameters import Call, Parameters, Static
 from tessera.lang.calls.variants import Family, ObservedSizes, Reason, Variant, pattern_of, sizes_for
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
-from tessera.lang.tracing.asking import TraceAgain, is_automatic
+from tessera.lang.tracing.shape_rules import TraceAgain, is_automatic
 from tessera.lang.tracing.functions import TracedFunction, trace_function
 from tessera.lang.tracing.index_ranges import looking
 from tessera.lang.tracing.values import current_or_none
@@ -37,7 +37,7 @@ from tessera.runtime.tensor.pytree import tree_leaves
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
 from tessera.tile.calls.settings import Settings, settings
-from tessera.tile.identity.named import Made, Named, function_behind
+from tessera.tile.identity.pickling import Made, Named, function_behind
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

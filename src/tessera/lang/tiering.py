@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tessera.errors import TesseraError
 
 if TYPE_CHECKING:
-    from tessera.tile.identity.named import Named
+    from tessera.tile.identity.pickling import Named
 
 
 class Tiers(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera.lang.calls.annotated import pairs
 from tessera.lang.calls.parameters import Parameters
-from tessera.lang.tracing.asking import is_automatic
+from tessera.lang.tracing.shape_rules import is_automatic
 from tessera.lang.tracing.values import Traced
 from tessera.runtime.tensor.pytree import tree_map
 from tessera.shapes.annotations import TensorType

@@ -11,7 +11,7 @@ from tessera.dtypes.types import DType, i32
 from tessera.errors import DtypeError, ShapeError, caller_span
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor, typed
-from tessera.lang.tracing.asking import TraceAgain
+from tessera.lang.tracing.shape_rules import TraceAgain
 from tessera.lang.tracing.values import Traced, shown
 from tessera.runtime.tensor.operators import nearest
 from tessera.shapes import rules

@@ -11,7 +11,7 @@ from tessera.lang.operators.operands import moved_from_last, moved_last, one_axi
 from tessera.lang.operators.sorting import along_rows, picked
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
-from tessera.lang.tracing.asking import ruled
+from tessera.lang.tracing.shape_rules import ruled
 from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.shapes import rules
 from tessera.shapes.expr import Size

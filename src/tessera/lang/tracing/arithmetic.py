@@ -9,7 +9,7 @@ from tessera.dtypes.promotion import as_dtype, promote
 from tessera.dtypes.types import DType, Kind, f32, f64, i64
 from tessera.errors import DtypeError
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.asking import ruled
+from tessera.lang.tracing.shape_rules import ruled
 from tessera.lang.tracing.values import Traced, shown
 from tessera.runtime.tensor.operators import nearest
 from tessera.shapes import rules

@@ -20,7 +20,7 @@ from tessera.errors import CompileError
 from tessera.faults import boundary
 from tessera.forking import tell_in_child
 from tessera.lang.calls import parameters
-from tessera.lang.calls.kept import Shelf
+from tessera.lang.calls.disk_cache import Shelf
 from tessera.lang.calls.parameters import Leaf
 from tessera.lang.calls.variants import Family, ObservedSizes, Variant, sizes_for
 from tessera.lang.jit import Jitted, device_of, interpreted, log_fallback

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from tessera.starting import find_also, users_modules
 from tessera.tile.identity.captures import outside
-from tessera.tile.identity.named import Named
+from tessera.tile.identity.pickling import Named
 from tessera.tile.language.kernel_code import is_kernel_module
 
 

@@ -38,7 +38,7 @@ from tessera.tile.calls.choosing import (
     multiprocessors_of,
 )
 from tessera.tile.calls.dispatch import Calls
-from tessera.tile.calls.fitting import suggesting
+from tessera.tile.calls.schedule_hint import suggesting
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
@@ -48,7 +48,7 @@ from tessera.tile.calls.settings import Settings, device_of, settings, settings_
 from tessera.tile.identity.captures import CapturedValues
 from tessera.tile.identity.exact import AS_THEY_ARE, exact
 from tessera.tile.identity.fingerprint import identity_of
-from tessera.tile.identity.named import Made, Named, function_behind
+from tessera.tile.identity.pickling import Made, Named, function_behind
 from tessera.tile.language.schedule import Schedule, Space
 from tessera.tile.language.values import is_tracing
 from tessera.transforms.core.facts import FactKind, holds

@@ -18,7 +18,7 @@ from tessera.tile.calls.function import Kernel, kernel
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
 from tessera.tile.calls.promises import Limits, Numerics, Report
-from tessera.tile.identity.named import Made
+from tessera.tile.identity.pickling import Made
 
 __all__ = ["Numerics", "Report", "Verified", "numerics"]
 

@@ -20,7 +20,7 @@ from tessera.dtypes.types import DType, Policy
 from tessera.tile.identity.captures import outside
 from tessera.tile.identity.code_reads import reads_of
 from tessera.tile.identity.dependencies import ASKS_THE_WORLD, is_users_function
-from tessera.tile.identity.named import found_as
+from tessera.tile.identity.pickling import found_as
 from tessera.tile.language.kernel_code import is_as_written, is_kernel_module
 from tessera.tile.language.schedule import Schedule, Space
 

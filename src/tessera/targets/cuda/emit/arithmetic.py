@@ -24,7 +24,7 @@ from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.math import functions
 from tessera.targets.cuda.math.machine_floats import MachineFloats
 from tessera.targets.cuda.ptx.inline import one
-from tessera.targets.llvm import casts, elementwise, wide_functions
+from tessera.targets.llvm import casts, elementwise, f64_functions
 from tessera.targets.llvm.elements import not_a_number
 from tessera.targets.llvm.marks import APPROXIMATE, ROUNDED, SHORT, TOGETHER
 from tessera.targets.llvm.text import Value, number
@@ -118,8 +118,8 @@ def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
             if fn in known:
                 recipe = known[fn]
                 return lambda *values: recipe(MachineFloats(f), *values)
-    elif fn in wide_functions.F64:
-        wide_recipe = wide_functions.F64[fn]
+    elif fn in f64_functions.F64:
+        wide_recipe = f64_functions.F64[fn]
         return lambda *values: wide_recipe(MachineFloats(f, "double"), *values)
     elif fn in functions.WIDE:
         of_any = functions.WIDE[fn]

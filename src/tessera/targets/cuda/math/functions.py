@@ -149,7 +149,7 @@ WIDE: Mapping[str, Recipe] = MappingProxyType(
         "min": _wide_extreme("min.f64"),
     }
 )
-"""Of f64; the other functions are those of `targets.llvm.wide_functions`."""
+"""Of f64; the other functions are those of `targets.llvm.f64_functions`."""
 
 APPROXIMATE: Mapping[str, Recipe] = MappingProxyType(
     {
