@@ -1,4 +1,4 @@
-"""Faults of the compiler itself: an unexpected exception becomes an `InternalError`, with a report that can be sent.
+"""Internal compiler errors: an unexpected exception becomes an `InternalError`, with a report that can be sent.
 
 A boundary stands around work in which no code of a user runs: passes, lowerings, emission, binding. Python's errors
 in there are faults of the package. Tracing runs a user's function, and what that raises passes unchanged.

@@ -1,4 +1,4 @@
-"""Checks of what dataclasses are given: kinds by their annotations, ranges by what each class says of its fields."""
+"""`check_fields`: checks the values of a dataclass's fields, types by annotation and ranges as the class lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules under the names that documents gave them before they moved: importing one gives the module, with a warning.
+"""Import hook for modules that moved: importing one under its old, documented name gives it, with a warning.
 
 docs/renames.md has all moves; here are those that were public.
 """

@@ -1,4 +1,4 @@
-"""Which Pythons Tessera is tested on, and what it says at import on others.
+"""The versions of Python that are supported: a table of tested ones, and the warning at import on others.
 
 Calls of kernels and jitted functions go through machine code that works on CPython's own objects. That is for Pythons
 whose objects are known. Everywhere else the same is done in Python, which takes a few microseconds more a call.

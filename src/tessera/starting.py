@@ -1,4 +1,6 @@
-"""How processes of ours are started: nothing is taken from the folder that the user happens to stand in.
+"""Command lines, environments and search paths for the processes that the package starts.
+
+Nothing is taken from the folder that the user happens to stand in.
 
 `python -m` and `python -c` look for modules in the current folder first, and executables are looked for wherever PATH
 says, which may be there, too. A file `selectors.py` or `git` that lies there would be run in their stead.

@@ -24,8 +24,8 @@ from tessera import CompileError, Tile, f32, kernel, knobs, tile, verify
 from tessera.targets.cpu.compile import compile_kernel
 from tessera.tile.calls import compiling
 from tessera.tile.calls import settings as kernel_settings
-from tessera.tile.calls.arguments import Ask, Guard
 from tessera.tile.calls.guarded_kernel import GuardedKernel
+from tessera.tile.calls.guards import Ask, Guard
 from tessera.tile.calls.program_cache import MOST_SPECIAL
 from tessera.transforms.core.facts import Facts
 

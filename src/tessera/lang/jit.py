@@ -18,17 +18,17 @@ from tessera.faults import boundary, tell
 from tessera.forking import tell_in_child
 from tessera.lang import explain
 from tessera.lang.calls import watching
+from tessera.lang.calls.disk_cache import VariantStore
 from tessera.lang.calls.dispatch import MOST_ENTRIES, DispatchEntry, Finish, Quick, ResultIndex, Sibling, finishing
 from tessera.lang.calls.inlining import inlined
-from tessera.lang.calls.disk_cache import Shelf
 from tessera.lang.calls.methods import Held, Method, Methods, alive
 from tessera.lang.calls.narrowing import narrowed
 from tessera.lang.calls.parameters import Call, Parameters, Static
 from tessera.lang.calls.variants import Family, ObservedSizes, Reason, Variant, pattern_of, sizes_for
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
-from tessera.lang.tracing.shape_rules import TraceAgain, is_automatic
 from tessera.lang.tracing.functions import TracedFunction, trace_function
 from tessera.lang.tracing.index_ranges import looking
+from tessera.lang.tracing.shape_rules import TraceAgain, is_automatic
 from tessera.lang.tracing.values import current_or_none
 from tessera.lang.tracing.world import world
 from tessera.runtime.device.device import Device, default_device
@@ -279,20 +279,22 @@ class Jitted(Named):
         return variant, sizes
 
     def _made(self, call: Call, family: Family, chosen: Settings | None) -> Variant:
-        shelf = self.shelf(call, family.device, chosen)
+        store = self.variant_store(call, family.device, chosen)
 
         def made(traced: TracedFunction) -> tuple[Program, str | None]:
             program, fallback = self._program(traced, family, chosen)
-            if fallback is None and shelf is not None:
-                shelf.keep(traced, program)
+            if fallback is None and store is not None:
+                store.keep(traced, program)
             return program, fallback
 
-        return self.new_variant(call, family, made, shelf)
+        return self.new_variant(call, family, made, store)
 
-    def shelf(self, call: Call, device: Device, chosen: Settings | None, name: str | None = None) -> Shelf | None:
+    def variant_store(
+        self, call: Call, device: Device, chosen: Settings | None, name: str | None = None
+    ) -> VariantStore | None:
         """Where variants for such calls are kept; None where they cannot be."""
         fast = self.is_fast(chosen)
-        return Shelf.of(name or self.name, self.identity, self.parameters, call, device, chosen, fast)
+        return VariantStore.of(name or self.name, self.identity, self.parameters, call, device, chosen, fast)
 
     def _program(self, traced: TracedFunction, family: Family, chosen: Settings | None) -> tuple[Program, str | None]:
         """A traced function compiled; in the interpreter, and why, where it has no machine code."""
@@ -309,12 +311,12 @@ class Jitted(Named):
         call: Call,
         family: Family,
         compile_: Callable[[TracedFunction], tuple[Program, str | None]],
-        shelf: Shelf | None = None,
+        store: VariantStore | None = None,
     ) -> Variant:
-        """The function traced for a call of a family, and compiled; or found, as it was left on a shelf."""
+        """The function traced for a call of a family, and compiled; or found, as it was left on the disk."""
         reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
         watch = watching.TraceDependencies(self.function, *[one.value for one in call.key if isinstance(one, Static)])
-        found = None if shelf is None else shelf.find(call)
+        found = None if store is None else store.find(call)
         if found is not None:
             traced, program = found
             traced.name = self.name

@@ -1,6 +1,7 @@
-"""Making tensors: memory filled at once outside a trace, constants and positions as part of the program inside one.
+"""Creation functions of the Array API: `zeros`, `full`, `arange`, `linspace`, `eye`, `asarray` and others.
 
-A light file: what writes a trace loads when there is one.
+Outside of a trace they fill memory at once; inside one they write constants and iotas into the graph. This file is
+light to import: the code that writes traces is loaded when there is one.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ class GuardType(Enum):
     STRIDE_GUARD = "stride"
     ALIGNMENT_GUARD = "alignment"
     CAUSAL_GUARD = "flag"
+    """The value of a flag, an argument of class bool such as `causal` of attention."""
     VALUE_GUARD = "value"
     RELATION_GUARD = "relation"
 

@@ -1,4 +1,4 @@
-"""Jitted functions on the disk: what one process made of a function, the next one finds, without tracing and compiling.
+"""The disk cache of jitted functions: a process finds variants of earlier ones, without tracing and compiling.
 
 Variants of a function lie under a key of all that is known before it is traced: its fingerprint with everything that it
 sees from outside, the kinds and structure of its arguments, static values, the target and the compiler. The entry says
@@ -35,7 +35,7 @@ _MOST_VARIANTS = 32
 _PLAIN = (type(None), bool, int, float, str)
 
 
-class Shelf:
+class VariantStore:
     """The variants of one family of calls on the disk."""
 
     def __init__(self, key: str, chosen: Settings, device: Device) -> None:
@@ -52,8 +52,8 @@ class Shelf:
         device: Device,
         chosen: Settings | None,
         fast_math: bool,
-    ) -> Shelf | None:
-        """The shelf of a call; None where a dependency of the function has no identity by value."""
+    ) -> VariantStore | None:
+        """The store of a call; None where a dependency of the function has no identity by value."""
         compiler = None if chosen is None or device.kind not in ("cpu", "cuda") else build()
         kinds = _kinds(call)
         # Dumped and overridden stages are those of this process.
@@ -67,7 +67,7 @@ class Shelf:
         options = tuple(sorted(parameters.static)), tuple(sorted(parameters.numbered)), fast_math
         target = settings_on(device, chosen)
         key = cache.key_of("jit", compiler, target_of(target), name, identity, notes, options, kinds)
-        return Shelf(key, target, device)
+        return VariantStore(key, target, device)
 
     def find(self, call: Call) -> tuple[TracedFunction, Program] | None:
         """A variant that serves a call, and its program."""

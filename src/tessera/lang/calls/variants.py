@@ -14,8 +14,8 @@ from tessera.cached import cached_property
 from tessera.errors import SourceSpan
 from tessera.lang.calls.parameters import Call, Parameters
 from tessera.lang.calls.watching import Check
-from tessera.lang.tracing.shape_rules import is_automatic
 from tessera.lang.tracing.functions import ArgumentType, TracedFunction
+from tessera.lang.tracing.shape_rules import is_automatic
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType

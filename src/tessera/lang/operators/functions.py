@@ -1,4 +1,4 @@
-"""Elementwise functions made of several rows of the table: computed wide, rounded once, right at both ends."""
+"""Elementwise functions composed of others, computed wide and rounded once; rows of the table are in elementwise.py."""
 
 from __future__ import annotations
 

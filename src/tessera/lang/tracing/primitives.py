@@ -14,9 +14,9 @@ import numpy as np
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
-from tessera.lang.tracing.shape_rules import ruled
 from tessera.lang.tracing.effects import allow
 from tessera.lang.tracing.index_ranges import IndexRange
+from tessera.lang.tracing.shape_rules import ruled
 from tessera.lang.tracing.sizes import TracedSize, plain, plain_shape, plain_size
 from tessera.lang.tracing.values import Copied, Trace, Traced, current, shown, stories, telling
 from tessera.runtime.tensor.creation import asarray

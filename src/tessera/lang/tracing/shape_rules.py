@@ -1,4 +1,4 @@
-"""Shape rules in a trace: where a rule needs two sizes to be equal that only happen to be, the trace begins anew.
+"""Shape rules on symbolic sizes in a trace; where a rule needs two symbols to be equal, the trace begins anew.
 
 Sizes without a name are symbols of convenience. A program that adds two of them is right only where they are
 equal; it is traced again with one symbol, or a number, for both, and its guards say so.

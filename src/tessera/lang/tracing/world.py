@@ -1,4 +1,4 @@
-"""The world that effects of programs touch: the random stream, state that outlives calls, output."""
+"""The `Machine` that effects of programs act on: its random stream, states that outlive calls, and output."""
 
 from __future__ import annotations
 

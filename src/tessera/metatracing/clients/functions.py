@@ -20,7 +20,7 @@ from tessera.errors import CompileError
 from tessera.faults import boundary
 from tessera.forking import tell_in_child
 from tessera.lang.calls import parameters
-from tessera.lang.calls.disk_cache import Shelf
+from tessera.lang.calls.disk_cache import VariantStore
 from tessera.lang.calls.parameters import Leaf
 from tessera.lang.calls.variants import Family, ObservedSizes, Variant, sizes_for
 from tessera.lang.jit import Jitted, device_of, interpreted, log_fallback
@@ -90,8 +90,8 @@ class ProgramClient:
         self._rebuild = call.rebuild
         self._epoch = Epoch()
         self._lock = threading.RLock()
-        self._shelves: WeakKeyDictionary[Variant, Shelf] = WeakKeyDictionary()
-        """The shelves of variants that are not kept yet."""
+        self._stores: WeakKeyDictionary[Variant, VariantStore] = WeakKeyDictionary()
+        """The stores of variants that are not kept yet."""
         self._digests: WeakKeyDictionary[Variant, str] = WeakKeyDictionary()
         tell_in_child(self)
 
@@ -176,20 +176,20 @@ class ProgramClient:
             for variant in family.variants:
                 if sizes_for(variant.traced, traced_call.values) is not None:
                     return variant
-            shelf = self.jitted.shelf(traced_call, context.device, context.chosen, f"{self.name}, open")
-            variant = self.jitted.new_variant(traced_call, family, lambda traced: (interpreted(traced), None), shelf)
+            store = self.jitted.variant_store(traced_call, context.device, context.chosen, f"{self.name}, open")
+            variant = self.jitted.new_variant(traced_call, family, lambda traced: (interpreted(traced), None), store)
             if variant.unchanged is not None:
                 context.epoch.checks.append(variant.unchanged)
-            self._digests[variant] = _digest(variant, shelf)
-            if shelf is not None and not variant.found:
-                self._shelves[variant] = shelf
+            self._digests[variant] = _digest(variant, store)
+            if store is not None and not variant.found:
+                self._stores[variant] = store
             return variant
 
     def _shelve(self, variant: Variant, program: Program, recipe: Recipe) -> None:
         """Leaves a trace for other processes, with a program that serves all that it serves."""
-        shelf = None if recipe.guarded else self._shelves.pop(variant, None)
-        if shelf is not None:
-            shelf.keep(variant.traced, program)
+        store = None if recipe.guarded else self._stores.pop(variant, None)
+        if store is not None:
+            store.keep(variant.traced, program)
 
     # Programs
 
@@ -308,12 +308,12 @@ def _about(number: int) -> int:
     return min(_LARGEST_HINT, 1 << max(0, number - 1).bit_length())
 
 
-def _digest(variant: Variant, shelf: Shelf | None) -> str:
+def _digest(variant: Variant, store: VariantStore | None) -> str:
     """An identity of a trace that is the same in every process: its key in the cache and guards, else its text."""
     traced = variant.traced
-    if shelf is not None:
+    if store is not None:
         served = [(one.name, str(one.sizes), str(one.dtype), one.weak) for one in traced.types]
-        identity = repr((shelf.key, served, sorted(map(str, traced.guards)), sorted(traced.least.items())))
+        identity = repr((store.key, served, sorted(map(str, traced.guards)), sorted(traced.least.items())))
     else:
         from tessera.ir import text
 

@@ -14,10 +14,11 @@ from tessera.tiers.client import Call, Choice, Compiled, GuardType, Runner, Runt
 from tessera.tiers.logs import log
 from tessera.tiers.records import Described, ExecutionTier, LaunchFacts
 from tessera.tiers.tiered import is_traceable
-from tessera.tile.calls.arguments import NUMBERS, Guard, is_row_aligned
+from tessera.tile.calls.arguments import NUMBERS, is_row_aligned
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.guarded_kernel import GuardedKernel
+from tessera.tile.calls.guards import Guard
 from tessera.tile.calls.program_cache import Kept, Programs
 from tessera.tile.calls.settings import (
     Settings,

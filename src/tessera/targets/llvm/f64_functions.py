@@ -1,4 +1,4 @@
-"""The functions that no instruction computes, in f64 and without a mathematics library: for machines that have none.
+"""f64 functions that no instruction computes, without a mathematics library: for GPUs, which have none.
 
 They take any number, in scalars or vectors, and need products and sums that fuse (`Floats` at level avx2 and above):
 what a product or a sum loses by rounding is then found exactly, and added where it counts. So most results are the

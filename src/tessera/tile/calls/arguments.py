@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import copysign
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -67,46 +67,3 @@ def is_row_aligned(value: Any) -> bool:
         return False
     steps = [abs(stride * value.itemsize) for stride in (*value.strides[:-1], value.shape[-1])]
     return not any(step % LINE or step >= _FAR for step in steps)
-
-
-class Ask(NamedTuple):
-    """Something of an argument that a program may depend on: its size or stride along an axis, or a number's value.
-
-    `lined` asks whether its rows are aligned; see `is_row_aligned`. `alike` asks whether its size along an axis is
-    that of the first array.
-    """
-
-    argument: int
-    what: str
-    axis: int
-
-    def of(self, values: Sequence[Any]) -> Number:
-        """The answer for given arguments; AttributeError or IndexError where there is none."""
-        value = values[self.argument]
-        if self.what == "value":
-            return value
-        if self.what == "lined":
-            return is_row_aligned(value)
-        if self.what == "alike":
-            first = next(one for one in values if isinstance(one, Tensor))
-            return value.shape[self.axis] == first.shape[self.axis]
-        return (value.shape if self.what == "size" else value.strides)[self.axis]
-
-
-class Guard(NamedTuple):
-    """A question of a program about its arguments, and the answer that it is right for."""
-
-    ask: Ask
-    answer: Number
-
-    def holds(self, values: Sequence[Any]) -> bool:
-        return exact(self.ask.of(values)) == exact(self.answer)
-
-    def __str__(self) -> str:
-        argument, what, axis = self.ask
-        answer = str(self.answer).lower()  # as facts are spelled: true
-        if what == "lined":
-            return f"arg{argument} lined = {answer}"
-        if what == "alike":
-            return f"arg{argument}.size[{axis}] alike = {answer}"
-        return f"arg{argument} = {answer}" if what == "value" else f"arg{argument}.{what}[{axis}] = {answer}"

@@ -1,8 +1,8 @@
-"""Blocks for kernels without a schedule of their own, on sm_90a: a model says which; see docs/hopper.md, "Which block".
+"""Chooses block sizes by a model, for kernels on sm_90a without a schedule; see docs/hopper.md, "Which block".
 
-A kernel is traced once to look at, with sizes that can be told from all others. What the model finds are a few blocks,
-with fewer and fewer rows. A call takes the one whose program instances are done first, for as many rows as it has:
-so however many lengths there are, there are few programs.
+A kernel is traced once to look at, with sizes that can be told from all others. The model finds a few blocks, with
+fewer and fewer rows. A call takes the one whose program instances are done first, for as many rows as it has: so
+however many lengths there are, there are few programs.
 """
 
 from __future__ import annotations

@@ -38,12 +38,12 @@ from tessera.tile.calls.choosing import (
     multiprocessors_of,
 )
 from tessera.tile.calls.dispatch import Calls
-from tessera.tile.calls.schedule_hint import suggesting
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
 from tessera.tile.calls.overlapping import log_overlap, merged_groups
 from tessera.tile.calls.program_cache import Kept, Programs
+from tessera.tile.calls.schedule_hint import suggesting
 from tessera.tile.calls.settings import Settings, device_of, settings, settings_on
 from tessera.tile.identity.captures import CapturedValues
 from tessera.tile.identity.exact import AS_THEY_ARE, exact

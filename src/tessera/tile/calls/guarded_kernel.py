@@ -10,8 +10,9 @@ from tessera.runtime.cache import store as cache
 from tessera.runtime.program.executable import Executable
 from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tile.calls.arguments import NUMBERS, Ask, Guard, Number, collect, kinds_of
+from tessera.tile.calls.arguments import NUMBERS, Number, collect, kinds_of
 from tessera.tile.calls.assumptions import guards_of
+from tessera.tile.calls.guards import Ask, Guard
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
 from tessera.tile.calls.settings import Settings

@@ -25,9 +25,10 @@ from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.garbage import collect_after
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tile.calls.arguments import NUMBERS, Ask, Number, collect, is_row_aligned, kinds_of
+from tessera.tile.calls.arguments import NUMBERS, Number, collect, is_row_aligned, kinds_of
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.guarded_kernel import GuardedKernel, ask_of, kind_text
+from tessera.tile.calls.guards import Ask
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.settings import Settings, target_of
 

@@ -1,4 +1,4 @@
-"""The promises of `tessera.verify` about a kernel's numbers, and how they stand for one program."""
+"""Claims about a kernel's numerics that `tessera.verify` checks (`Numerics`), and the report for one program."""
 
 from __future__ import annotations
 

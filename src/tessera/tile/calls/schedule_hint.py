@@ -1,4 +1,4 @@
-"""The hint for a kernel that is too large for a GPU: the schedule nearest to its own that fits."""
+"""The hint of errors about kernels that are too large for a GPU: the schedule nearest to theirs that fits."""
 
 from __future__ import annotations
 

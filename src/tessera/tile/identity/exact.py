@@ -1,7 +1,7 @@
-"""When two values mean the same to a program: not where they are equal, for Python has 0.0 == -0.0 and 1 == True.
+"""Cache keys of static values: equal where class and value are, all the way down (`exact`).
 
-`exact` gives a key of a value: keys are equal where class and value are, all the way down. Numbers are told apart by
-their bits, so that -0.0 is not 0.0, and a NaN is itself.
+Python's own equality does not do, for it has 0.0 == -0.0 and 1 == True. Numbers are told apart by their bits, so that
+-0.0 is not 0.0, and a NaN is itself.
 """
 
 from __future__ import annotations

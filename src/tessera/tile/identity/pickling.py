@@ -1,4 +1,4 @@
-"""Functions with more to them, kernels and jitted ones, where Python copies and pickles: as it does with functions.
+"""Copying and pickling of decorated functions, kernels and jitted ones: as Python does with functions.
 
 A copy of a function is the function. One that its module has under its name is pickled by that name; another is made
 again, of the function behind it, where that has a name.

@@ -1,5 +1,6 @@
 """tile-to-cpu: a tile function becomes what one thread does, nest by nest, with tiles cut to the size of registers.
 
+Ops that compute tiles: `PIECES` in pieces.py, one piece of a tile at a time. Here are functions, loops and branches.
 Values that a nest hands on live in buffers; so do values that loops carry, each in one buffer that every iteration
 rewrites.
 """

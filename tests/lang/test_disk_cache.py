@@ -13,7 +13,7 @@ import pytest
 
 import tessera as ts
 from tessera import jit, knobs
-from tessera.lang.calls.disk_cache import Shelf
+from tessera.lang.calls.disk_cache import VariantStore
 from tessera.runtime.cache.store import Store
 from tessera.tile.calls.settings import settings
 
@@ -77,7 +77,7 @@ def test_whoever_looks_at_stages_compiles(tmp_path: Path) -> None:
     call = f.parameters.call(f.parameters.bind((x,), {}))
 
     def has_shelf() -> bool:
-        return Shelf.of(f.name, f.identity, f.parameters, call, x.device, settings(), False) is not None
+        return VariantStore.of(f.name, f.identity, f.parameters, call, x.device, settings(), False) is not None
 
     assert has_shelf()
     with knobs.dump_dir.using(tmp_path):

@@ -24,9 +24,9 @@ from tessera.ir.common.elementwise import TABLE
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.llvm.elements import fuses
+from tessera.targets.llvm.f64_functions import F64
 from tessera.targets.llvm.floats import Floats
 from tessera.targets.llvm.text import Function, Value
-from tessera.targets.llvm.f64_functions import F64
 
 NAMES = list(F64)
 WAYS = [("avx2", 0), ("avx2", 4), ("avx512", 8), ("neon", 0), ("neon", 2), ("neon", 4)]
