@@ -15,7 +15,7 @@ from tessera.targets.text import DIALECTS
 # Each of these meant several things, or nothing that a reader could look up.
 GONE = re.compile(r"(?<![a-z])(turns?|turned|turning|agents?|whoever|nobody|somebody)(?![a-z])", re.IGNORECASE)
 # Lines in which an older word is a key: names of modules that have moved, and columns of older files.
-OLDER_NAMES = re.compile(r'"tessera\.[\w.]+": "tessera\.[\w.]+"|_OLDER_NAMES')
+OLDER_NAMES = re.compile(r'"tessera\.[\w.]+": "tessera\.[\w.]+"|^_OLDER = ')
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 # These two say what older words mean.
 OF_OLDER_WORDS = ("glossary.md", "renames.md")

@@ -82,7 +82,7 @@ class Trace:
     def read(self, tensor: Tensor) -> None:
         """Notes that Python has the elements of a tensor from outside: what it makes of them is part of the program."""
         if all(one.source is not tensor for one in self.copied):
-            with telling_reads(_nobody):
+            with telling_reads(_ignore_read):
                 self.copied.append(Copied.of(tensor))
 
     @contextmanager
@@ -103,7 +103,7 @@ class Trace:
         return any(block is one for one in self.around)
 
 
-def _nobody(_: Tensor) -> None:
+def _ignore_read(_: Tensor) -> None:
     pass
 
 

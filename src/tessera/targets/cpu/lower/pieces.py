@@ -179,7 +179,7 @@ def _takes_zeros(writer: PieceWriter, value: SSAValue) -> bool:
 
 
 _FAR = 2**30
-_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def _compared(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
@@ -190,7 +190,7 @@ def _compared(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation | Non
     base, rows, cols = sides[0][0] - sides[1][0], sides[0][1] - sides[1][1], sides[0][2] - sides[1][2]
     name = op.fn.data
     if cols == 1:
-        base, rows, cols, name = base * -1, -rows, -1, _TURNED[name]
+        base, rows, cols, name = base * -1, -rows, -1, _SWAPPED[name]
     if cols != -1 or rows not in (0, 1):
         return None
     lowering = writer.lowering
@@ -258,7 +258,7 @@ def _as_float(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation | Non
 
 
 def _ew(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation:
-    if op.fn.data in _TURNED and (narrow := _compared(writer, op, axes)) is not None:
+    if op.fn.data in _SWAPPED and (narrow := _compared(writer, op, axes)) is not None:
         return narrow
     if op.fn.data == "cast" and (narrow := _as_float(writer, op, axes)) is not None:
         return narrow
