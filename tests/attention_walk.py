@@ -160,7 +160,7 @@ def walked() -> tuple[dict[str, str], str]:
         stack.enter_context(patch.object(compiler, "prepare", watched("prepare", compiler.prepare)))
         for name, run in passes():
             stack.enter_context(patch.object(agents_chain, name, watched(name, run)))
-        lowered = compiler.lower_kernel(made.module, made.name, lined=range(len(given) + 1))[0]
+        lowered = compiler.lower_kernel(made.module, made.name, row_aligned=range(len(given) + 1))[0]
     return found, compiler.compile_lowered(lowered, made.name).ptx
 
 

@@ -1,4 +1,5 @@
-"""Programs by the draw on sm_90a: whoever is done draws the next, agents read it, and counters are left at zero."""
+"""The tile scheduler on sm_90a: the producer fetches the next program instance, consumers read it, and counters are
+left at zero."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.targets.cuda.hopper.choose_warp_groups import AgentsPlan
+from tessera.targets.cuda.hopper.choose_warp_groups import WarpGroupPlan
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
 from tessera.targets.cuda.hopper.warp_specialized_chain import warp_specialized
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
@@ -39,7 +40,7 @@ Sizes = tuple[int, int, int, int]
 
 
 def attention(block: tuple[int, int], size: int) -> tuple[ModuleOp, tile.FuncOp]:
-    """Causal attention, prepared for agents."""
+    """Causal attention, prepared for warp specialization."""
     given = [tessera.empty((1, 8, size), tessera.bf16) for _ in range(3)]
     kernel = stdlib.attention.with_schedule(Schedule(block=block))
     module = kernel.lower(*given, mask=stdlib.causal).module.clone()
@@ -52,7 +53,7 @@ def attention(block: tuple[int, int], size: int) -> tuple[ModuleOp, tile.FuncOp]
 def lowered(block: tuple[int, int], size: int, ahead: int = 2) -> tuple[ModuleOp, nv.FuncOp]:
     module, function = attention(block, size)
     name = function.sym_name.data
-    made = warp_specialized(module, name, [AgentsPlan(block[0] // 64, 2, ahead)], range(4))
+    made = warp_specialized(module, name, [WarpGroupPlan(block[0] // 64, 2, ahead)], range(4))
     assert made is not None
     written = text.write(made)
     assert text.write(text.read(written)) == written
@@ -118,7 +119,7 @@ def test_counters_are_reset_once() -> None:
     assert words.shared_bytes == 8
 
 
-def test_the_mailbox_has_the_cursor_of_the_queries() -> None:
+def test_the_work_queue_has_the_pipeline_state_of_the_queries() -> None:
     _, function = attention((128, 64), 64)
     clip_ranges(function)
     pipeline_dots(function)
@@ -129,7 +130,7 @@ def test_the_mailbox_has_the_cursor_of_the_queries() -> None:
     assert carried(function) == [2, 2]
 
 
-def test_a_test_that_looks_at_cursors_is_left_alone() -> None:
+def test_a_test_that_looks_at_pipeline_states_is_left_alone() -> None:
     _, function = attention((128, 64), 64)
     assert warp_specialize(function, consumers=2, depth=2)
     for loop in [op for op in function.walk() if isinstance(op, scf.WhileOp)]:
@@ -146,6 +147,6 @@ def test_a_test_that_looks_at_cursors_is_left_alone() -> None:
 
 
 def carried(function: tile.FuncOp) -> list[int]:
-    """How many cursors each loop over programs carries."""
+    """The number of pipeline states that each loop over program instances carries."""
     loops = [op for op in function.walk() if isinstance(op, scf.WhileOp)]
     return [sum(isinstance(value.type, warp_groups.PipelineStateType) for value in loop.arguments) for loop in loops]

@@ -73,11 +73,11 @@ def traced(call: Any) -> tuple[ModuleOp, str, range]:
 
 def climbed(call: Any) -> tuple[CompiledPtx, Assembly]:
     """What a call runs in the end: agents, if their values fit the registers that they have, or else the next rung."""
-    module, name, lined = traced(call)
-    made = compile_kernel(module, name, lined=lined)
+    module, name, row_aligned = traced(call)
+    made = compile_kernel(module, name, row_aligned=row_aligned)
     found = assemble(made.ptx, "sm_90a")
     if "wgmma" in made.ptx and found.kernels[name].stack > made.local:
-        made = compile_kernel(module, name, lined=lined, rung=PORTABLE)
+        made = compile_kernel(module, name, row_aligned=row_aligned, spill_retry=PORTABLE)
         found = assemble(made.ptx, "sm_90a")
     return made, found
 
@@ -178,23 +178,23 @@ def test_one_product_in_every_loop(name: str, block: tuple[int, int, int]) -> No
 def test_arrays_that_lie_anyhow_are_not_given_to_agents() -> None:
     """A factor without a tensor map, or numbers of 32 bits: other machines' products do."""
     small = Product(512, 512, 256, (64, 64, 32))
-    module, name, lined = traced(PRODUCTS["a·b"](empty(bf16), small))
+    module, name, row_aligned = traced(PRODUCTS["a·b"](empty(bf16), small))
     for known in ([0, 2], [1, 2]):
-        assert "wgmma" not in compile_kernel(module, name, lined=known).ptx
+        assert "wgmma" not in compile_kernel(module, name, row_aligned=known).ptx
     # Rows of the result may lie anywhere: threads store it.
-    assert "wgmma" in compile_kernel(module, name, lined=[0, 1]).ptx
-    assert "wgmma" not in compile_kernel(module, name, lined=lined, arch="sm_90").ptx
-    assert "wgmma" not in compile_kernel(module, name, lined=lined, checks=("nan",)).ptx
-    module, name, lined = traced(PRODUCTS["a·b"](empty(ts.f32), small))
-    assert "wgmma" not in compile_kernel(module, name, lined=lined).ptx
+    assert "wgmma" in compile_kernel(module, name, row_aligned=[0, 1]).ptx
+    assert "wgmma" not in compile_kernel(module, name, row_aligned=row_aligned, arch="sm_90").ptx
+    assert "wgmma" not in compile_kernel(module, name, row_aligned=row_aligned, checks=("nan",)).ptx
+    module, name, row_aligned = traced(PRODUCTS["a·b"](empty(ts.f32), small))
+    assert "wgmma" not in compile_kernel(module, name, row_aligned=row_aligned).ptx
 
 
 def test_a_schedule_decides_how_many_agents_there_are() -> None:
     call = PRODUCTS["a·b"](empty(bf16), Product(512, 512, 256, (128, 128, 64)))
-    module, name, lined = traced(call)
-    assert compile_kernel(module, name, lined=lined, warps=8).threads == 128 * 3
+    module, name, row_aligned = traced(call)
+    assert compile_kernel(module, name, row_aligned=row_aligned, warps=8).threads == 128 * 3
     # Four warps are one agent, which has 64 rows: with 128 there is no such plan.
-    assert "wgmma" not in compile_kernel(module, name, lined=lined, warps=4).ptx
+    assert "wgmma" not in compile_kernel(module, name, row_aligned=row_aligned, warps=4).ptx
 
 
 WIDE, SQUARE = (128, 256, 64), (128, 128, 64)
@@ -215,13 +215,13 @@ def test_blocks_fetch_together_where_there_are_many_programs(
     m: int, n: int, block: tuple[int, int, int], cluster: int, walks: bool
 ) -> None:
     """An H200 found clusters faster for the first two, and slower for 4096³ and 512×4096; 63 rows have no pairs."""
-    module, name, lined = traced(PRODUCTS["a·b"](empty(bf16), Product(m, n, 4096, block)))
+    module, name, row_aligned = traced(PRODUCTS["a·b"](empty(bf16), Product(m, n, 4096, block)))
     function = symbol_in(module, name, tile.FuncOp)
     take_host_checks(function)
     prepare(function, contract=True, arch="sm_90a")
-    plan = next(warp_group_plans(function, None, None, lined))
+    plan = next(warp_group_plans(function, None, None, row_aligned))
     assert (plan.cluster, plan.walks) == (cluster, walks)
-    lowered = symbol_in(lower_kernel(module, name, lined=lined)[0], name, nv.FuncOp)
+    lowered = symbol_in(lower_kernel(module, name, row_aligned=row_aligned)[0], name, nv.FuncOp)
     assert ("cluster" in lowered.attributes) == (cluster > 1)
     # With several programs, the last store is another one than those in the loop.
     stores = [op for op in lowered.walk() if isinstance(op, TmaStoreOp)]
@@ -242,8 +242,10 @@ def test_memory_beside_sums_is_read_in_pieces() -> None:
     """64 columns at a time, or there would not be registers enough; without such memory nothing is cut."""
     for name, pieces in (("another matrix", 4), ("a·b", 0), ("bias and gelu", 0)):
         for columns in (256, 128, 64):
-            module, symbol, lined = traced(PRODUCTS[name](empty(bf16), Product(4096, 4096, 256, (128, columns, 64))))
-            lowered = symbol_in(lower_kernel(module, symbol, lined=lined)[0], symbol, nv.FuncOp)
+            module, symbol, row_aligned = traced(
+                PRODUCTS[name](empty(bf16), Product(4096, 4096, 256, (128, columns, 64)))
+            )
+            lowered = symbol_in(lower_kernel(module, symbol, row_aligned=row_aligned)[0], symbol, nv.FuncOp)
             joins = [op for op in lowered.walk() if isinstance(op, JoinOp)]
             cut = bool(pieces) and columns > 64
             assert [len(op.pieces) for op in joins] == ([columns // 64] if cut else [])
@@ -269,13 +271,13 @@ def copies(given: Sequence[Any]) -> list[Any]:
 
 def run_both(call: Any, blocks: int, seed: int | None) -> tuple[Array, Array]:
     """What the last array is after a run: by the tile interpreter, and by that of warpgroups."""
-    module, name, lined = traced(call)
+    module, name, row_aligned = traced(call)
     function = symbol_in(module, name, tile.FuncOp)
     outputs = function.outputs.value.data
     given = [*call.arguments, *(np.full_like(call.arguments[0], np.nan) for _ in range(outputs))]
     plain, warps = (copies(given) for _ in range(2))
     run_kernel(module, name, plain)
-    lowered = lower_kernel(module, name, lined=lined)[0]
+    lowered = lower_kernel(module, name, row_aligned=row_aligned)[0]
     assert "nv.wgmma" in text.write(lowered)
     run_warpgroups(lowered, name, warps, blocks=blocks, seed=seed)
     return plain[-1].astype(np.float64), warps[-1].astype(np.float64)
@@ -308,11 +310,11 @@ def test_products_mean_the_same(name: str) -> None:
 def test_clusters_mean_the_same(
     name: str, shape: tuple[int, int, int], block: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multiprocessor_model, "TEAM_START", 0)
+    monkeypatch.setattr(multiprocessor_model, "CLUSTER_START", 0)
     monkeypatch.setattr(choose_warp_groups, "AT_ONCE", 1)
     call = PRODUCTS[name](drawn(bf16, 3), Product(*shape, block))
-    module, symbol, lined = traced(call)
-    assert "nv.cluster_sync" in text.write(lower_kernel(module, symbol, lined=lined)[0])
+    module, symbol, row_aligned = traced(call)
+    assert "nv.cluster_sync" in text.write(lower_kernel(module, symbol, row_aligned=row_aligned)[0])
     for blocks, seed in ((2, None), (4, 6)):
         expect_close(*run_both(call, blocks, seed), bf16)
 
@@ -353,8 +355,8 @@ GOLDEN: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_chain_writes_the_golden_text(name: str) -> None:
-    module, symbol, lined = traced(GOLDEN[name]())
-    lowered = lower_kernel(module, symbol, lined=lined)[0]
+    module, symbol, row_aligned = traced(GOLDEN[name]())
+    lowered = lower_kernel(module, symbol, row_aligned=row_aligned)[0]
     written, path = text.write(lowered), FOLDER / f"{name}.nv"
     if os.environ.get("TESSERA_UPDATE_GOLDEN"):
         path.write_text(written, "utf-8")

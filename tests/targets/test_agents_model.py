@@ -14,42 +14,42 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.hopper.modelled_work import work_of
 from tessera.targets.cuda.lower.multiprocessor_model import (
     BlockShape,
+    ModelledDot,
     ModelledIteration,
     ModelledRing,
-    Product,
     Traced,
     Work,
-    best_by_agents,
+    best_by_consumers,
     blocks,
     fits,
-    program_clocks,
+    instance_clocks,
+    iteration_clocks,
     ranked,
     registers,
     slots,
-    turn_clocks,
     waves,
-    widest_product,
+    widest_dot,
 )
 
 MULTIPROCESSORS = 132
 SOFTMAX = (Work("n", 1), Work("n", 1), Work("n", 1, 1), Work("n", 1), Work("n", 0.5))
 PROBE = (128, 112, 48)
 GEMM = Traced(
-    (ModelledIteration(("k",), (Product("n", "k", loaded=True),)),),
+    (ModelledIteration(("k",), (ModelledDot("n", "k", loaded=True),)),),
     (ModelledRing("m", "k", True), ModelledRing("k", "n", True)),
 )
 
 
 def attention(width: int, *more: Work) -> Traced:
-    products = (Product("n", width, loaded=True), Product(width, "n", loaded=False))
+    dots = (ModelledDot("n", width, loaded=True), ModelledDot(width, "n", loaded=False))
     rings = (ModelledRing("m", width, False), ModelledRing("n", width, True), ModelledRing("n", width, True))
-    return Traced((ModelledIteration(("n",), products, SOFTMAX + more, 2),), rings)
+    return Traced((ModelledIteration(("n",), dots, SOFTMAX + more, 2),), rings)
 
 
-def clocks(traced: Traced, block: tuple[int, ...], programs: int) -> float:
+def clocks(traced: Traced, block: tuple[int, ...], instances: int) -> float:
     whole = BlockShape(*block, *(64,) * (3 - len(block)))
     assert fits(traced, whole)
-    return waves(programs, MULTIPROCESSORS) * program_clocks(traced, whole)
+    return waves(instances, MULTIPROCESSORS) * instance_clocks(traced, whole)
 
 
 def rows(batch: int, length: int, block: tuple[int, ...]) -> int:
@@ -117,7 +117,7 @@ def test_a_large_product_gets_a_large_block() -> None:
 @pytest.mark.parametrize("width", [16, 32, 64, 80, 96, 128, 160, 192, 256])
 def test_every_width_up_to_256_has_blocks(width: int) -> None:
     traced = attention(width)
-    best = best_by_agents(traced)
+    best = best_by_consumers(traced)
     first = next(iter(best.values()))
     assert first.m >= 128
     assert first.n >= 64
@@ -133,7 +133,7 @@ def test_what_fits_is_what_was_seen_to_fit() -> None:
     # 192 × 240 and 192 × 224 are refused by the assembler: one instruction needs more than all threads have at first.
     assert fits(GEMM, BlockShape(192, 192, 64))
     assert not fits(GEMM, BlockShape(192, 224, 64))
-    assert [widest_product(consumers) for consumers in (1, 2, 3, 4)] == [256, 256, 200, 136]
+    assert [widest_dot(consumers) for consumers in (1, 2, 3, 4)] == [256, 256, 200, 136]
     assert fits(attention(128), BlockShape(192, 80, 64))
     assert not fits(attention(128), BlockShape(192, 96, 64))
     assert fits(attention(64), BlockShape(256, 64, 64))
@@ -160,12 +160,12 @@ def read(kernel: Any, *shapes: tuple[int, ...] | int, dtype: Any = ts.bf16, **st
 def test_attention_is_read_as_two_products_and_a_softmax() -> None:
     traced = read(stdlib.attention, *[(2, 256, 64)] * 3)
     assert traced is not None
-    (turn,) = traced.turns
-    assert turn.steps == ("n",)
-    assert turn.products == (Product("n", 64, loaded=True), Product(64, "n", loaded=False))
-    assert sum(one.instructions for one in turn.work) == 4.5
-    assert sum(one.functions for one in turn.work) == 1
-    assert turn.reductions == 2
+    (iteration,) = traced.iterations
+    assert iteration.steps == ("n",)
+    assert iteration.dots == (ModelledDot("n", 64, loaded=True), ModelledDot(64, "n", loaded=False))
+    assert sum(one.instructions for one in iteration.work) == 4.5
+    assert sum(one.functions for one in iteration.work) == 1
+    assert iteration.reductions == 2
     assert traced.rings == (ModelledRing("m", 64, False), ModelledRing("n", 64, True), ModelledRing("n", 64, True))
     assert traced.axes == {"m", "n"}
 
@@ -179,10 +179,14 @@ def test_masks_are_for_few_turns_and_functions_for_all() -> None:
     assert masked is not None
     assert capped is not None
     # A mask lets agents leave loops by themselves; but most turns all of them need.
-    assert [turn.ordered for turn in (*plain.turns, *masked.turns, *capped.turns)] == [True, True, True]
-    assert masked.turns == tuple(replace(turn, clipped=True) for turn in plain.turns)
+    assert [iteration.ordered for iteration in (*plain.iterations, *masked.iterations, *capped.iterations)] == [
+        True,
+        True,
+        True,
+    ]
+    assert masked.iterations == tuple(replace(iteration, clipped=True) for iteration in plain.iterations)
     more, fewer = (
-        [sum(getattr(one, name) for one in traced.turns[0].work) for name in ("instructions", "functions")]
+        [sum(getattr(one, name) for one in traced.iterations[0].work) for name in ("instructions", "functions")]
         for traced in (capped, plain)
     )
     assert more[0] > fewer[0]
@@ -196,36 +200,43 @@ def test_windows_are_read_as_bands() -> None:
     )
     assert plain is not None
     assert banded is not None
-    assert [turn.banded for turn in (*plain.turns, *banded.turns)] == [False, True]
-    assert plain.turns == tuple(replace(turn, banded=False, ordered=True, clipped=False) for turn in banded.turns)
+    assert [iteration.banded for iteration in (*plain.iterations, *banded.iterations)] == [False, True]
+    assert plain.iterations == tuple(
+        replace(iteration, banded=False, ordered=True, clipped=False) for iteration in banded.iterations
+    )
 
 
 def test_three_agents_hide_more_where_they_begin_one_after_the_other() -> None:
     plain = attention(128)
-    ordered = replace(plain, turns=tuple(replace(turn, ordered=True) for turn in plain.turns))
+    ordered = replace(plain, iterations=tuple(replace(iteration, ordered=True) for iteration in plain.iterations))
     for block, faster in (BlockShape(192, 80, 64), True), (BlockShape(128, 128, 64), False):
-        clocks = [turn_clocks(traced, traced.turns[0], block) for traced in (plain, ordered)]
+        clocks = [iteration_clocks(traced, traced.iterations[0], block) for traced in (plain, ordered)]
         assert (clocks[1] < clocks[0]) == faster
-    assert next(iter(best_by_agents(ordered).values()))[:2] == (192, 80)
+    assert next(iter(best_by_consumers(ordered).values()))[:2] == (192, 80)
     # With more instructions than functions, two hide more, too.
-    busy = replace(ordered, turns=tuple(replace(turn, work=(*turn.work, Work("n", 6))) for turn in ordered.turns))
-    alone = replace(busy, turns=tuple(replace(turn, ordered=False) for turn in busy.turns))
-    clocks = [turn_clocks(traced, traced.turns[0], BlockShape(128, 128, 64)) for traced in (busy, alone)]
+    busy = replace(
+        ordered,
+        iterations=tuple(replace(iteration, work=(*iteration.work, Work("n", 6))) for iteration in ordered.iterations),
+    )
+    alone = replace(busy, iterations=tuple(replace(iteration, ordered=False) for iteration in busy.iterations))
+    clocks = [iteration_clocks(traced, traced.iterations[0], BlockShape(128, 128, 64)) for traced in (busy, alone)]
     assert clocks[0] < clocks[1]
 
 
 def test_bands_get_blocks_that_waste_little_at_their_ends() -> None:
     plain = attention(128)
-    banded = replace(plain, turns=tuple(replace(turn, banded=True) for turn in plain.turns))
-    best = [next(iter(best_by_agents(traced).values())) for traced in (plain, banded)]
+    banded = replace(plain, iterations=tuple(replace(iteration, banded=True) for iteration in plain.iterations))
+    best = [next(iter(best_by_consumers(traced).values())) for traced in (plain, banded)]
     assert [block[:2] for block in best] == [(128, 128), (192, 64)]
 
 
 def test_loops_that_end_with_rows_waste_little_there() -> None:
     """On an H200, causal attention of 2048 to 16384 keys was fastest so."""
     plain = attention(128)
-    causal = replace(plain, turns=tuple(replace(turn, ordered=True, clipped=True) for turn in plain.turns))
-    best = best_by_agents(causal)
+    causal = replace(
+        plain, iterations=tuple(replace(iteration, ordered=True, clipped=True) for iteration in plain.iterations)
+    )
+    best = best_by_consumers(causal)
     assert next(iter(best.values()))[:2] == (192, 64)
     assert best[2][:2] == (128, 128)
 
@@ -241,7 +252,7 @@ def test_products_of_wide_numbers_are_not_for_agents() -> None:
 def test_a_bias_is_read_as_what_threads_load() -> None:
     traced = read(stdlib.bias_attention, *[(2, 256, 64)] * 3, (2, 256, 256))
     assert traced is not None
-    assert [one for one in traced.turns[0].work if one.loaded] == [Work("n", 1, loaded=2)]
+    assert [one for one in traced.iterations[0].work if one.loaded] == [Work("n", 1, loaded=2)]
     assert len(traced.rings) == 3
 
 

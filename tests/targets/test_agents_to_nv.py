@@ -143,7 +143,7 @@ def test_a_product(shape: tuple[int, int, int], blocks: int, seed: int | None) -
 @pytest.mark.parametrize(
     ("changes", "columns", "bound"),
     [(TURNED, 256, 4e-3), (NARROW, 96, 4e-3), (WIDE_RESULT, 256, 1e-6), (BIAS, 256, 4e-3)],
-    ids=["turned", "narrow", "wide result", "bias"],
+    ids=["transposed", "narrow", "wide result", "bias"],
 )
 def test_other_products(changes: tuple[tuple[str, str], ...], columns: int, bound: float) -> None:
     source = changed(GEMM, *changes)
@@ -276,7 +276,7 @@ def test_machine_code_of_attention() -> None:
     assert (usage.registers, made.threads, made.shared, made.messages) == (128, 512, 229472, ())
     assert count(made.ptx, "wgmma.mma_async") == 8 + 13 + 5
     assert made.ptx.count("setmaxnreg.inc.sync.aligned.u32 160;") == 1
-    # All panels of a tile at once: queries for each agent, keys and values twice.
+    # All panels of a tile at once: queries for each consumer, keys and values twice.
     assert len(re.findall("complete_tx::bytes", made.ptx)) == 3 + 4
 
 
@@ -289,10 +289,10 @@ def test_registers_are_those_of_the_multiprocessor() -> None:
         launch = 65536 // (128 * (1 + count_)) // 8 * 8
         assert 24 <= fewer <= launch < more
         assert fewer + count_ * more <= launch * (1 + count_)
-    # With an agent that turns tiles, whose threads have 40.
-    turning = [share_registers(count, turns=True) for count in (1, 2, 3, 4)]
-    assert turning == [(168, 232), (40, 216), (32, 136), (56, 96)]
-    for count_, found in enumerate(turning, 1):
+    # With a transposer, whose threads have 40.
+    transposing = [share_registers(count, transposes=True) for count in (1, 2, 3, 4)]
+    assert transposing == [(168, 232), (40, 216), (32, 136), (56, 96)]
+    for count_, found in enumerate(transposing, 1):
         launch = 65536 // (128 * (2 + count_)) // 8 * 8
         assert found is not None
         assert found[0] <= launch <= found[1]
@@ -308,21 +308,21 @@ def test_registers_can_be_given() -> None:
 def test_arguments_without_maps() -> None:
     """Rows of c lie anywhere: threads store it. Rings need maps."""
     module = text.read(GEMM)
-    lower_warp_groups(module, "gemm", lined=[0, 1])
+    lower_warp_groups(module, "gemm", row_aligned=[0, 1])
     text.verify(module)
     made = compile_lowered(module, "gemm")
     check_clean(made.ptx, "sm_90a")
     assert ".bulk_group [" not in made.ptx
-    reason = can_lower(function_of(GEMM), lined=[0, 2])
+    reason = can_lower(function_of(GEMM), row_aligned=[0, 2])
     assert reason is not None
-    assert "do not lie at 16 bytes" in reason
+    assert "are not aligned to 16 bytes" in reason
 
 
 # Cursors and barriers
 
 
 def carried(function: tile.FuncOp) -> list[int]:
-    """How many cursors each loop carries."""
+    """The number of pipeline states that each loop carries."""
     loops = [op for op in function.walk() if isinstance(op, scf.ForOp)]
     return [sum(isinstance(value.type, warp_groups.PipelineStateType) for value in loop.iter_args) for loop in loops]
 
@@ -332,7 +332,7 @@ def carried(function: tile.FuncOp) -> list[int]:
     [(GEMM, [2, 2, 2, 4], [1, 1, 1, 1]), (ATTENTION, [3, 2, 3, 2], [2, 1, 2, 1])],
     ids=["gemm", "attention"],
 )
-def test_cursors_in_step_are_one(source: str, before: list[int], after: list[int]) -> None:
+def test_pipeline_states_in_step_are_one(source: str, before: list[int], after: list[int]) -> None:
     function = function_of(source)
     assert carried(function) == before
     share_pipeline_states(function)
@@ -340,7 +340,7 @@ def test_cursors_in_step_are_one(source: str, before: list[int], after: list[int
     assert carried(function) == after
 
 
-def test_cursors_that_part_stay_apart() -> None:
+def test_pipeline_states_that_part_stay_apart() -> None:
     """Where there are no keys, one of two rings goes on and the other does not."""
     end = "scf.yield %ck1, %cv1 : !turn, !turn"
     function = function_of(
@@ -478,12 +478,12 @@ TALL = [
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ([(PACKED, FOLDED)], "a tile of 64x256xf32 is folded along axis 0, across warps"),
+        ([(PACKED, FOLDED)], "a tile of 64x256xf32 is reduced along axis 0, across warps"),
         ([(PACKED, READ_BACK)], "reads memory that it writes"),
-        ([(PACKED, TOGETHER)], "rows of a tile do not decide each for itself"),
-        ([("bf16", "f32")], "warpgroups do not have it"),
-        (TALL, "a product of .*128x64xbf16.*: 64 rows"),
-        ([("%b0 = pipe.consumer_wait %ring_b[%cb1]", HALVES)], "a right operand that is computed"),
+        ([(PACKED, TOGETHER)], "a branch depends on several rows of a tile"),
+        ([("bf16", "f32")], "wgmma has no dot of"),
+        (TALL, "a dot of .*128x64xbf16.*: wgmma has 64 rows"),
+        ([("%b0 = pipe.consumer_wait %ring_b[%cb1]", HALVES)], "a right operand is computed"),
     ],
 )
 def test_what_cannot_be_lowered(changes: list[tuple[str, str]], said: str) -> None:
@@ -569,7 +569,7 @@ def test_a_maximum_that_others_want_is_made_before_the_vote() -> None:
     assert text.write(module) == before
 
 
-# What the emitter knows of agents
+# The emitter and warp groups
 
 
 def test_each_warpgroup_stores_its_own_rows() -> None:

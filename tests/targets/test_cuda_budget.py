@@ -64,7 +64,7 @@ def lowered(case: Case, **how: Any) -> nv.FuncOp:
     made = (kernel if schedule is None else kernel.with_schedule(schedule)).lower(*given, **static)
     function = symbol_in(made.module, made.name, tile.FuncOp)
     how = {"warps": made.schedule.warps, "stages": made.schedule.stages, **how}
-    module = lower_kernel(made.module, made.name, lined=range(len(function.arguments)), **how)[0]
+    module = lower_kernel(made.module, made.name, row_aligned=range(len(function.arguments)), **how)[0]
     return symbol_in(module, made.name, nv.FuncOp)
 
 
@@ -85,7 +85,7 @@ def test_estimates_are_near_what_the_assembler_finds() -> None:
     off: dict[str, float] = {}
     for name, case in CASES.items():
         for dtype in (f32, bf16):
-            function = lowered(case(arrays(dtype)), rung=PORTABLE)
+            function = lowered(case(arrays(dtype)), spill_retry=PORTABLE)
             budget = estimate(function)
             program, usage = assembled(function)
             assert program.shared == budget.shared, name
@@ -115,7 +115,7 @@ def test_what_agents_hold_fits_the_registers_that_they_are_given() -> None:
 
 def test_more_sums_take_more_registers() -> None:
     blocks = [(32, 32, 32), (64, 64, 32), (128, 64, 32), (128, 128, 32)]
-    found = [estimate(lowered(gemm(arrays(bf16), block), warps=4, stages=2, rung=PORTABLE)) for block in blocks]
+    found = [estimate(lowered(gemm(arrays(bf16), block), warps=4, stages=2, spill_retry=PORTABLE)) for block in blocks]
     assert [one.least for one in found] == sorted({one.least for one in found})
     assert [one.shared for one in found] == sorted(one.shared for one in found)
     found = [estimate(lowered(gemm(arrays(bf16), (64, width, 64)))) for width in (64, 128, 256)]
@@ -167,7 +167,7 @@ def test_what_is_refused_says_what_it_needs() -> None:
 
 def test_shared_memory_that_a_machine_does_not_have() -> None:
     case = gemm(arrays(bf16), (128, 128, 64))
-    assert estimate(lowered(case, stages=6, rung=PORTABLE)).shared == 6 * 32 * 1024
+    assert estimate(lowered(case, stages=6, spill_retry=PORTABLE)).shared == 6 * 32 * 1024
     # Agents have as much, what they store, and two barriers for each slot.
     assert estimate(lowered(case, stages=6)).shared == 6 * 32 * 1024 + 2 * 128 * 128 + 6 * 16
     with pytest.raises(OverBudgetError, match="a block needs 192 KB of shared memory, and has 163"):

@@ -97,19 +97,32 @@ PORTABLE = 1
 
 
 def compiled(
-    name: str, dtype: DType, arch: str = "sm_90a", *, checks: tuple[str, ...] = (), lie: bool = True, rung: int = 0
+    name: str,
+    dtype: DType,
+    arch: str = "sm_90a",
+    *,
+    checks: tuple[str, ...] = (),
+    lie: bool = True,
+    spill_retry: int = 0,
 ) -> CompiledPtx:
     """A kernel as a call compiles it; with `lie` false, for arrays of which nothing is known."""
     kernel, given, static = CASES[name](Arrays(dtype))
     made = kernel.lower(*given, **static)
     results = range(len(made.paths), len(made.paths) + len(made.outputs))
-    lined = [place for place, lies in lines_of(given).items() if lies] + list(results)
-    return compile_kernel(made.module, made.name, arch=arch, checks=checks, lined=lined if lie else (), rung=rung)
+    row_aligned = [place for place, lies in lines_of(given).items() if lies] + list(results)
+    return compile_kernel(
+        made.module,
+        made.name,
+        arch=arch,
+        checks=checks,
+        row_aligned=row_aligned if lie else (),
+        spill_retry=spill_retry,
+    )
 
 
 @cache
-def program(name: str, dtype: DType, rung: int = 0) -> CompiledPtx:
-    return compiled(name, dtype, rung=rung)
+def program(name: str, dtype: DType, spill_retry: int = 0) -> CompiledPtx:
+    return compiled(name, dtype, spill_retry=spill_retry)
 
 
 def assembled(made: CompiledPtx, arch: str = "sm_90a") -> Assembly:
@@ -130,25 +143,27 @@ EACH = [
 ]
 
 
-def has_agents(name: str, dtype: DType, rung: int) -> bool:
+def has_agents(name: str, dtype: DType, spill_retry: int) -> bool:
     """Products of 16 bits are given to agents, unless they did not fit."""
-    return name in PRODUCTS and dtype is not f32 and rung < PORTABLE
+    return name in PRODUCTS and dtype is not f32 and spill_retry < PORTABLE
 
 
 @pytest.mark.quick(
-    name=[name for name in CASES if name not in ("softcap_attention", "alibi_attention")], dtype=[f32, bf16], rung=[0]
+    name=[name for name in CASES if name not in ("softcap_attention", "alibi_attention")],
+    dtype=[f32, bf16],
+    spill_retry=[0],
 )
-@pytest.mark.parametrize(("name", "dtype", "rung"), EACH, ids=str)
-def test_a_kernel_assembles_clean_and_has_the_intended_instructions(name: str, dtype: DType, rung: int) -> None:
-    made = program(name, dtype, rung)
+@pytest.mark.parametrize(("name", "dtype", "spill_retry"), EACH, ids=str)
+def test_a_kernel_assembles_clean_and_has_the_intended_instructions(name: str, dtype: DType, spill_retry: int) -> None:
+    made = program(name, dtype, spill_retry)
     assembled(made)
-    assert made.local == (FEW_SPILLS if name in PRODUCTS and not has_agents(name, dtype, rung) else 0)
+    assert made.local == (FEW_SPILLS if name in PRODUCTS and not has_agents(name, dtype, spill_retry) else 0)
     assert made.messages == (), "it reports nothing, so that nobody waits for it"
     # No library is there to call, and no array of a thread's own lies in memory.
     for which in ("call", "ld.local", "st.local"):
         assert count(made.ptx, which) == 0
     assert ".extern .func" not in made.ptx
-    if has_agents(name, dtype, rung):
+    if has_agents(name, dtype, spill_retry):
         check_agents(name, dtype, made.ptx)
     else:
         check_products(name, dtype, made.ptx)

@@ -62,8 +62,8 @@ def traced(call: Any) -> tuple[Any, str, range]:
 def test_assembled(dtype: DType) -> None:
     for block in BLOCKS[dtype]:
         size = kernels.Product(512, 512, 512, block)
-        module, name, lined = traced(kernels.narrow(empty(dtype), size, RESULTS[dtype]))
-        made = compile_kernel(module, name, lined=lined)
+        module, name, row_aligned = traced(kernels.narrow(empty(dtype), size, RESULTS[dtype]))
+        made = compile_kernel(module, name, row_aligned=row_aligned)
         check_clean(made.ptx, "sm_90a")
         steps = block[2] * dtype.storage.itemsize // 32
         # Where sums go on from turn to turn, the first is written by itself; where they are promoted, those left over.
@@ -87,9 +87,9 @@ def exact(dtype: DType, seed: int) -> Callable[..., Array]:
 
 def check_meaning(dtype: DType, size: Any, blocks: int, seed: int) -> str:
     """Runs warpgroups, and compares with what NumPy says; gives the text."""
-    module, name, lined = traced(kernels.narrow(empty(dtype), size, RESULTS[dtype]))
+    module, name, row_aligned = traced(kernels.narrow(empty(dtype), size, RESULTS[dtype]))
     given = kernels.narrow(exact(dtype, seed), size, RESULTS[dtype]).arguments
-    lowered = lower_kernel(module, name, lined=lined)[0]
+    lowered = lower_kernel(module, name, row_aligned=row_aligned)[0]
     run_warpgroups(lowered, name, given, blocks=blocks, seed=seed)
     a, b, c = (
         np.asarray(cast(x, one, f64)) for x, one in zip(given, (dtype.base, dtype.base, RESULTS[dtype]), strict=True)
@@ -127,12 +127,12 @@ def test_columns_that_lie_side_by_side_are_not_given_to_agents(dtype: DType) -> 
     """Warpgroups turn what has 16 bits; of what has 8, an agent turns right factors; nothing turns others."""
     size = kernels.Product(512, 512, 512, (64, 64, 64))
     if dtype.is_float:
-        module, name, lined = traced(kernels.PRODUCTS["a·b"](empty(dtype), size))
-        assert ("wgmma" in compile_kernel(module, name, lined=lined).ptx) == (dtype.bits == 8)
+        module, name, row_aligned = traced(kernels.PRODUCTS["a·b"](empty(dtype), size))
+        assert ("wgmma" in compile_kernel(module, name, row_aligned=row_aligned).ptx) == (dtype.bits == 8)
     call = kernels.narrow(empty(dtype), size, RESULTS[dtype])
     call.arguments[1] = ts.empty((512, 512), dtype).T
     module, name, _ = traced(call)
-    assert "wgmma" not in compile_kernel(module, name, lined=[0, 2]).ptx
+    assert "wgmma" not in compile_kernel(module, name, row_aligned=[0, 2]).ptx
 
 
 def test_how_deep_a_turn_is_follows_from_the_type() -> None:

@@ -27,7 +27,7 @@ from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.interpreter.nv import run_nv_kernel
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.lower.preparing import BRIEF_FORMS
+from tessera.targets.cuda.lower.preparing import SHORT_FORMS
 from tessera.tile.calls.host_plan import plan_of_function
 
 pytestmark = pytest.mark.gpu
@@ -97,13 +97,13 @@ def test_casts(source: DType) -> None:
     check_rows([row for row in all_casts() if row[1] == (source,)])
 
 
-@pytest.mark.parametrize("name", BRIEF_FORMS)
+@pytest.mark.parametrize("name", SHORT_FORMS)
 def test_brief_forms(name: str) -> None:
     """As exact as is said of them, where results are neither tiny nor infinite."""
     values = np.concatenate([np.linspace(-12, 12, 1 << 16), np.geomspace(1e-6, 12, 1 << 12)]).astype(np.float32)
     (found,) = on_gpu(nv_cases.elementwise(name, [f32], f32, [values], "{approximate}"))
     true = table.apply(name, [values.astype(np.float64)], [ts.f64])
-    form, error = BRIEF_FORMS[name], np.abs(found - true)
+    form, error = SHORT_FORMS[name], np.abs(found - true)
     assert (error <= form.absolute).all()
     assert np.isinf(form.relative) or (error <= form.relative * np.abs(true)).all()
     assert np.isinf(form.beside_one) or (error <= form.beside_one * (1 - np.abs(true)) + 2.0**-24).all()

@@ -156,7 +156,7 @@ def transposed_text(size: int, dtype: DType) -> str:
 %r = tile.trans %t, [1, 0] : {here} -> {there}
 %c = nv.convert %r : {there} -> {here}
 tile.store %c, %a1[%c0, %c0] : {here}, {view_text(2, dtype)}""",
-        marks=" attributes {lined = array<i64: 0, 1>}",
+        marks=" attributes {row_aligned = array<i64: 0, 1>}",
     )
 
 

@@ -20,7 +20,7 @@ from tessera.ir.common import reductions
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.ir.layouts import Layout, blocked, replicas
 
-LINED = " attributes {lined = array<i64: 0, 1>}"
+ROW_ALIGNED = " attributes {row_aligned = array<i64: 0, 1>}"
 
 
 @settings(max_examples=60)
@@ -50,7 +50,7 @@ def counts(source: str) -> Counter[str]:
 @pytest.mark.parametrize("dtype", [f32, bf16, i8, f64, f8e4m3], ids=str)
 def test_rows_move_sixteen_bytes_at_a_time(dtype: DType) -> None:
     elements = 4096 // dtype.storage.itemsize
-    found = counts(row_text(elements, str(elements), dtype, LINED))
+    found = counts(row_text(elements, str(elements), dtype, ROW_ALIGNED))
     wide = "v2.b64" if dtype is f64 else "v4.b32"
     # Whole rows without tests; rows beyond the last are tested.
     assert found[f"ld.global.nc.{wide}"] == found[f"st.global.{wide}"] == 2 * 2
@@ -73,14 +73,14 @@ def test_a_size_that_ends_within_a_piece_leaves_whole_tiles_or_elements() -> Non
 def test_memory_that_is_written_is_not_read_as_constant() -> None:
     type_, view = tile_text((256,), f32, blocked((256,), 32, 4)), view_text(1, f32)
     body = f"%t = tile.load %a0[%c0] : {view} -> {type_}\ntile.store %t, %a0[%c0] : {type_}, {view}"
-    found = counts(function_text([view], ["[256]"], 32, body, marks=" attributes {lined = array<i64: 0>}"))
+    found = counts(function_text([view], ["[256]"], 32, body, marks=" attributes {row_aligned = array<i64: 0>}"))
     assert found["ld.global.v4.b32"] == 2
     assert not any(".nc." in name for name in found)
 
 
 def test_small_elements_stay_in_words() -> None:
     """A copy of bf16 takes nothing apart."""
-    found = counts(row_text(2048, "2048", bf16, LINED))
+    found = counts(row_text(2048, "2048", bf16, ROW_ALIGNED))
     assert not any(name.startswith(("prmt", "mov.b16", "shr", "cvt.u16")) for name in found)
 
 

@@ -357,10 +357,10 @@ def test_what_is_known_of_arguments_leaves_one_way_to_copy() -> None:
     source = product_text(dt.bf16, dt.bf16, dt.f32, (64, 64, 64), (2, 2))
     ways = ("cp.async.cg", "cp.async.ca", "st.shared")
     assert [ptx_checks.count(compiled(source).ptx, way) for way in ways] == [8, 2, 2]
-    lined = source.replace("threads 128 {", "threads 128 attributes {lined = array<i64: 0, 1>} {")
-    assert [ptx_checks.count(compiled(lined).ptx, way) for way in ways] == [8, 0, 0]
+    row_aligned = source.replace("threads 128 {", "threads 128 attributes {row_aligned = array<i64: 0, 1>} {")
+    assert [ptx_checks.count(compiled(row_aligned).ptx, way) for way in ways] == [8, 0, 0]
     # Where a tile begins is another matter: 4 elements are 8 bytes.
-    moved = lined.replace("%x[%0, %0]", "%x[%0, %4]").replace("%0 =", "%4 = arith.constant 4 : index\n  %0 =")
+    moved = row_aligned.replace("%x[%0, %0]", "%x[%0, %4]").replace("%0 =", "%4 = arith.constant 4 : index\n  %0 =")
     assert [ptx_checks.count(compiled(moved).ptx, way) for way in ways] == [4, 1, 0]
 
 
@@ -505,7 +505,7 @@ def test_the_warps_of_a_product_are_found() -> None:
     [
         (("xbf16, #nv.layout<[4:1*2", "xbf16, #nv.layout<[4:1*4"), "needs the layout"),
         (("xf32, #nv.layout<[4:1*2", "xf32, #nv.layout<[4:1*4"), "not the layout of an accumulator"),
-        (("!a = tensor<32x16xbf16", "!a = tensor<32x16xf16"), "no product of f16 and bf16 into f32"),
+        (("!a = tensor<32x16xbf16", "!a = tensor<32x16xf16"), "no dot of f16 and bf16 into f32"),
         (("!a = tensor<32x16x", "!a = tensor<32x24x"), "expected"),
     ],
 )

@@ -41,7 +41,7 @@ from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.interpreter.nv import run_nv_kernel
 from tessera.targets.cuda.ir.layouts import accumulator, blocked
-from tessera.targets.cuda.lower.preparing import BRIEF_FORMS
+from tessera.targets.cuda.lower.preparing import SHORT_FORMS
 from tessera.targets.cuda.math import functions
 
 GPUS = ("sm_80", "sm_90a")
@@ -199,7 +199,7 @@ def test_brief_forms(name: str) -> None:
     mine = case.copies()
     run(read(case.text), "k", mine)
     true = table.apply(name, [values], [f32]).astype(np.float64)
-    form, same = BRIEF_FORMS[name], (mine[-1] == true) | (np.isnan(mine[-1]) & np.isnan(true))
+    form, same = SHORT_FORMS[name], (mine[-1] == true) | (np.isnan(mine[-1]) & np.isnan(true))
     with np.errstate(all="ignore"):
         error = np.abs(mine[-1] - true)
         assert (same | (error <= form.relative * np.abs(true)) | np.isinf(form.relative)).all()
@@ -350,7 +350,7 @@ scf.for %at = %c0 to %n step %size {{
   tile.store %y, %a0[%first, %at] {{inside}} : {sums}, {view_text(2, f32)}
 }}""",
         grid='"(M + 63)//64"',
-        marks=" attributes {lined = array<i64: 0>}",
+        marks=" attributes {row_aligned = array<i64: 0>}",
     )
 
 

@@ -45,16 +45,16 @@ def test_blocks_add_in_their_order(inner: bool) -> None:
     x = np.random.default_rng(0).standard_normal(64 * 40).astype(np.float32) * np.float32(1e3)
     y = np.zeros(70, np.float32)
 
-    def found(in_turn: bool) -> set[bytes]:
-        module = lowered(sums(inner=inner), in_turn=in_turn)
+    def found(ordered: bool) -> set[bytes]:
+        module = lowered(sums(inner=inner), ordered=ordered)
         return {at_nv_level(module, "k", [x, y], seed=seed)[1].tobytes() for seed in range(5)}
 
-    assert len(found(in_turn=True)) == 1
-    assert len(found(in_turn=False)) > 1
+    assert len(found(ordered=True)) == 1
+    assert len(found(ordered=False)) > 1
 
 
 def test_one_waits_in_front_of_the_first_sum_and_passes_on_at_the_end() -> None:
-    written = text.write(lowered(sums(inner=True), in_turn=True))
+    written = text.write(lowered(sums(inner=True), ordered=True))
     around = ["scf.for", "nv.barrier", "tile.atomic", "nv.barrier"]
     order = ["tile.load", "nv.semaphore_wait", *around, "nv.semaphore_signal"]
     places = [written.index(order[0])]
@@ -71,11 +71,11 @@ def test_one_waits_in_front_of_the_first_sum_and_passes_on_at_the_end() -> None:
     ids=["max", "integers", "one block", "products"],
 )
 def test_only_where_the_order_shows(module: ModuleOp, waits: bool) -> None:
-    assert ("nv.semaphore_wait" in text.write(lowered(module, in_turn=True))) is waits
+    assert ("nv.semaphore_wait" in text.write(lowered(module, ordered=True))) is waits
 
 
 def test_machine_code_of_turns() -> None:
-    made = compile_kernel(sums(inner=True), "k", in_turn=True)
+    made = compile_kernel(sums(inner=True), "k", ordered=True)
     for part in ("ld.acquire.gpu.global", "st.release.gpu.global", "fence.acq_rel.gpu"):
         assert part in made.ptx
     assert made.ptx.count("bar.sync") == 4

@@ -10,7 +10,7 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.types import BY_NAME, DType, f64
 from tessera.ir.common.elements import element_of
 from tessera.targets.cuda.ir.layouts import accumulator
-from tessera.targets.cuda.ir.wgmma import left_factor
+from tessera.targets.cuda.ir.wgmma import left_operand_layout
 
 Array = np.ndarray[Any, Any]
 EIGHTS, WHOLE = ("f8e4m3", "f8e5m2"), ("i8", "u8")
@@ -90,7 +90,7 @@ def source(left: str, right: str, total: str, *, in_registers: bool) -> str:
     words = {
         "PRODUCT": _REGISTERS if in_registers else _SHARED,
         "SUMS": str(accumulator(64, COLUMNS)),
-        "LEFT": str(left_factor(2 * wide, dtype)),
+        "LEFT": str(left_operand_layout(2 * wide, dtype)),
         "WIDE": str(wide),
         "DEEP": str(2 * wide),
     }

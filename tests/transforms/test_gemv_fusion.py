@@ -125,8 +125,8 @@ def test_their_kernels_on_a_gpu(name: str) -> None:
     make, types, _ = CASES[name]
     (kernel,) = kernels(joined(make, types))
     alone = ModuleOp([kernel.clone()])
-    lined = range(len(kernel.arguments)) if "odd" not in name else ()
-    lowered, *_ = lower_kernel(alone, kernel.sym_name.data, warps=4, lined=lined, follows=True)
+    row_aligned = range(len(kernel.arguments)) if "odd" not in name else ()
+    lowered, *_ = lower_kernel(alone, kernel.sym_name.data, warps=4, row_aligned=row_aligned, follows=True)
     function = symbol_in(lowered, kernel.sym_name.data, nv.FuncOp)
     given = drawn([(tuple(shape.data), dtype_of(kernel, index)) for index, shape in enumerate(kernel.shapes)])
     arrays, results = given[: kernel.input_count], given[kernel.input_count :]

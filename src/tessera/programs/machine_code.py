@@ -67,8 +67,8 @@ def _for_gpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[s
         stages=kernel.stages,
         optimization=chosen.optimization,
         checks=chosen.checks,
-        in_turn=chosen.deterministic,
-        lined=range(len(symbol_in(module, kernel.name, tile.FuncOp).arguments)),
+        ordered=chosen.deterministic,
+        row_aligned=range(len(symbol_in(module, kernel.name, tile.FuncOp).arguments)),
         follows=True,
     )
     written = emit(lowered, kernel.name, chosen.level).text

@@ -97,7 +97,7 @@ def _gpu_stages(
         optimization=chosen.optimization,
         checks=chosen.checks,
         facts=kernel.assumed.facts(instance, values),
-        in_turn=chosen.deterministic,
+        ordered=chosen.deterministic,
     )
     profiler.take(made.seconds)
     Module(index, made.ptx.encode(), f"@{instance.name}", keep=False)

@@ -49,10 +49,10 @@ from tessera.transforms.pipelining.unroll_rings import unroll_rings
 
 FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+ptx84", "sm_90a": "+ptx84"}
 FEW_SPILLS = 64
-"""Bytes of local memory that a thread may need beside products: sums fill its registers, and a few numbers that the
+"""Bytes of local memory that a thread may need beside dots: accumulators fill its registers, and a few numbers that the
 inner loops do not touch may lie elsewhere."""
 SMALL = 0
-"""The optimization at which code is short, so that it is compiled soon."""
+"""The optimization at which code is short, for a fast compile."""
 EXACT = 1
 """The optimization at which nothing is rounded otherwise than at the tile level."""
 FOLLOWING = ("sm_90", "sm_90a")
@@ -64,7 +64,7 @@ TRIPLE = 'target triple = "nvptx64-nvidia-cuda"\n'
 
 @dataclass(frozen=True)
 class CompiledPtx:
-    """PTX of one kernel, and what a launcher has to know of it. It is right only where its guards hold."""
+    """PTX of one kernel, and the facts that a launch needs. It is right only where its guards hold."""
 
     name: str
     ptx: str
@@ -78,7 +78,7 @@ class CompiledPtx:
     checks: tuple[HostCheck, ...] = ()
     guards: Facts = field(default_factory=Facts)
     function: nv.FuncOp | None = field(default=None, compare=False)
-    """What was compiled: its head and its tensor maps say how to launch it."""
+    """The compiled function: its attributes and its tensor maps say how to launch it."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
 
 
@@ -92,16 +92,16 @@ def compile_kernel(
     optimization: int = 3,
     checks: Collection[str] = (),
     facts: Facts | None = None,
-    lined: Collection[int] = (),
-    rung: int = 0,
-    in_turn: bool = False,
+    row_aligned: Collection[int] = (),
+    spill_retry: int = 0,
+    ordered: bool = False,
     follows: bool = False,
 ) -> CompiledPtx:
-    """Compiles a tile function. Of the arguments `lined`, rows lie at multiples of 16 bytes, their elements together.
+    """Compiles a tile function. Rows of the arguments `row_aligned` are contiguous and begin at multiples of 16 bytes.
 
-    A kernel that `follows` others may be started while they run, if it can wait by itself. On a higher `rung` threads
-    hold less at a time, for programs that did not fit their registers on the one before. With `in_turn`, blocks that
-    add floats to memory do so one after the other.
+    A kernel that `follows` others may be started while they run, if it can wait by itself. With each `spill_retry`
+    threads hold less at a time, for kernels whose registers spilled before. With `ordered`, blocks that add floats to
+    memory do so one after the other.
     """
     lowered, found, guards, seconds = lower_kernel(
         module,
@@ -112,9 +112,9 @@ def compile_kernel(
         optimization=optimization,
         checks=checks,
         facts=facts,
-        lined=lined,
-        rung=rung,
-        in_turn=in_turn,
+        row_aligned=row_aligned,
+        spill_retry=spill_retry,
+        ordered=ordered,
         follows=follows,
     )
     program = compile_lowered(lowered, name, arch=arch, optimization=optimization)
@@ -131,40 +131,40 @@ def lower_kernel(
     optimization: int = 3,
     checks: Collection[str] = (),
     facts: Facts | None = None,
-    lined: Collection[int] = (),
-    rung: int = 0,
-    in_turn: bool = False,
+    row_aligned: Collection[int] = (),
+    spill_retry: int = 0,
+    ordered: bool = False,
     follows: bool = False,
 ) -> tuple[ModuleOp, list[HostCheck], Facts, Mapping[str, float]]:
-    """The nv level of a tile function, what has to be checked before it runs, and the facts it rests on."""
+    """The nv level of a tile function, the checks before it runs, the facts it rests on, and seconds by stage."""
     seconds, given = Laps(), facts or Facts()
-    consumers = arch == "sm_90a" and rung == 0 and not checks
-    # How arguments with tensor maps lie is told to copies by their maps: nothing else of it is asked.
-    known = _without_strides(given, lined) if consumers else given
+    consumers = arch == "sm_90a" and spill_retry == 0 and not checks
+    # Copies know the strides of arguments with tensor maps from these: facts about them are not needed.
+    known = _without_strides(given, row_aligned) if consumers else given
     special, (lowered, found, context) = None, _prepared(module, name, known, checks, optimization, arch, seconds)
     if consumers:
         function = symbol_in(lowered, name, tile.FuncOp)
         fix_sizes(function, context.recorder)
-        special = warp_specialized(lowered, name, warp_group_plans(function, warps, stages, lined), lined)
+        special = warp_specialized(lowered, name, warp_group_plans(function, warps, stages, row_aligned), row_aligned)
         if special is not None and known:
             _fix_extents(symbol_in(special, name, nv.FuncOp))
         seconds.lap("agents")
     if special is None and given:
         lowered, found, context = _prepared(module, name, given, checks, optimization, arch, seconds)
     function = symbol_in(lowered, name, tile.FuncOp)
-    # The first rung is that of agents; the others are for every GPU.
+    # The first attempt specializes warps; spill retries take the path for every GPU.
     lowered = special or fitted(
         lowered,
         name,
         arch,
-        plans(function, warps, stages, max(0, rung - 1), arch),
+        plans(function, warps, stages, max(0, spill_retry - 1), arch),
         lambda made, plan: _lower(made, name, plan, small=optimization == SMALL),
     )
     made = symbol_in(lowered, name, nv.FuncOp)
-    if in_turn:
+    if ordered:
         order_atomics(made)
-    if lined:
-        made.attributes[ALIGNED_ROWS] = integers(sorted(lined))
+    if row_aligned:
+        made.attributes[ALIGNED_ROWS] = integers(sorted(row_aligned))
     still = readonly_arguments(symbol_in(module, name, tile.FuncOp))
     if (still or (follows and _is_short(made))) and is_plain(made):
         if still:
@@ -172,7 +172,7 @@ def lower_kernel(
         mark_inside(made)
         hoist_loads(made, still, follows=follows and arch in FOLLOWING)
     seconds.lap("tile-to-nv")
-    # The kernel's full program is checked; whoever waits for the first one does not wait for that.
+    # The optimized kernel is verified; a fast compile does not wait for that.
     if optimization != SMALL or knobs.verify.value:
         verify(lowered)
     seconds.lap("verify")
@@ -185,14 +185,14 @@ def _is_short(function: nv.FuncOp) -> bool:
     return isinstance(count, int) and count <= MULTIPROCESSORS and function.thread_count <= SHORT_THREADS
 
 
-def _without_strides(facts: Facts, lined: Collection[int]) -> Facts:
+def _without_strides(facts: Facts, row_aligned: Collection[int]) -> Facts:
     """Facts without those about the strides of some arguments."""
-    arguments = {f"arg{place}" for place in lined}
+    arguments = {f"arg{index}" for index in row_aligned}
     return facts.without(*(one for one in facts.of_kind(FactKind.STRIDE) if one.subject.partition(".")[0] in arguments))
 
 
 def _fix_extents(function: nv.FuncOp) -> None:
-    """Extents of the grid that facts have made numbers are numbers in the code, too."""
+    """Replaces extents of the grid that facts have made constants."""
     for op in [op for op in function.walk() if isinstance(op, ExtentOp)]:
         extent = function.grid.data[op.axis.value.data]
         if isinstance(extent, int):
@@ -206,13 +206,13 @@ def _prepared(
     lowered, context = specialized(module, name, facts, checks, seconds)
     function = symbol_in(lowered, name, tile.FuncOp)
     found = take_host_checks(function)
-    prepare(function, contract=optimization != EXACT, arch=arch, soon=optimization == SMALL)
+    prepare(function, contract=optimization != EXACT, arch=arch, fast=optimization == SMALL)
     seconds.lap("prepare")
     return lowered, found, context
 
 
 def _lower(module: ModuleOp, name: str, plan: BlockPlan, *, small: bool) -> None:
-    """Everything between the tile level and the machine's own, as a plan says."""
+    """Lowers a tile function to the nv level under a plan."""
     apply_plan(symbol_in(module, name, tile.FuncOp), plan, small=small)
     lower(module, name, plan.warps, small=small)
     made = symbol_in(module, name, nv.FuncOp)
@@ -242,7 +242,7 @@ def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a", optimi
     ptx = ptx_of(emitted.text, arch, optimization)
     seconds.lap("llvm")
     function = symbol_in(module, name, nv.FuncOp)
-    products = any(isinstance(op, nv.MmaOp) for op in function.walk())
+    dots = any(isinstance(op, nv.MmaOp) for op in function.walk())
     return CompiledPtx(
         name,
         ptx,
@@ -250,7 +250,7 @@ def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a", optimi
         function.thread_count,
         emitted.shared,
         emitted.messages,
-        FEW_SPILLS if products else 0,
+        FEW_SPILLS if dots else 0,
         tuple(function.grid.data),
         function=function,
         seconds=dict(seconds),

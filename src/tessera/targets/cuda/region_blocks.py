@@ -1,8 +1,8 @@
-"""Blocks for regions around products on GPUs, where Schedule IR leaves them open.
+"""Blocks for regions around matmuls on GPUs, where Schedule IR leaves them open.
 
-On sm_90a a region is written once with sizes that can be told from all others; `modelled_work.py` reads from it what
-turns multiply, load and compute, and the model (`multiprocessor_model.py`) says which blocks are done first. Elsewhere,
-and where agents have no form for a region, there is one block for each kind and width of elements.
+On sm_90a a region is written once with sizes that differ from all others; `modelled_work.py` reads from it the dots,
+loads and other work of iterations, and the model (`multiprocessor_model.py`) ranks blocks. Elsewhere, and where a
+region cannot be warp-specialized, there is one block for each kind and width of elements.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     Axis,
     BlockShape,
     Traced,
-    best_by_agents,
+    best_by_consumers,
     ranked,
 )
 from tessera.transforms.fusion.emit_tile_matmuls import Spaces, folds, matmul_of, spaces_of
@@ -36,22 +36,22 @@ from tessera.transforms.fusion.gemv_fusion import is_held, is_short
 from tessera.transforms.fusion.online_algebra import width_of
 from tessera.transforms.fusion.schedule_to_tile import WRITERS
 
-AGENTS = "sm_90a"
+WARP_SPECIALIZED = "sm_90a"
 MULTIPROCESSORS = 132
 MANY = 2048
-"""Rows and the like of which nobody says how many there are."""
+"""Assumed size along an axis whose size is not known."""
 _MOST = 4
 SECTOR = 256
 """Bits that memory is read by."""
 READS = {"online": 4, "matmul": 16}
-"""Pieces that a thread has under way: of a product many, since its sums are joined over all warps in the end."""
+"""Reads that a thread has in flight: many for a matmul, whose accumulators are reduced over all warps in the end."""
 PIECE = 128
 """Bits that a thread reads at once."""
 THREADS_OF_A_WARP = 32
 LONG = 8
 """Instructions of an elementwise op that takes many: several elements are worked on at a time."""
-SUMS_SHARE = 0.42
-"""Of a thread's registers: as much sums may take beside long functions. With 128 by 256 sums, erf spilled."""
+ACCUMULATOR_SHARE = 0.42
+"""The share of a thread's registers that accumulators may take beside long functions. With 128 by 256, erf spilled."""
 
 
 def blocks_for(
@@ -63,15 +63,15 @@ def blocks_for(
     """The blocks worth trying, the best first. `hints` say about how large symbols are."""
     if (found := _of_one_row(region, multiprocessors)) is not None:
         return found
-    found = _by_model(region, multiprocessors, hints) if arch == AGENTS else []
+    found = _by_model(region, multiprocessors, hints) if arch == WARP_SPECIALIZED else []
     return [*found, _portable(region, hints)]
 
 
 def _of_one_row(region: schedule.RegionOp, multiprocessors: int) -> list[Config] | None:
-    """Blocks of products whose left factor is a row: reading the right one is all the work, so it is read at once.
+    """Blocks of matmuls whose left operand is a row: reading the right one is all the work, so it is read at once.
 
-    Programs are many, and narrow, but not narrower than memory is read. None where there is too much to be held, or
-    so much to read that it has to go on while programs compute.
+    Program instances are many, and narrow, but not narrower than memory is read. None where there is too much to be
+    held, or so much to read that it has to go on while instances compute.
     """
     spaces, bits = _spaces(region)
     if spaces.rows != 1 or not isinstance(spaces.depth, int):
@@ -93,7 +93,7 @@ def _of_one_row(region: schedule.RegionOp, multiprocessors: int) -> list[Config]
 
 
 def _warps(bits: int, reads: int) -> int:
-    """So many that a thread reads some pieces of 16 bytes at once, and not too many."""
+    """The number of warps with which a thread reads some pieces of 16 bytes at once."""
     threads = bits // (reads * PIECE)
     return max(4, min(16, 1 << max(0, (threads // THREADS_OF_A_WARP).bit_length() - 1)))
 
@@ -109,7 +109,7 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
     holder = ModuleOp([function])
     names: tuple[Axis, ...] = ("m", "n", "k")
     axes = dict(zip(probe, names[:wanted], strict=True))
-    # Rows of arrays lie well for copies wherever a program is compiled for agents.
+    # Rows of all arrays are assumed to be aligned, as warp specialization needs them.
     traced = work_of(function, axes, range(len(function.arguments)))
     holder.erase()
     if traced is None:
@@ -121,21 +121,21 @@ def _ranked(
     region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]
 ) -> list[BlockShape]:
     if region.kind.data != "matmul":
-        return list(best_by_agents(traced).values())
+        return list(best_by_consumers(traced).values())
     spaces = spaces_of(matmul_of(region))
     rows, columns, batch = (_count(hinted(size, hints)) for size in (spaces.rows, spaces.columns, spaces.batch))
 
-    def programs(block: BlockShape) -> int:
+    def instances(block: BlockShape) -> int:
         return -(-rows // block.m) * -(-columns // block.n) * batch
 
     long = any(isinstance(op, graph.EwOp) and TABLE[op.fn.data].cost.simple >= LONG for op in region.body.walk())
-    found = ranked(traced, programs, multiprocessors)
+    found = ranked(traced, instances, multiprocessors)
     return [block for block in found if not long or _has_room(block)][:_MOST]
 
 
 def _has_room(block: BlockShape) -> bool:
-    """Whether threads have registers for what long functions hold between their steps, beside the sums."""
-    return ROWS * block.n / THREADS <= SUMS_SHARE * REGISTERS[block.consumers]
+    """Whether threads have registers for what long functions hold between their steps, beside accumulators."""
+    return ROWS * block.n / THREADS <= ACCUMULATOR_SHARE * REGISTERS[block.consumers]
 
 
 def _count(size: Size) -> int:
@@ -168,7 +168,7 @@ def _fitting(wanted: int, size: Size) -> int:
 
 
 def _probe(region: schedule.RegionOp, count: int) -> tuple[int, ...] | None:
-    """A block whose sizes are nobody else's."""
+    """A block whose sizes occur nowhere else in the region."""
     tensors = [graph_type(value) for op in region.body.walk() for value in (*op.operands, *op.results)]
     sizes = {size for tensor in tensors for size in tensor.shape}
     for block in product((128, 64, 192), (96, 32, 160, 224), (288, 352, 416, 480)):

@@ -191,14 +191,16 @@ def _made(given: Mapping[str, Any], static: Mapping[str, Any], trace: Trace, fix
         return None
     values = [look_up(path, given) for path in instance.paths]
     lines = lines_of(values)
-    lined = [index for index in range(len(values) + len(instance.outputs)) if lines.get(index, index >= len(values))]
+    row_aligned = [
+        index for index in range(len(values) + len(instance.outputs)) if lines.get(index, index >= len(values))
+    ]
     driver = next(path for path, value in zip(instance.paths, values, strict=True) if isinstance(value, Tensor))
     looked_at = replace(GuardedKernel.of(instance, None, lines=lines), instance=None)
-    return Choice(looked_at, driver, _candidates(instance, probe, lined, fixed))
+    return Choice(looked_at, driver, _candidates(instance, probe, row_aligned, fixed))
 
 
 def _candidates(
-    instance: Instance, probe: tuple[int, int, int], lined: Sequence[int], fixed: tuple[int, ...]
+    instance: Instance, probe: tuple[int, int, int], row_aligned: Sequence[int], fixed: tuple[int, ...]
 ) -> list[Candidate]:
     """The blocks worth having: the best of each number of rows, and first the one that is best for many instances.
 
@@ -207,14 +209,14 @@ def _candidates(
     from tessera.interpreters.core.engine import symbol_in
     from tessera.ir.tile import dialect as tile
     from tessera.targets.cuda.hopper.modelled_work import work_of
-    from tessera.targets.cuda.lower.multiprocessor_model import best_by_agents, program_clocks
+    from tessera.targets.cuda.lower.multiprocessor_model import best_by_consumers, instance_clocks
 
     axes: dict[int, Axis] = dict(zip(probe, ("m", "n", "k"), strict=True))
-    traced = work_of(symbol_in(instance.module.clone(), instance.name, tile.FuncOp), axes, lined)
+    traced = work_of(symbol_in(instance.module.clone(), instance.name, tile.FuncOp), axes, row_aligned)
     if traced is None or (fixed and "k" not in traced.axes):
         return []
-    found = best_by_agents(traced, fixed).values()
-    return [Candidate(_used(traced, block), program_clocks(traced, block)) for block in found]
+    found = best_by_consumers(traced, fixed).values()
+    return [Candidate(_used(traced, block), instance_clocks(traced, block)) for block in found]
 
 
 def _used(traced: Traced, block: BlockShape) -> tuple[int, ...]:

@@ -112,7 +112,7 @@ def _for_cpu(source: Source, chosen: Settings, facts: Facts) -> Machined:
     return Machined(plan_of(source, words, made.messages), made.image, made.guards, made.seconds)
 
 
-RUNGS = 4
+SPILL_RETRIES = 4
 
 
 def _for_gpu(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool]) -> Machined:
@@ -121,9 +121,9 @@ def _for_gpu(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int,
 
     # Results are made by the launch, and are as they should be, unless it is said that they are not.
     arguments = source.inputs + source.outputs
-    lined = [index for index in range(arguments) if lines.get(index, index >= source.inputs)]
+    row_aligned = [index for index in range(arguments) if lines.get(index, index >= source.inputs)]
     found: Machined | None = None
-    for rung in range(RUNGS):
+    for spill_retry in range(SPILL_RETRIES):
         made = compile_for_gpu(
             source.module,
             source.name,
@@ -133,9 +133,9 @@ def _for_gpu(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int,
             optimization=chosen.optimization,
             checks=chosen.checks,
             facts=facts,
-            lined=lined,
-            rung=rung,
-            in_turn=chosen.deterministic,
+            row_aligned=row_aligned,
+            spill_retry=spill_retry,
+            ordered=chosen.deterministic,
             follows=source.follows,
         )
         code = made.ptx.encode()

@@ -23,7 +23,7 @@ nv.func @f(%x: f32) outputs 0 shapes [[]] grid [1] threads 32 {
   %a = nv.read %s[0, 0] : !nv.shared<16x16xi16, 32> -> tensor<16x16xi16, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>>
   %b = nv.read %s[0, 0] : !nv.shared<16x16xi16, 32> -> tensor<16x16xi16, #nv.layout<[4:0*2, 8:1*1], [2:0*1, 2:0*8, 2:1*8]>>
   %c = tile.full %x : tensor<16x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>>
-  // expected: the tensor cores have no product of i16 and i16 into f32
+  // expected: the tensor cores have no dot of i16 and i16 into f32
   %d = nv.mma %a, %b, %c : tensor<16x16xi16, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>>, tensor<16x16xi16, #nv.layout<[4:0*2, 8:1*1], [2:0*1, 2:0*8, 2:1*8]>>, tensor<16x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>> -> tensor<16x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>>
   nv.return
 }

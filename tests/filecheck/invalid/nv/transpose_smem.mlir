@@ -33,7 +33,7 @@ nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
 nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
   %a = nv.alloc : !nv.shared<64x64xf8E4M3FN, 128, paired>
   %b = nv.alloc : !nv.shared<64x64xf8E4M3FN, 128>
-  // expected: is for products: its columns are paired
+  // expected: is an operand of dots: its columns are paired
   nv.transpose_smem %a, %b : !nv.shared<64x64xf8E4M3FN, 128, paired>, !nv.shared<64x64xf8E4M3FN, 128>
   nv.return
 }

@@ -1,6 +1,6 @@
 nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
   %a = nv.alloc : !nv.shared<64x64xf16, 128>
-  // expected: the result has 64 rows and the layout of sums
+  // expected: the result has 64 rows and the layout of an accumulator
   %s = nv.wgmma %a, %a : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 4:1*8]>>
   nv.return
 }
@@ -14,7 +14,7 @@ nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
 // -----
 nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
   %a = nv.alloc : !nv.shared<64x64xf16, 128>
-  // expected: warpgroups do not multiply f16 by f16 with sums of f16
+  // expected: wgmma does not multiply f16 by f16 with an accumulator of f16
   %s = nv.wgmma %a, %a : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64x64xf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   nv.return
 }
@@ -30,7 +30,7 @@ nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
 nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
   %a = nv.alloc : !nv.shared<64x64xf16, 128>
   %b = nv.alloc : !nv.shared<64x64xbf16, 128>
-  // expected: warpgroups do not multiply f16 by bf16 with sums of f32
+  // expected: wgmma does not multiply f16 by bf16 with an accumulator of f32
   %s = nv.wgmma %a, %b : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xbf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   nv.return
 }
@@ -89,7 +89,7 @@ nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
 // -----
 nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
   %a = nv.alloc : !nv.shared<64x64xf32, 128>
-  // expected: warpgroups do not multiply f32 by f32 with sums of f32
+  // expected: wgmma does not multiply f32 by f32 with an accumulator of f32
   %s = nv.wgmma %a, transposed %a : !nv.shared<64x64xf32, 128>, !nv.shared<64x64xf32, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   nv.return
 }

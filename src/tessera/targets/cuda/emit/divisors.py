@@ -13,7 +13,7 @@ from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.types import CHUNK
 
-ALIGNED_ROWS = "lined"
+ALIGNED_ROWS = "row_aligned"
 """The attribute of a function that names arguments whose rows are whole pieces of 16 bytes, elements side by side."""
 
 

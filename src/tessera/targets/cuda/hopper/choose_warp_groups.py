@@ -12,24 +12,24 @@ from xdsl.ir import Block, SSAValue
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.hopper.tma_boxes import is_mapped
-from tessera.targets.cuda.ir.hopper_transpose import COLUMNS as TURNED_COLUMNS
-from tessera.targets.cuda.ir.hopper_transpose import ROWS as TURNED_ROWS
+from tessera.targets.cuda.ir.hopper_transpose import COLUMNS as TRANSPOSED_COLUMNS
+from tessera.targets.cuda.ir.hopper_transpose import ROWS as TRANSPOSED_ROWS
 from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, transposes_in_memory
 from tessera.targets.cuda.lower.multiprocessor_model import (
     AT_ONCE,
     CLUSTER,
     DEPTHS,
-    MOST_AGENTS,
+    MOST_CONSUMERS,
     OWN_REGISTERS,
     REGISTERS,
     ROWS,
     SHARED,
     STAGED,
     THREADS,
-    TURNING_REGISTERS,
+    TRANSPOSING_REGISTERS,
+    cluster_for,
     slot_bytes,
-    team_for,
-    widest_product,
+    widest_dot,
 )
 from tessera.targets.cuda.lower.tile_to_nv import crosses
 from tessera.transforms.core.constants import integer_of
@@ -41,64 +41,64 @@ from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters
 from tessera.transforms.pipelining.transpose_operands import BITS
 
 COLUMN_LANES = 4
-"""Threads that share the columns of sums."""
+"""Threads that share the columns of an accumulator."""
 
 
 @dataclass(frozen=True)
-class AgentsPlan:
-    """How many agents compute, and how many slots rings have: those of inner loops, and those filled once a program."""
+class WarpGroupPlan:
+    """The number of consumers, and of slots in rings: rings of inner loops (`depth`), and others (`ahead`)."""
 
     consumers: int
     depth: int
     ahead: int = 2
     cluster: int = 1
-    """Workers that fetch together what they all need."""
+    """CTAs of a cluster, which share the tiles that they all need."""
     walks: bool = True
-    """Whether a worker has several programs."""
+    """Whether a persistent CTA has several program instances."""
 
 
 def warp_group_plans(
-    function: tile.FuncOp, warps: int | None, depth: int | None, lined: Collection[int]
-) -> Iterator[AgentsPlan]:
-    """Plans for a prepared function, the deepest rings first; none where it has no form for agents.
+    function: tile.FuncOp, warps: int | None, depth: int | None, row_aligned: Collection[int]
+) -> Iterator[WarpGroupPlan]:
+    """Plans for a prepared function, the deepest rings first; none where warps are not specialized.
 
-    `lined` are the arguments whose rows lie well: the others have no tensor maps.
+    `row_aligned` are the arguments whose rows are aligned: the others have no tensor maps.
     """
     rows = rows_of(function)
-    if rows is None or rows % ROWS or not 1 <= rows // ROWS <= MOST_AGENTS:
+    if rows is None or rows % ROWS or not 1 <= rows // ROWS <= MOST_CONSUMERS:
         return
     consumers = rows // ROWS
     if warps is not None and warps != 4 * consumers:
         return
     loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
     inner = [op for op in loads if _is_repeated(op)]
-    if not inner or not all(is_mapped(op) and is_lined(op.view, lined) for op in loads):
+    if not inner or not all(is_mapped(op) and is_row_aligned(op.view, row_aligned) for op in loads):
         return
-    products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
-    if not all(map(_has_warpgroups, products)):
+    dots = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+    if not all(map(_has_warpgroups, dots)):
         return
-    turning = any(map(needs_transpose, loads))
-    if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(consumers, turning=turning):
+    transposing = any(map(needs_transpose, loads))
+    if max(tile_type(op.result).get_shape()[1] for op in dots) > widest_dot(consumers, transposing=transposing):
         return
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
-    programs = _programs(function)
-    # What is turned, every worker turns for itself.
-    cluster = 1 if programs is None or turning else _team(function, inner, programs)
-    walks = programs is None or programs > AT_ONCE
-    found = [AgentsPlan(consumers, slots, ahead, cluster, walks) for ahead, slots in depths]
-    # Lowering takes long: what will not fit is not lowered. Of the least it is left to see.
-    likely = [plan for plan in found[:-1] if shared_bytes(function, loads, plan, lined) <= SHARED]
+    instances = _instance_count(function)
+    # Tiles that are transposed are not shared in a cluster: every CTA transposes its own.
+    cluster = 1 if instances is None or transposing else _cluster(function, inner, instances)
+    walks = instances is None or instances > AT_ONCE
+    found = [WarpGroupPlan(consumers, slots, ahead, cluster, walks) for ahead, slots in depths]
+    # Lowering takes long: plans that will not fit are left out, except the smallest one, which is tried anyhow.
+    likely = [plan for plan in found[:-1] if shared_bytes(function, loads, plan, row_aligned) <= SHARED]
     yield from (*likely, found[-1])
 
 
-def _programs(function: tile.FuncOp) -> int | None:
-    """How many there are, if that is known."""
+def _instance_count(function: tile.FuncOp) -> int | None:
+    """The number of program instances, if it is known."""
     extents = [extent for extent in function.grid.data if isinstance(extent, int)]
     return prod(extents) if len(extents) == len(function.grid.data) else None
 
 
-def _team(function: tile.FuncOp, loads: Sequence[tile.LoadOp], programs: int) -> int:
-    """How many workers fetch together: those with programs side by side along the first axis of the grid."""
+def _cluster(function: tile.FuncOp, loads: Sequence[tile.LoadOp], instances: int) -> int:
+    """The size of a cluster: CTAs whose program instances are neighbours along the first axis of the grid."""
     if not crosses(function) or not can_form_clusters(function, CLUSTER, bands=True):
         return 1
     loops = {op.parent_op() for op in loads}
@@ -107,41 +107,45 @@ def _team(function: tile.FuncOp, loads: Sequence[tile.LoadOp], programs: int) ->
     if step is None:
         return 1
     shared = [op for op in loads if 0 not in axes_of(op)]
-    return team_for(sum(map(_tile_bytes, shared)), step, programs)
+    return cluster_for(sum(map(_tile_bytes, shared)), step, instances)
 
 
-def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: AgentsPlan, lined: Collection[int]) -> int:
+def shared_bytes(
+    function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: WarpGroupPlan, row_aligned: Collection[int]
+) -> int:
     """About how much shared memory a plan takes: a ring for each kind of tile, and room for what is stored."""
     slots: dict[tuple[object, object, int], int] = {}
     for op in loads:
         ring = tile.base_of(op.view), op.result.type, _tile_bytes(op)
         slots[ring] = max(slots.get(ring, 0), plan.depth if _is_repeated(op) else plan.ahead)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
-    stored = {tile_type(op.value).element_type for op in stores if is_mapped(op) and is_lined(op.view, lined)}
+    stored = {
+        tile_type(op.value).element_type for op in stores if is_mapped(op) and is_row_aligned(op.view, row_aligned)
+    }
     rings = sum(count * ring[-1] for ring, count in slots.items())
     return rings + STAGED * plan.consumers * len(stored)
 
 
 def _tile_bytes(op: tile.LoadOp) -> int:
-    """Of what is loaded, in shared memory, and of what it is turned into."""
+    """Bytes of shared memory of a loaded tile, and of its transpose where it has one."""
     (rows, columns), itemsize = tile_type(op.result).get_shape(), tile_dtype(op.result).storage.itemsize
     found = slot_bytes(rows, columns, itemsize)
     return found + slot_bytes(columns, rows, itemsize) if needs_transpose(op) else found
 
 
 def _has_warpgroups(op: tile.DotOp) -> bool:
-    """Whether warpgroups multiply such factors: what does not have 16 bits lies along the depth, or can be turned."""
+    """Whether wgmma has such operands: right ones without 16 bits lie along the depth, or can be transposed."""
     left, right, total = (tile_dtype(value) for value in (op.a, op.b, op.c))
     if (left, right, total) not in WARPGROUP_TYPES:
         return False
     if transposes_in_memory(right) or isinstance(op.b.owner, tile.TransOp):
         return True
     rows, columns = tile_type(op.b).get_shape()
-    return right.bits in BITS and rows % TURNED_ROWS == 0 and columns % TURNED_COLUMNS == 0
+    return right.bits in BITS and rows % TRANSPOSED_ROWS == 0 and columns % TRANSPOSED_COLUMNS == 0
 
 
 def needs_transpose(op: tile.LoadOp) -> bool:
-    """Whether a tile is a right factor that products read only along the depth, and memory has it across."""
+    """Whether a tile is a right operand that dots read only along the depth, and memory has it across."""
     uses = list(op.result.uses)
     across = all(isinstance(use.operation, tile.DotOp) and use.index == 1 for use in uses)
     return bool(uses) and across and tile_dtype(op.result).bits in BITS
@@ -155,25 +159,25 @@ def _is_repeated(op: tile.LoadOp) -> bool:
 
 
 def spare_registers(function: tile.FuncOp, consumers: int) -> int:
-    """How many of a thread's registers products of a function leave to others: sums, and factors that threads made."""
+    """Registers of a consumer's thread that are left beside accumulators, and left operands in registers."""
     taken = OWN_REGISTERS
     for op in (op for op in function.body.walk() if isinstance(op, tile.DotOp)):
-        # Sums that are promoted are there twice.
+        # Accumulators that are promoted are there twice.
         taken += thread_registers(op.result, consumers) * (2 if loses_bits(op) else 1)
         if not isinstance(operand_source(op.a), tile.LoadOp):
             taken += thread_registers(op.a, consumers)
-    turning = any(isinstance(op, tile.LoadOp) and needs_transpose(op) for op in function.body.walk())
-    return (TURNING_REGISTERS if turning else REGISTERS)[consumers] - taken
+    transposing = any(isinstance(op, tile.LoadOp) and needs_transpose(op) for op in function.body.walk())
+    return (TRANSPOSING_REGISTERS if transposing else REGISTERS)[consumers] - taken
 
 
 def thread_registers(value: SSAValue, consumers: int = 1) -> int:
-    """Of a tile that lies as sums do, whose rows `agents` share; of a row of it, if it has one axis."""
+    """Registers of a thread for a tile in the layout of accumulators, shared by `consumers`, or for a row of it."""
     *rows, columns = tile_type(value).get_shape()
     elements = prod(rows) * columns // (THREADS * consumers) if rows else columns // COLUMN_LANES
     return elements * tile_dtype(value).storage.itemsize // 4
 
 
-def is_lined(view: SSAValue, lined: Collection[int]) -> bool:
+def is_row_aligned(view: SSAValue, row_aligned: Collection[int]) -> bool:
     """Whether a view is one of an argument with a tensor map."""
     base = tile.base_of(view)
-    return isinstance(base.owner, Block) and base.owner.args.index(base) in lined  # pyright: ignore[reportArgumentType]
+    return isinstance(base.owner, Block) and base.owner.args.index(base) in row_aligned  # pyright: ignore[reportArgumentType]

@@ -17,33 +17,33 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir import layouts
 from tessera.targets.cuda.ir.layouts import Layout
-from tessera.targets.cuda.ir.wgmma import left_factor
-from tessera.targets.cuda.lower.layout_analysis import PRODUCT, Anchor, LayoutAnalysis, is_tile
+from tessera.targets.cuda.ir.wgmma import left_operand_layout
+from tessera.targets.cuda.lower.layout_analysis import DOT, Anchor, LayoutAnalysis, is_tile
 from tessera.transforms.pipelining.make_async import is_transposed
 
-OPERAND = PRODUCT + 1
-"""How strongly the layout of a left operand holds: what is made of sums is renamed, which costs nothing."""
+OPERAND = DOT + 1
+"""How strongly the layout of a left operand holds: a tile made of an accumulator has it by renaming registers."""
 
 
 def accumulator_layout(value: SSAValue) -> Layout:
-    """The layout of sums."""
+    """The layout of an accumulator."""
     rows, columns = warp_groups.accumulator_type(value).get_shape()
     return layouts.accumulator(rows, columns)
 
 
 def left_layout(op: warp_groups.DotStartOp) -> Layout:
-    """The layout of a product's left operand in registers."""
-    return left_factor(tile_type(op.a).get_shape()[1], tile_dtype(op.a), paired=is_paired(op))
+    """The layout of a dot's left operand in registers."""
+    return left_operand_layout(tile_type(op.a).get_shape()[1], tile_dtype(op.a), paired=is_paired(op))
 
 
 def is_paired(op: warp_groups.DotStartOp) -> bool:
-    """Whether the depth of a product is paired: who turns its right operand can do so as its left one lies."""
+    """Whether the depth of a dot is paired: its right operand is transposed into the order that its left one has."""
     ring = ring_of(op.b)
     return not is_taken(op.a) and ring is not None and is_transposed_into(ring)
 
 
 def ring_of(value: SSAValue) -> SSAValue | None:
-    """The ring that a tile is in, as it is or turned."""
+    """The ring that a tile is in, as it is or transposed."""
     owner = value.owner
     if isinstance(owner, tile.TransOp) and is_transposed(owner):
         owner = owner.operand.owner
@@ -56,8 +56,8 @@ def is_taken(value: SSAValue) -> bool:
 
 
 @dataclass
-class AgentLayouts(LayoutAnalysis):
-    """The layouts of the tiles of agents, each of which has the threads of `shape`."""
+class ConsumerLayouts(LayoutAnalysis):
+    """The layouts of the tiles of consumers, each of which has the threads of `shape`."""
 
     def __post_init__(self) -> None:
         self.written = set[SSAValue]()
@@ -71,7 +71,7 @@ class AgentLayouts(LayoutAnalysis):
 
     def _settle_op(self, op: Operation) -> bool:
         if isinstance(op, warp_groups.WarpSpecializeOp):
-            # All of them: no short cut behind the first change.
+            # All regions are walked, also behind the first change.
             changes = [self._settle(region.block) for region in op.regions]
             return any(changes)
         return super()._settle_op(op)
@@ -79,7 +79,7 @@ class AgentLayouts(LayoutAnalysis):
     def _own(self, op: Operation) -> Anchor | None:
         match op:
             case warp_groups.DotWaitOp():
-                return Anchor(accumulator_layout(op.result), PRODUCT)
+                return Anchor(accumulator_layout(op.result), DOT)
             case tile.LoadOp():
                 return None
             case tile.EwOp() if tile_type(op.result) in self.paired:
@@ -105,12 +105,12 @@ class AgentLayouts(LayoutAnalysis):
     def for_store(self, op: tile.StoreOp) -> Layout:
         known, owner = self.anchors.get(op.value), op.value.owner
         if known is None and isinstance(owner, tile.ExpandOp) and owner.operand in self.anchors:
-            # A column is stored as the rows that it is made of lie.
+            # A column is stored in the layout of the rows that it is made of.
             return self.anchors[owner.operand].layout.with_axis(owner.axis.value.data)
         return self.spread(op.value) if known is None else known.layout
 
 
 def is_accumulator(layout: Layout, value: SSAValue) -> bool:
-    """Whether a tile lies as 64 rows of sums do."""
+    """Whether a layout is that of an accumulator."""
     shape = tile_type(value).get_shape()
     return len(shape) == 2 and layout == layouts.accumulator(*shape)

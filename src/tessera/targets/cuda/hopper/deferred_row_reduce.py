@@ -63,7 +63,7 @@ def _end(block: Block) -> Operation:
 
 
 class _Web:
-    """Everything that one sum was and becomes, through loops and branches."""
+    """All values that one running sum has, through loops and branches."""
 
     def __init__(self, seed: SSAValue, reduced: tile.ReduceOp) -> None:
         self.seed = seed
@@ -87,10 +87,10 @@ class _Web:
             if before is None:
                 return False
             todo += [*before, *self._behind(value)]
-        products_ = [op for op in self._ops() if op.fn.data == "mul"]
+        multiplied = [op for op in self._ops() if op.fn.data == "mul"]
         return (
             bool(self.loops)
-            and all(sum(map(self._is_sum, op.operands_)) == 1 for op in products_)
+            and all(sum(map(self._is_sum, op.operands_)) == 1 for op in multiplied)
             and not any(self._is_inside(use) for _, use in self._exits())
         )
 
@@ -106,12 +106,12 @@ class _Web:
         return [value.owner for value in self.members if isinstance(value.owner, tile.EwOp)]
 
     def _before(self, value: SSAValue) -> list[SSAValue] | None:
-        """What a value was before; None where nobody knows its parts."""
+        """The values that a value comes from; None where its parts are not known."""
         owner = value.owner
         loop = owner.parent_op() if isinstance(owner, Block) else owner
         if isinstance(loop, scf.ForOp):
-            place = loop.body.block.args.index(value) - 1 if isinstance(owner, Block) else loop.results.index(value)
-            return [loop.iter_args[place], loop.body.block.args[1 + place], _end(loop.body.block).operands[place]]
+            index = loop.body.block.args.index(value) - 1 if isinstance(owner, Block) else loop.results.index(value)
+            return [loop.iter_args[index], loop.body.block.args[1 + index], _end(loop.body.block).operands[index]]
         if isinstance(owner, scf.IfOp):
             return [_end(region.block).operands[owner.results.index(value)] for region in owner.regions]
         if not isinstance(owner, tile.EwOp) or owner.policy is not None:
@@ -122,11 +122,11 @@ class _Web:
             if isinstance(around, scf.ForOp):
                 self.loops.add(around)
             return list(owner.operands_)
-        # Which factor of a product is the sum shows when all the others are known.
+        # Which operand of a multiplication is the sum is known when all other members are.
         return [] if owner.fn.data == "mul" else None
 
     def _behind(self, value: SSAValue) -> Iterator[SSAValue]:
-        """What a value becomes where loops and branches hand it on."""
+        """The values that a value becomes where loops and branches yield it."""
         for use in value.uses:
             op = use.operation
             if isinstance(op, scf.ForOp) and use.index >= _BOUNDS:
@@ -165,10 +165,10 @@ class _Web:
             use.operation.operands[use.index] = whole[value]
 
     def _write(self, op: tile.EwOp) -> None:
-        """What is added are parts, too, and factors are repeated."""
-        for place, operand in enumerate(op.operands_):
+        """Adds parts, and repeats factors for all threads of a row."""
+        for index, operand in enumerate(op.operands_):
             if self._begins(operand):
-                self._begin(op, place)
+                self._begin(op, index)
             elif operand not in self.members:
                 column = tile.ExpandOp(operand, 1)
                 rows = self.parts.get_shape()[0]
@@ -177,10 +177,10 @@ class _Web:
                 _lay(factors, self.parts)
                 adopt_location([column, factors], op)
                 insert_before(op, [column, factors])
-                op.operands[place] = factors.result
+                op.operands[index] = factors.result
 
     def _clear(self, value: SSAValue) -> None:
-        """What loops begin with, and branches give."""
+        """Rewrites the initial values of loops, and the values that branches yield."""
         owner = value.owner
         if isinstance(owner, scf.ForOp):
             self._begin(owner, _BOUNDS + owner.results.index(value))
@@ -189,9 +189,9 @@ class _Web:
             for region in owner.regions:
                 self._begin(_end(region.block), owner.results.index(value))
 
-    def _begin(self, op: Operation, place: int) -> None:
-        """Parts of nothing, or of one tile, for an operand of an op."""
-        operand = op.operands[place]
+    def _begin(self, op: Operation, index: int) -> None:
+        """Replaces an operand of an op by parts: zeros, or those of one tile."""
+        operand = op.operands[index]
         if operand in self.members or not self._begins(operand):
             return
         summed = _summed(operand)
@@ -204,7 +204,7 @@ class _Web:
             made = wgmma.PartialOp("sum", summed.operand, 1)
         adopt_location([made], op)
         insert_before(op if summed is None else summed, [made])
-        op.operands[place] = made.result
+        op.operands[index] = made.result
         if summed is not None:
             summed.detach()
             summed.erase()
@@ -222,5 +222,5 @@ class _Web:
 
 
 def _lay(op: Operation, type_: TileType) -> None:
-    """Gives what an op makes a layout."""
+    """Gives the result of an op a layout."""
     Rewriter.replace_value_with_new_type(op.results[0], type_)

@@ -26,11 +26,11 @@ from tessera.targets.cuda.lower.layout_analysis import is_tile
 from tessera.transforms.core.rewriting import replace
 
 PIECE = 64
-"""Columns: what one copy stores."""
+"""Columns that one copy stores."""
 
 
 def subtile_epilogues(function: nv.FuncOp) -> int:
-    """Cuts what rests on the sums of a product, and on memory that is read behind the wait for them; how often."""
+    """Subtiles epilogues that load tiles behind the wait for an accumulator, and returns how many."""
     waits = [op for op in function.body.walk() if isinstance(op, wgmma.WgmmaWaitOp)]
     return sum(_cut(op) for wait in waits for op in _ends(wait))
 
@@ -49,7 +49,7 @@ def _ends(wait: wgmma.WgmmaWaitOp) -> Iterator[tile.EwOp]:
 
 
 def _is_wide(value: SSAValue) -> bool:
-    """Whether a tile lies as sums do, and has pieces."""
+    """Whether a tile has the layout of accumulators, and several pieces."""
     if not is_tile(value) or len(tile_type(value).get_shape()) != 2:
         return False
     columns = tile_type(value).get_shape()[1]
@@ -57,7 +57,7 @@ def _is_wide(value: SSAValue) -> bool:
 
 
 def _cut(end: tile.EwOp) -> bool:
-    """Writes an op, and those that only it rests on, once for each piece."""
+    """Writes an op, and those that only it uses, once for each piece."""
     inside = _slice(end)
     if not any(isinstance(op, tile.LoadOp) for op in inside):
         return False
@@ -78,7 +78,7 @@ def _cut(end: tile.EwOp) -> bool:
 
 
 def _slice(end: tile.EwOp) -> list[Operation]:
-    """The elementwise ops and loads in the block of an op that nobody but it needs, in order."""
+    """The elementwise ops and loads in the block of an op that only it uses, in order."""
     found: set[Operation] = {end}
     before = end.prev_op
     while before is not None:
@@ -100,7 +100,7 @@ def _may_pass(op: Operation) -> bool:
 
 
 def _piece(op: Operation, first: int, values: dict[SSAValue, SSAValue]) -> list[Operation]:
-    """An op for the columns from `first` on; `values` are what others are there."""
+    """An op for the columns from `first` on; `values` maps other values to their pieces."""
     made: list[Operation] = []
     if isinstance(op, tile.LoadOp):
         offset = op.offsets[-1]

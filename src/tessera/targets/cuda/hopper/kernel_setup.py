@@ -14,7 +14,7 @@ from tessera.ir.pipe import tile_scheduler, warp_groups
 from tessera.ir.pipe.transpose import is_transposed_from, is_transposed_into
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cuda.hopper.consumer_layouts import AgentLayouts, is_accumulator
+from tessera.targets.cuda.hopper.consumer_layouts import ConsumerLayouts, is_accumulator
 from tessera.targets.cuda.hopper.ring_groups import leaders
 from tessera.targets.cuda.hopper.shared_memory import MapAxes, RingPlan, Shift, fill_box, staging, store_map
 from tessera.targets.cuda.hopper.supported import check_warp_groups, refusal
@@ -31,54 +31,54 @@ WARPS, THREADS = 4, 128
 ALL_REGISTERS = 65536
 """Of a multiprocessor."""
 LEAST_REGISTERS, MOST_REGISTERS = 24, 232
-"""Of a thread that copies, and of one that computes: with a few more it would leave too few for four indices."""
-TURN_REGISTERS, COPY_REGISTERS = 40, 32
-"""Of a thread that turns tiles, and the least of one that copies beside it."""
-FIRST_PLACE = 1
-"""The named barrier at which agent 0 waits for its place; those of the others follow. 0 is for all threads."""
-DRAWS, LEAVES = 0, 1
-"""Counters of a launch: programs that were drawn, and blocks that have left. Each has four bytes."""
+"""Of a thread of the producer, and of a consumer: with a few more, too few would be left for four coordinates."""
+TRANSPOSER_REGISTERS, COPY_REGISTERS = 40, 32
+"""Of a thread of the transposer, and the least of the producer beside it."""
+FIRST_PINGPONG = 1
+"""The ping-pong barrier of consumer 0, a named one; those of other consumers follow. 0 is for all threads."""
+FETCHES, LEAVES = 0, 1
+"""Counters of a launch: program instances that were fetched, and blocks that have left. Each has four bytes."""
 
 
-def share_registers(count: int, *, turns: bool = False) -> tuple[int, int] | None:
-    """The registers of a thread that copies and of one that computes; None where all have enough as it is.
+def share_registers(count: int, *, transposes: bool = False) -> tuple[int, int] | None:
+    """The registers of a thread of the producer and of a consumer; None where all have enough without `setmaxnreg`.
 
-    If an agent `turns` tiles, its threads have registers, too.
+    Where a warp group `transposes` tiles, its threads have registers, too.
     """
-    if count == 1 and not turns:
+    if count == 1 and not transposes:
         return None
-    groups = count + (2 if turns else 1)
+    groups = count + (2 if transposes else 1)
     first = ALL_REGISTERS // (THREADS * groups) // 8 * 8
-    # Of a thread of each warpgroup, all of them together.
-    pool = first * groups - (TURN_REGISTERS if turns else 0)
-    least = COPY_REGISTERS if turns else LEAST_REGISTERS
+    # The sum over one thread of each warp group.
+    pool = first * groups - (TRANSPOSER_REGISTERS if transposes else 0)
+    least = COPY_REGISTERS if transposes else LEAST_REGISTERS
     more = min(MOST_REGISTERS, (pool - least) // count // 8 * 8)
     return min(first, (pool - more * count) // 8 * 8), more
 
 
 @dataclass
 class Ring:
-    """A ring of the new function."""
+    """A ring of the nv function."""
 
     plan: RingPlan
     memory: SSAValue
     full: SSAValue
     empty: SSAValue
     bytes: int
-    """What a turn brings that others wait for: 0 where another ring's barriers stand for this one's."""
+    """Bytes of an iteration that its barriers count: 0 where it shares those of another ring."""
     fillers: int
-    """How many arrive when a slot is full: one thread, or a lane of each warp that turns tiles."""
+    """Arrivals that make a slot full: of one thread, or of a lane of each warp of the transposer."""
     readers: int
-    """And when it is empty: a lane of each warp, of all blocks that share it."""
+    """Arrivals that make it empty: of a lane of each warp, of all blocks that share it."""
     shared: bool = False
-    """Whether blocks of a cluster come to its barriers."""
+    """Whether blocks of a cluster arrive at its barriers."""
     freed: SSAValue | None = None
-    """Where a lane says that a slot is empty, if blocks of a cluster have to know."""
+    """The barriers of another block of the cluster, at which a lane releases a slot."""
 
 
 @dataclass
-class Mailbox:
-    """A mailbox of the new function: a word for each slot."""
+class WorkQueue:
+    """The work queue of a tile scheduler in the nv function: a word for each slot."""
 
     words: SSAValue
     full: SSAValue
@@ -87,28 +87,30 @@ class Mailbox:
     fillers: int = 1
 
 
-class AgentSetup(Lowering):
-    """Writes the beginning of the nv function of one tile function with roles."""
+class KernelSetup(Lowering):
+    """Writes the prologue of the nv function of one tile function with partitions."""
 
-    def __init__(self, function: tile.FuncOp, registers: tuple[int, int] | None, lined: Collection[int] | None) -> None:
+    def __init__(
+        self, function: tile.FuncOp, registers: tuple[int, int] | None, row_aligned: Collection[int] | None
+    ) -> None:
         check_warp_groups(function)
-        super().__init__(function, AgentLayouts(function, Shape(WARPS)))
+        super().__init__(function, ConsumerLayouts(function, Shape(WARPS)))
         (self.partitions,) = (op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp))
         self.count = self.partitions.consumers.value.data
         self.cluster = pipe.cluster_of(function)
-        turns = self.partitions.transposer is not None
-        self.helpers = 2 if turns else 1
-        """Warpgroups in front of those that compute."""
-        self.registers = share_registers(self.count, turns=turns) if registers is None else registers
-        self.lined = range(len(function.arguments)) if lined is None else lined
+        transposes = self.partitions.transposer is not None
+        self.helpers = 2 if transposes else 1
+        """Warp groups in front of the consumers."""
+        self.registers = share_registers(self.count, transposes=transposes) if registers is None else registers
+        self.row_aligned = range(len(function.arguments)) if row_aligned is None else row_aligned
         self.states: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.rings: dict[SSAValue, Ring] = {}
-        self.work_queues: dict[SSAValue, Mailbox] = {}
+        self.work_queues: dict[SSAValue, WorkQueue] = {}
         self.maps: dict[tuple[SSAValue, MapAxes, MapType], SSAValue] = {}
         self.mapped: set[SSAValue] = set()
         """Arguments that have maps."""
         self.rooms: dict[Attribute, SSAValue] = {}
-        """For each type that is stored, where a warp puts it."""
+        """Shared memory that stores go through, by element type."""
         self.numbers: dict[int, SSAValue] = {}
         self.by_rank: dict[int, SSAValue] = {}
         """Multiples of the block's number in its cluster."""
@@ -122,7 +124,7 @@ class AgentSetup(Lowering):
     # Numbers
 
     def put(self, op: Operation) -> SSAValue:
-        """Adds an op of the current role."""
+        """Adds an op to the current partition."""
         return self.add(op, self.partitions).results[0]
 
     def number(self, value: int) -> SSAValue:
@@ -137,7 +139,7 @@ class AgentSetup(Lowering):
         return self.numbers[value]
 
     def narrow(self, start: Start, more: int = 0) -> SSAValue:
-        """A number of the program, plus a constant, as copies take it."""
+        """A coordinate plus a constant, in the 32 bits that copies take."""
         if isinstance(start, int):
             return self.number(start + more)
         owner = start.owner
@@ -154,16 +156,16 @@ class AgentSetup(Lowering):
     def wide(self, value: SSAValue) -> SSAValue:
         return self.put(arith.IndexCastOp(value, IndexType()))
 
-    # In front of the roles
+    # In front of the partitions
 
     def _begin(self) -> None:
         self._make_rings()
-        self._make_mailboxes()
+        self._make_work_queues()
         for op in self.source.body.walk():
             if isinstance(op, warp_groups.ProducerCopyOp):
                 box = fill_box(op)
-                if box.argument.index not in self.lined:
-                    raise refusal(op, "a tile is copied out of an argument whose rows do not lie at 16 bytes")
+                if box.argument.index not in self.row_aligned:
+                    raise refusal(op, "a tile is copied out of an argument whose rows are not aligned to 16 bytes")
                 found = self.rings[op.ring].plan.copies(box)
                 self._map(box.argument, found.axes, found.map)
                 if found.shift is not None:
@@ -196,7 +198,7 @@ class AgentSetup(Lowering):
             self.add(hopper.ClusterSyncOp(aligned=True), self.partitions)
 
     def _shift(self, shift: Shift) -> None:
-        """Numbers for the pieces of this block."""
+        """Makes the numbers by which the pieces of this block are shifted."""
         for number in (shift.tiles, shift.rows, shift.columns):
             if number and number not in self.by_rank:
                 rank = self.put(hopper.IdOp("rank"))
@@ -222,13 +224,13 @@ class AgentSetup(Lowering):
                 self.rings[op.result] = Ring(plan, memory, known.full, known.empty, 0, 0, 0)
             self.rings[leader].shared |= plan.blocks > 1
 
-    def _make_mailboxes(self) -> None:
+    def _make_work_queues(self) -> None:
         for op in (op for op in self.source.body.block.ops if isinstance(op, tile_scheduler.WorkQueueOp)):
-            depth, name = warp_groups.ring_depth(op.result), op.result.name_hint or "mailbox"
+            depth, name = warp_groups.ring_depth(op.result), op.result.name_hint or "work_queue"
             words = self.put(hopper.WordsOp(depth))
             full, empty = (self.put(hopper.MbarriersOp(BarriersType(depth))) for _ in range(2))
             words.name_hint, full.name_hint, empty.name_hint = name, f"{name}_full", f"{name}_empty"
-            self.work_queues[op.result] = Mailbox(words, full, empty, WARPS * (self.count + self.helpers - 1))
+            self.work_queues[op.result] = WorkQueue(words, full, empty, WARPS * (self.count + self.helpers - 1))
 
     def _map(self, argument: SSAValue, axes: MapAxes, type_: MapType) -> SSAValue:
         key = (argument, axes, type_)
@@ -239,10 +241,10 @@ class AgentSetup(Lowering):
         return self.maps[key]
 
     def _goes_out(self, op: tile.StoreOp) -> bool:
-        """Whether a tile is stored by a copy: as it lies, it can be put into shared memory in one go."""
+        """Whether a tile is stored by a TMA copy: it has the layout of an accumulator, and a tensor map."""
         box = box_of(op.view, op.offsets) if is_mapped(op) else None
         return (
             box is not None
-            and box.argument.index in self.lined
+            and box.argument.index in self.row_aligned
             and is_accumulator(self.analysis.for_store(op), op.value)
         )

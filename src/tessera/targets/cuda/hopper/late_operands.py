@@ -16,7 +16,7 @@ from tessera.targets.cuda.ir import wgmma
 
 
 def compute_operands_late(function: nv.FuncOp) -> None:
-    """Moves the ops that make left operands of products."""
+    """Moves the ops that make left operands of dots."""
     for op in list(function.body.walk()):
         if isinstance(op, wgmma.WgmmaOp):
             for owner in _makers(op.a, set()):
@@ -35,19 +35,19 @@ def _makers(value: SSAValue, seen: set[SSAValue]) -> list[tile.EwOp]:
         loop = owner.parent_op()
         if not isinstance(loop, scf.ForOp):
             return []
-        place = owner.args.index(value) - 1  # pyright: ignore[reportArgumentType]  # it is one of them
-        return [*_makers(loop.iter_args[place], seen), *_makers(_yielded(owner, place), seen)]
-    place = owner.results.index(value)  # pyright: ignore[reportArgumentType]
+        index = owner.args.index(value) - 1  # pyright: ignore[reportArgumentType]  # it is one of them
+        return [*_makers(loop.iter_args[index], seen), *_makers(_yielded(owner, index), seen)]
+    index = owner.results.index(value)  # pyright: ignore[reportArgumentType]
     if isinstance(owner, scf.ForOp):
-        return [*_makers(owner.iter_args[place], seen), *_makers(_yielded(owner.body.block, place), seen)]
+        return [*_makers(owner.iter_args[index], seen), *_makers(_yielded(owner.body.block, index), seen)]
     if isinstance(owner, scf.IfOp):
-        return [maker for region in owner.regions for maker in _makers(_yielded(region.block, place), seen)]
+        return [maker for region in owner.regions for maker in _makers(_yielded(region.block, index), seen)]
     return []
 
 
-def _yielded(block: Block, place: int) -> SSAValue:
+def _yielded(block: Block, index: int) -> SSAValue:
     assert block.last_op is not None
-    return block.last_op.operands[place]
+    return block.last_op.operands[index]
 
 
 def _sink(op: tile.EwOp) -> None:

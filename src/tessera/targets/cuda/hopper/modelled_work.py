@@ -1,4 +1,4 @@
-"""The work of a tile program that the model of a multiprocessor asks for: loops around dots, loads and vector ops."""
+"""The work of a tile function that the model of a multiprocessor asks for: loops around dots, loads and vector ops."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     FUNCTION_CLOCKS,
     Axis,
     Extent,
+    ModelledDot,
     ModelledIteration,
     ModelledRing,
-    Product,
     Traced,
     Work,
 )
@@ -34,58 +34,58 @@ from tessera.transforms.pipelining.partition_rows import Rows, rows_of
 from tessera.transforms.pipelining.promote_accumulators import promote_accumulators
 
 CONVERSION, FUNCTION, DIVISION, LOADING = 0.5, 1, 8, 1
-"""Instructions for one element; conversions are done two at a time, and loads, but those ask where the array ends."""
+"""Instructions for one element. Conversions are done two at a time, and loads, which test for the end of an array."""
 
 
-def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], lined: Collection[int]) -> Traced | None:
-    """What counts of a traced function, which is changed on the way; None where agents have no form for it.
+def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], row_aligned: Collection[int]) -> Traced | None:
+    """The work of a traced function, which is rewritten for it; None where its warps are not specialized.
 
-    `axes` says which sizes follow the block; nothing else has such a size. Of the arguments `lined`, rows lie well.
+    `axes` says which sizes follow the block; nothing else has such a size. Rows of arguments `row_aligned` are aligned.
     """
     rows = rows_of(function)
     if rows is None or axes.get(rows) != "m":
         return None
     take_host_checks(function)
     prepare(function, contract=True, arch="sm_90a")
-    if next(warp_group_plans(function, None, None, lined), None) is None or not _is_apart(function, rows):
+    if next(warp_group_plans(function, None, None, row_aligned), None) is None or not _is_apart(function, rows):
         return None
     clip_ranges(function)
     rescale_lazily(function)
-    # Turns stay apart, so that sizes can be told.
+    # Iterations are not merged, so that their sizes can be read.
     promote_accumulators(function, depth=0)
     reading = _Reading(function, axes)
-    turns = tuple(reading.turns())
-    if not turns or any(axes.get(one, "m") != "m" for one in reading.product_rows()):
+    iterations = tuple(reading.iterations())
+    if not iterations or any(axes.get(one, "m") != "m" for one in reading.dot_rows()):
         return None
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
-    return Traced(turns, tuple(reading.rings()), any(map(is_mapped, stores)))
+    return Traced(iterations, tuple(reading.rings()), any(map(is_mapped, stores)))
 
 
 def _is_apart(function: tile.FuncOp, rows: int) -> bool:
-    """Whether rows have nothing to do with each other: agents share them."""
+    """Whether rows do not depend on each other: consumers share them."""
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
     atomic = any(isinstance(op, tile.AtomicOp) for op in function.body.walk())
     return not atomic and Rows(function, rows, Slice(stores)).find()
 
 
 class _Reading:
-    """One function being read."""
+    """The loops, dots and rings of one function."""
 
     def __init__(self, function: tile.FuncOp, axes: Mapping[int, Axis]) -> None:
         self.function = function
         self.axes = axes
-        self.products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+        self.dots = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
 
     def extent(self, size: int) -> Extent:
         return self.axes.get(size, size)
 
-    def product_rows(self) -> set[int]:
-        return {tile_type(op.result).get_shape()[0] for op in self.products}
+    def dot_rows(self) -> set[int]:
+        return {tile_type(op.result).get_shape()[0] for op in self.dots}
 
-    def turns(self) -> Iterator[ModelledIteration]:
-        loops = dict.fromkeys(loop for op in self.products if (loop := _loop_around(op)) is not None)
+    def iterations(self) -> Iterator[ModelledIteration]:
+        loops = dict.fromkeys(loop for op in self.dots if (loop := _loop_around(op)) is not None)
         for loop in loops:
-            inside = [op for op in self.products if _loop_around(op) is loop]
+            inside = [op for op in self.dots if _loop_around(op) is loop]
             steps: list[Extent] = []
             around: scf.ForOp | None = loop
             while around is not None:
@@ -93,20 +93,20 @@ class _Reading:
                 around = _loop_around(around)
             computed, kept = tuple(_work(loop, self.extent)), tuple(self._kept(loop))
             reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
-            products, banded = tuple(map(self._product, inside)), is_marked(loop.lb, ROWS_BEGIN)
+            dots, banded = tuple(map(self._dot, inside)), is_marked(loop.lb, ROWS_BEGIN)
             ordered, clipped = bool(computed) and not banded, is_marked(loop.ub, ROWS_END)
-            yield ModelledIteration(tuple(steps), products, computed, len(reductions), kept, banded, ordered, clipped)
+            yield ModelledIteration(tuple(steps), dots, computed, len(reductions), kept, banded, ordered, clipped)
 
     def _kept(self, loop: scf.ForOp) -> Iterator[Extent]:
-        """Columns of the tiles that a loop carries, and that are not what its products gave."""
+        """Columns of the tiles that a loop carries, and that are not accumulators of its dots."""
         for value in end_of(loop.body.block).operands:
             if isinstance(value.type, TensorType) and _is_tile(value) and not isinstance(value.owner, tile.DotOp):
                 yield self.extent(tile_type(value).get_shape()[1])
 
-    def _product(self, op: tile.DotOp) -> Product:
+    def _dot(self, op: tile.DotOp) -> ModelledDot:
         depth, columns = tile_type(op.b).get_shape()
         loaded = isinstance(operand_source(op.a), tile.LoadOp)
-        return Product(self.extent(columns), self.extent(depth), loaded, tile_dtype(op.a).storage.itemsize)
+        return ModelledDot(self.extent(columns), self.extent(depth), loaded, tile_dtype(op.a).storage.itemsize)
 
     def rings(self) -> Iterator[ModelledRing]:
         loads = [op for op in self.function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
@@ -121,7 +121,7 @@ class _Reading:
 
 
 def issues_most(loop: scf.ForOp) -> bool:
-    """Whether a turn of a loop keeps the schedulers longer than the unit for functions."""
+    """Whether an iteration of a loop keeps the schedulers longer than the unit for functions."""
     works = list(_work(loop, lambda size: size))
     functions = sum(one.functions * _sized(one) for one in works)
     return sum(one.instructions * _sized(one) for one in works) > FUNCTION_CLOCKS * functions
@@ -133,7 +133,7 @@ def _sized(work: Work) -> int:
 
 
 def _work(loop: scf.ForOp, extent: Callable[[int], Extent]) -> Iterator[Work]:
-    """Work on whole tiles in every turn. Branches are for few turns, and so are masks, which most turns lose."""
+    """Work on whole tiles in every iteration; branches and masks are left out: few iterations have them."""
     masks = _masks(loop)
     for op in loop.body.block.ops:
         if isinstance(op, tile.ReduceOp) and _is_tile(op.operand):
@@ -167,7 +167,7 @@ def _is_tile(value: SSAValue) -> bool:
 
 
 def _masks(loop: scf.ForOp) -> set[Operation]:
-    """Ops that compare positions, that choose by such comparisons, and that serve nothing else."""
+    """Ops that compare positions or select by such comparisons, and ops that only those use."""
     questions: set[SSAValue] = set()
     found: set[Operation] = set()
     for op in loop.body.block.ops:
@@ -190,6 +190,6 @@ def _masks(loop: scf.ForOp) -> set[Operation]:
 
 
 def _is_fused(op: tile.EwOp) -> bool:
-    """Whether a product becomes a part of the sum that it goes into."""
+    """Whether a multiplication is fused with the additions that it goes into."""
     users = [use.operation for use in op.result.uses]
     return op.fn.data == "mul" and all(isinstance(user, tile.EwOp) and user.fn.data in ("add", "sub") for user in users)

@@ -20,33 +20,36 @@ from tessera.transforms.core.rewriting import replace
 
 
 def share_pipeline_states(function: tile.FuncOp) -> None:
-    """Leaves away what loops and branches would carry twice."""
+    """Removes the pipeline states of loops and branches that follow from others."""
     found = _Steps()
     found.walk(function.body.block)
     for op, groups in found.groups.items():
         followers = {
-            member.place: (group[0].place, member.ahead) for group in groups for member in group[1:] if member.ahead < 2
+            member.position: (group[0].position, member.ahead)
+            for group in groups
+            for member in group[1:]
+            if member.ahead < 2
         }
         if followers and isinstance(op, scf.ForOp):
             _thin_loop(op, followers)
         elif followers and isinstance(op, scf.WhileOp):
-            _thin_draws(op, followers)
+            _thin_while(op, followers)
         elif followers and isinstance(op, scf.IfOp):
             _thin_branch(op, followers)
     _count_once(function.body.block, {})
 
 
-class _Place(NamedTuple):
-    """So many turns behind something."""
+class _Distance(NamedTuple):
+    """A pipeline state as so many advances behind another one."""
 
     base: Hashable
     offset: int
 
 
 class _Member(NamedTuple):
-    """A value that a loop or a branch carries, and how many turns it is ahead of the first of its group."""
+    """A value that a loop or a branch carries, and its advances ahead of the first of its group."""
 
-    place: int
+    position: int
     ahead: int
 
 
@@ -54,22 +57,22 @@ _Group = tuple[_Member, ...]
 
 
 class _Steps:
-    """Where cursors are relative to each other."""
+    """The distances between pipeline states."""
 
     def __init__(self) -> None:
-        self.places: dict[SSAValue, _Place] = {}
+        self.distances: dict[SSAValue, _Distance] = {}
         self.groups: dict[Operation, list[_Group]] = {}
-        """Of loops and branches, what moves in step; inner ones first."""
+        """The states of loops and branches that move in step; inner ones first."""
         self._fresh = count()
 
     def walk(self, block: Block) -> None:
         for op in block.ops:
             match op:
                 case warp_groups.PipelineStateOp():
-                    self.places[op.result] = _Place("start", 0)
+                    self.distances[op.result] = _Distance("start", 0)
                 case warp_groups.AdvanceOp():
-                    base, offset = self.places[op.state]
-                    self.places[op.result] = _Place(base, offset + 1)
+                    base, offset = self.distances[op.state]
+                    self.distances[op.result] = _Distance(base, offset + 1)
                 case scf.ForOp():
                     self._loop(op, op.iter_args, op.body.block, op.body.block.args[1:])
                 case scf.WhileOp() if _hands_all_on(op):
@@ -85,8 +88,8 @@ class _Steps:
     def _bind(self, values: Sequence[SSAValue], groups: Sequence[_Group]) -> None:
         for group in groups:
             base = next(self._fresh)
-            for place, ahead in group:
-                self.places[values[place]] = _Place(base, ahead)
+            for position, ahead in group:
+                self.distances[values[position]] = _Distance(base, ahead)
 
     def _loop(self, op: Operation, initial: Sequence[SSAValue], inner: Block, arguments: Sequence[SSAValue]) -> None:
         groups = self._grouped([initial])
@@ -100,10 +103,10 @@ class _Steps:
         self._note(op, groups)
 
     def _borne_out(self, group: _Group, ends: Sequence[SSAValue]) -> Iterator[_Group]:
-        """Those of a group that are still as far from each other at the end of a turn."""
+        """The members of a group that are still as far from each other at the end of an iteration."""
         parts: dict[Hashable, list[_Member]] = {}
         for member in group:
-            base, offset = self.places[ends[member.place]]
+            base, offset = self.distances[ends[member.position]]
             parts.setdefault((base, offset - member.ahead), []).append(member)
         return map(_from_first, parts.values())
 
@@ -115,14 +118,14 @@ class _Steps:
             self._note(op, self._grouped([_ends(inner) for inner in blocks]))
 
     def _grouped(self, ways: Sequence[Sequence[SSAValue]]) -> list[_Group]:
-        """What is as far from each other whichever way is taken."""
+        """Groups of states whose distances are the same whichever branch is taken."""
         found: dict[Hashable, list[_Member]] = {}
-        for place, values in enumerate(zip(*ways, strict=True)):
+        for position, values in enumerate(zip(*ways, strict=True)):
             type_ = values[0].type
             if isinstance(type_, warp_groups.PipelineStateType):
-                places = [self.places[value] for value in values]
-                apart = tuple((base, offset - places[0].offset) for base, offset in places)
-                found.setdefault((type_.depth, apart), []).append(_Member(place, places[0].offset))
+                distances = [self.distances[value] for value in values]
+                apart = tuple((base, offset - distances[0].offset) for base, offset in distances)
+                found.setdefault((type_.depth, apart), []).append(_Member(position, distances[0].offset))
         return [_from_first(group) for group in found.values()]
 
     def _note(self, op: Operation, groups: list[_Group]) -> None:
@@ -133,7 +136,7 @@ class _Steps:
 
 
 def _hands_all_on(op: scf.WhileOp) -> bool:
-    """Whether the test of a loop gives its body what it got, and does nothing else with cursors."""
+    """Whether the test of a loop passes all its arguments to the body, and does nothing else with pipeline states."""
     test = op.before_region.block
     alone = all(
         argument.has_one_use() for argument in test.args if isinstance(argument.type, warp_groups.PipelineStateType)
@@ -148,14 +151,14 @@ def _ends(block: Block) -> Sequence[SSAValue]:
 
 def _from_first(group: Sequence[_Member]) -> _Group:
     ordered = sorted(group, key=lambda member: member.ahead)
-    return tuple(_Member(place, ahead - ordered[0].ahead) for place, ahead in ordered)
+    return tuple(_Member(position, ahead - ordered[0].ahead) for position, ahead in ordered)
 
 
 def _single(values: Sequence[SSAValue]) -> list[_Group]:
-    """Every cursor by itself."""
+    """Every pipeline state in a group of its own."""
     return [
-        (_Member(place, 0),)
-        for place, value in enumerate(values)
+        (_Member(position, 0),)
+        for position, value in enumerate(values)
         if isinstance(value.type, warp_groups.PipelineStateType)
     ]
 
@@ -163,7 +166,7 @@ def _single(values: Sequence[SSAValue]) -> list[_Group]:
 # Writing
 
 _Followers = dict[int, tuple[int, int]]
-"""By places: which place a cursor follows, and how many turns ahead of it."""
+"""By position: the position that a pipeline state follows, and its advances ahead of it."""
 
 
 def _followed(leader: SSAValue, ahead: int, made: list[Operation]) -> SSAValue:
@@ -174,37 +177,39 @@ def _followed(leader: SSAValue, ahead: int, made: list[Operation]) -> SSAValue:
 
 
 def _results(op: Operation, new: Operation, followers: _Followers) -> None:
-    """Puts an op that gives fewer cursors in the place of another."""
+    """Replaces an op by one that gives fewer pipeline states."""
     kept = iter(new.results)
-    by_place: dict[int, SSAValue] = {place: next(kept) for place in range(len(op.results)) if place not in followers}
+    by_position: dict[int, SSAValue] = {
+        position: next(kept) for position in range(len(op.results)) if position not in followers
+    }
     made: list[Operation] = [new]
-    for place, (leader, ahead) in followers.items():
-        by_place[place] = _followed(by_place[leader], ahead, made)
-    replace(op, made, [by_place[place] for place in range(len(op.results))])
+    for position, (leader, ahead) in followers.items():
+        by_position[position] = _followed(by_position[leader], ahead, made)
+    replace(op, made, [by_position[position] for position in range(len(op.results))])
 
 
 def _without(values: Sequence[SSAValue], followers: _Followers) -> list[SSAValue]:
-    return [value for place, value in enumerate(values) if place not in followers]
+    return [value for position, value in enumerate(values) if position not in followers]
 
 
 def _shorten(block: Block, followers: _Followers) -> None:
-    """Lets a block's last op give fewer values."""
+    """Removes followers from the values that a block yields."""
     end = block.last_op
     assert end is not None
     replace(end, [scf.YieldOp(*_without(end.operands, followers))], [])
 
 
 def _thin_body(body: Block, arguments: Sequence[BlockArgument], followers: _Followers) -> None:
-    """Lets a loop's body take and give fewer values."""
+    """Removes followers from the arguments and the yielded values of a loop's body."""
     made: list[Operation] = []
-    for place, (leader, ahead) in followers.items():
-        arguments[place].replace_all_uses_with(_followed(arguments[leader], ahead, made))
+    for position, (leader, ahead) in followers.items():
+        arguments[position].replace_all_uses_with(_followed(arguments[leader], ahead, made))
     first = body.first_op
     assert first is not None
     body.insert_ops_before(made, first)
     _shorten(body, followers)
-    for place in followers:
-        body.erase_arg(arguments[place])
+    for position in followers:
+        body.erase_arg(arguments[position])
 
 
 def _thin_loop(op: scf.ForOp, followers: _Followers) -> None:
@@ -214,14 +219,14 @@ def _thin_loop(op: scf.ForOp, followers: _Followers) -> None:
     _results(op, new, followers)
 
 
-def _thin_draws(op: scf.WhileOp, followers: _Followers) -> None:
+def _thin_while(op: scf.WhileOp, followers: _Followers) -> None:
     test, body = op.before_region.block, op.after_region.block
     _thin_body(body, body.args, followers)
     end, arguments = test.last_op, list(test.args)
     assert isinstance(end, scf.ConditionOp)
     replace(end, [scf.ConditionOp(end.condition, *_without(arguments, followers))], [])
-    for place in followers:
-        test.erase_arg(arguments[place])
+    for position in followers:
+        test.erase_arg(arguments[position])
     types = [argument.type for argument in body.args]
     regions = [op.detach_region(region) for region in list(op.regions)]
     _results(op, scf.WhileOp(_without(op.arguments, followers), types, *regions), followers)
@@ -231,12 +236,12 @@ def _thin_branch(op: scf.IfOp, followers: _Followers) -> None:
     regions: list[Region] = [op.detach_region(region) for region in list(op.regions)]
     for region in regions:
         _shorten(region.block, followers)
-    types = [result.type for place, result in enumerate(op.results) if place not in followers]
+    types = [result.type for position, result in enumerate(op.results) if position not in followers]
     _results(op, scf.IfOp(op.cond, types, regions[0], regions[1]), followers)
 
 
 def _count_once(block: Block, known: dict[SSAValue, SSAValue]) -> None:
-    """Leaves away a `pipe.advance` that there was before."""
+    """Removes a `pipe.advance` that repeats an earlier one."""
     for op in list(block.ops):
         if isinstance(op, warp_groups.AdvanceOp):
             if op.state in known:

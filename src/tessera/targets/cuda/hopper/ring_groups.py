@@ -18,7 +18,7 @@ RingUse = warp_groups.ProducerCopyOp | warp_groups.ConsumerWaitOp | warp_groups.
 
 
 def leaders(function: tile.FuncOp) -> dict[SSAValue, SSAValue]:
-    """For each ring the one whose barriers it has, which comes first; its own where that is itself."""
+    """For each ring the one whose barriers it uses, itself or an earlier one."""
     rings: list[SSAValue] = [op.result for op in function.body.walk() if isinstance(op, pipe.RingOp)]
     found = {ring: ring for ring in rings}
     for ring in rings:
@@ -42,20 +42,20 @@ def _companion(ring: SSAValue) -> SSAValue | None:
     if len(rings) != 1:
         return None
     (other,) = rings
-    if other is None or other is ring or _is_turned(ring) or _is_turned(other):
+    if other is None or other is ring or _is_transposed(ring) or _is_transposed(other):
         return None
     if pipe.ring_type(other).depth != pipe.ring_type(ring).depth:
         return None
     return other if set(followers) == set(_uses(other)) else None
 
 
-def _is_turned(ring: SSAValue) -> bool:
-    """Whether an agent turns tiles out of a ring, or into it: that one waits for each ring by itself."""
+def _is_transposed(ring: SSAValue) -> bool:
+    """Whether the transposer reads a ring, or writes it: it waits for each ring by itself."""
     return is_transposed_from(ring) or is_transposed_into(ring)
 
 
 def _follower(op: RingUse) -> RingUse | None:
-    """What is done with another ring right behind an op, in the same turn."""
+    """The same use of another ring right behind an op, in the same iteration."""
     following: Operation | None = op.next_op
     while following is not None and is_side_effect_free(following):
         following = following.next_op

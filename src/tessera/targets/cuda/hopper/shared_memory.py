@@ -27,13 +27,13 @@ from tessera.targets.cuda.ir.types import PAIRED, PLAIN, SharedType
 
 SWIZZLE = 128
 _PANEL_AXIS, _ROW_AXIS = 1, 2
-"""Of the pieces of a tile; the first one counts groups of rows."""
+"""Axes of the pieces of a tile; axis 0 counts groups of rows."""
 MapAxes = tuple[tuple[int, str, int], ...]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one copy brings: which tile of a slot it fills, and where it begins in the whole."""
+    """The part of a tile that one copy brings: the tile of a slot that it fills, and its first row and column."""
 
     path: tuple[int, ...]
     row: int
@@ -42,10 +42,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Shift:
-    """What is to be added for each rank of a cluster, from one block's pieces to the next one's: tiles at a place of
-    the path, rows and columns."""
+    """The distance between the pieces of one block of a cluster and those of the next: tiles at one index of the path,
+    rows and columns."""
 
-    place: int
+    index: int
     tiles: int
     rows: int
     columns: int
@@ -65,7 +65,7 @@ class Copies:
     """Where the pieces are those of a cluster's first block."""
 
     def offsets(self, box: Box, piece: Piece) -> Iterator[tuple[Start, int]]:
-        """Where a piece begins along the axes of the map: a number of the program, and what is to be added."""
+        """The start of a piece along each axis of the map: a coordinate, and a constant to add."""
         down, across = box.axes
         if self.splits:
             # Only tiles that begin with the first column are split.
@@ -81,7 +81,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class RingPlan:
-    """The shared memory of a ring: `parts` agents have `rows` of each tile, and `blocks` of a cluster fill it."""
+    """The shared memory of a ring: `parts` consumers have `rows` of each tile, and `blocks` of a cluster fill it."""
 
     ring: pipe.RingOp
     depth: int
@@ -96,18 +96,18 @@ class RingPlan:
     def of(op: pipe.RingOp, count: int, cluster: int = 1) -> RingPlan:
         type_ = pipe.slot_type(op.result)
         if not fits(type_):
-            raise _refused(op, f"a ring of {type_}: products take 8·n rows, and columns of 32·n bytes")
+            raise _refused(op, f"a ring of {type_}: wgmma takes 8·n rows, and columns of 32·n bytes")
         takes = [use.operation for use in op.result.uses if isinstance(use.operation, warp_groups.ConsumerWaitOp)]
         parted = {take.part is not None for take in takes}
         if len(parted) > 1:
-            raise _refused(op, "some agents take a part of a ring's tiles, some all of them")
+            raise _refused(op, "some consumers read a part of a ring's tiles, some all of it")
         rows, columns = type_.get_shape()
         parts = count if parted == {True} else 1
         if rows // parts % 8:
-            raise _refused(op, f"{parts} agents have {rows} rows: expected groups of 8 for each")
+            raise _refused(op, f"{parts} consumers share {rows} rows: each needs 8·n of them")
         depth, element = pipe.ring_type(op.result).depth.data, type_.element_type
         found = RingPlan(op, depth, parts, rows // parts, columns, element, _order(op))
-        # Where pieces do not come out even, every block copies all of them for itself.
+        # Where pieces cannot be shared evenly, every block copies all of them for itself.
         return (
             replace(found, blocks=cluster)
             if op.multicast is not None and found._shared_axis(cluster) is not None
@@ -124,7 +124,7 @@ class RingPlan:
         return -(-self.columns // self.panel)
 
     def _seen(self, *sizes: int) -> SharedType:
-        """The ring's memory with other sizes of its slots; what there is only one of is not counted."""
+        """The ring's memory with other sizes of its slots; leading sizes of 1 are left out."""
         *many, rows, columns = sizes
         all_sizes = (self.depth, *(size for size in many if size > 1), rows, columns)
         return SharedType(all_sizes, self.element, SWIZZLE, self.order)
@@ -135,7 +135,7 @@ class RingPlan:
 
     @property
     def taken(self) -> SharedType:
-        """The same as products see it."""
+        """The same memory as dots see it."""
         return self._seen(self.parts, self.rows, self.columns)
 
     @property
@@ -162,8 +162,8 @@ class RingPlan:
         counts = (parts, self.panels, rows // at_once)
         mine = [count // (self.blocks if axis == shared else 1) for axis, count in enumerate(counts)]
         pieces = [
-            Piece(_path(*zip(place, counts, strict=True)), place[0] * rows + place[2] * at_once, place[1] * panel)
-            for place in product(*map(range, mine))
+            Piece(_path(*zip(index, counts, strict=True)), index[0] * rows + index[2] * at_once, index[1] * panel)
+            for index in product(*map(range, mine))
         ]
         panels, all_pieces = self._seen(parts, self.panels, rows, panel), self._seen(*counts, at_once, panel)
         map_ = self._map(panel, at_once, *ones)
@@ -172,18 +172,18 @@ class RingPlan:
         shift = None
         if self.blocks > 1 and shared is not None:
             tiles, step = mine[shared], (rows, panel, at_once)[shared]
-            place = sum(count > 1 for count in counts[:shared])
+            index = sum(count > 1 for count in counts[:shared])
             moved = (0, tiles * step) if shared == _PANEL_AXIS else (tiles * step, 0)
-            shift = Shift(place, tiles, *moved)
+            shift = Shift(index, tiles, *moved)
         return Copies(axes, map_, _apart(steps), tuple(pieces), splits=False, shift=shift)
 
     @property
     def _groups(self) -> tuple[int, int]:
-        """Groups of rows, and rows of each: those of one panel lie behind each other, whoever they belong to."""
+        """Groups of rows, and rows of each: those of one panel lie behind each other, also of several consumers."""
         return (1, self.parts * self.rows) if self.panels == 1 else (self.parts, self.rows)
 
     def _shared_axis(self, blocks: int) -> int | None:
-        """What blocks share out among themselves, each as much: groups of rows, panels, or rows of each panel."""
+        """The axis along which blocks of a cluster share the copies of a tile evenly; None where there is none."""
         if blocks & (blocks - 1):
             # Clusters have a power of two of them.
             return None
@@ -196,7 +196,7 @@ class RingPlan:
 
 
 def _order(op: pipe.RingOp) -> str:
-    """The order of columns in a ring, which are the depth of products if it is one that tiles are turned into."""
+    """The order of columns in a ring: paired only where tiles are transposed, so that columns are the depth of dots."""
     if not is_transposed_into(op.result):
         return PLAIN
     takes = [use.operation for use in op.result.uses if isinstance(use.operation, warp_groups.ConsumerWaitOp)]
@@ -204,17 +204,17 @@ def _order(op: pipe.RingOp) -> str:
     starts = [use.operation for back in transposed for result in back.results for use in result.uses]
     found = {is_paired(start) for start in starts if isinstance(start, warp_groups.DotStartOp)}
     if len(found) > 1:
-        raise _refused(op, "some left operands of turned tiles are in registers, some in shared memory")
+        raise _refused(op, "some left operands of dots with a transposed ring are in registers, some in shared memory")
     return PAIRED if found == {True} else PLAIN
 
 
 def _apart(types: Sequence[SharedType]) -> tuple[SharedType, ...]:
-    return tuple(type_ for place, type_ in enumerate(types) if place == 0 or type_ != types[place - 1])
+    return tuple(type_ for index, type_ in enumerate(types) if index == 0 or type_ != types[index - 1])
 
 
-def _path(*places: tuple[int, int]) -> tuple[int, ...]:
-    """Numbers of tiles; where there is only one, it has none."""
-    return tuple(place for place, count in places if count > 1)
+def _path(*indices: tuple[int, int]) -> tuple[int, ...]:
+    """Indices of tiles, without those along axes that have only one."""
+    return tuple(index for index, count in indices if count > 1)
 
 
 def fill_box(op: warp_groups.ProducerCopyOp) -> Box:
@@ -228,16 +228,16 @@ def _refused(op: pipe.RingOp | warp_groups.ProducerCopyOp, message: str) -> Comp
     return CompileError(message, span=span_of(op.location), hint="the portable path copies it")
 
 
-# What is stored
+# Stores
 
 WARP_ROWS, BUFFERS = 16, 2
 STORED_COLUMNS = 64
-"""What goes out has 16 bits: so many are a panel."""
+"""Of 16 bits: so many are a panel."""
 
 
-def staging(agents_: int, element: Attribute) -> SharedType:
-    """Room for what warps store: each has its own, for 16 rows of 64 columns, twice."""
-    return SharedType((4 * agents_, BUFFERS, WARP_ROWS, STORED_COLUMNS), element, SWIZZLE)
+def staging(consumers: int, element: Attribute) -> SharedType:
+    """Shared memory for the stores of consumers: each warp has its own, for 16 rows of 64 columns, twice."""
+    return SharedType((4 * consumers, BUFFERS, WARP_ROWS, STORED_COLUMNS), element, SWIZZLE)
 
 
 def store_map(box: Box, element: Attribute) -> tuple[MapAxes, MapType]:
@@ -248,5 +248,5 @@ def store_map(box: Box, element: Attribute) -> tuple[MapAxes, MapType]:
 
 
 def store_columns(columns: int) -> list[int]:
-    """Where pieces of 64 columns begin; the last one may have some of those of the one before."""
+    """First columns of the pieces of 64 columns; the last piece may overlap the one before."""
     return [min(first, columns - STORED_COLUMNS) for first in range(0, columns, STORED_COLUMNS)]

@@ -1,4 +1,4 @@
-"""Tile programs that warp specialization on sm_90a does not support: refused with a reason, for the portable path."""
+"""Tile functions that warp specialization on sm_90a does not support: refused with a reason, for the portable path."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tessera.transforms.pipelining.row_branches import decides_row_by_row
 
 
 def refusal(op: Operation, message: str) -> CompileError:
-    return CompileError(message, span=span_of(op.location), hint="the portable path has it")
+    return CompileError(message, span=span_of(op.location), hint="the portable path compiles it")
 
 
 def check_warp_groups(function: tile.FuncOp) -> None:
-    """Refuses what the machine does not have, before anything is written."""
+    """Raises the refusal of a function that has no form for sm_90a, before anything is written."""
     partitions = [op for op in function.body.walk() if isinstance(op, warp_groups.WarpSpecializeOp)]
     if len(partitions) != 1:
         raise refusal(function, f"expected one pipe.warp_specialize, got {len(partitions)}")
@@ -36,38 +36,40 @@ def check_warp_groups(function: tile.FuncOp) -> None:
     for op in function.body.walk():
         match op:
             case warp_groups.DotStartOp():
-                _check_product(op)
+                _check_dot(op)
             case warp_groups.ConsumerWaitOp():
                 _check_taken(op)
             case tile.AnyOp() if not decides_row_by_row(op, lambda branch: range(len(branch.results))):
-                raise refusal(op, "a branch that rows of a tile do not decide each for itself")
+                raise refusal(op, "a branch depends on several rows of a tile: warps decide by their own rows")
             case warp_groups.PipelineStateOp() if op.parent_op() is not partitions[0]:
-                raise refusal(op, "a cursor that no role begins with")
+                raise refusal(op, "a pipeline state begins inside a loop or branch of a partition")
             case tile.LoadOp() | warp_groups.ProducerCopyOp() if tile.memory_of(op.view) in written:
-                raise refusal(op, "a program reads memory that it writes: copies would come out of order")
+                raise refusal(op, "a program instance reads memory that it writes: copies would come out of order")
             case tile.DotOp() | pipe.CopyOp() | pipe.GetOp() | tile.ProgramIdOp():
-                raise refusal(op, f"{op.name} beside agents")
+                raise refusal(op, f"{op.name} in a warp-specialized function")
             case _ if any(is_tile(value) for value in op.results) and not partitions[0].consumer.is_ancestor(op):
-                raise refusal(op, f"{op.name} gives a tile to those that do not compute")
+                raise refusal(op, f"{op.name} gives a tile outside of the consumers' partition")
             case _:
                 pass
 
 
-def _check_product(op: warp_groups.DotStartOp) -> None:
+def _check_dot(op: warp_groups.DotStartOp) -> None:
     left, right, total = tile_type(op.a), tile_type(op.b), warp_groups.accumulator_type(op.c)
     (rows, depth), columns = left.get_shape(), right.get_shape()[1]
-    dtype, sums = tile_dtype(op.b), dtype_of(total.element_type)
-    if (tile_dtype(op.a), dtype, sums) not in WARPGROUP_TYPES:
-        raise refusal(op, f"a product of {left} and {right} into {sums}: warpgroups do not have it")
-    if rows != wgmma.ROWS or depth % depth_step(dtype) or not wgmma.is_count_of_columns(columns, sums):
+    dtype, accumulator = tile_dtype(op.b), dtype_of(total.element_type)
+    if (tile_dtype(op.a), dtype, accumulator) not in WARPGROUP_TYPES:
+        raise refusal(op, f"wgmma has no dot of {left} and {right} into {accumulator}")
+    if rows != wgmma.ROWS or depth % depth_step(dtype) or not wgmma.is_count_of_columns(columns, accumulator):
         said = f"64 rows, {depth_step(dtype)}·k deep, 8·n columns up to 256"
-        raise refusal(op, f"a product of {left} and {right}: {said}, of integers 16·n")
+        raise refusal(op, f"a dot of {left} and {right}: wgmma has {said}, of integers 16·n")
     if not is_taken(op.b):
-        raise refusal(op, "a right operand that is computed: warpgroups read it from shared memory only")
+        raise refusal(op, "a right operand is computed: wgmma reads it from shared memory only")
     if is_taken(op.a) and isinstance(op.a.owner, tile.TransOp):
-        raise refusal(op, "a left operand that is transposed")
+        raise refusal(op, "a left operand in shared memory is transposed")
     if not transposes_in_memory(dtype) and not isinstance(op.b.owner, tile.TransOp):
-        raise refusal(op, f"a right operand of {dtype} whose columns lie side by side: the depth has to")
+        raise refusal(
+            op, f"a right operand of {dtype} is contiguous along its columns: wgmma needs it so along the depth"
+        )
 
 
 def _check_taken(op: warp_groups.ConsumerWaitOp) -> None:
@@ -78,18 +80,20 @@ def _check_taken(op: warp_groups.ConsumerWaitOp) -> None:
             uses += user.result.uses
     for use in uses:
         if not isinstance(use.operation, warp_groups.DotStartOp) or use.index > 1:
-            raise refusal(use.operation, f"{use.operation.name} reads a ring: only products do")
+            raise refusal(use.operation, f"{use.operation.name} reads a ring: only dots do")
 
 
 def check_alone(function: nv.FuncOp) -> None:
-    """Refuses what all threads of a block would have to meet for."""
+    """Raises the refusal of an op for which all threads of a block would have to synchronize."""
     for op in function.body.walk():
         if isinstance(op, nv.ConvertOp):
             shape = tile_type(op.result).get_shape()
             if registers_of(layout_of(op.operand), layout_of(op.result), shape, range(len(shape))) is None:
-                raise refusal(op, f"a tile of {_plain(op)} is wanted in another layout")
+                raise refusal(
+                    op, f"a tile of {_plain(op)} is needed in two layouts: converting it takes all threads of a block"
+                )
         elif isinstance(op, tile.ReduceOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
-            raise refusal(op, f"a tile of {_plain(op)} is folded along axis {op.axis.value.data}, across warps")
+            raise refusal(op, f"a tile of {_plain(op)} is reduced along axis {op.axis.value.data}, across warps")
 
 
 def _plain(op: nv.ConvertOp | tile.ReduceOp) -> str:

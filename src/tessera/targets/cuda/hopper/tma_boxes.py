@@ -23,7 +23,7 @@ from tessera.targets.cuda.ir.hopper_types import MOST_AXES, WIDEST_BOX
 from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step
 
 PANEL_BYTES = 128
-"""What one box has side by side: so wide products want it swizzled."""
+"""Columns of a box, in bytes: wgmma wants panels of this width, swizzled."""
 ROWS = 8
 """Rows of shared memory come in groups of so many: then swizzling begins anew."""
 
@@ -98,9 +98,9 @@ def box_of(view: SSAValue, offsets: Sequence[SSAValue]) -> Box | None:
 def _axes(owner: tile.ViewOp, argument: BlockArgument) -> tuple[int, ...] | None:
     """The argument's axes along which a view goes."""
     found: list[int] = []
-    for place, stride in enumerate(owner.strides):
+    for index, stride in enumerate(owner.strides):
         axis = _stride_axis(stride, argument)
-        if axis is None and place == len(owner.strides) - 1 and _constant(stride) == 1:
+        if axis is None and index == len(owner.strides) - 1 and _constant(stride) == 1:
             # Tensor maps are of arguments whose last axis has neighbours side by side.
             axis = len(_sizes_of(argument)) - 1
         if axis is None:
@@ -143,7 +143,7 @@ def _stride_axis(value: SSAValue, argument: BlockArgument) -> int | None:
 
 
 def _offset_terms(view: SSAValue) -> Iterator[SSAValue]:
-    """What the offsets of a view, and of those that it was made of, are sums of."""
+    """The terms of the offsets of a view, and of the views that it was made of."""
     owner = view.owner
     if isinstance(owner, tile.ViewOp):
         yield from _terms(owner.offset)
@@ -190,7 +190,7 @@ def is_mapped(op: tile.LoadOp | tile.StoreOp) -> bool:
 
 
 def fits(type_: TileType) -> bool:
-    """Whether tiles of a type are made of what copies and products move."""
+    """Whether tiles of a type have sizes and elements that copies and dots take."""
     shape, dtype = type_.get_shape(), dtype_of(type_.element_type)
     if len(shape) != 2 or dtype not in _MULTIPLIED:
         return False

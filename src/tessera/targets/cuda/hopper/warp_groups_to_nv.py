@@ -1,10 +1,10 @@
 """Pipe dialect → nv level for sm_90a: partitions become warp groups, rings mbarriers and shared memory, dots wgmma.
 
 A CTA has one producer warp group, of which one thread issues copies, perhaps one that transposes tiles, and one warp
-group for each consumer. CTAs are persistent, and share the programs of the grid. A pipeline state is a stage and the
-parity of its rounds; the producer begins in the phase before the first, which has ended. A consumer's tiles lie over
-its 128 threads, as accumulators of wgmma do. Program numbers are fetched from a counter of the launch, which the last
-CTA to leave resets.
+group for each consumer. CTAs are persistent, and share the program instances of the grid. A pipeline state is a stage
+and the parity of its phase; the producer begins in the phase before the first, which has ended. A consumer's tiles lie
+over its 128 threads, as accumulators of wgmma do. Numbers of program instances are fetched from a counter of the
+launch, which the last CTA to leave resets.
 
 CTAs of a cluster share rings: a part of each tile is copied by each of them, into all; a stage is empty when the
 consumers of all have released it.
@@ -29,13 +29,13 @@ from tessera.targets.cuda.hopper.consumer_layouts import accumulator_layout, is_
 from tessera.targets.cuda.hopper.deferred_row_reduce import defer_row_reductions
 from tessera.targets.cuda.hopper.epilogue_subtiling import subtile_epilogues
 from tessera.targets.cuda.hopper.kernel_setup import (
-    DRAWS,
-    FIRST_PLACE,
+    FETCHES,
+    FIRST_PINGPONG,
     LEAVES,
     THREADS,
-    TURN_REGISTERS,
+    TRANSPOSER_REGISTERS,
     WARPS,
-    AgentSetup,
+    KernelSetup,
     Ring,
 )
 from tessera.targets.cuda.hopper.late_operands import compute_operands_late
@@ -49,35 +49,35 @@ from tessera.targets.cuda.ir import hopper, hopper_copies, hopper_transpose, wgm
 from tessera.targets.cuda.ir.types import laid_out
 from tessera.targets.cuda.lower.layout_analysis import is_tile
 from tessera.targets.cuda.lower.small_numbers import is_small_division
-from tessera.targets.cuda.lower.tile_to_nv import put_in_place
+from tessera.targets.cuda.lower.tile_to_nv import replace_function
 from tessera.transforms.core.dead_code import sweep
 
 
 def lower_warp_groups(
-    module: ModuleOp, name: str, *, registers: tuple[int, int] | None = None, lined: Collection[int] | None = None
+    module: ModuleOp, name: str, *, registers: tuple[int, int] | None = None, row_aligned: Collection[int] | None = None
 ) -> None:
-    """Puts an nv function in the place of a tile function with roles.
+    """Replaces a tile function with partitions by an nv function.
 
-    `registers` are those of a thread that copies, and of one that computes; without them all there are are shared out.
-    Of the arguments `lined`, by default of all, rows lie at multiples of 16 bytes, their elements side by side: the
+    `registers` are those of a thread of the producer and of a consumer; by default all of a multiprocessor are shared
+    out. Rows of the arguments `row_aligned`, by default of all, are contiguous and begin at multiples of 16 bytes: the
     others have no tensor maps.
     """
     function = symbol_in(module, name, tile.FuncOp)
     share_pipeline_states(function)
-    put_in_place(function, AgentLowering(function, registers, lined).run())
+    replace_function(function, WarpGroupLowering(function, registers, row_aligned).run())
 
 
-def can_lower(function: tile.FuncOp, lined: Collection[int] | None = None) -> str | None:
-    """Why a function with roles has no form for sm_90a; None where it has one."""
+def can_lower(function: tile.FuncOp, row_aligned: Collection[int] | None = None) -> str | None:
+    """The reason why a function with partitions has no form for sm_90a; None where it has one."""
     try:
-        AgentLowering(function, None, lined).run()
+        WarpGroupLowering(function, None, row_aligned).run()
     except CompileError as error:
         return error.message
     return None
 
 
-class AgentLowering(AgentSetup):
-    """Writes the nv function of one tile function with roles."""
+class WarpGroupLowering(KernelSetup):
+    """Writes the nv function of one tile function with partitions."""
 
     def run(self) -> nv.FuncOp:
         made = self.header(THREADS * (self.helpers + self.count))
@@ -87,13 +87,13 @@ class AgentLowering(AgentSetup):
         for op in self.source.body.block.ops:
             match op:
                 case warp_groups.WarpSpecializeOp():
-                    self._give_roles(op)
+                    self._write_partitions(op)
                 case pipe.RingOp() | tile_scheduler.WorkQueueOp() | tile.ReturnOp():
                     pass
                 case _:
                     self._op(op)
         if self.work_queues:
-            made.attributes["counters"] = integer(4 * len((DRAWS, LEAVES)))
+            made.attributes["counters"] = integer(4 * len((FETCHES, LEAVES)))
         if self._is_cluster:
             made.attributes["cluster"] = integer(self.cluster)
             # No block leaves while another one may still copy into it or arrive at its barriers.
@@ -103,16 +103,16 @@ class AgentLowering(AgentSetup):
         vote_before_max(made)
         partitions = [op for op in self.source.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp)]
         if any(op.consumers.value.data > 1 for op in partitions):
-            # One agent alone mostly waits for memory: nobody has seen it gain by this.
+            # A single consumer mostly waits for memory: measurements showed no gain for it.
             defer_row_reductions(made)
         compute_operands_late(made)
         subtile_epilogues(made)
         check_alone(made)
         return made
 
-    # Roles
+    # Partitions
 
-    def _give_roles(self, op: warp_groups.WarpSpecializeOp) -> None:
+    def _write_partitions(self, op: warp_groups.WarpSpecializeOp) -> None:
         copying = Block()
         outside = self.out
         self.out, self.first_phase = Block(), 1
@@ -133,10 +133,10 @@ class AgentLowering(AgentSetup):
         if op.transposer is None:
             others = computing
         else:
-            turning = self._turns(op, op.transposer)
+            transposing = self._transposes(op, op.transposer)
             self.out = others
-            turns = self.put(arith.CmpiOp(self.warpgroup, self.number(1), "eq"))
-            self.add(scf.IfOp(turns, [], Region(turning), Region(computing)), op)
+            transposes = self.put(arith.CmpiOp(self.warpgroup, self.number(1), "eq"))
+            self.add(scf.IfOp(transposes, [], Region(transposing), Region(computing)), op)
             others.add_op(scf.YieldOp())
         self.out = outside
         produces = self.put(arith.CmpiOp(self.warpgroup, self.number(0), "eq"))
@@ -146,31 +146,31 @@ class AgentLowering(AgentSetup):
         self.out = computing = Block()
         if self.registers is not None:
             self.add(hopper.SetmaxnregOp("inc", self.registers[1]), op)
-        self.agent = self.put(arith.SubiOp(self.warpgroup, self.number(self.helpers)))
+        self.consumer = self.put(arith.SubiOp(self.warpgroup, self.number(self.helpers)))
         self._lead()
         if self._is_cluster:
             self._begin_releases()
         if self.rooms:
             self._begin_stores()
         if any(isinstance(inner, pingpong.PingpongWaitOp) for inner in op.consumer.walk()):
-            self._begin_places(op)
+            self._begin_pingpong(op)
         self._run(op.consumer.block)
         if self.rooms:
             self.add(hopper_copies.TmaWaitOp(0), op)
         computing.add_op(scf.YieldOp())
         return computing
 
-    def _turns(self, op: warp_groups.WarpSpecializeOp, partition: Region) -> Block:
-        self.out = turning = Block()
+    def _transposes(self, op: warp_groups.WarpSpecializeOp, partition: Region) -> Block:
+        self.out = transposing = Block()
         if self.registers is not None:
-            self.add(hopper.SetmaxnregOp("dec", TURN_REGISTERS), op)
+            self.add(hopper.SetmaxnregOp("dec", TRANSPOSER_REGISTERS), op)
         self._lead()
         self._run(partition.block)
-        turning.add_op(scf.YieldOp())
-        return turning
+        transposing.add_op(scf.YieldOp())
+        return transposing
 
     def _lead(self) -> None:
-        """Which lane of a warp stands for all of it."""
+        """Makes the condition that holds for one lane of each warp, which arrives for all of it."""
         self.leads = self.put(arith.CmpiOp(self.put(hopper.IdOp("lane")), self.number(0), "eq"))
 
     def _run(self, block: Block) -> None:
@@ -180,7 +180,7 @@ class AgentLowering(AgentSetup):
     def _op(self, op: Operation) -> None:
         match op:
             case warp_groups.ConsumerIdOp():
-                self.values[op.result] = self.wide(self.agent)
+                self.values[op.result] = self.wide(self.consumer)
             case warp_groups.CtaIdOp():
                 self.values[op.result] = self.wide(self.put(hopper.IdOp("block")))
             case warp_groups.CtaCountOp():
@@ -196,19 +196,19 @@ class AgentLowering(AgentSetup):
             case warp_groups.ProducerCopyOp():
                 self._fill(op)
             case transpose.TransposeSmemOp():
-                self._turn(op)
+                self._transpose(op)
             case warp_groups.ConsumerWaitOp():
                 self._take(op)
             case warp_groups.ConsumerReleaseOp():
                 self._release(op)
             case tile_scheduler.SchedulerFetchOp():
-                self._draw(op)
+                self._fetch(op)
             case tile_scheduler.SchedulerReadOp():
                 self._read(op)
             case pingpong.PingpongWaitOp():
-                self.add(hopper.BarrierSyncOp(self.place, 2 * THREADS), op)
+                self.add(hopper.BarrierSyncOp(self.own_pingpong, 2 * THREADS), op)
             case pingpong.PingpongArriveOp():
-                self.add(hopper.BarrierArriveOp(self.next_place, 2 * THREADS), op)
+                self.add(hopper.BarrierArriveOp(self.next_pingpong, 2 * THREADS), op)
             case warp_groups.DotStartOp():
                 self._start(op)
             case warp_groups.DotWaitOp():
@@ -221,7 +221,7 @@ class AgentLowering(AgentSetup):
             case tile.StoreOp() if self._goes_out(op):
                 self._send(op)
             case scf.IfOp() if (store := _only_store(op)) is not None and self._goes_out(store):
-                # Products may run: there is no branch, and only copies depend on the condition.
+                # Dots may be in flight: there is no branch, and only copies depend on the condition.
                 self._send(store, self.values[op.cond])
             case arith.DivSIOp() | arith.RemSIOp() | arith.FloorDivSIOp() if is_small_division(op, self.mapped):
                 self._divide(op)
@@ -236,7 +236,7 @@ class AgentLowering(AgentSetup):
             super()._bind_one(value, parts, op)
             return
         slot, phase = self.states[value] = next(parts), next(parts)
-        slot.name_hint, phase.name_hint = f"{value.name_hint or 'cursor'}_slot", f"{value.name_hint or 'cursor'}_phase"
+        slot.name_hint, phase.name_hint = f"{value.name_hint or 'state'}_slot", f"{value.name_hint or 'state'}_phase"
 
     # Rings
 
@@ -256,9 +256,9 @@ class AgentLowering(AgentSetup):
         blocks = None if shift is None else self.number((1 << self.cluster) - 1)
         for piece in found.pieces:
             target = whole
-            for place, number in enumerate(piece.path):
+            for index, number in enumerate(piece.path):
                 tile_ = self.number(number)
-                if shift is not None and place == shift.place:
+                if shift is not None and index == shift.index:
                     tile_ = self._moved(tile_, shift.tiles)
                 target = self.put(nv.SlotOp(target, tile_))
             offsets = [self.narrow(start, more) for start, more in found.offsets(box, piece)]
@@ -271,7 +271,7 @@ class AgentLowering(AgentSetup):
         return self.put(arith.AddiOp(number, self.by_rank[by_rank])) if by_rank else number
 
     def _begin_releases(self) -> None:
-        """In a cluster, each of a warp's first lanes speaks to one block."""
+        """Makes what releases in a cluster need: each of a warp's first lanes arrives at the barriers of one block."""
         lane = self.put(hopper.IdOp("lane"))
         self.frees = self.put(arith.CmpiOp(lane, self.number(self.cluster), "ult"))
         other = self.put(arith.AndIOp(lane, self.number(self.cluster - 1)))
@@ -286,7 +286,7 @@ class AgentLowering(AgentSetup):
         elif ring.bytes:
             self.add(hopper.MbarrierArriveOp(ring.empty, slot, self.leads), op)
 
-    def _turn(self, op: transpose.TransposeSmemOp) -> None:
+    def _transpose(self, op: transpose.TransposeSmemOp) -> None:
         ring, transposed, (slot, phase) = self.rings[op.ring], self.rings[op.transposed], self.states[op.state]
         other = self.put(arith.XOrIOp(phase, self.number(1)))
         self.add(hopper.MbarrierWaitOp(transposed.empty, slot, other), op)
@@ -299,7 +299,7 @@ class AgentLowering(AgentSetup):
         self.add(hopper.MbarrierArriveOp(transposed.full, slot, self.leads), op)
 
     def _slot(self, ring: Ring, slot: SSAValue) -> SSAValue:
-        """A slot as those see it that do not copy."""
+        """A slot as the transposer and the consumers see it."""
         memory = ring.memory
         if ring.plan.taken != ring.plan.memory:
             memory = self.put(hopper_copies.RecastOp(memory, ring.plan.taken))
@@ -311,15 +311,15 @@ class AgentLowering(AgentSetup):
             self.add(hopper.MbarrierWaitOp(ring.full, slot, phase), op)
         found = self._slot(ring, slot)
         if ring.plan.parts > 1:
-            found = self.put(nv.SlotOp(found, self.agent))
+            found = self.put(nv.SlotOp(found, self.consumer))
         self.staged[op.result] = found
 
-    # Numbers of programs
+    # Tile scheduler
 
-    def _draw(self, op: tile_scheduler.SchedulerFetchOp) -> None:
+    def _fetch(self, op: tile_scheduler.SchedulerFetchOp) -> None:
         work_queue, (slot, phase) = self.work_queues[op.work_queue], self.states[op.state]
-        drawn = self.add(hopper.CountOp(DRAWS, self.number(1)), op).results[0]
-        number = self.put(arith.AddiOp(drawn, self.put(hopper.IdOp("blocks"))))
+        fetched = self.add(hopper.CountOp(FETCHES, self.number(1)), op).results[0]
+        number = self.put(arith.AddiOp(fetched, self.put(hopper.IdOp("blocks"))))
         self.add(hopper.MbarrierWaitOp(work_queue.empty, slot, phase), op)
         self.add(hopper.PutOp(number, work_queue.words, slot), op)
         self.add(hopper.MbarrierArriveOp(work_queue.full, slot), op)
@@ -335,37 +335,38 @@ class AgentLowering(AgentSetup):
         self.values[op.result] = self.wide(number)
 
     def _leave(self, op: warp_groups.WarpSpecializeOp) -> None:
-        """The last block sets the counters back: the next launch finds them as this one did."""
+        """Lets the last block reset the counters for the next launch."""
         left = self.put(hopper.CountOp(LEAVES, self.number(1)))
         last = self.put(arith.SubiOp(self.put(hopper.IdOp("blocks")), self.number(1)))
         is_last = self.put(arith.CmpiOp(left, last, "eq"))
-        resets = Block([hopper.ResetOp(DRAWS), hopper.ResetOp(LEAVES), scf.YieldOp()])
+        resets = Block([hopper.ResetOp(FETCHES), hopper.ResetOp(LEAVES), scf.YieldOp()])
         self.add(scf.IfOp(is_last, [], Region(resets), Region()), op)
 
-    # One after the other
+    # Ping-pong
 
-    def _begin_places(self, op: warp_groups.WarpSpecializeOp) -> None:
-        """An agent waits at a barrier of its own until the one before has come to it; the last comes to the first."""
-        last, first = self.number(self.count - 1), self.number(FIRST_PLACE)
-        is_last = self.put(arith.CmpiOp(self.agent, last, "eq"))
-        self.place = self.put(arith.AddiOp(self.agent, first))
-        after = self.put(arith.AddiOp(self.place, self.number(1)))
-        self.next_place = self.put(arith.SelectOp(is_last, first, after))
+    def _begin_pingpong(self, op: warp_groups.WarpSpecializeOp) -> None:
+        """Makes the ping-pong barriers: a consumer waits at its own, at which the one before it arrives; the last one
+        arrives at the first."""
+        last, first = self.number(self.count - 1), self.number(FIRST_PINGPONG)
+        is_last = self.put(arith.CmpiOp(self.consumer, last, "eq"))
+        self.own_pingpong = self.put(arith.AddiOp(self.consumer, first))
+        after = self.put(arith.AddiOp(self.own_pingpong, self.number(1)))
+        self.next_pingpong = self.put(arith.SelectOp(is_last, first, after))
         begins = Block([hopper.BarrierArriveOp(first, 2 * THREADS), scf.YieldOp()])
         self.add(scf.IfOp(is_last, [], Region(begins), Region()), op)
 
-    # Products
+    # Dots
 
     def _start(self, op: warp_groups.DotStartOp) -> None:
         a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, left_layout(op))
         is_transposed = isinstance(owner := op.b.owner, tile.TransOp)
         b = self.staged[owner.operand if isinstance(owner, tile.TransOp) else op.b]
-        sums = None if _is_zero(op.c) else self._sums(op.c)
+        accumulator = None if _is_zero(op.c) else self._accumulator(op.c)
         type_ = laid_out(warp_groups.accumulator_type(op.result), accumulator_layout(op.result))
-        made = self.add(wgmma.WgmmaOp(a, b, type_, transposed=is_transposed, sum_=sums), op)
+        made = self.add(wgmma.WgmmaOp(a, b, type_, transposed=is_transposed, sum_=accumulator), op)
         self.values[op.result] = made.results[0]
 
-    def _sums(self, value: SSAValue) -> SSAValue:
+    def _accumulator(self, value: SSAValue) -> SSAValue:
         return self.tile(value, accumulator_layout(value)) if is_tile(value) else self.values[value]
 
     def _await(self, op: warp_groups.DotWaitOp) -> None:
@@ -376,12 +377,12 @@ class AgentLowering(AgentSetup):
     # Stores
 
     def _begin_stores(self) -> None:
-        """Where each warp's room is, and its rows among those of the agent."""
+        """Makes the shared memory of each warp, and its first row among those of the consumer."""
         warp = self.put(hopper.IdOp("warp"))
         cta = self.put(arith.SubiOp(warp, self.number(WARPS * self.helpers)))
         self.buffers = {
             element: [
-                self.put(nv.SlotOp(self.put(nv.SlotOp(room, cta)), self.number(place))) for place in range(BUFFERS)
+                self.put(nv.SlotOp(self.put(nv.SlotOp(room, cta)), self.number(index))) for index in range(BUFFERS)
             ]
             for element, room in self.rooms.items()
         }
@@ -399,11 +400,11 @@ class AgentLowering(AgentSetup):
         row = self.put(arith.AddiOp(self.narrow(box.starts[down]), self.warp_row))
         others = [self.narrow(box.starts[axis]) for axis in box.others]
         sends = self.leads if condition is None else self.put(arith.AndIOp(self.leads, condition))
-        for place, column in enumerate(store_columns(type_.get_shape()[1])):
-            buffer = self.buffers[element][place % BUFFERS]
-            if place not in range(1, BUFFERS):
+        for index, column in enumerate(store_columns(type_.get_shape()[1])):
+            buffer = self.buffers[element][index % BUFFERS]
+            if index not in range(1, BUFFERS):
                 # The first one waits for all that went before: that was long ago.
-                self.add(hopper_copies.TmaWaitOp(BUFFERS - 1 if place else 0, read=True), op)
+                self.add(hopper_copies.TmaWaitOp(BUFFERS - 1 if index else 0, read=True), op)
                 self.add(hopper.WarpSyncOp(), op)
             self.add(wgmma.StmatrixOp(value, column, buffer), op)
             self.add(hopper.FenceOp("async"), op)
@@ -414,7 +415,7 @@ class AgentLowering(AgentSetup):
 
 
 def _is_zero(value: SSAValue) -> bool:
-    """Whether sums start from nothing."""
+    """Whether an accumulator starts from zeros."""
     owner = value.owner
     number = owner.value.owner if isinstance(owner, tile.FullOp) else None
     known = number.value if isinstance(number, arith.ConstantOp) else None
@@ -430,7 +431,7 @@ def _only_store(op: scf.IfOp) -> tile.StoreOp | None:
 
 
 def _reads_registers(pending: SSAValue) -> Iterator[warp_groups.DotStartOp]:
-    """Products that may still read tiles in registers, as far as they were begun in sight."""
+    """Dots that may still read tiles in registers, among those that a chain of accumulators shows."""
     owner = pending.owner
     if isinstance(owner, warp_groups.DotStartOp):
         if not is_taken(owner.a):

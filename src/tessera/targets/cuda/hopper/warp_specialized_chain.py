@@ -10,7 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera.errors import CompileError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
-from tessera.targets.cuda.hopper.choose_warp_groups import AgentsPlan, is_lined, spare_registers, thread_registers
+from tessera.targets.cuda.hopper.choose_warp_groups import (
+    WarpGroupPlan,
+    is_row_aligned,
+    spare_registers,
+    thread_registers,
+)
 from tessera.targets.cuda.hopper.modelled_work import issues_most
 from tessera.targets.cuda.hopper.tma_boxes import is_mapped
 from tessera.targets.cuda.hopper.warp_groups_to_nv import lower_warp_groups
@@ -38,28 +43,28 @@ from tessera.transforms.pipelining.warp_specialize import warp_specialize
 
 
 def warp_specialized(
-    module: ModuleOp, name: str, plans: Iterable[AgentsPlan], lined: Collection[int]
+    module: ModuleOp, name: str, plans: Iterable[WarpGroupPlan], row_aligned: Collection[int]
 ) -> ModuleOp | None:
-    """The module under the first plan that fits; None where there is none, and the portable path has to do."""
+    """The module under the first plan that fits; None where there is none, and the portable path is taken."""
     for plan in plans:
         made = module.clone()
         try:
-            if not _lower(made, name, plan, lined):
+            if not _lower(made, name, plan, row_aligned):
                 return None
         except CompileError:
-            # It has no form for agents; who lowers it otherwise knows whether it has any.
+            # Warps cannot be specialized; the portable path reports what it does not support either.
             return None
         if shared_bytes(symbol_in(made, name, nv.FuncOp)) <= SHARED["sm_90a"]:
             return made
     return None
 
 
-def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]) -> bool:
+def _lower(module: ModuleOp, name: str, plan: WarpGroupPlan, row_aligned: Collection[int]) -> bool:
     function = symbol_in(module, name, tile.FuncOp)
     bands, spare = crosses(function), spare_registers(function, plan.consumers)
 
     def ordered(loop: scf.ForOp) -> bool:
-        # While one of two agents multiplies, the other has one turn to compute: that pays if there is much of it.
+        # While one of two consumers multiplies, the other computes for one iteration: that pays if there is much of it.
         return plan.consumers > MANY or issues_most(loop)
 
     clip_ranges(function)
@@ -81,12 +86,14 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     # Tiles of two axes are read in pieces, behind the wait.
     prefetch_epilogues(function, lambda load: len(load.offsets) == 1 and thread_registers(load.result) <= spare)
     if plan.walks:
-        # By a copy that goes on by itself, and out of registers that nobody else needs.
+        # Deferred stores are asynchronous copies, out of registers that are not needed otherwise.
         defer_epilogue_stores(
             function,
-            lambda store: is_mapped(store) and is_lined(store.view, lined) and thread_registers(store.value) <= spare,
+            lambda store: (
+                is_mapped(store) and is_row_aligned(store.view, row_aligned) and thread_registers(store.value) <= spare
+            ),
         )
     exit_early(function)
     pingpong(function, ordered)
-    lower_warp_groups(module, name, lined=lined)
+    lower_warp_groups(module, name, row_aligned=row_aligned)
     return True

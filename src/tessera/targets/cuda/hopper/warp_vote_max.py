@@ -34,7 +34,7 @@ def vote_before_max(function: nv.FuncOp) -> None:
 
 @dataclass(frozen=True)
 class _Vote:
-    """Rows whose maximum is above a limit: where that is asked, and the branch in which somebody wants to know."""
+    """A vote on rows whose maximum is above a limit, and the branch in which the maxima are used."""
 
     asks: wgmma.AnyOp
     compares: tile.EwOp
@@ -64,7 +64,7 @@ def _vote(op: wgmma.AnyOp) -> _Vote | None:
 
 
 def _write(vote: _Vote) -> None:
-    """The thread's own maximum in front of the vote; the row's, and who asks, at the top of the branch."""
+    """Puts the thread's own maximum in front of the vote, and the row's maximum and its comparison into the branch."""
     maximum, compares = vote.maximum, vote.compares
     own = wgmma.PartialOp(maximum.kind.data, maximum.operand, 1)
     layout, shape = layout_of(own.result), tile_type(own.result).get_shape()
@@ -88,6 +88,6 @@ def _write(vote: _Vote) -> None:
 
 
 def _lay(op: Operation, layout: Layout) -> None:
-    """Gives what an op makes a layout."""
+    """Gives the result of an op a layout."""
     (result,) = op.results
     Rewriter.replace_value_with_new_type(result, laid_out(tile_type(result), layout))

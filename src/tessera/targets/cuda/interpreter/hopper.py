@@ -31,7 +31,7 @@ from tessera.targets.cuda.interpreter.warp_groups import (
     Launch,
     Meeting,
     Pending,
-    Placed,
+    SharedTiles,
     WarpgroupFrame,
     at,
     owners,
@@ -52,7 +52,7 @@ def run_warpgroups(
     """Runs an nv function for sm_90a. Arrays are written in place; scalars are Python numbers.
 
     `blocks` of them share the work of a persistent kernel, or there is one for each point of the grid. With a seed,
-    warpgroups take turns by chance, and fresh memory holds random numbers: a right program gives the same results.
+    warp groups run in random order, and fresh memory holds random numbers: a right kernel gives the same results.
     """
     kernel = symbol_in(module, name, nv.FuncOp)
     bound = bind(name, kernel.function_type, kernel.shapes, kernel.grid, arguments)
@@ -79,8 +79,8 @@ def run_warpgroups(
 
 def _live(frame: WarpgroupFrame, kernel: nv.FuncOp, values: Sequence[Any]) -> None:
     frame.run(kernel.body.block, values)
-    if frame.stores or any(frame.sent) or any(one.value is None for one in frame.products):
-        raise RaceError("a warpgroup ends while its copies or products are under way", hint="wait for them")
+    if frame.stores or any(frame.sent) or any(one.value is None for one in frame.dots):
+        raise RaceError("a warp group ends while its copies or dots are in flight", hint="wait for them")
 
 
 def _warpgroup(frame: Frame) -> WarpgroupFrame:
@@ -88,7 +88,7 @@ def _warpgroup(frame: Frame) -> WarpgroupFrame:
     return frame
 
 
-# Who is who
+# Numbers of threads and blocks
 
 
 @meaning(hopper.IdOp)
@@ -233,17 +233,17 @@ class _Map:
     axes: tuple[tuple[int, str, int], ...]
     box: tuple[int, ...]
 
-    def places(self, offsets: Sequence[int]) -> tuple[tuple[Array, ...], Array]:
+    def coordinates(self, offsets: Sequence[int]) -> tuple[tuple[Array, ...], Array]:
         """Indices into the array for each element of the box, outermost axis first, and which are inside the map."""
         shape = self.box[::-1]
         indices = [np.zeros(shape, np.int64) for _ in self.view.sizes]
         inside = np.ones(shape, np.bool_)
-        for place, (axis, part, step) in enumerate(self.axes):
+        for index, (axis, part, step) in enumerate(self.axes):
             size = self.view.sizes[axis]
             extent = {"whole": size, "inner": step, "outer": -(-size // step)}[part]
             along = [1] * len(shape)
-            along[len(shape) - 1 - place] = self.box[place]
-            counted = (offsets[place] + np.arange(self.box[place])).reshape(along)
+            along[len(shape) - 1 - index] = self.box[index]
+            counted = (offsets[index] + np.arange(self.box[index])).reshape(along)
             inside = inside & (counted >= 0) & (counted < extent)
             indices[axis] = indices[axis] + counted * (step if part == "outer" else 1)
         for axis, size in enumerate(self.view.sizes):
@@ -253,13 +253,13 @@ class _Map:
 
     def read(self, offsets: Sequence[int], type_: SharedType) -> Array:
         """The box at some offsets as a tile."""
-        indices, inside = self.places(offsets)
+        indices, inside = self.coordinates(offsets)
         found: Any = self.view.array[indices]
         found[~inside] = 0
         return found.reshape(_panels(type_)).swapaxes(0, 1).reshape(type_.shape)
 
     def write(self, offsets: Sequence[int], tile: Array, type_: SharedType) -> None:
-        indices, inside = self.places(offsets)
+        indices, inside = self.coordinates(offsets)
         panels, rows, wide = _panels(type_)
         moved = tile.reshape(rows, panels, wide).swapaxes(0, 1)
         self.view.array[tuple(index[inside] for index in indices)] = moved.reshape(inside.shape)[inside]
@@ -290,10 +290,10 @@ def _copy_in(frame: Frame, op: hopper_copies.TmaLoadOp, operands: Values) -> Val
     chosen = [block for block in everyone if mask[0] >> block.rank & 1] if mask else [here.block]
     source = map_.read(offsets, tiles.type)
     for block in chosen:
-        target: Placed = tiles.there(block)
+        target: SharedTiles = tiles.there(block)
         target.array[...] = here.fresh(target.array.shape, target.type.dtype)
 
-        def land(target: Placed = target) -> int:
+        def land(target: SharedTiles = target) -> int:
             target.array[...] = source
             return prod(target.type.shape) * target.type.itemsize
 
@@ -309,10 +309,10 @@ def _copy_out(frame: Frame, op: hopper_copies.TmaStoreOp, operands: Values) -> V
     for thread in here.running:
         if condition and not at(condition[0], thread):
             continue
-        place: Placed = at(tiles, thread)
-        here.block.check_fenced(place.array)
+        source: SharedTiles = at(tiles, thread)
+        here.block.check_fenced(source.array)
         where = [at(offset, thread) for offset in offsets]
-        here.stores.append(lambda place=place, where=where: map_.write(where, place.array, place.type))
+        here.stores.append(lambda source=source, where=where: map_.write(where, source.array, source.type))
     return []
 
 
@@ -357,18 +357,18 @@ def _put(frame: Frame, op: hopper.PutOp, operands: Values) -> Values:
 def _get(frame: Frame, op: hopper.GetOp, operands: Values) -> Values:
     words, number = operands
     if number not in words:
-        raise RaceError(f"word {number} is read before anybody wrote it", hint="wait for whoever puts it there")
+        raise RaceError(f"word {number} is read before it was written", hint="wait for the thread that writes it")
     return [words[number]]
 
 
 @meaning(hopper.CountOp)
 def _count(frame: Frame, op: hopper.CountOp, operands: Values) -> Values:
     here = _warpgroup(frame)
-    counters, place = here.block.launch.counters, op.counter.value.data
+    counters, number = here.block.launch.counters, op.counter.value.data
     found = [0] * THREADS
     for thread in here.running:
-        found[thread] = counters[place]
-        counters[place] += at(operands[0], thread)
+        found[thread] = counters[number]
+        counters[number] += at(operands[0], thread)
     return [found[here.running[0]] if len(here.running) == 1 else Lanes.of(found)]
 
 
@@ -378,7 +378,7 @@ def _reset(frame: Frame, op: hopper.ResetOp, operands: Values) -> Values:
     return []
 
 
-# Products
+# Dots
 
 
 @meaning(wgmma.WgmmaOp)
@@ -388,51 +388,51 @@ def _wgmma(frame: Frame, op: wgmma.WgmmaOp, operands: Values) -> Values:
     before = rest.pop(0) if op.sum is not None else None
     columns = tile_type(op.result).get_shape()[1]
     for tiles in (a, b, beside):
-        if isinstance(tiles, Placed):
+        if isinstance(tiles, SharedTiles):
             here.block.check_fenced(tiles.array)
 
     def finish() -> Array:
-        left = a.array if isinstance(a, Placed) else a
+        left = a.array if isinstance(a, SharedTiles) else a
         right = _in_order(b).T if op.transposed is not None else b.array
         if beside is not None:
             right = np.concatenate([right, beside.array], 1)[:, :columns]
-        dtype = a.type.dtype if isinstance(a, Placed) else tile_dtype(op.a)
-        product, carrier = multiply(left, right, dtype, b.type.dtype)
+        dtype = a.type.dtype if isinstance(a, SharedTiles) else tile_dtype(op.a)
+        multiplied, carrier = multiply(left, right, dtype, b.type.dtype)
         start = before.value if isinstance(before, Pending) else before
         total = tile_dtype(op.result)
         with np.errstate(all="ignore"):
-            return cast(product if start is None else product + cast(start, total, carrier), carrier, total)
+            return cast(multiplied if start is None else multiplied + cast(start, total, carrier), carrier, total)
 
     made = Pending(finish)
-    here.products.append(made)
+    here.dots.append(made)
     return [made]
 
 
-def _in_order(tiles: Placed) -> Array:
-    """What lies in memory, its columns where they belong."""
+def _in_order(tiles: SharedTiles) -> Array:
+    """A tile of shared memory, its columns in order."""
     found = np.empty_like(tiles.array)
     found[:, tiles.type.held_columns] = tiles.array
     return found
 
 
 @meaning(hopper_transpose.TransposeSmemOp)
-def _turn(frame: Frame, op: hopper_transpose.TransposeSmemOp, operands: Values) -> Values:
-    here, (source, place) = _warpgroup(frame), operands
-    place.array[...] = source.array.T[:, place.type.held_columns]
-    here.block.unfenced.append((here.group, place.array))
+def _transpose(frame: Frame, op: hopper_transpose.TransposeSmemOp, operands: Values) -> Values:
+    here, (source, target) = _warpgroup(frame), operands
+    target.array[...] = source.array.T[:, target.type.held_columns]
+    here.block.unfenced.append((here.group, target.array))
     return []
 
 
 @meaning(wgmma.WgmmaWaitOp)
 def _wgmma_wait(frame: Frame, op: wgmma.WgmmaWaitOp, operands: Values) -> Values:
     here = _warpgroup(frame)
-    while len(here.products) > op.pending.value.data:
-        done = here.products.pop(0)
+    while len(here.dots) > op.pending.value.data:
+        done = here.dots.pop(0)
         done.value = done.finish()
     found: list[Any] = []
     for value in operands[: len(op.values)]:
         if isinstance(value, Pending) and value.value is None:
-            raise RaceError("sums are handed on while their products may still run", hint="wait for more groups")
+            raise RaceError("an accumulator is handed on while its dot may still run", hint="wait for more groups")
         found.append(value.value if isinstance(value, Pending) else value)
     return found
 
@@ -444,12 +444,12 @@ def _store_matrix(frame: Frame, op: wgmma.StmatrixOp, operands: Values) -> Value
     first = op.column.value.data
     part = value[:, first : first + type_.columns]
     if type_.rows == wgmma.ROWS:
-        parts = [(same(tiles, "the place of 64 rows"), part)]
+        parts = [(same(tiles, "the tile of 64 rows"), part)]
     else:
         parts = [(at(tiles, 32 * warp), part[16 * warp : 16 * warp + 16]) for warp in range(WARPS)]
-    for place, rows in parts:
-        place.array[...] = rows
-        here.block.unfenced.append((here.group, place.array))
+    for target, rows in parts:
+        target.array[...] = rows
+        here.block.unfenced.append((here.group, target.array))
     return []
 
 
@@ -466,7 +466,7 @@ def _join(frame: Frame, op: wgmma.JoinOp, operands: Values) -> Values:
 
 @meaning(wgmma.PartialOp)
 def _partial(frame: Frame, op: wgmma.PartialOp, operands: Values) -> Values:
-    """What threads hold along the axis, a column for each of them."""
+    """The reduction of each thread's elements along the axis, a column for each thread."""
     value: Array = operands[0]
     axis, dtype, shape = op.axis.value.data, tile_dtype(op.operand), tile_type(op.result).get_shape()
     layout = layout_of(op.operand)

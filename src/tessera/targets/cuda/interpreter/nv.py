@@ -1,9 +1,9 @@
-"""The meaning of the nv level: what a block of threads does together, on NumPy.
+"""The interpreter of the nv level: a block of threads on whole tiles, on NumPy.
 
-Tiles are whole arrays; which thread holds what is the emitter's business. Shared memory that nobody has written is full
-of NaN, or with a seed of random numbers, and so is the target of a copy until somebody has waited for it: a program
-that reads too early gives itself away. Threads run apart from each other between barriers, so that reading what was
-written since the last one, or writing what was read since then, is an error.
+Tiles are whole arrays; which thread holds what is the emitter's business. Shared memory that was not written is full of
+NaN, or with a seed of random numbers, and so is the target of a copy until it was waited for: a kernel that reads too
+early shows in its results. Threads run apart from each other between barriers, so that reading what was written since
+the last one, or writing what was read since then, is an error.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ def run_nv_kernel(
 ) -> None:
     """Runs an nv function over its grid. Arrays are written in place; scalars are Python numbers.
 
-    With a seed, blocks run in an order drawn from it, and fresh memory holds numbers drawn from it. A right program
-    gives the same results with every seed, up to the order of atomic sums. Where blocks take turns, they run in order.
+    With a seed, blocks run in a random order, and fresh memory holds random numbers. A right kernel gives the same
+    results with every seed, up to the order of atomics. Blocks with a semaphore run in order.
     """
     kernel = symbol_in(module, name, nv.FuncOp)
     bound = bind(name, kernel.function_type, kernel.shapes, kernel.grid, arguments)
     check_writable(name, kernel.body.block, bound.values)
     machine = machine if machine is not None else Machine()
     chance = None if seed is None else np.random.default_rng(seed)
-    programs = list(itertools.product(*(range(extent) for extent in bound.grid)))
+    instances = list(itertools.product(*(range(extent) for extent in bound.grid)))
     if chance is not None and not any(isinstance(op, nv.SemaphoreWaitOp) for op in kernel.body.walk()):
-        order: list[int] = chance.permutation(len(programs)).tolist()
-        programs = [programs[place] for place in order]
-    for program in programs:
-        NvFrame(machine, bound.symbols, program, chance=chance).run(kernel.body.block, bound.values)
+        order: list[int] = chance.permutation(len(instances)).tolist()
+        instances = [instances[index] for index in order]
+    for instance in instances:
+        NvFrame(machine, bound.symbols, instance, chance=chance).run(kernel.body.block, bound.values)
 
 
 @dataclass
@@ -116,20 +116,20 @@ def _barrier(frame: Frame, op: nv.BarrierOp, operands: Values) -> Values:
 
 
 @meaning(nv.SemaphoreWaitOp)
-def _await_turn(frame: Frame, op: nv.SemaphoreWaitOp, operands: Values) -> Values:
+def _semaphore_wait(frame: Frame, op: nv.SemaphoreWaitOp, operands: Values) -> Values:
     frame_of(frame).barriers += 1
     return []
 
 
 @meaning(nv.SemaphoreSignalOp)
-def _pass_turn(frame: Frame, op: nv.SemaphoreSignalOp, operands: Values) -> Values:
+def _semaphore_signal(frame: Frame, op: nv.SemaphoreSignalOp, operands: Values) -> Values:
     frame_of(frame).barriers += 1
     return []
 
 
 @meaning(nv.GriddepcontrolWaitOp)
 def _follow(frame: Frame, op: nv.GriddepcontrolWaitOp, operands: Values) -> Values:
-    """Whoever runs a kernel here has run those in front of it."""
+    """Does nothing: kernels are interpreted one after the other."""
     return []
 
 
@@ -206,13 +206,13 @@ def _wait(frame: Frame, op: nv.WaitOp, operands: Values) -> Values:
     return []
 
 
-# Products
+# Dots
 
 
 @meaning(nv.MmaOp)
 def _mma(frame: Frame, op: nv.MmaOp, operands: Values) -> Values:
     a, b, c = operands
-    product, carrier = multiply(a, b, tile_dtype(op.a), tile_dtype(op.b))
+    multiplied, carrier = multiply(a, b, tile_dtype(op.a), tile_dtype(op.b))
     total = tile_dtype(op.c)
     with np.errstate(all="ignore"):
-        return [cast(np.add(product, cast(c, total, carrier)), carrier, total)]
+        return [cast(np.add(multiplied, cast(c, total, carrier)), carrier, total)]

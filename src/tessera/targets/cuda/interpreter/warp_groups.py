@@ -1,8 +1,8 @@
 """Kernels of sm_90a in the interpreter: warpgroups that run on their own, each on whole tiles, and their memory.
 
 A warpgroup's threads go on together. A number that is not the same for all of them is one for each (`Lanes`), and a
-branch on it is taken by some. Copies land when somebody waits for them, products are done when somebody waits for them:
-what is read too early is NaN, what is overwritten too early is wrong.
+branch on it is taken by some. Copies land, and dots are done, when they are waited for: a tile that is read too early
+is NaN, and one that is overwritten too early is wrong.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Lanes:
 
 
 def at(value: Any, thread: int) -> Any:
-    """What one thread has of a value."""
+    """The value of one thread."""
     return value.values[thread] if isinstance(value, Lanes) else value
 
 
@@ -71,9 +71,9 @@ def owners(layout: Layout, shape: tuple[int, ...]) -> Array:
     for thread in reversed(range(min(THREADS, layout.thread_count))):
         bases = [layout.base(thread, axis) for axis in range(len(shape))]
         for register in range(layout.count):
-            place = tuple(base + layout.offset(register, axis) for axis, base in enumerate(bases))
-            if all(one < size for one, size in zip(place, shape, strict=True)):
-                found[place] = thread
+            element = tuple(base + layout.offset(register, axis) for axis, base in enumerate(bases))
+            if all(one < size for one, size in zip(element, shape, strict=True)):
+                found[element] = thread
     return found
 
 
@@ -95,7 +95,9 @@ class Barrier:
         self.missing -= count
         self.bytes += nbytes
         if self.missing < 0:
-            raise RaceError(f"more than the {self.arrivals} arrivals of an mbarrier", hint="count who arrives")
+            raise RaceError(
+                f"more than the {self.arrivals} arrivals of an mbarrier", hint="count the threads that arrive"
+            )
         self._end()
 
     def _end(self) -> None:
@@ -104,7 +106,7 @@ class Barrier:
             self.missing = self.arrivals
 
     def ended(self, parity: int) -> bool:
-        """Whether the phase of a parity has ended; copies land now, since somebody waits."""
+        """Whether the phase of a parity has ended; copies land now, since a warp group waits for them."""
         landing, self.inbound = self.inbound, []
         for copy in landing:
             self.bytes -= copy()
@@ -130,17 +132,17 @@ class Meeting:
 
 
 @dataclass
-class Placed(Tiles):
-    """Tiles of which it is known where they lie, so that they are found in another block, too."""
+class SharedTiles(Tiles):
+    """Tiles with the op and the steps that lead to them, by which the same tiles of another block are found."""
 
     origin: Operation
     steps: tuple[int | SharedType, ...] = ()
 
-    def slot(self, number: int) -> Placed:
+    def slot(self, number: int) -> SharedTiles:
         part = super().slot(number)
-        return Placed(part.type, part.array, part.written, part.read, self.origin, (*self.steps, number))
+        return SharedTiles(part.type, part.array, part.written, part.read, self.origin, (*self.steps, number))
 
-    def recast(self, type_: SharedType) -> Placed:
+    def recast(self, type_: SharedType) -> SharedTiles:
         """The same memory as tiles of other sizes."""
         before, sizes = self.type, type_.shape
         if type_.rows != before.rows:
@@ -156,10 +158,10 @@ class Placed(Tiles):
         if not np.shares_memory(array, self.array):
             raise CompileError(f"{before} is not seen as {type_} in place")
         never = np.full(sizes[:-2], -1)
-        return Placed(type_, array, never, never.copy(), self.origin, (*self.steps, type_))
+        return SharedTiles(type_, array, never, never.copy(), self.origin, (*self.steps, type_))
 
-    def there(self, block: Block) -> Placed:
-        """The same place in another block."""
+    def there(self, block: Block) -> SharedTiles:
+        """The same tiles in another block."""
         found = block.alloc(self.origin)
         for step in self.steps:
             found = found.slot(step) if isinstance(step, int) else found.recast(step)
@@ -179,26 +181,26 @@ class Block:
     named: dict[int, Meeting] = field(default_factory=dict[int, Meeting])
     unfenced: list[tuple[int, Array]] = field(default_factory=list[tuple[int, Array]])
 
-    def alloc(self, op: Operation) -> Placed:
+    def alloc(self, op: Operation) -> SharedTiles:
         if op not in self.held:
             assert isinstance(op, nv.AllocOp)
             type_ = shared_type(op.result)
             never = np.full(type_.shape[:-2], -1)
             fresh = NvFrame(self.launch.machine, chance=self.launch.chance).fresh(type_.shape, type_.dtype)
-            self.held[op] = Placed(type_, fresh, never, never.copy(), op)
+            self.held[op] = SharedTiles(type_, fresh, never, never.copy(), op)
         return self.held[op]
 
     def once(self, op: Operation, make: Callable[[], Any]) -> Any:
-        """What an op makes for all warpgroups of the block."""
+        """The result of an op that all warp groups of the block share."""
         if op not in self.held:
             self.held[op] = make()
         return self.held[op]
 
     def check_fenced(self, memory: Array) -> None:
-        """Copies and products do not see what threads wrote before a fence."""
+        """Raises a RaceError where memory was written by threads and not fenced: copies and dots may not see it."""
         if any(np.shares_memory(memory, written) for _, written in self.unfenced):
             raise RaceError(
-                "a copy or product reads what a thread wrote and nobody fenced", hint="put nv.fence<async> behind it"
+                "a copy or dot reads memory that a thread wrote, without a fence", hint="put nv.fence<async> behind it"
             )
 
 
@@ -216,7 +218,7 @@ class Launch:
 
 @dataclass
 class Pending:
-    """Sums of a product that runs: there is a value when it is done."""
+    """The accumulator of a dot in flight: it has a value when the dot is done."""
 
     finish: Callable[[], Array]
     value: Array | None = None
@@ -224,12 +226,12 @@ class Pending:
 
 @dataclass
 class WarpgroupFrame(NvFrame):
-    """One warpgroup: which of its threads run, its products and copies out under way."""
+    """One warp group: its running threads, and its dots and stores in flight."""
 
     block: Block = field(kw_only=True)
     group: int = 0
     active: tuple[bool, ...] = (True,) * THREADS
-    products: list[Pending] = field(default_factory=list[Pending])
+    dots: list[Pending] = field(default_factory=list[Pending])
     stores: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     sent: list[list[Callable[[], None]]] = field(default_factory=list[list[Callable[[], None]]])
 
@@ -257,7 +259,9 @@ class WarpgroupFrame(NvFrame):
         if isinstance(op, scf.IfOp) and isinstance(operands[0], Lanes):
             return self._diverge(op, operands[0])
         if any(isinstance(value, Pending) for value in operands) and type(op) not in PASSING:
-            raise RaceError(f"{op.name} reads sums of products that may still run", hint="put nv.wgmma_wait before it")
+            raise RaceError(
+                f"{op.name} reads an accumulator whose dot may still run", hint="put nv.wgmma_wait before it"
+            )
         if any(isinstance(value, Lanes) for value in operands) and type(op) not in BY_THREAD:
             return self._each(op, operands)
         found = super().perform(op, operands)
@@ -295,7 +299,7 @@ class WarpgroupFrame(NvFrame):
 
 
 def _merged(result: SSAValue, flags: Array, yes: Any, no: Any) -> Any:
-    """Of each thread what its branch gave."""
+    """Merges the values of both branches, thread by thread."""
     if isinstance(result.type, TensorType):
         held = owners(layout_of(result), tile_type(result).get_shape())
         merged: Array = np.array(no)
@@ -305,6 +309,6 @@ def _merged(result: SSAValue, flags: Array, yes: Any, no: Any) -> Any:
 
 
 PASSING: set[type[Operation]] = {scf.ForOp, scf.IfOp, scf.WhileOp}
-"""Ops that hand on sums of products which still run."""
+"""Ops that hand on accumulators of dots in flight."""
 BY_THREAD: set[type[Operation]] = set()
-"""Ops that know what to do with a value for each thread."""
+"""Ops that take a value for each thread."""

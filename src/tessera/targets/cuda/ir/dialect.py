@@ -436,7 +436,7 @@ class MmaOp(IRDLOperation):
         a, b, c = (check_tile(value, "an operand") for value in (self.a, self.b, self.c))
         shapes = a.get_shape(), b.get_shape(), c.get_shape()
         match shapes:
-            case (rows, depth), (depth_, columns), sums if depth == depth_ and sums == (rows, columns):
+            case (rows, depth), (depth_, columns), accumulator if depth == depth_ and accumulator == (rows, columns):
                 pass
             case _:
                 raise VerifyException(f"mma of {a} and {b} into {c}: expected [M, K], [K, N] and [M, N]")
@@ -444,7 +444,7 @@ class MmaOp(IRDLOperation):
             raise VerifyException(f"the result has the type of c, {c}, not {self.result.type}")
         left, right, total = (dtype_of(type_.element_type).base for type_ in (a, b, c))
         if (left, right, total) not in tensor_cores.INSTRUCTIONS:
-            raise VerifyException(f"the tensor cores have no product of {left} and {right} into {total}")
+            raise VerifyException(f"the tensor cores have no dot of {left} and {right} into {total}")
         grid = tensor_cores.grid_of(layout_of(c), rows, columns)
         if grid is None:
             raise VerifyException(f"{layout_of(c)} is not the layout of an accumulator")

@@ -85,7 +85,7 @@ class TmaLoadOp(Ordered):
     """Begins to copy the box at `offsets` (innermost first) into shared memory; its bytes count at an mbarrier.
 
     What lies outside the array becomes zeros. With `multicast`, every block of the cluster whose bit is set gets it,
-    at the same place, and its mbarrier counts.
+    at the same offset, and its mbarrier counts.
     """
 
     name = "nv.tma_load"

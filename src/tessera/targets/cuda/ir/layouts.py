@@ -135,10 +135,10 @@ class Layout:
 
     def permuted(self, permutation: Sequence[int]) -> Layout:
         """Of a transposed tile: its axis `i` is this one's `permutation[i]`."""
-        place = {axis: number for number, axis in enumerate(permutation)} | {REPLICA: REPLICA}
+        axis_of = {axis: number for number, axis in enumerate(permutation)} | {REPLICA: REPLICA}
         return Layout.of(
-            [Digit(size, place[axis], step) for size, axis, step in self.threads],
-            [Digit(size, place[axis], step) for size, axis, step in self.registers],
+            [Digit(size, axis_of[axis], step) for size, axis, step in self.threads],
+            [Digit(size, axis_of[axis], step) for size, axis, step in self.registers],
         )
 
     def run(self, axis: int) -> int:
@@ -173,7 +173,7 @@ def _merged(digits: Iterable[Digit]) -> tuple[Digit, ...]:
 
 
 def accumulator(rows: int, columns: int, warps: tuple[int, int] = (4, 1)) -> Layout:
-    """Of sums of matrix products: a warp has 16 rows by 8 columns of each instruction.
+    """Of an accumulator of a dot: a warp has 16 rows by 8 columns of each instruction.
 
     `warps` lie along rows and columns, rows first; what they do not cover at once, registers do.
     """
@@ -193,7 +193,7 @@ def _span(size: int, unit: int, ways: int) -> int:
 
 
 def left_operand(rows: int, depth: int, warps: tuple[int, int], bits: int) -> Layout:
-    """Of the left operand of a product whose sums lie as `accumulator(rows, …, warps)`.
+    """Of the left operand of a dot whose accumulator has the layout `accumulator(rows, …, warps)`.
 
     A thread holds 4 bytes of a row side by side, of two rows, twice along the depth.
     """
@@ -211,7 +211,7 @@ def left_operand(rows: int, depth: int, warps: tuple[int, int], bits: int) -> La
 
 
 def paired_operand(rows: int, depth: int) -> Layout:
-    """Of a left operand of 8 bits whose depth is paired: each thread holds what it holds of sums.
+    """Of a left operand of 8 bits whose depth is paired: each thread holds the columns that it holds of an accumulator.
 
     Where `left_operand` has 4 neighbours of a row, it has two, and the two that are 8 further.
     """
@@ -234,12 +234,12 @@ def right_operand(depth: int, columns: int, warps: tuple[int, int], bits: int) -
 def blocked(shape: Sequence[int], threads: int, vector: int, *, order: Sequence[int] | None = None) -> Layout:
     """Neighbouring threads hold neighbouring pieces of `vector` elements along the fastest axis, then of the next.
 
-    `order` has the fastest axis first; without it, that is the last. What one turn of the threads does not cover,
-    registers do. Threads that find nothing left are replicas.
+    `order` has the fastest axis first; without it, that is the last. What all threads do not cover at once, registers
+    do. Threads that find nothing left are replicas.
     """
     order = list(reversed(range(len(shape)))) if order is None else list(order)
     held: list[Digit] = []
-    turns: list[Digit] = []
+    repeats: list[Digit] = []
     left, first = threads, True
     digits: list[Digit] = []
     for axis in order:
@@ -250,9 +250,9 @@ def blocked(shape: Sequence[int], threads: int, vector: int, *, order: Sequence[
         wide = min(left, _ceiling_power(-(-shape[axis] // unit)))
         digits.append(Digit(wide, axis, unit))
         left //= wide
-        turns.append(Digit(-(-shape[axis] // (unit * wide)), axis, unit * wide))
+        repeats.append(Digit(-(-shape[axis] // (unit * wide)), axis, unit * wide))
     digits.append(replicas(left))
-    return Layout.of(digits, [*held, *turns])
+    return Layout.of(digits, [*held, *repeats])
 
 
 def _ceiling_power(size: int) -> int:

@@ -1,4 +1,4 @@
-"""Which products the tensor cores have, and the layouts that their operands need."""
+"""The dots that tensor cores have, and the layouts that their operands need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tessera.targets.cuda.ir.layouts import WARP, Layout
 
 @dataclass(frozen=True)
 class MmaInstruction:
-    """One product of a warp: its shape and types as PTX spells them, and how deep it is."""
+    """One matrix instruction of a warp: its shape and types as PTX spells them, and how deep it is."""
 
     name: str
     depth: int
@@ -45,7 +45,7 @@ def _table() -> Iterator[tuple[tuple[DType, DType, DType], MmaInstruction]]:
 
 
 INSTRUCTIONS: Mapping[tuple[DType, DType, DType], MmaInstruction] = dict(_table())
-"""By the element types of both operands and of the sums. 8-bit floats need sm_89."""
+"""By the element types of both operands and of the accumulator. 8-bit floats need sm_89."""
 
 
 def _warpgroup_table() -> Iterator[tuple[tuple[DType, DType, DType], str]]:
@@ -59,7 +59,7 @@ def _warpgroup_table() -> Iterator[tuple[tuple[DType, DType, DType], str]]:
 
 
 WARPGROUP_TYPES: Mapping[tuple[DType, DType, DType], str] = dict(_warpgroup_table())
-"""Products of warpgroups on sm_90a: the types as PTX spells them. A step is as deep as `depth_step` says."""
+"""Dots of warp groups on sm_90a (wgmma): the types as PTX spells them. A step is as deep as `depth_step` says."""
 
 
 def transposes_in_memory(dtype: DType) -> bool:
@@ -74,13 +74,13 @@ def operand_bits(dtype: DType) -> int:
 
 
 def depth_step(dtype: DType) -> int:
-    """The least depth that layouts of operands hold as a whole: a product is cut at multiples of it."""
+    """The least depth that layouts of operands hold as a whole: a dot is cut at multiples of it."""
     return 256 // operand_bits(dtype)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """How a block's warps lie over the sums of a product."""
+    """The grid of a block's warps over the accumulator of a dot."""
 
     down: int
     across: int
@@ -99,7 +99,7 @@ def grid_of(total: Layout, rows: int, columns: int) -> Grid | None:
 def operand_layouts(
     grid: Grid, rows: int, depth: int, columns: int, left: DType, right: DType
 ) -> tuple[Layout, Layout]:
-    """The layouts of both operands of a product."""
+    """The layouts of both operands of a dot."""
     warps = grid.down, grid.across
     return (
         layouts.left_operand(rows, depth, warps, operand_bits(left)),

@@ -21,7 +21,7 @@ CHUNK = 16
 PANELS = (128, 64, 32, 16)
 PLAIN, PAIRED = "plain", "paired"
 PAIRED_COLUMNS = (0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)
-"""Which columns of each 16 lie at its places, if they are paired."""
+"""The order of each 16 columns in memory, if they are paired."""
 
 
 @irdl_attr_definition
@@ -60,11 +60,11 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
     """Tiles in shared memory: the last two sizes are rows and columns, those in front count tiles.
 
     Columns are cut into panels of `panel` bytes, which lie behind each other, row after row. Within a panel, chunks of
-    16 bytes change places from row to row (they are swizzled), so that a column of chunks meets every bank once. The
+    16 bytes are permuted from row to row (they are swizzled), so that a column of chunks meets every bank once. The
     order is that of tensor maps with as many bytes of swizzling.
 
-    Columns of 8 bits may be `paired`: of each 16, those lie side by side that one thread has of a row of sums. What
-    threads made of sums is multiplied with them as it is.
+    Columns of 8 bits may be `paired`: of each 16, those lie side by side that one thread has of a row of an
+    accumulator. A left operand that threads made of an accumulator is multiplied with them without a conversion.
     """
 
     name = "nv.shared"
@@ -141,7 +141,7 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def held_columns(self) -> list[int]:
-        """Which columns lie at the places of a row."""
+        """The columns of a row, in their order in memory."""
         if not self.is_paired:
             return list(range(self.columns))
         return [first + column for first in range(0, self.columns, len(PAIRED_COLUMNS)) for column in PAIRED_COLUMNS]
@@ -193,9 +193,9 @@ def shared_type(value: SSAValue) -> SharedType:
 
 
 def check_plain(shared: SharedType) -> None:
-    """Refuses columns that are paired: only products know where they are."""
+    """Refuses columns that are paired: only dots know their order."""
     if shared.is_paired:
-        raise VerifyException(f"{shared} is for products: its columns are paired")
+        raise VerifyException(f"{shared} is an operand of dots: its columns are paired")
 
 
 def panel_for(columns: int, itemsize: int) -> int:

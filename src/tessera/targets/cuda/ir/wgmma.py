@@ -1,7 +1,7 @@
-"""Ops of the nv level for sm_90a: products of a warpgroup that run on their own, and work on their sums.
+"""Ops of the nv level for sm_90a: asynchronous dots of a warp group, and work on their accumulators.
 
-A warpgroup's sums are 64 rows; a tile of them has the layout `accumulator`. What a product gives must not be touched
-before `nv.wgmma_wait` has handed it on.
+An accumulator of a warp group has 64 rows and the layout `accumulator`. The result of a dot must not be touched before
+`nv.wgmma_wait` has handed it on.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, op
 from tessera.targets.cuda.ir.types import AnyShared, SharedType, laid_out, layout_of, shared_type
 
 ROWS, MOST_COLUMNS = 64, 256
-"""Of one product: its rows, and the most columns."""
+"""Of one dot: its rows, and the most columns."""
 STEP_BYTES = 32
 """Of each row and column, the depth of one step: 16 elements of 16 bits, 32 of 8, 8 of tf32."""
 PANEL = 128
 MOST_GROUPS = 7
 
 
-def _check_sums(value: SSAValue, what: str) -> tuple[int, int]:
-    """Shape of a tile that lies as the sums of a product."""
+def _check_accumulator(value: SSAValue, what: str) -> tuple[int, int]:
+    """Shape of a tile that has the layout of an accumulator."""
     rows, columns = _shape(check_tile(value, what), what)
     if rows != ROWS or layout_of(value) != accumulator(rows, columns):
-        raise VerifyException(f"{what} has 64 rows and the layout of sums, not {value.type}")
+        raise VerifyException(f"{what} has 64 rows and the layout of an accumulator, not {value.type}")
     return rows, columns
 
 
@@ -68,14 +68,14 @@ def _shape(type_: TileType, what: str) -> tuple[int, int]:
 def _check_left(value: SSAValue, *, paired: bool) -> tuple[int, int]:
     """Shape of a left operand in registers."""
     rows, depth = _shape(check_tile(value, "the left operand"), "the left operand")
-    if rows != ROWS or layout_of(value) != left_factor(depth, tile_dtype(value), paired=paired):
+    if rows != ROWS or layout_of(value) != left_operand_layout(depth, tile_dtype(value), paired=paired):
         which = "paired left operands" if paired else "left operands"
         raise VerifyException(f"the left operand has 64 rows and the layout of {which}, not {value.type}")
     return rows, depth
 
 
-def left_factor(depth: int, dtype: DType, *, paired: bool = False) -> Layout:
-    """The layout of a left operand in registers: of 16 bits, that of sums; of others, 4 bytes of a row side by side.
+def left_operand_layout(depth: int, dtype: DType, *, paired: bool = False) -> Layout:
+    """The layout of a left operand in registers: that of accumulators for 16 bits, else 4 bytes of a row side by side.
 
     Its depth is `paired` if that of the right operand is.
     """
@@ -83,7 +83,7 @@ def left_factor(depth: int, dtype: DType, *, paired: bool = False) -> Layout:
 
 
 def is_count_of_columns(columns: int, total: DType) -> bool:
-    """Whether there is an instruction for so many columns. Sums of integers have fewer of them."""
+    """Whether there is an instruction for so many columns. Accumulators of integers have fewer of them."""
     if not 0 < columns <= MOST_COLUMNS or columns % 8:
         return False
     return not total.is_integer or columns % 16 == 0 or columns in (8, 24)
@@ -99,10 +99,10 @@ def _check_operand(shared: SharedType, what: str) -> tuple[int, int]:
 class WgmmaOp(IRDLOperation):
     """Begins sum + a·b: 64 rows of a warpgroup, all steps of the depth as one group. Without `sum` it starts from 0.
 
-    `a` lies in shared memory or in registers, 4 bytes of a row side by side: as sums do, if it has 16 bits. `b` holds
-    [depth, columns], or, `transposed`, [columns, depth], which is the only way for elements that do not have 16 bits.
-    What lies `beside` it are more columns: those behind the 64 of `b`. If the depth of `b` is paired, so is that of
-    `a`, which is in registers then.
+    `a` lies in shared memory or in registers, 4 bytes of a row side by side: as accumulators do, if it has 16 bits. `b`
+    holds [depth, columns], or, `transposed`, [columns, depth], which is the only way for elements that do not have 16
+    bits. What lies `beside` it are more columns: those behind the 64 of `b`. If the depth of `b` is paired, so is that
+    of `a`, which is in registers then.
     """
 
     name = "nv.wgmma"
@@ -137,7 +137,7 @@ class WgmmaOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        _, columns = _check_sums(self.result, "the result")
+        _, columns = _check_accumulator(self.result, "the result")
         right, total = shared_type(self.b), tile_dtype(self.result)
         if isinstance(self.a.type, SharedType):
             dtype, (rows, depth) = self.a.type.dtype, _check_operand(self.a.type, "the left operand")
@@ -146,7 +146,7 @@ class WgmmaOp(IRDLOperation):
         else:
             dtype, (rows, depth) = tile_dtype(self.a), _check_left(self.a, paired=right.is_paired)
         if (dtype.base, right.dtype.base, total.base) not in WARPGROUP_TYPES:
-            raise VerifyException(f"warpgroups do not multiply {dtype} by {right.dtype} with sums of {total}")
+            raise VerifyException(f"wgmma does not multiply {dtype} by {right.dtype} with an accumulator of {total}")
         if self.transposed is None and not transposes_in_memory(right.dtype):
             raise VerifyException(f"a right operand of {right.dtype} is transposed: the depth lies side by side")
         held = _check_operand(right, "the right operand")
@@ -181,9 +181,9 @@ _values = RangeVarConstraint("V", RangeOf(AnyTile))
 
 @irdl_op_definition
 class WgmmaWaitOp(IRDLOperation):
-    """Waits until at most `pending` groups of products run, and hands on the sums of those that are done.
+    """Waits until at most `pending` groups of dots run, and hands on the accumulators of those that are done.
 
-    `keeping` names operands in registers that the products read until then.
+    `keeping` names operands in registers that the dots read until then.
     """
 
     name = "nv.wgmma_wait"
@@ -206,7 +206,7 @@ class WgmmaWaitOp(IRDLOperation):
         if not 0 <= self.pending.value.data <= MOST_GROUPS:
             raise VerifyException(f"expected 0 to {MOST_GROUPS} groups that still run, got {self.pending.value.data}")
         for value in self.values:
-            _check_sums(value, "what is handed on")
+            _check_accumulator(value, "what is handed on")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY), writes(MEMORY)}
@@ -230,9 +230,9 @@ class StmatrixOp(IRDLOperation):
         super().__init__(operands=[value, shared], properties={"column": integer(column)})
 
     def verify_(self) -> None:
-        _, columns = _check_sums(self.value, "the value")
+        _, columns = _check_accumulator(self.value, "the value")
         there, first = shared_type(self.shared), self.column.value.data
-        rows, wide = _check_operand(there, "the place")
+        rows, wide = _check_operand(there, "the target")
         if rows not in (16, ROWS) or tile_type(self.value).element_type != there.element or there.dtype.bits != 16:
             raise VerifyException(f"{self.value.type} does not go into {there}: 16 or 64 rows of the same 16 bits")
         if first < 0 or first % 16 or wide % 16 or first + wide > columns:
@@ -257,8 +257,8 @@ class ColumnsOp(IRDLOperation):
         super().__init__(operands=[operand], properties={"first": integer(first)}, result_types=[result])
 
     def verify_(self) -> None:
-        _, before = _check_sums(self.operand, "the operand")
-        _, after = _check_sums(self.result, "the result")
+        _, before = _check_accumulator(self.operand, "the operand")
+        _, after = _check_accumulator(self.result, "the result")
         first = self.first.value.data
         if first < 0 or first % 8 or after % 8 or first + after > before:
             raise VerifyException(f"columns {first} to {first + after} of {before}: whole groups of 8")
@@ -282,8 +282,8 @@ class JoinOp(IRDLOperation):
         super().__init__(operands=[pieces], result_types=[laid_out(type_, accumulator(ROWS, columns))])
 
     def verify_(self) -> None:
-        _, columns = _check_sums(self.result, "the result")
-        widths = [_check_sums(piece, "a piece")[1] for piece in self.pieces]
+        _, columns = _check_accumulator(self.result, "the result")
+        widths = [_check_accumulator(piece, "a piece")[1] for piece in self.pieces]
         if sum(widths) != columns or any(width % 8 for width in widths):
             raise VerifyException(f"columns {widths} are not {columns}: whole groups of 8")
         if any(tile_type(piece).element_type != tile_type(self.result).element_type for piece in self.pieces):

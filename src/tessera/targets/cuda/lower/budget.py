@@ -1,8 +1,8 @@
-"""What a kernel takes of a multiprocessor, estimated before machine code is made: registers and shared memory.
+"""Registers and shared memory that a kernel takes, estimated before machine code is made.
 
 Registers follow from which tiles a thread holds at the same time. What only counts, repeats or moves elements (`full`,
 `iota`, `expand`, `broadcast`, `trans`) takes none, and what a single op asks for is made when it is asked for. Operands
-of products come out of shared memory step by step; how many steps ahead is the assembler's choice.
+of dots come out of shared memory step by step; how many steps ahead is the assembler's choice.
 
 The numbers below were found by comparing with ptxas, over kernels of all kinds; a test compares again.
 """
@@ -30,15 +30,15 @@ from tessera.targets.cuda.ir.tensor_cores import INSTRUCTIONS
 from tessera.targets.cuda.ir.types import SharedType, layout_of, shared_type
 
 REGISTERS = 255
-"""What a thread can have."""
+"""The most of a thread."""
 OVERHEAD = 16
-"""For where a thread is, and for addresses."""
+"""Registers for the numbers of a thread, and for addresses."""
 LOOP = 8
 COPY = 8
 UNROLLED = 24
-"""Of a loop, of each copy in one, and of a loop that goes through its rings once in each turn."""
+"""Of a loop, of each copy in one, and of a loop that goes through its rings once in each iteration."""
 AHEAD = 52
-"""Of operands that are read ahead of products, where they can be had."""
+"""Of operands that are read ahead of dots, where there are so many."""
 EXPONENT = 6
 """Of exponentials."""
 ANGLE = 8
@@ -61,7 +61,7 @@ class Budget:
 
 
 def estimate(function: nv.FuncOp) -> Budget:
-    """What a function will take."""
+    """The budget of a function."""
     found = _Registers()
     found.block(function.body.block, {})
     more = OVERHEAD + _loops(function)
@@ -91,7 +91,7 @@ class _Registers:
 
     most: int = 0
     least: int = 0
-    """The same, if operands of products are read as late as they can be."""
+    """The same, if operands of dots are read as late as they can be."""
     _known: dict[SSAValue, frozenset[SSAValue]] = field(default_factory=dict[SSAValue, frozenset[SSAValue]])
 
     def _held(self, value: SSAValue) -> frozenset[SSAValue]:
@@ -113,7 +113,7 @@ class _Registers:
             if opened and isinstance(owner.parent_op(), _REPEATS):
                 return parts
             if tile_dtype(value).kind is Kind.BOOL and not any(_words(part) for part in parts):
-                # Masks of places: comparing again is cheaper than keeping what was found.
+                # Masks of coordinates: comparing again is cheaper than keeping the result.
                 return parts
             user = _only_user(value)
             if user is not None and user.parent is owner.parent:
@@ -179,7 +179,7 @@ def _words(value: SSAValue) -> int:
 
 
 def _is_operand(value: SSAValue) -> bool:
-    """Whether a tile is read out of shared memory for products alone, which do it step by step."""
+    """Whether a tile is read out of shared memory for dots alone, which do it step by step."""
     return isinstance(value.owner, nv.ReadOp) and all(isinstance(use.operation, nv.MmaOp) for use in value.uses)
 
 
@@ -187,7 +187,7 @@ def _room(op: Operation) -> tuple[int, int]:
     """Registers that an op needs besides its operands and results: at least, and if they can be had."""
     room = 0
     if isinstance(op, nv.MmaOp):
-        return _product_room(op)
+        return _dot_room(op)
     if isinstance(op, nv.ConvertOp) and tile_dtype(op.operand).storage.itemsize < 4:
         # Neighbours become others: elements leave the words that they share.
         room = words_of(op.operand)
@@ -198,21 +198,21 @@ def _room(op: Operation) -> tuple[int, int]:
     return room, room
 
 
-def _product_room(op: nv.MmaOp) -> tuple[int, int]:
-    """Of operands that come out of shared memory for a product: one step, and what is read ahead."""
+def _dot_room(op: nv.MmaOp) -> tuple[int, int]:
+    """Registers of a dot's operands that come out of shared memory: of one step, and of those read ahead."""
     left, right, total = (tile_dtype(value).base for value in (op.a, op.b, op.c))
     instruction = INSTRUCTIONS[left, right, total]
     whole = sum(words_of(value) for value in (op.a, op.b) if _is_operand(value))
     steps = max(1, -(-tile_type(op.a).get_shape()[1] // instruction.depth))
     step = -(-whole // steps)
     if instruction.splits:
-        # Both parts of each number, of this step and the next; and the sums of every step apart.
+        # Both parts of each number, of this step and the next; and the accumulators of every step apart.
         return min(4 * step, 2 * whole), 2 * whole + steps * words_of(op.c)
     return step, min(whole, max(2 * step, AHEAD))
 
 
 def _loops(function: nv.FuncOp) -> int:
-    """What loops take besides tiles, with the copies in them."""
+    """Registers of loops besides tiles, with the copies in them."""
     most = 0
     for loop in function.body.walk():
         if isinstance(loop, _REPEATS):
@@ -226,16 +226,16 @@ def _loops(function: nv.FuncOp) -> int:
 
 
 def shared_bytes(function: nv.FuncOp) -> int:
-    """Bytes of shared memory, as the emitter places them: tiles, what is small, and scratch of ops that use it."""
+    """Bytes of shared memory, as the emitter lays it out: tiles, barriers and words, and scratch of ops that use it."""
     ops = list(function.body.walk())
     small = [op for op in ops if isinstance(op, MbarriersOp | WordsOp)]
     end = sum(shared_type(op.result).size for op in ops if isinstance(op, nv.AllocOp))
     for op in small:
         end = -(-end // op.shared_align) * op.shared_align + op.shared_bytes
     end = -(-end // 16) * 16
-    # Behind the last op that uses tiles their room is free, unless agents share it otherwise.
+    # Behind the last op that uses tiles their memory is free, unless warp groups share it otherwise.
     tops = list(function.body.block.ops)
-    last = -1 if small else max((place for place, op in enumerate(tops) if _uses_tiles(op)), default=-1)
+    last = -1 if small else max((index for index, op in enumerate(tops) if _uses_tiles(op)), default=-1)
     early, late = (
         max((_scratch(inner, function.thread_count) for op in part for inner in op.walk()), default=0)
         for part in (tops[: last + 1], tops[last + 1 :])
@@ -262,7 +262,7 @@ def _scratch(op: Operation, threads: int) -> int:
 
 
 def partial_sums(layout: Layout, axis: int) -> int:
-    """How many parts of a register's sums threads write down: shuffles leave one of each warp, or all."""
+    """Parts of a register's reduction that threads write to shared memory: shuffles leave one of each warp, or all."""
     left = others = 1
     for digit, below in layout.positions:
         if digit.axis == axis:

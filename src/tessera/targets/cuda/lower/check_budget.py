@@ -1,4 +1,4 @@
-"""`check-budget`: of the plans for a program, the first that fits the machine; none that does not is compiled."""
+"""`check-budget`: chooses the first of several plans for a kernel that fits the machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tessera.targets.cuda.lower.choose_plan import SHARED, BlockPlan
 FILE = 1 << 16
 """Registers of a multiprocessor, which the threads of a block share."""
 DOUBT = 1.15
-"""How far off estimates may be: the assembler will know better."""
+"""How far off estimates may be; the assembler knows exactly."""
 HOPELESS = 1.5
 """So many times the registers there are. Below that a kernel runs, at worst with some of its values in local memory."""
 
@@ -63,12 +63,12 @@ def fitted(
 
 
 def registers_of(threads: int) -> int:
-    """What each of so many threads of a block can have."""
+    """The most registers that each of so many threads of a block can have."""
     return min(REGISTERS, FILE // threads // 8 * 8)
 
 
 def refused(budget: Budget, most: int, arch: str) -> str | None:
-    """Why a kernel cannot run."""
+    """The reason why a kernel cannot run; None where it can."""
     if budget.shared > SHARED[arch]:
         return f"a block needs {-(-budget.shared // 1024)} KB of shared memory, and has {SHARED[arch] // 1024}"
     if budget.least > HOPELESS * most:

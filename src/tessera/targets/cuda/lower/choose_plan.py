@@ -17,80 +17,82 @@ from tessera.transforms.pipelining.partition_rows import rows_of
 
 SHARED: Mapping[str, int] = {"sm_80": 163 * 1024, "sm_89": 99 * 1024, "sm_90": 227 * 1024, "sm_90a": 227 * 1024}
 """Bytes of shared memory that a block may have."""
-RUNGS = 4
+SPILL_RETRIES = 4
 WORDS = 48
 """Words of 32 bits of its widest tile that a thread holds comfortably."""
-SUMS = 160
-"""Sums of products that a thread holds at most."""
+ACCUMULATORS = 160
+"""Elements of accumulators that a thread holds at most."""
 
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """What is decided for a whole program."""
+    """The choices for a whole kernel."""
 
     warps: int
     depth: int
     rows: int | None = None
-    """How many rows it takes at a time, if fewer than it has."""
+    """Rows that it computes at a time, if fewer than it has."""
 
 
 def plans(
-    function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a"
+    function: tile.FuncOp, warps: int | None, depth: int | None, spill_retry: int = 0, arch: str = "sm_90a"
 ) -> Iterator[BlockPlan]:
     """Plans for a function, the best first, and then smaller ones; what the schedule decides stays as it is."""
-    is_decided = warps is not None and depth is not None and _products(function)
-    chosen = [choose(function, warps, depth, rung + above, arch) for above in range(1 if is_decided else RUNGS)]
+    is_decided = warps is not None and depth is not None and _dots(function)
+    chosen = [
+        choose(function, warps, depth, spill_retry + above, arch) for above in range(1 if is_decided else SPILL_RETRIES)
+    ]
     if warps is None:
         chosen += [replace(chosen[-1], warps=more) for more in (8, 16, 32) if more > chosen[-1].warps]
     if depth is None:
-        # Without copies that run ahead, one turn's operands are all there is in shared memory.
+        # Without copies that run ahead, only one iteration's operands are in shared memory.
         chosen += [replace(plan, depth=1) for plan in chosen]
     yield from dict.fromkeys(chosen)
 
 
 def choose(
-    function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a"
+    function: tile.FuncOp, warps: int | None, depth: int | None, spill_retry: int = 0, arch: str = "sm_90a"
 ) -> BlockPlan:
-    """A plan for a function; what the schedule decides stays as it is. On higher rungs, threads hold less."""
-    products = _products(function)
-    if not products:
-        return _row_by_row(function, warps, WORDS >> rung)
+    """A plan for a function; what the schedule decides stays as it is. With each spill retry, threads hold less."""
+    dots = _dots(function)
+    if not dots:
+        return _row_by_row(function, warps, WORDS >> spill_retry)
     if warps is None:
-        sums = max(prod(tile_type(op.result).get_shape()) for op in products)
-        rows = max(tile_type(op.result).get_shape()[0] for op in products)
+        accumulators = max(prod(tile_type(op.result).get_shape()) for op in dots)
+        rows = max(tile_type(op.result).get_shape()[0] for op in dots)
         warps = 4
-        while warps < 8 and sums / (warps * WARP) > SUMS >> rung:
+        while warps < 8 and accumulators / (warps * WARP) > ACCUMULATORS >> spill_retry:
             warps *= 2
-        while warps > 1 and rows < 16 * warps and sums <= 1024 * warps // 2:
+        while warps > 1 and rows < 16 * warps and accumulators <= 1024 * warps // 2:
             warps //= 2
     return BlockPlan(warps, _depth(function, depth, SHARED[arch]))
 
 
-def _products(function: tile.FuncOp) -> list[tile.DotOp]:
+def _dots(function: tile.FuncOp) -> list[tile.DotOp]:
     return [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
 
 
 def _depth(function: tile.FuncOp, wanted: int | None, room: int) -> int:
-    """As many turns ahead as shared memory has room for: two blocks are to share a multiprocessor."""
-    turns = 0
+    """As many iterations ahead as shared memory has room for: two blocks are to share a multiprocessor."""
+    repeated = 0
     others = 0
     for op in function.body.walk():
         if isinstance(op, tile.LoadOp) and feeds_dots(op):
             size = prod(tile_type(op.result).get_shape()) * tile_dtype(op.result).storage.itemsize
             if isinstance(op.parent_op(), scf.ForOp):
-                turns += size
+                repeated += size
             else:
                 others += size
-    if not turns or wanted is not None:
-        return wanted if turns and wanted is not None else 1
+    if not repeated or wanted is not None:
+        return wanted if repeated and wanted is not None else 1
     depth = 4
-    while depth > 2 and depth * turns + others > room // 2:
+    while depth > 2 and depth * repeated + others > room // 2:
         depth -= 1
     return depth
 
 
 def _row_by_row(function: tile.FuncOp, warps: int | None, most: int) -> BlockPlan:
-    """Without products: as few rows at a time as keep a thread's part of the widest tile in its registers."""
+    """A plan without dots: as few rows at a time as keep a thread's part of the widest tile in its registers."""
     widest = 1
     for op in function.body.walk():
         for value in op.results:

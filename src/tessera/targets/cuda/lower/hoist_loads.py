@@ -1,4 +1,4 @@
-"""Loads in front: what a block reads outside of loops it begins to read at once, and then waits for nothing else.
+"""Hoists loads outside of loops to the beginning of a kernel, so that they are in flight together.
 
 A kernel of a program runs after others. It may be launched while they run (programmatic dependent launch), and has to
 wait (`nv.griddepcontrol_wait`) before it reads what they write. Arguments that none of them writes, such as weights,
@@ -19,13 +19,13 @@ from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.types import layout_of
 
 HELD = 80
-"""Words that a thread may hold of what was read ahead."""
+"""Words of hoisted loads that a thread may hold."""
 _PLAIN = (nv.ReturnOp, nv.ConvertOp)
 _NUMBERS = (tile.ProgramIdOp, tile.DimOp, tile.StrideOp, tile.ViewOp)
 
 
 def is_plain(function: nv.FuncOp) -> bool:
-    """Whether a block only loads, computes and stores, without copies and roles that have an order of their own."""
+    """Whether a block only loads, computes and stores, without copies or partitions, which have their own order."""
     return not any(op.name.startswith("nv.") and not isinstance(op, _PLAIN) for op in function.body.walk())
 
 
@@ -60,7 +60,7 @@ def _is_still(op: tile.LoadOp, still: Collection[int]) -> bool:
 
 
 def _words(op: tile.LoadOp) -> int:
-    """Of 32 bits that a thread holds of a load."""
+    """Words of 32 bits that a thread holds of a load."""
     return max(1, prod(digit.size for digit in layout_of(op.result).registers) * tile_dtype(op.result).bits // 32)
 
 
@@ -84,4 +84,4 @@ def _needed(op: tile.LoadOp) -> list[Operation] | None:
 
 
 _FAILING = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
-"""What may stop a program where it stands."""
+"""Ops that may fault."""

@@ -1,7 +1,8 @@
-"""Copies for later turns begin once products of this turn are under way, and not in front of them.
+"""Issues copies for later iterations once dots of this iteration are in flight, and not in front of them.
 
-Behind the barrier of a turn, the tensor cores have nothing to do until operands have come from shared memory. Working
-out the addresses of the next copies would make them wait longer. So the first step of the first product is done first.
+Behind the barrier of an iteration, the tensor cores have nothing to do until operands have come from shared memory.
+Working out the addresses of the next copies would make them wait longer. So the first step of the first dot is issued
+first.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tessera.transforms.core.rewriting import adopt_location
 
 
 def interleave_copies(function: nv.FuncOp) -> None:
-    """Moves copies of every loop behind the first step of the first product."""
+    """Moves copies of every loop behind the first step of the first dot."""
     for loop in [op for op in function.walk() if isinstance(op, scf.ForOp)]:
         found = _find(loop.body.block)
         if found is not None:
@@ -30,7 +31,7 @@ def interleave_copies(function: nv.FuncOp) -> None:
 
 class _Found(NamedTuple):
     copies: list[Operation]
-    product: nv.MmaOp
+    dot: nv.MmaOp
     left: nv.ReadOp
     right: nv.ReadOp
     step: int
@@ -58,7 +59,7 @@ def _copies(op: scf.IfOp) -> bool:
 
 
 def _beside(op: nv.MmaOp, copies: list[Operation]) -> _Found | None:
-    """A product with which copies can be mixed: both operands are read for it alone, and it takes several steps."""
+    """A dot with which copies can be interleaved: both operands are read for it alone, and it takes several steps."""
     left, right = op.a.owner, op.b.owner
     step = depth_step(tile_dtype(op.a))
     if not isinstance(left, nv.ReadOp) or not isinstance(right, nv.ReadOp):
@@ -69,14 +70,14 @@ def _beside(op: nv.MmaOp, copies: list[Operation]) -> _Found | None:
 
 
 def _move(found: _Found) -> None:
-    product, depth = found.product, tile_type(found.product.a).get_shape()[1]
+    dot, depth = found.dot, tile_type(found.dot.a).get_shape()[1]
     made: list[Operation] = []
 
     def add(op: Operation) -> SSAValue:
         made.append(op)
         return op.results[0]
 
-    total = product.c
+    total = dot.c
     for start, size in ((0, found.step), (found.step, depth - found.step)):
         left, right = part_of(found.left, 1, start, size), part_of(found.right, 0, start, size)
         total = add(nv.MmaOp(add(left), add(right), total))
@@ -84,12 +85,12 @@ def _move(found: _Found) -> None:
             for op in found.copies:
                 op.detach()
                 made.append(op)
-    adopt_location(made, product)
-    block = product.parent_block()
+    adopt_location(made, dot)
+    block = dot.parent_block()
     assert block is not None
-    block.insert_ops_before(made, product)
-    product.result.replace_all_uses_with(total)
-    for op in (product, found.left, found.right):
+    block.insert_ops_before(made, dot)
+    dot.result.replace_all_uses_with(total)
+    for op in (dot, found.left, found.right):
         op.detach()
         op.erase()
 

@@ -1,9 +1,9 @@
-"""Which layout each tile of a function has: found for whole functions, before anything is written.
+"""Analysis that finds a layout for each tile of a function, before anything is written.
 
-Some ops anchor layouts: sums of products have that of the tensor cores, loads one in which neighbouring threads read
-neighbouring addresses. From there layouts go along with values: through elementwise ops, reductions and loops, where
-that of products wins. What is left is *free*: constants, positions, rows and columns that are repeated. A free value is
-made wherever it is wanted, in the layout in which it is wanted, once for each. Only where two anchored layouts meet, a
+Some ops anchor layouts: accumulators of dots have that of the tensor cores, loads one in which neighbouring threads
+read neighbouring addresses. From there layouts go along with values: through elementwise ops, reductions and loops,
+where that of dots wins. What is left is *free*: constants, positions, rows and columns that are repeated. A free value
+is made wherever it is needed, once for each layout in which it is needed. Only where two anchored layouts meet, a
 conversion is due.
 """
 
@@ -30,22 +30,22 @@ from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multipl
 
 
 class Anchor(NamedTuple):
-    """A layout, and how strongly it holds: that of products is kept, that of memory gives way."""
+    """A layout, and how strongly it holds: that of dots is kept, that of memory gives way."""
 
     layout: Layout
     strength: int
 
 
-MEMORY, PRODUCT = 1, 2
+MEMORY, DOT = 1, 2
 SHORT = 1024
-"""Elements of a row that a warp folds by itself."""
+"""Elements of a row that a warp reduces by itself."""
 VECTOR = 8
 """Elements of such a row that a lane has side by side."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a block of threads looks like."""
+    """The threads of a block."""
 
     warps: int
 
@@ -56,7 +56,7 @@ class Shape:
 
 @dataclass
 class Operand:
-    """How an operand of a product gets to the tensor cores: a tile of shared memory, perhaps turned, or registers."""
+    """An operand of a dot on its way to the tensor cores: a tile in shared memory, perhaps transposed, or registers."""
 
     value: SSAValue
     transposed: bool = False
@@ -68,7 +68,7 @@ def is_tile(value: SSAValue) -> bool:
 
 
 def operand_of(value: SSAValue) -> Operand:
-    """Follows a transpose to what is in shared memory already, or will be."""
+    """Follows a transpose to the tile that is, or will be, in shared memory."""
     found = Operand(value)
     if isinstance(owner := value.owner, tile.TransOp) and is_transposed(owner):
         found = Operand(owner.operand, transposed=True)
@@ -109,7 +109,7 @@ class LayoutAnalysis:
         self._demand(self.function.body.block)
 
     def _chain(self, operand: Operand, op: tile.DotOp) -> Iterator[SSAValue]:
-        """The values between memory and a product: they have no layout."""
+        """The values between memory and a dot: they have no layout."""
         yield operand.value
         for side in (op.a, op.b):
             owner = side.owner
@@ -120,7 +120,7 @@ class LayoutAnalysis:
 
     def _anchor(self) -> None:
         self._settle_all()
-        # Loops and branches over free values only have layouts, too; and so has what is folded out of them.
+        # Free values that loops and branches carry have layouts, too, and so have reductions of free values.
         for op in self.function.body.walk():
             for value in self._boundary(op):
                 if value not in self.anchors:
@@ -175,9 +175,9 @@ class LayoutAnalysis:
                 changed = False
                 for region in op.regions:
                     changed |= any(self._settle(block) for block in region.blocks)
-                for place, result in enumerate(op.results):
+                for index, result in enumerate(op.results):
                     ends = [region.block.last_op for region in op.regions if region.blocks]
-                    changed |= self._unify([*(end.operands[place] for end in ends if end is not None), result])
+                    changed |= self._unify([*(end.operands[index] for end in ends if end is not None), result])
                 return changed
             case _:
                 pass
@@ -220,13 +220,13 @@ class LayoutAnalysis:
                 return Anchor(self.spread(op.result), MEMORY)
             case tile.DotOp():
                 rows, columns = tile_type(op.result).get_shape()
-                return Anchor(layouts.accumulator(rows, columns, self.grids[op]), PRODUCT)
+                return Anchor(layouts.accumulator(rows, columns, self.grids[op]), DOT)
             case tile.LoadOp():
                 return None if self.is_small(op) else Anchor(self.spread(op.result), MEMORY)
             case pipe.GetOp():
                 return Anchor(self.spread(op.result), MEMORY)
             case tile.ReadOp():
-                # Places that are computed from others lie as these do; neighbours in the tile may be so in memory.
+                # Gathered elements have the layout of their indices; neighbours in the tile may be so in memory.
                 return self._best(list(op.indices)) or Anchor(self.spread(op.result), MEMORY)
             case tile.EwOp():
                 return self._best(op.operands_)
@@ -241,7 +241,7 @@ class LayoutAnalysis:
                 return None
 
     def is_small(self, op: tile.LoadOp) -> bool:
-        """Whether a load is cheap enough to be done in any layout: a row or a column, of memory nobody writes."""
+        """Whether a load is cheap enough to be done in any layout: a row or a column, of memory that is not written."""
         shape = tile_type(op.result).get_shape()
         return prod(shape) == max((1, *shape)) and tile.memory_of(op.view) not in self.written
 
@@ -255,9 +255,9 @@ class LayoutAnalysis:
         return layouts.blocked(shape, self.shape.threads, vector)
 
     def to_fold(self, value: SSAValue) -> Layout:
-        """A layout for what is folded and free: every warp has a short row for itself, beside something larger.
+        """A layout for a free value that is reduced: every warp has a short row for itself, beside larger tiles.
 
-        Then nobody waits for other warps.
+        Then no warp waits for others.
         """
         shape = tile_type(value).get_shape()
         if prod(shape) != max((1, *shape)) or not WARP <= prod(shape) <= SHORT or prod(shape) * 4 > self._largest:
@@ -268,10 +268,10 @@ class LayoutAnalysis:
         alone = layouts.blocked(shape, WARP, vector)
         return Layout.of([*alone.threads, layouts.replicas(self.shape.warps)], alone.registers)
 
-    # Products
+    # Dots
 
     def _warp_grid(self, op: tile.DotOp) -> tuple[int, int]:
-        """How warps lie over the sums of a product: all along rows where rows are used as a whole afterwards."""
+        """The grid of warps over the accumulator of a dot: all along rows where rows are used as a whole afterwards."""
         rows, columns = tile_type(op.result).get_shape()
         if self._chained():
             return self.shape.warps, 1
@@ -280,7 +280,7 @@ class LayoutAnalysis:
         while down <= self.shape.warps:
             across = self.shape.warps // down
             if down * across == self.shape.warps:
-                # What each warp reads of both operands; pieces that do not fill up count as whole ones.
+                # Rows and columns of both operands that each warp reads; incomplete pieces count as whole ones.
                 cost = -(-rows // (16 * down)) * 16 + -(-columns // (8 * across)) * 8
                 if cost < fewest:
                     best, fewest = (down, across), cost
@@ -288,7 +288,7 @@ class LayoutAnalysis:
         return best
 
     def _chained(self) -> bool:
-        """Whether a product's sums go into another product, or rows of them are reduced."""
+        """Whether an accumulator is an operand of another dot, or its rows are reduced."""
         for op in self.function.body.walk():
             if isinstance(op, tile.DotOp) and not operand_of(op.a).staged:
                 return True
@@ -324,7 +324,7 @@ class LayoutAnalysis:
         return list(self.wanted.get(value, {})) if value in self.anchors else []
 
     def _demand(self, block: Block) -> None:
-        """Backwards, so that all that is asked of a value is known when its op is met."""
+        """Goes backwards, so that all layouts that are needed of a value are known when its op is met."""
         for op in reversed(list(block.ops)):
             self._demand_op(op)
 
@@ -356,7 +356,7 @@ class LayoutAnalysis:
                 if is_tile(op.condition):
                     self._want(op.condition, self._any(op.condition))
             case tile.DotOp():
-                self._demand_product(op)
+                self._demand_dot(op)
             case _:
                 if op.results and is_tile(op.results[0]) and op.results[0] not in self.staged:
                     for layout in self.made(op.results[0]):
@@ -378,7 +378,7 @@ class LayoutAnalysis:
         self._demand(after)
         self._demand(before)
 
-    def _demand_product(self, op: tile.DotOp) -> None:
+    def _demand_dot(self, op: tile.DotOp) -> None:
         self._want(op.c, self.anchors[op.result].layout)
         if not operand_of(op.a).staged:
             self._want(op.a, self.left(op) if has_instruction(op) else self._any(op.a))

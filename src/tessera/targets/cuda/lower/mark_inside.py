@@ -1,6 +1,6 @@
 """Marks loads and stores that never leave their view: sizes and grids that are known decide it, and no test is written.
 
-An analysis of bounds: a place is a number, a coordinate of the program times a number, or sums of such.
+An analysis of bounds: an offset is a number, a program id times a number, or a sum of such.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Sums that meet in shared memory are read from there as they are wanted next: no conversion follows them.
+"""Reductions through shared memory give the layout that is needed next: no conversion follows them.
 
-A reduction across warps leaves every thread with all sums of its columns, though each is wanted by one thread. Where
-nothing but a conversion looks at it, it has the layout of the conversion at once.
+A reduction across warps leaves every thread with all results of its columns, though each is needed by one thread. Where
+only a conversion uses it, it has the layout of the conversion at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """order-memory: threads of a block wait for each other where one may touch what another one has yet to read or write.
 
-A tile program loads and stores in the order in which it is written. Its threads do not: one that is ahead stores while
+A tile function loads and stores in the order in which it is written. Its threads do not: one that is ahead stores while
 another has not loaded. Between two accesses of the same memory, one of which writes, comes a barrier, unless each
-thread meets only elements of its own: both access the same places of the same view, in the same layout.
+thread meets only elements of its own: both access the same coordinates of the same view, in the same layout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tessera.transforms.core.rewriting import insert_before
 
 
 class _Access(NamedTuple):
-    """One access of memory since the last barrier: does it write, and what each thread touches, where that is known."""
+    """One access of memory since the last barrier: whether it writes, and the elements of each thread, where known."""
 
     memory: SSAValue
     writes: bool
@@ -41,7 +41,7 @@ class _Access(NamedTuple):
 
 
 def order_memory(function: nv.FuncOp) -> int:
-    """Puts barriers into a function without roles; how many."""
+    """Puts barriers into a function without partitions, and returns how many."""
     return _Ordering(function.thread_count).block(function.body.block, frozenset[_Access]())[1]
 
 
@@ -52,7 +52,7 @@ class _Ordering:
         self.threads = threads
 
     def block(self, block: Block, before: frozenset[_Access]) -> tuple[frozenset[_Access], int]:
-        """What is under way at the end of a block, if `before` was at its beginning; and barriers put in."""
+        """The accesses since the last barrier at the end of a block, with `before` at its start; and new barriers."""
         pending: frozenset[_Access] = before
         count = 0
         for op in list(block.ops):
@@ -74,7 +74,7 @@ class _Ordering:
         return pending, count
 
     def _loop(self, op: Operation, before: frozenset[_Access]) -> tuple[frozenset[_Access], int]:
-        """A loop: what an iteration leaves under way meets what the next one begins with."""
+        """Puts barriers into a loop: accesses of an iteration meet those of the next one."""
         pending: frozenset[_Access] = before
         count = 0
         for _ in range(2):
@@ -87,7 +87,7 @@ class _Ordering:
         return pending | before, count
 
     def _accesses(self, op: Operation) -> frozenset[_Access]:
-        """What an op reads and writes of arguments."""
+        """The accesses of an op to memory of arguments."""
         touched = [
             (one.value, one.kind)
             for one in get_effects(op) or ()
@@ -98,7 +98,7 @@ class _Ordering:
         return frozenset(_Access(memory, memory in written, is_atomic, own) for memory, _ in touched)
 
     def _own(self, op: Operation) -> tuple[object, ...] | None:
-        """What decides which thread touches which element; None where it is not known, or several threads touch one."""
+        """The view, offsets and layout that say which thread touches which element; None where several touch one."""
         if not isinstance(op, tile.LoadOp | tile.StoreOp):
             return None
         moved = op.result if isinstance(op, tile.LoadOp) else op.value

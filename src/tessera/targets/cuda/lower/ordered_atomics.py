@@ -1,8 +1,8 @@
-"""Sums of floats in memory that come out the same every time: blocks add to them one after the other.
+"""Deterministic atomics: blocks add floats to memory one after the other, in the order of their numbers.
 
-What atomics leave in memory depends on their order where they add floats. A function that has such atomics computes as
-before, waits for its turn in front of the first of them, and hands it on at its end; between them, threads of the block
-wait for each other. Blocks begin in the order of their numbers, so that whoever is waited for is there.
+Sums of floats depend on the order of the atomics that add to them. A function that has such atomics waits for its
+semaphore in front of the first of them, and signals the next block at its end; in between, threads of the block wait
+for each other. Blocks begin in the order of their numbers, so that a block that is waited for has begun.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ COUNTER_BYTES = 4
 
 
 def order_atomics(function: nv.FuncOp) -> bool:
-    """Puts sums of floats in memory into the order of blocks; False where there are none."""
-    sums = [op for op in function.body.walk() if isinstance(op, tile.AtomicOp) and op.shows_order]
-    if not sums:
+    """Puts atomics that add floats into the order of blocks; returns False where there are none."""
+    atomics = [op for op in function.body.walk() if isinstance(op, tile.AtomicOp) and op.shows_order]
+    if not atomics:
         return False
-    for op in sums:
+    for op in atomics:
         _insert(nv.BarrierOp(), op)
     if not all(extent == 1 for extent in function.grid.data):
         block = function.body.block
         assert block.last_op is not None
-        _insert(nv.SemaphoreWaitOp(), next(op for op in block.ops if any(inner in sums for inner in op.walk())))
+        _insert(nv.SemaphoreWaitOp(), next(op for op in block.ops if any(inner in atomics for inner in op.walk())))
         _insert(nv.SemaphoreSignalOp(), block.last_op)
         function.attributes["counters"] = integer(COUNTER_BYTES)
     return True

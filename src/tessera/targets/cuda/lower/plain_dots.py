@@ -1,7 +1,7 @@
-"""Products as the tensor cores have them: operands are cast to a type whose products they have, where that is exact.
+"""Legalizes dots for the tensor cores: operands are cast to a type that they multiply, where that is exact.
 
-Sums of whole numbers wrap, so that narrow ones may be made of wide ones. What is left is products of whole numbers of
-more than 8 bits: those are written without tensor cores (see `tile_to_nv`).
+Accumulators of integers wrap, so that narrow ones may be made of wide ones. Dots of integers of more than 8 bits are
+left: those are written without tensor cores (see `tile_to_nv`).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tessera.transforms.core.rewriting import replace
 _i32 = IntegerType(32)
 _BYTES = {Kind.INT: (i8, i32), Kind.UINT: (u8, u32), Kind.BOOL: (u8, u32)}
 _DEEPEST = 1 << 14
-"""So many products of bytes add up within 32 bits."""
+"""So many products of two bytes add up within 32 bits."""
 
 
 def has_instruction(op: tile.DotOp) -> bool:
-    """Whether the tensor cores have a product."""
+    """Whether the tensor cores have an instruction for a dot."""
     return tuple(tile_dtype(value).base for value in (op.a, op.b, op.c)) in INSTRUCTIONS
 
 
-def make_products_plain(function: tile.FuncOp, arch: str) -> None:
-    """Rewrites the products of a function; sums of narrow floats are wide by now."""
+def make_dots_plain(function: tile.FuncOp, arch: str) -> None:
+    """Rewrites the dots of a function; accumulators of narrow floats are wide by now."""
     for op in list(function.body.walk()):
         if isinstance(op, tile.DotOp):
             operand, total = _carriers(op, arch)
@@ -37,7 +37,7 @@ def make_products_plain(function: tile.FuncOp, arch: str) -> None:
 
 
 def _carriers(op: tile.DotOp, arch: str) -> tuple[DType, DType]:
-    """The types of operands and sums in which a product is computed."""
+    """The types of operands and accumulators in which a dot is computed."""
     operand, total = tile_dtype(op.a).base, tile_dtype(op.c).base
     if operand.is_float:
         if total is f64:
@@ -64,8 +64,8 @@ def _rewritten(op: tile.DotOp, operand: DType, total: DType) -> list[Operation]:
     if wanted.bits > total.bits:
         zero = add(arith.ConstantOp(IntegerAttr(0, _i32)))
         nothing = add(tile.FullOp(zero, tile_type(op.c).get_shape()))
-        product = cast(add(tile.DotOp(a, b, cast(nothing, total))), wanted)
-        add(tile.EwOp("add", [op.c, product]))
+        result = cast(add(tile.DotOp(a, b, cast(nothing, total))), wanted)
+        add(tile.EwOp("add", [op.c, result]))
     else:
         cast(add(tile.DotOp(a, b, cast(op.c, total))), wanted)
     return made

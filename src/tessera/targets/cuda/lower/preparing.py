@@ -1,4 +1,4 @@
-"""What happens to a tile function before its tiles are laid out: checks, plain forms, and marks for the emitter."""
+"""Prepares a tile function for layouts: checks, legalized dots, approximate functions, and marks for the emitter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tessera.errors import CompileError
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cuda.lower.plain_dots import make_products_plain
+from tessera.targets.cuda.lower.plain_dots import make_dots_plain
 from tessera.targets.cuda.lower.shared_reciprocals import share_reciprocals
 from tessera.targets.llvm.marks import APPROXIMATE, LOOSE, ROUNDED, TOGETHER
 from tessera.targets.llvm.tolerances import Tolerances
@@ -32,47 +32,47 @@ EIGHTS = (f8e4m3, f8e5m2)
 
 
 @dataclass(frozen=True)
-class BriefForm:
-    """The errors of a brief form: in parts of the result, absolute, in parts of 1 − |result|."""
+class ShortForm:
+    """The errors of a short form: relative to the result, absolute, relative to 1 − |result|."""
 
     relative: float
     absolute: float = inf
     beside_one: float = inf
 
 
-BRIEF_FORMS: Mapping[str, BriefForm] = MappingProxyType(
+SHORT_FORMS: Mapping[str, ShortForm] = MappingProxyType(
     {
-        "exp": BriefForm(2e-5),
-        "exp2": BriefForm(1e-6),
-        "sigmoid": BriefForm(2e-5),
-        "tanh": BriefForm(6e-4, 5e-4),
-        "erf": BriefForm(inf, 2e-6, 5e-4),
+        "exp": ShortForm(2e-5),
+        "exp2": ShortForm(1e-6),
+        "sigmoid": ShortForm(2e-5),
+        "tanh": ShortForm(6e-4, 5e-4),
+        "erf": ShortForm(inf, 2e-6, 5e-4),
     }
 )
-"""What the short instruction sequences of GPUs are good for."""
+"""The accuracy of the short instruction sequences of GPUs."""
 
 UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10, f16: 2.0**-13} | dict.fromkeys(EIGHTS, 2.0**-10))
-"""Errors in parts of a value that do no harm where it is rounded to a type. 8 bits would do with less; what is summed
+"""Relative errors that do no harm where a value is rounded to a type. 8 bits would do with less; values that are summed
 beside them would not."""
 
 
-def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", soon: bool = False) -> None:
-    """Rewrites and marks a function; if it is to be compiled soon, without what only its runs would gain by."""
+def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", fast: bool = False) -> None:
+    """Rewrites and marks a function; for a `fast` compile, without rewrites that only make it run faster."""
     _check(function)
     multiples = single_multiples(function)
     widen_accumulation(function)
-    make_products_plain(function, arch)
+    make_dots_plain(function, arch)
     multiples |= lower_degenerate_matmuls(function, rows=True)
     if contract:
-        _use_brief_forms(function)
-    if contract and not soon:
+        _use_short_forms(function)
+    if contract and not fast:
         multiples |= gather_factors(function, APPROXIMATE)
-    if not soon:
+    if not fast:
         scale_maxima(function)
     for op in function.body.walk():
         if isinstance(op, tile.EwOp) and op.fn.data == "mul" and op.result not in (multiples if contract else ()):
             op.attributes[ROUNDED] = UnitAttr()
-    if soon:
+    if fast:
         return
     if arch == "sm_90a":
         share_reciprocals(function)
@@ -80,10 +80,10 @@ def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", soon
     _reduce_early(function)
 
 
-def _use_brief_forms(function: tile.FuncOp) -> None:
-    """Marks the functions that have short forms which are exact enough for what comes of them, or writes these."""
-    use_tails(function, APPROXIMATE, Tolerances(_reads, BRIEF_FORMS, UNITS).relative)
-    tolerances = Tolerances(_reads, BRIEF_FORMS, UNITS)
+def _use_short_forms(function: tile.FuncOp) -> None:
+    """Marks functions whose short forms are exact enough for the results that they go into, or writes these forms."""
+    use_tails(function, APPROXIMATE, Tolerances(_reads, SHORT_FORMS, UNITS).relative)
+    tolerances = Tolerances(_reads, SHORT_FORMS, UNITS)
     for op in function.body.walk():
         if isinstance(op, tile.EwOp) and tolerances.allows_approximation(op):
             op.attributes[APPROXIMATE] = UnitAttr()
@@ -102,7 +102,7 @@ def _reduce_early(function: tile.FuncOp) -> None:
 
 
 def _reads(value: SSAValue) -> Iterator[tuple[Operation, DType]]:
-    """Every op that rests on a value, and the element type it wants it in; repeating a value is no use of it."""
+    """Every op that uses a value, and the element type it needs it in; repeating a value is no use of it."""
     for use in value.uses:
         user = use.operation
         if isinstance(user, tile.ExpandOp | tile.BroadcastOp | tile.TransOp):
@@ -114,7 +114,7 @@ def _reads(value: SSAValue) -> Iterator[tuple[Operation, DType]]:
 
 
 def _check(function: tile.FuncOp) -> None:
-    """Refuses what has no machine code, before anything is written."""
+    """Raises the refusal of ops without machine code, before anything is written."""
     for op in function.body.walk():
         for value in op.results:
             if isinstance(value.type, TensorType) and len(tile_type(value).get_shape()) > _MOST_AXES:

@@ -1,8 +1,8 @@
-"""The first operands of a turn are read in the turn before: no turn begins with waiting.
+"""Rotates loops around dots: the first operands of an iteration are read in the iteration before.
 
-A loop with one product to a turn (see `unroll-rings`) waits for its copies at the top, reads its first operands out of
-shared memory and only then multiplies. Here the wait moves in front of the last products of the turn before, and the
-reads with it: while operands come, the tensor cores are busy. Copies begin between products.
+A loop with one dot to an iteration (see `unroll-rings`) waits for its copies at the top, reads its first operands out
+of shared memory and only then multiplies. Here the wait moves in front of the last dots of the iteration before, and
+the reads with it: while operands come, the tensor cores are busy. Copies begin between dots.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tessera.transforms.core.rewriting import adopt_location, insert_before, rep
 
 @dataclass
 class RotatedIteration:
-    """One turn: its wait, its copies with their commit, its product and what that reads, and the rest."""
+    """One iteration: its wait, its copies with their commit, its dot and the reads of its operands, and the rest."""
 
     wait: nv.WaitOp
     copies: list[Operation]
-    product: nv.MmaOp
+    dot: nv.MmaOp
     left: nv.ReadOp
     right: nv.ReadOp
     others: list[Operation]
@@ -35,15 +35,15 @@ class RotatedIteration:
 
 
 def rotate_loops(function: nv.FuncOp) -> None:
-    """Rewrites every loop of a function whose turns are such products, with slots that are numbers."""
+    """Rewrites every loop of a function whose iterations are such dots, with slots that are constants."""
     for loop in [op for op in function.walk() if isinstance(op, scf.ForOp)]:
-        turns = _turns(loop.body.block)
-        if turns is not None:
-            _rotate(loop, turns)
+        iterations = _iterations(loop.body.block)
+        if iterations is not None:
+            _rotate(loop, iterations)
 
 
-def _turns(block: Block) -> list[RotatedIteration] | None:
-    """The turns of a loop; None where one of them is not as it should be."""
+def _iterations(block: Block) -> list[RotatedIteration] | None:
+    """The unrolled iterations of a loop; None where one of them has another form."""
     groups: list[list[Operation]] = []
     for op in block.ops:
         if isinstance(op, nv.WaitOp):
@@ -54,31 +54,31 @@ def _turns(block: Block) -> list[RotatedIteration] | None:
             groups.append([])
         if groups:
             groups[-1].append(op)
-    # What comes before the first wait belongs to the first turn.
+    # Ops in front of the first wait belong to the first iteration.
     if len(groups) > 1 and not any(isinstance(op, nv.WaitOp) for op in groups[0]):
         groups[1] = [*groups[0], *groups[1]]
         del groups[0]
-    turns = [_turn([op for op in group if op is not block.last_op]) for group in groups]
-    found = [turn for turn in turns if turn is not None]
-    return found if len(found) == len(turns) > 1 else None
+    iterations = [_iteration([op for op in group if op is not block.last_op]) for group in groups]
+    found = [iteration for iteration in iterations if iteration is not None]
+    return found if len(found) == len(iterations) > 1 else None
 
 
-def _turn(ops: list[Operation]) -> RotatedIteration | None:
+def _iteration(ops: list[Operation]) -> RotatedIteration | None:
     waits = [op for op in ops if isinstance(op, nv.WaitOp)]
     copies: list[Operation] = [op for op in ops if isinstance(op, nv.CopyAsyncOp | nv.CommitOp)]
-    products = [op for op in ops if isinstance(op, nv.MmaOp)]
-    if len(waits) != 1 or len(products) != 1 or sum(isinstance(op, nv.CommitOp) for op in copies) != 1:
+    dots = [op for op in ops if isinstance(op, nv.MmaOp)]
+    if len(waits) != 1 or len(dots) != 1 or sum(isinstance(op, nv.CommitOp) for op in copies) != 1:
         return None
-    (product,) = products
-    left, right = product.a.owner, product.b.owner
+    (dot,) = dots
+    left, right = dot.a.owner, dot.b.owner
     if not isinstance(left, nv.ReadOp) or not isinstance(right, nv.ReadOp):
         return None
-    depth, step = tile_type(product.a).get_shape()[1], depth_step(tile_dtype(product.a))
+    depth, step = tile_type(dot.a).get_shape()[1], depth_step(tile_dtype(dot.a))
     alone = all(len(list(read.result.uses)) == 1 and _is_fixed(read.shared) for read in (left, right))
     if not alone or depth % step or depth < 3 * step:
         return None
-    special = {waits[0], product, left, right, *copies}
-    return RotatedIteration(waits[0], copies, product, left, right, [op for op in ops if op not in special])
+    special = {waits[0], dot, left, right, *copies}
+    return RotatedIteration(waits[0], copies, dot, left, right, [op for op in ops if op not in special])
 
 
 def _is_fixed(shared: SSAValue) -> bool:
@@ -98,22 +98,22 @@ def _fixed_again(shared: SSAValue, made: list[Operation]) -> SSAValue:
     return made[-1].results[0]
 
 
-def _rotate(loop: scf.ForOp, turns: list[RotatedIteration]) -> None:
+def _rotate(loop: scf.ForOp, iterations: list[RotatedIteration]) -> None:
     source = loop.body.block
-    step = depth_step(tile_dtype(turns[0].product.a))
-    ahead: list[Operation] = [turns[0].wait.clone()]
-    first = _first(turns[0], step, ahead)
+    step = depth_step(tile_dtype(iterations[0].dot.a))
+    ahead: list[Operation] = [iterations[0].wait.clone()]
+    first = _first(iterations[0], step, ahead)
     adopt_location(ahead, loop)
     insert_before(loop, ahead)
     carried = [source.insert_arg(read.type, len(source.args)) for read in first]
     end = source.last_op
     assert end is not None
     operands: list[SSAValue] = list(carried)
-    for place, turn in enumerate(turns):
-        operands = _write(source, end, turn, turns[(place + 1) % len(turns)], operands, step)
+    for number, iteration in enumerate(iterations):
+        operands = _write(source, end, iteration, iterations[(number + 1) % len(iterations)], operands, step)
     replace(end, [scf.YieldOp(*end.operands, *operands)], [])
-    for turn in turns:
-        for op in (turn.product, turn.left, turn.right, turn.wait):
+    for iteration in iterations:
+        for op in (iteration.dot, iteration.left, iteration.right, iteration.wait):
             op.detach()
             op.erase()
     made = scf.ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *first], _taken(loop))
@@ -125,10 +125,10 @@ def _taken(loop: scf.ForOp) -> Region:
     return loop.detach_region(0)
 
 
-def _first(turn: RotatedIteration, step: int, made: list[Operation]) -> list[SSAValue]:
-    """The operands of a turn's first products."""
+def _first(iteration: RotatedIteration, step: int, made: list[Operation]) -> list[SSAValue]:
+    """The operands of an iteration's first dot."""
     found: list[SSAValue] = []
-    for read in turn.part(0, step):
+    for read in iteration.part(0, step):
         read.operands[0] = _fixed_again(read.shared, made)
         made.append(read)
         found.append(read.result)
@@ -138,29 +138,29 @@ def _first(turn: RotatedIteration, step: int, made: list[Operation]) -> list[SSA
 def _write(
     block: Block,
     end: Operation,
-    turn: RotatedIteration,
+    iteration: RotatedIteration,
     following: RotatedIteration,
     operands: list[SSAValue],
     step: int,
 ) -> list[SSAValue]:
-    """A turn at the end of the block; what it has read for the next one."""
-    depth = tile_type(turn.product.a).get_shape()[1]
+    """Writes an iteration at the end of the block; returns the operands that it has read for the next one."""
+    depth = tile_type(iteration.dot.a).get_shape()[1]
     made: list[Operation] = []
-    for op in (*turn.others, *turn.copies):
+    for op in (*iteration.others, *iteration.copies):
         op.detach()
-    made += turn.others
-    total = turn.product.c
+    made += iteration.others
+    total = iteration.dot.c
     made.append(nv.MmaOp(operands[0], operands[1], total))
     total = made[-1].results[0]
-    made += turn.copies
-    middle = turn.part(step, depth - 2 * step)
+    made += iteration.copies
+    middle = iteration.part(step, depth - 2 * step)
     made += [*middle, nv.MmaOp(middle[0].result, middle[1].result, total)]
     total = made[-1].results[0]
-    last = turn.part(depth - step, step)
+    last = iteration.part(depth - step, step)
     made += [*last, following.wait.clone()]
     ready = _first(following, step, made)
     made.append(nv.MmaOp(last[0].result, last[1].result, total))
-    turn.product.result.replace_all_uses_with(made[-1].results[0])
-    adopt_location(made, turn.product)
+    iteration.dot.result.replace_all_uses_with(made[-1].results[0])
+    adopt_location(made, iteration.dot)
     block.insert_ops_before(made, end)
     return ready

@@ -1,7 +1,7 @@
 """Sigmoids whose reciprocals are computed together, where the unit for functions would keep the tensor cores waiting.
 
 That unit takes eight clocks for a function of a warp; multiplications and sums take one each. In a loop whose functions
-take it longer than its products take the tensor cores, sigmoids that need not be exact are marked: four of them share a
+take it longer than its dots take the tensor cores, sigmoids that need not be exact are marked: four of them share a
 reciprocal, that of the product of their divisors (`functions.inverses`).
 """
 
@@ -20,19 +20,19 @@ from tessera.targets.llvm.marks import APPROXIMATE, TOGETHER
 
 
 def share_reciprocals(function: tile.FuncOp) -> None:
-    """Marks sigmoids in the loops around products."""
+    """Marks sigmoids in the loops around dots."""
     for loop in function.body.walk():
         if isinstance(loop, scf.ForOp):
             ops = list(loop.body.block.ops)
             works = [op for op in ops if isinstance(op, tile.EwOp) and tile_type(op.result).get_num_dims() == 2]
-            products = _product_clocks(op for op in ops if isinstance(op, tile.DotOp))
-            if 0 < products < sum(map(_function_clocks, works)):
+            dots = _dot_clocks(op for op in ops if isinstance(op, tile.DotOp))
+            if 0 < dots < sum(map(_function_clocks, works)):
                 for op in works:
                     if op.fn.data == "sigmoid" and APPROXIMATE in op.attributes:
                         op.attributes[TOGETHER] = UnitAttr()
 
 
-def _product_clocks(ops: Iterable[tile.DotOp]) -> float:
+def _dot_clocks(ops: Iterable[tile.DotOp]) -> float:
     found = 0.0
     for op in ops:
         (rows, depth), (_, columns) = tile_type(op.a).get_shape(), tile_type(op.b).get_shape()
@@ -41,6 +41,6 @@ def _product_clocks(ops: Iterable[tile.DotOp]) -> float:
 
 
 def _function_clocks(op: tile.EwOp) -> float:
-    """Four schedulers have a unit each; an agent has a warp on each of them."""
+    """Clocks of the unit for functions. Four schedulers have one each; a warp group has a warp on each of them."""
     rows, columns = tile_type(op.result).get_shape()
     return FUNCTION_CLOCKS * TABLE[op.fn.data].cost.special * rows * columns / THREADS

@@ -1,6 +1,6 @@
-"""Which numbers of a program fit 31 bits and are not negative: dividing those takes few instructions and registers.
+"""Finds numbers of a kernel that fit 31 bits and are not negative: dividing those takes few instructions and registers.
 
-There are less than 2³¹ programs, so numbers of programs and what is made of them alone are small. So are sizes of
+There are less than 2³¹ program instances, so their numbers, and numbers made of them alone, are small. So are sizes of
 arguments: a launch checks them, and copies by tensor maps count elements in 32 bits.
 """
 
@@ -27,7 +27,7 @@ _Given = _Numbers | _Scheduled
 
 def is_small_division(op: Division, mapped: AbstractSet[SSAValue]) -> bool:
     """Whether a division can be one of small numbers, and certainly is not one by zero."""
-    certain = CHECKED in op.attributes or _constant(op.rhs) not in (None, 0) or _is_of_programs(op.rhs)
+    certain = CHECKED in op.attributes or _constant(op.rhs) not in (None, 0) or _is_of_instances(op.rhs)
     return certain and all(_is_small(value, mapped) for value in op.operands)
 
 
@@ -38,7 +38,7 @@ def _constant(value: SSAValue) -> int | None:
 
 
 def _bounds(value: SSAValue, block: Block) -> tuple[SSAValue, ...]:
-    """Between what a loop counts, or what a loop that draws begins and goes on with; nothing for other values."""
+    """The bounds of a loop counter, or first and next values of a tile scheduler's loop; nothing for other values."""
     loop = block.parent_op()
     if isinstance(loop, scf.WhileOp) and block.args[0] is value and block is loop.after_region.block:
         first, test, end = loop.arguments[0], loop.before_region.block, block.last_op
@@ -49,7 +49,7 @@ def _bounds(value: SSAValue, block: Block) -> tuple[SSAValue, ...]:
 
 
 def _is_small(value: SSAValue, mapped: AbstractSet[SSAValue]) -> bool:
-    if _is_of_programs(value):
+    if _is_of_instances(value):
         return True
     owner = value.owner
     if isinstance(owner, Block):
@@ -62,19 +62,19 @@ def _is_small(value: SSAValue, mapped: AbstractSet[SSAValue]) -> bool:
     return isinstance(owner, _Shrinks) and all(_is_small(operand, mapped) for operand in owner.operands)
 
 
-def _is_of_programs(value: SSAValue) -> bool:
-    """Whether a number is made of numbers of programs and of the grid's extents, none of which is 0 in a program."""
+def _is_of_instances(value: SSAValue) -> bool:
+    """Whether a number is made of numbers of program instances and of extents of the grid, none of which is 0."""
     owner = value.owner
     if isinstance(owner, Block):
         bounds = _bounds(value, owner)
-        return bool(bounds) and all(_is_of_programs(bound) for bound in bounds)
+        return bool(bounds) and all(_is_of_instances(bound) for bound in bounds)
     known = _constant(value)
     if known is not None:
         return 0 < known <= MOST
-    if isinstance(owner, arith.MinSIOp) and any(_is_of_programs(operand) for operand in owner.operands):
-        return all(_is_of_programs(operand) or _is_positive(operand) for operand in owner.operands)
+    if isinstance(owner, arith.MinSIOp) and any(_is_of_instances(operand) for operand in owner.operands):
+        return all(_is_of_instances(operand) or _is_positive(operand) for operand in owner.operands)
     if isinstance(owner, _Shrinks | _Counts):
-        return all(_is_of_programs(operand) for operand in owner.operands)
+        return all(_is_of_instances(operand) for operand in owner.operands)
     return isinstance(owner, _Given)
 
 

@@ -1,4 +1,4 @@
-"""Tile level → nv level: every tile gets a layout, operands of products go through shared memory."""
+"""Tile level → nv level: every tile gets a layout, operands of dots go through shared memory."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class TileToNv(ModulePass):
 
 
 def lower(module: ModuleOp, name: str, warps: int, *, small: bool = False) -> None:
-    """Puts an nv function in the place of a tile function; one of little code, where it is to be small."""
+    """Replaces a tile function by an nv function; with `small`, by one of little code."""
     function = symbol_in(module, name, tile.FuncOp)
-    put_in_place(function, Lowering(function, LayoutAnalysis(function, Shape(warps)), small=small).run())
+    replace_function(function, Lowering(function, LayoutAnalysis(function, Shape(warps)), small=small).run())
 
 
-def put_in_place(function: tile.FuncOp, made: nv.FuncOp) -> None:
+def replace_function(function: tile.FuncOp, made: nv.FuncOp) -> None:
     """Replaces a tile function."""
     block = function.parent_block()
     assert block is not None
@@ -61,7 +61,7 @@ def put_in_place(function: tile.FuncOp, made: nv.FuncOp) -> None:
 
 
 def crosses(function: tile.FuncOp) -> bool:
-    """Whether operands of products follow different axes of the grid: then the order of blocks counts."""
+    """Whether operands of dots follow different axes of the grid: then the order of blocks counts."""
     axes: set[frozenset[int]] = set()
     for op in function.body.walk():
         if isinstance(op, pipe.CopyOp) or (isinstance(op, tile.LoadOp) and feeds_dots(op)):
@@ -91,7 +91,7 @@ class Lowering:
         if crosses(source):
             made.attributes["group"] = integer(GROUP)
         if self.analysis.grids:
-            # Told nothing, the assembler spills to let more blocks in.
+            # Without a minimum of blocks, the assembler spills to let more blocks in.
             made.attributes["blocks"] = integer(1)
         self._block(source.body.block)
         self.out.add_op(nv.ReturnOp())
@@ -162,7 +162,7 @@ class Lowering:
             case tile.AssertOp() if is_tile(op.condition):
                 self.add(self._clone(op, {op.condition: self.tile(op.condition, self._known(op.condition))}), op)
             case tile.DotOp():
-                self._product(op)
+                self._dot(op)
             case arith.DivSIOp() | arith.RemSIOp() | arith.FloorDivSIOp() if self._divides_little(op):
                 self._divide(op)
             case pipe.RingOp() | pipe.CopyOp() | pipe.CommitOp() | pipe.WaitOp() | pipe.GetOp():
@@ -216,7 +216,7 @@ class Lowering:
         return self.add(nv.AllocOp(SharedType(type_, element, panel_for(type_[-1], itemsize))), op).results[0]
 
     def _stage(self, op: tile.LoadOp) -> None:
-        """A load that only products read: straight into shared memory."""
+        """A load that only dots read: straight into shared memory."""
         shared = self._shared(tile_type(op.result).get_shape(), op, op.result)
         self.add(nv.BarrierOp(), op)
         offsets = [self.values[offset] for offset in op.offsets]
@@ -251,11 +251,11 @@ class Lowering:
             case _:
                 raise AssertionError(op)
 
-    # Products
+    # Dots
 
-    def _product(self, op: tile.DotOp) -> None:
+    def _dot(self, op: tile.DotOp) -> None:
         if not has_instruction(op):
-            self._product_by_columns(op)
+            self._dot_by_columns(op)
             return
         layout = self.analysis.anchors[op.result].layout
         left, right = operand_of(op.a), operand_of(op.b)
@@ -271,7 +271,7 @@ class Lowering:
         self._hold(op.result, layout, made.results[0], op)
 
     def _in_shared(self, op: tile.DotOp, operands: Sequence[Operand]) -> list[SSAValue]:
-        """Where in shared memory operands of a product are; those that were computed are put there."""
+        """The shared memory of the operands of a dot; those that were computed are written to it."""
         found = [self.staged[one.value] if one.staged else self._room(op, one.value) for one in operands]
         computed = [(one.value, shared) for one, shared in zip(operands, found, strict=True) if not one.staged]
         if computed:
@@ -284,15 +284,15 @@ class Lowering:
     def _room(self, op: tile.DotOp, value: SSAValue) -> SSAValue:
         return self._shared(tile_type(value).get_shape(), op, value)
 
-    def _product_by_columns(self, op: tile.DotOp) -> None:
-        """A product that the tensor cores do not have: every column of one operand with every row of the other."""
+    def _dot_by_columns(self, op: tile.DotOp) -> None:
+        """A dot that the tensor cores do not have: every column of one operand with every row of the other."""
         layout, total = self.analysis.anchors[op.result].layout, tile_dtype(op.c)
         (rows, depth), (_, columns) = (tile_type(operand).get_shape() for operand in (op.a, op.b))
         left, right = operand_of(op.a), operand_of(op.b)
         a, b = self._in_shared(op, [left, right])
 
-        def spread(shared: SSAValue, shape: tuple[int, int], place: tuple[int, int], operand: Operand) -> SSAValue:
-            row, column = reversed(place) if operand.transposed else place
+        def spread(shared: SSAValue, shape: tuple[int, int], at: tuple[int, int], operand: Operand) -> SSAValue:
+            row, column = reversed(at) if operand.transposed else at
             narrow = layout.narrowed(shape)
             type_ = laid_out(TensorType(tile_type(operand.value).element_type, shape), narrow)
             found = self.add(
@@ -302,12 +302,12 @@ class Lowering:
                 found = self._laid(tile.EwOp("cast", [found], to=total), narrow, op)
             return self._laid(tile.BroadcastOp(found, (rows, columns)), layout, op)
 
-        sums = self.tile(op.c, layout)
+        accumulator = self.tile(op.c, layout)
         for step in range(depth):
-            factors = spread(a, (rows, 1), (0, step), left), spread(b, (1, columns), (step, 0), right)
-            product = self._laid(tile.EwOp("mul", factors), layout, op)
-            sums = self._laid(tile.EwOp("add", [sums, product]), layout, op)
-        self._hold(op.result, layout, sums, op)
+            sides = spread(a, (rows, 1), (0, step), left), spread(b, (1, columns), (step, 0), right)
+            product = self._laid(tile.EwOp("mul", sides), layout, op)
+            accumulator = self._laid(tile.EwOp("add", [accumulator, product]), layout, op)
+        self._hold(op.result, layout, accumulator, op)
 
     def _laid(self, made: Operation, layout: Layout, op: Operation) -> SSAValue:
         """Adds an op whose result gets a layout."""
