@@ -19,7 +19,7 @@ PEERS = ("torch", "jax")
 
 gc.disable()  # what is collected stays: while thousands of tests are, to look for garbage takes a quarter of the time
 os.environ["TESSERA_VERIFY"] = "1"  # a pass that breaks a module is named at once
-# Products of tests are small: threads of NumPy's would spin after each, on a processor that another test needs.
+# Matmuls of tests are small: threads of NumPy's would spin after each, on a processor that another test needs.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if "TESSERA_CACHE_DIR" not in os.environ:  # what tests compile is kept for one run; worker processes inherit the folder
     _cache = TemporaryDirectory(prefix="tessera-tests-", ignore_cleanup_errors=True)

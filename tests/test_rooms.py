@@ -161,7 +161,7 @@ def test_a_class_has_a_name_of_its_own() -> None:
 
 
 def loose_ends(path: Path) -> Iterator[str]:
-    """Places where a type is left open or a checker is silenced."""
+    """Lines where a type is left open or a checker is silenced."""
     text = text_of(path)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Name) and node.id == "Any":

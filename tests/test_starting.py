@@ -149,7 +149,7 @@ def test_without_such_care_a_planted_module_is_run(folder: Path) -> None:
     assert ran(folder) != ""
 
 
-def test_the_path_is_this_processs_without_the_folders_that_nobody_chose(
+def test_the_path_is_this_processs_without_the_folders_that_were_not_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, chosen, link = tmp_path / "here", tmp_path / "chosen", tmp_path / "link"
@@ -184,9 +184,7 @@ def test_a_folder_that_tessera_comes_from_is_on_the_path_wherever_one_stands(mon
     assert starting.search_path() == [stdlib, home]
 
 
-def test_whoever_stands_in_a_folder_that_is_gone_starts_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_are_started_from_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     monkeypatch.setattr(sys, "path", ["", *starting.search_path()])

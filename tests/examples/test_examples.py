@@ -1,4 +1,4 @@
-"""The programs under examples/ run, at small sizes, and show what they say."""
+"""The scripts under examples/ run, at small sizes, and show what they say."""
 
 from __future__ import annotations
 

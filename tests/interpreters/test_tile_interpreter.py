@@ -220,7 +220,7 @@ def test_axes_are_inserted_repeated_and_permuted(data: st.DataObject) -> None:
     )
 
     def element(index: Index) -> Any:
-        back = [index[permutation.index(place)] for place in range(len(wide))]
+        back = [index[permutation.index(axis)] for axis in range(len(wide))]
         del back[axis]
         return x[tuple(0 if size == 1 else at for size, at in zip(shape, back, strict=True))]
 

@@ -248,7 +248,7 @@ def test_views_of_views_see_the_argument_and_nothing_else(data: st.DataObject) -
     for offset, sizes, strides in steps:
         first += offset
         seen = [first + along(strides, index) for index in product(*map(range, sizes))]
-        leaves |= any(not (size and min(ends) <= place <= max(ends)) for place in seen)
+        leaves |= any(not (size and min(ends) <= at <= max(ends)) for at in seen)
     _, sizes, strides = steps[-1]
     extents, marker, written = [max(size, 1) for size in sizes], -7, list[str]()
     y = np.full(extents, -1, np.int32)

@@ -1,4 +1,4 @@
-"""What several files of kernel tests watch: which kernels are compiled, and which calls go the long way."""
+"""Fixtures of several files of kernel tests: which kernels are compiled, and which calls go the long way."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tessera.tile.calls.dispatch import Calls
 from tessera.tile.calls.settings import architecture_of
 
 
-@pytest.fixture(name="agents_here")
-def _agents_here() -> None:
-    """Leaves out what only some GPUs have: warp-specialized programs are for sm_90a."""
+@pytest.fixture(name="warp_specialization_here")
+def _warp_specialization_here() -> None:
+    """Leaves out what only some GPUs have: warp-specialized kernels are for sm_90a."""
     from tessera.runtime.cuda.context import Context
 
     if architecture_of(Context.of(0).properties.capability) != "sm_90a":
-        pytest.skip("this GPU has no warpgroup products")
+        pytest.skip("this GPU has no dots of warp groups")
 
 
 @pytest.fixture(name="compiles")

@@ -48,7 +48,7 @@ def run_steps(x: Any, y: Any, z: Filled, *, steps: tuple[Step, ...], dtype: DTyp
 
 
 def _offsets(at: Sequence[int], rows: int) -> list[Any]:
-    """Where a step begins: at a place, and so many rows further in each program."""
+    """Where a step begins: at a place, and so many rows further in each program instance."""
     return [tile.program_id(0) * rows + at[0] if rows else at[0], *at[1:]]
 
 
@@ -200,7 +200,7 @@ def _view(random: Random, rank: int) -> tuple[int, tuple[int, ...], tuple[int, .
 
 
 def _partitioned(random: Random, rank: int) -> tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]:
-    """Views of which each program has rows of its own: all are one, or lie apart."""
+    """Views of which each program instance has rows of its own: all are one, or lie apart."""
     sizes = (4 * SIDE,) if rank == 1 else (4 * SIDE, SIDE)
     strides = (1,) if rank == 1 else (SIDE, 1)
     length = 4 * SIDE * (1 if rank == 1 else SIDE)

@@ -1,4 +1,4 @@
-"""Blocks that are chosen for kernels on sm_90a: which, for whom, and how few programs that makes."""
+"""Blocks that are chosen for kernels on sm_90a: which, for which arguments, and how few programs that makes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_attention_gets_a_block_for_its_width_and_its_programs(
     assert block_of(stdlib.attention, *arrays(*shape)) == expected
 
 
-def test_what_cannot_be_given_to_agents_keeps_the_default() -> None:
+def test_kernels_that_cannot_be_warp_specialized_keep_the_default() -> None:
     assert block_of(stdlib.attention, *arrays(4, 16, 4096, 64, dtype=ts.f32)) == DEFAULT
     assert block_of(stdlib.softmax, ts.empty((4096, 64), ts.bf16)) == DEFAULT
     # Rows that do not lie at multiples of 16 bytes have no tensor maps.
@@ -94,7 +94,7 @@ def test_elsewhere_nothing_is_chosen(chosen: Settings, monkeypatch: pytest.Monke
     assert block_of(stdlib.attention, *arrays(4, 16, 4096, 64), chosen=chosen) == DEFAULT
 
 
-def test_the_default_is_a_block_like_any_other_where_somebody_gave_it() -> None:
+def test_the_default_is_a_block_like_any_other_where_it_was_given() -> None:
     many = arrays(4, 16, 4096, 64)
     assert block_of(stdlib.attention.with_schedule(Schedule(block=DEFAULT)), *many) == DEFAULT
     assert block_of(kernel(schedule=Schedule(block=DEFAULT))(stdlib.attention.function), *many) == DEFAULT

@@ -21,7 +21,7 @@ def watched(x: Any):
     return y
 
 
-def test_a_debugger_stops_in_every_program_and_sees_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_debugger_stops_in_every_program_instance_and_sees_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     stops: list[dict[str, Any]] = []
 
     def hook() -> None:

@@ -1,4 +1,4 @@
-"""Attention as one decodes: keys split among programs, parts combined, against float64."""
+"""Attention as one decodes: keys split among program instances, parts combined, against float64."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_parts_make_the_whole(length: int, programs: int, dtype: ts.DType) -> No
     assert np.abs(found - expected).max() <= (2e-6 if dtype is ts.f32 else 2e-2)
 
 
-def test_keys_are_split_where_programs_are_few() -> None:
+def test_keys_are_split_where_program_instances_are_few() -> None:
     assert split(512, 8192, 132, 128) == (1, 8192)
     assert split(64, 32768, 132, 128) == (2, 16384)
     assert split(8, 32768, 132, 128) == (16, 2048)
@@ -37,8 +37,8 @@ def test_keys_are_split_where_programs_are_few() -> None:
 
 
 @given(st.integers(1, 700), st.integers(0, 70000), st.integers(1, 140), st.sampled_from([16, 64, 128]))
-def test_all_keys_are_somebody_s(groups: int, keys: int, machine: int, block: int) -> None:
-    programs, span = split(groups, keys, machine, block)
-    assert programs * span >= keys
-    assert (programs - 1) * span < max(1, keys)
+def test_all_keys_are_assigned(groups: int, keys: int, machine: int, block: int) -> None:
+    instances, span = split(groups, keys, machine, block)
+    assert instances * span >= keys
+    assert (instances - 1) * span < max(1, keys)
     assert span % block == 0

@@ -14,11 +14,11 @@ from tessera.bench.cuda.kernel_texts import program_of
 from tessera.dtypes.types import i8, i32, tf32, u8, u32
 from tessera.transforms.pipelining.promote_accumulators import DEPTH
 
-pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("agents_here")]
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("warp_specialization_here")]
 Array = np.ndarray[Any, np.dtype[Any]]
 FAST = ts.f8e4m3 @ accum(f16)
 RESULTS = {ts.f8e4m3: bf16, ts.f8e5m2: bf16, FAST: bf16, i8: i32, u8: u32, tf32: f32}
-# Of the largest number of a row: what is stored is rounded, and tensor cores cut sums off.
+# Of the largest number of a row: what is stored is rounded, and tensor cores cut accumulators off.
 TOLERANCES = {ts.f8e4m3: 8e-3, ts.f8e5m2: 8e-3, FAST: 1.2e-2, tf32: 1e-5}
 SIZES = [(1, 8, 1), (65, 72, 5), (131, 264, 9), (777, 130, 65), (300, 1000, 128)]
 """Rows, columns, and the depth in pieces of 16 bytes."""
@@ -47,7 +47,7 @@ def multiplied(dtype: DType, size: Any, seed: int, *, on_gpu: bool) -> Array:
 
 
 @pytest.mark.parametrize("dtype", RESULTS, ids=str)
-def test_products(dtype: DType) -> None:
+def test_matmuls(dtype: DType) -> None:
     unit = 16 // dtype.storage.itemsize
     for seed, ((m, n, k), (down, across, deep)) in enumerate(zip(SIZES, BLOCKS, strict=True)):
         if across == 256 and dtype in (ts.f8e4m3, ts.f8e5m2):
@@ -78,6 +78,6 @@ def test_promoted_sums_keep_small_terms() -> None:
         size = cases.Product(64, 64, depth, (64, 64, 128))
         size.on(cases.narrow_gemm)(*(ts.asarray(x).to(dtype).cuda() for x in (a, b)), c)
         found[dtype] = float(c.cpu().numpy()[0, 0])
-    # The first products are carried with the large one; others come by themselves.
+    # The first dots are carried with the large one; others come by themselves.
     assert abs(found[ts.f8e4m3] - truth) <= DEPTH * 2.0**-6
     assert abs(found[FAST] - truth) > 100

@@ -17,7 +17,7 @@ from tessera import DType, Schedule, accum, bf16, f16, f32, knobs, stdlib
 from tessera.bench.cuda.kernel_texts import program_of
 from tessera.dtypes.types import i8, i32, u8, u32
 
-pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("agents_here")]
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("warp_specialization_here")]
 Array = np.ndarray[Any, np.dtype[Any]]
 FAST = ts.f8e4m3 @ accum(f16)
 ERROR = 0.035
@@ -79,7 +79,7 @@ BLOCKS = {
     ts.f8e4m3: [(128, 64), (64, 64), (128, 96), (128, 96), None, None],
     FAST: [(128, 128), (64, 64), (64, 128), (128, 96), None, None],
 }
-"""Sums that are promoted take twice the registers."""
+"""Accumulators that are promoted take twice the registers."""
 
 
 @pytest.mark.parametrize("dtype", [ts.f8e4m3, FAST], ids=str)
@@ -113,7 +113,7 @@ TOLERANCES = {ts.f8e4m3: 1e-3, FAST: 1.2e-2}
 
 
 @pytest.mark.parametrize("dtype", RESULTS, ids=str)
-def test_products_whose_right_factor_lies_across(dtype: DType) -> None:
+def test_dots_whose_right_operand_is_transposed(dtype: DType) -> None:
     for seed, (m, n, k, block) in enumerate(
         [(65, 80, 48, (64, 64, 64)), (131, 272, 144, (128, 128, 128)), (300, 1008, 1040, (128, 96, 64))]
     ):

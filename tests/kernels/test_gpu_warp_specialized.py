@@ -23,7 +23,7 @@ from tessera.stdlib.decoding import Decoding, Split
 Array = np.ndarray[Any, np.dtype[Any]]
 Make = Callable[[Any], Any]
 """A call with arrays that something makes."""
-pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("agents_here")]
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("warp_specialization_here")]
 Heads, Product, PRODUCTS, STAGES = cases.Heads, cases.Product, cases.PRODUCTS, cases.STAGES
 # Of 16-bit results, relative to the largest numbers of a row: weights are rounded, and what is stored.
 TOLERANCES = {bf16: 1.6e-2, f16: 2e-3, f32: 4e-6}
@@ -128,7 +128,7 @@ def test_widths(name: str, width: int) -> None:
 
 @pytest.mark.parametrize("dtype", [bf16, f16], ids=str)
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_products(name: str, dtype: DType) -> None:
+def test_matmuls(name: str, dtype: DType) -> None:
     sizes = [(1, 8, 8), (65, 72, 40), (777, 264, 136), (130, 520, 1000)]
     blocks = [(64, 64, 32), (128, 128, 64), (256, 128, 64), (128, 256, 64)]
     for seed, ((m, n, k), block) in enumerate(zip(sizes, blocks, strict=True)):
@@ -171,7 +171,7 @@ SCORES: dict[str, Score] = {
 @pytest.mark.parametrize(("width", "block"), [(64, (256, 64)), (128, (192, 80)), (128, (128, 128))], ids=str)
 @pytest.mark.parametrize("name", SCORES)
 def test_attention_of_many_blocks(name: str, width: int, block: tuple[int, int]) -> None:
-    """Far more programs than multiprocessors: workers go on to the next, and some have much less to do."""
+    """Far more program instances than multiprocessors: persistent CTAs go on to the next; some have less to do."""
     make, arrays = stage(name, 1777, 1777, width, block, 24), Arrays(bf16, 5)
     found = on_gpu(make, arrays)
     q, k, v = (wide(array) for array in make(Arrays(bf16, 5)).arguments[:3])
@@ -179,20 +179,20 @@ def test_attention_of_many_blocks(name: str, width: int, block: tuple[int, int])
 
 
 @pytest.mark.parametrize("name", ["a·b", "a·bᵀ", "a f32 result"])
-def test_a_large_product(name: str) -> None:
+def test_a_large_matmul(name: str) -> None:
     make = matrices(name, 2111, 1544, 1032, (128, 256, 64))
     found = on_gpu(make, Arrays(bf16, 6))
     a, b, _ = (wide(array) for array in make(Arrays(bf16, 6)).arguments)
     expect_close(found, a @ (b.T if name == "a·bᵀ" else b), bf16)
 
 
-@pytest.mark.parametrize(("m", "teams"), [(5001, True), (4990, False)])
+@pytest.mark.parametrize(("m", "clusters"), [(5001, True), (4990, False)])
 @pytest.mark.parametrize("name", ["a·b", "a·bᵀ", "a f32 result"])
-def test_blocks_that_fetch_together(name: str, m: int, teams: bool) -> None:
-    """So many programs that clusters pay; with an odd number of rows of them there are none."""
+def test_blocks_that_fetch_together(name: str, m: int, clusters: bool) -> None:
+    """So many program instances that clusters pay; with an odd number of rows of them there are none."""
     make = matrices(name, m, 10200, 136, (128, 256, 64))
     call = make(Arrays(bf16, 7, on_gpu=True))
-    assert (b".multicast::cluster" in program_of(call.kernel, *call.arguments).ptx) is teams
+    assert (b".multicast::cluster" in program_of(call.kernel, *call.arguments).ptx) is clusters
     found = on_gpu(make, Arrays(bf16, 7), repeats=2)
     a, b, _ = (wide(array) for array in make(Arrays(bf16, 7)).arguments)
     expect_close(found, a @ (b.T if name == "a·bᵀ" else b), bf16)
@@ -245,7 +245,7 @@ def test_logarithms_of_sums(width: int, mask: Any) -> None:
 
 @pytest.mark.parametrize("programs", [1, 3])
 def test_decoding(programs: int) -> None:
-    """Few queries, whose rows are most of them beyond the array, and keys that programs share."""
+    """Few queries, whose rows are most of them beyond the array, and keys that program instances share."""
     for keys in (1, 130, 1000):
         new = Arrays(bf16, keys, on_gpu=True)
         q, k, v = new(2, 3, 4, 128), new(2, 3, keys, 128), new(2, 3, keys, 128)
@@ -370,7 +370,7 @@ UNMAPPED: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
 
 @pytest.mark.parametrize("name", UNMAPPED)
 def test_what_has_no_tensor_map_goes_another_way(name: str) -> None:
-    """Rows that are not whole pieces of 16 bytes, or do not begin with one: products as all GPUs have them."""
+    """Rows that are not whole pieces of 16 bytes, or do not begin with one: dots as all GPUs have them."""
 
     def make(new: Any) -> Any:
         a, b = UNMAPPED[name](new(200, 256), new(256, 144))
@@ -418,7 +418,7 @@ LAUNCHED: dict[str, Make] = {
 
 @pytest.mark.parametrize("name", LAUNCHED)
 def test_many_launches_give_the_same_bits(name: str) -> None:
-    """Warp groups run in other orders each time; counters of programs start from 0 again."""
+    """Warp groups run in other orders each time; counters of program instances start from 0 again."""
     call = LAUNCHED[name](Arrays(bf16, 14, on_gpu=True))
     assert is_warp_specialized(call)
     first = wide(result(call))

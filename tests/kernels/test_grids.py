@@ -256,8 +256,8 @@ def batched(x: Any):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_no_more_programs_than_points_of_leading_axes(backend: str) -> None:
-    """Programs beyond the last point would work on memory of others."""
+def test_no_more_program_instances_than_points_of_leading_axes(backend: str) -> None:
+    """Program instances beyond the last point would work on memory of others."""
     x = np.ones((2, 3, 70, 8), np.float32)
     with knobs.backend.using(backend):
         assert (batched[2, 6](x).numpy() == 2).all()
@@ -268,7 +268,7 @@ def test_no_more_programs_than_points_of_leading_axes(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_no_program_indexes_what_is_not_there(backend: str) -> None:
+def test_no_program_instance_indexes_what_is_not_there(backend: str) -> None:
     """A grid that is too large along an axis by which arrays are indexed: machine code would write elsewhere."""
     x, y = np.ones((3, 16, 8), np.float32), np.zeros((3, 16, 8), np.float32)
     with knobs.backend.using(backend):
@@ -340,7 +340,7 @@ def test_a_grid_is_refused_just_where_something_stays_unwritten(
             assert (y == 1).all()
 
 
-def test_a_plan_keeps_how_far_programs_reach() -> None:
+def test_a_plan_keeps_how_far_program_instances_reach() -> None:
     module = without_a_context[2, 2].lower(*_arrays()).module
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     found = covers(function)
@@ -378,7 +378,7 @@ def once(x: Any, y: Filling, flag: bool):
         tile.store(y, tile.load(x, at=(0,), shape=(8,)), at=(0,))
 
 
-def test_the_check_finds_what_nobody_wrote() -> None:
+def test_the_check_finds_elements_that_were_not_written() -> None:
     x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
     with checking(UNWRITTEN), pytest.raises(EffectError) as found:
         every_other[8](x, y)
@@ -399,7 +399,7 @@ def partly(y: Filling):
 def test_the_check_leaves_be_what_is_written() -> None:
     x, y, total = np.ones(64, np.float32), np.zeros(64, np.float32), np.zeros(1, np.float32)
     with checking(UNWRITTEN):
-        summed[8](x, y, total)  # an input that programs add to
+        summed[8](x, y, total)  # an input that program instances add to
         by_atomics[8](x, y)
         once[1](x[:8], y[:8], True)
         by_atomics[0](x, y[:0])

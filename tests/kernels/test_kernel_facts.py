@@ -136,7 +136,7 @@ def test_results_are_contiguous_and_need_no_guards() -> None:
     assert np.array_equal(doubled.assume("strides")(x).numpy(), x * 2)
 
 
-def test_what_nobody_asks_is_no_guard() -> None:
+def test_a_fact_that_is_not_asked_is_no_guard() -> None:
     x = numbers(70, 100)
     assert asked(row_sums.assume(), x, 2.0) == ["arg0.size[1] = 100"]
     assert asked(row_sums.assume("x.size[0]", "strides"), x, 2.0) == []

@@ -224,7 +224,7 @@ def test_clean_kernels_are_as_they_were(name: str, compiles: list[str]) -> None:
     assert 2 <= len(compiles) <= 4
 
 
-def test_what_other_programs_stored_stays() -> None:
+def test_what_other_program_instances_stored_stays() -> None:
     @kernel.schedule(Schedule(block=(4,)))
     def roots(x: Any, y: Any):
         place = tile.program_id(0) * 4

@@ -100,7 +100,7 @@ def scheduled(program: Any, n: Sizes) -> Any:
 
 
 def on_a_grid(program: Any, n: Sizes) -> Any:
-    """Programs for the largest sizes, because a grid is part of what is compiled: some have nothing to do."""
+    """Program instances for the largest sizes, because a grid is part of what is compiled: some have nothing to do."""
     return scheduled(program, n)[-(-300 // n.block[0]), -(-300 // n.block[1])]
 
 

@@ -135,7 +135,7 @@ def play(y: Filled, seen: Any, shift: int, *, script: tuple[tuple[str, int, int]
 
 
 def first_mistake(n: int, programs: int, shift: int, script: tuple[tuple[str, int, int], ...]) -> str | None:
-    """The rule itself: elements inside the array, in the order of the run, that no program has written before."""
+    """The rule itself: elements of the array, in the order of the run, that no program instance has written before."""
     written: set[int] = set()
     for at in range(programs):
         for kind, start, size in script:
@@ -179,7 +179,7 @@ def test_an_output_that_shares_memory_with_an_input_holds_its_values() -> None:
             play[1](line, line[:4], 0, script=(("read", 0, 5),))
 
 
-def test_elements_that_nobody_writes_are_a_mistake_where_that_is_asked() -> None:
+def test_elements_that_are_not_written_are_a_mistake_where_that_is_asked() -> None:
     y = np.full(8, 7, np.float32)
     with checking(replace(Checks.all(), unwritten=False)):
         play[1](y, floats(8), 0, script=(("write", 0, 3),))

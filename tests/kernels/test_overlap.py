@@ -183,7 +183,7 @@ def test_calls_with_and_without_overlap_alternate() -> None:
         assert np.array_equal(np.asarray(tensor)[1:9], x[:8])
 
 
-def test_programs_of_a_grid_that_keep_to_their_own_elements() -> None:
+def test_program_instances_that_keep_to_their_own_elements() -> None:
     array = np.arange(64, dtype=np.float32)
     double[4](array, array)
     assert np.array_equal(array, 2 * np.arange(64))

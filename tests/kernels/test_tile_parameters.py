@@ -31,7 +31,7 @@ def scores(q: Tile, k: Tile) -> Tile:
 
 
 def spread(array: Array, leading: tuple[int, ...]) -> Array:
-    """An array with every leading entry repeated for the group of programs that shares it."""
+    """An array with every leading entry repeated for the group of program instances that shares it."""
     if array.ndim == 2:
         return np.broadcast_to(array, (*leading, *array.shape))
     if array.ndim - 2 != len(leading):

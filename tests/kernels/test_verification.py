@@ -507,7 +507,7 @@ def test_a_proof_does_not_hold_where_inputs_are_overwritten() -> None:
     assert passed_on[4].verification(x, y).proven == {"bounded"}
     passed_on[4](x, y)
     assert y.tolist() == [0, 20, 20, 20, 20]
-    # Now each program reads what the one before has written.
+    # Now each program instance reads what the one before has written.
     assert "y[2] is 40.0, outside of the bounds [-20, 20], in program instance [1]" in told(
         GuardError, lambda: passed_on[4](x, x)
     )

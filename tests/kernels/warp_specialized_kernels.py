@@ -80,12 +80,12 @@ def plain_narrow_gemm(a: Any, b: Any, c: Any):
     tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
 
 
-# Products of matrices
+# Matmuls
 
 
 @dataclass(frozen=True)
 class Product:
-    """Sizes of a product, and the block of a program."""
+    """Sizes of a matmul, and the block of a program instance."""
 
     m: int
     n: int
@@ -136,12 +136,12 @@ PRODUCTS: dict[str, Callable[[Make, Product], Call]] = {
 }
 
 
-# Two products in a loop
+# Two dots in a loop
 
 
 @dataclass(frozen=True)
 class Heads:
-    """Sizes of an attention, and the block of a program: queries and keys."""
+    """Sizes of an attention, and the block of a program instance: queries and keys."""
 
     queries: int
     keys: int

@@ -47,7 +47,7 @@ class Program:
         return values[-self.results :]
 
     def draw(self, seed: int, first: int | None = None) -> list[ts.Tensor]:
-        """Arguments; those with more than one axis have `first` in place of their first size."""
+        """Arguments; those with more than one axis have `first` instead of their first size."""
         generator = np.random.default_rng(seed)
         found: list[ts.Tensor] = []
         for kind, shape in self.arguments:

@@ -71,7 +71,7 @@ def test_damaged_entries_are_a_line_in_the_log(first: tuple[Path, dict[str, Any]
     assert "a variant of a function is not read: KeyError" in again["log"]
 
 
-def test_whoever_looks_at_stages_compiles(tmp_path: Path) -> None:
+def test_dumping_stages_compiles(tmp_path: Path) -> None:
     f = jit(ts.tanh.__wrapped__)
     x = ts.ones((3,))
     call = f.parameters.call(f.parameters.bind((x,), {}))

@@ -21,14 +21,14 @@ from mutant_sites import KINDS, SOURCE, fingerprint, functions, has_logic, lines
 
 SEED = 31
 DRAWN = 90
-"""More than are kept: had some changed nothing that can be told, others would have taken their place."""
+"""More than are kept: had some changed nothing that can be told, others would have replaced them."""
 
 ROOMS = {"transforms": "tessera/transforms", "cuda": "tessera/targets/cuda", "cpu": "tessera/targets/cpu"}
 ORDER = ("transforms", "cuda", "transforms", "cpu", "transforms", "cuda", "transforms", "cuda", "cpu", "transforms")
 NO_PASSES = {
     "transforms": "context legality pipeline showing universe",
     "cuda": "assembler compile dialect emit golden hopper hopper_copies hopper_interpreter hopper_products "
-    "hopper_turns hopper_types interpreter nv nv_types ptx tools warpgroups",
+    "hopper_transpose hopper_types interpreter nv nv_types ptx tools warpgroups",
     "cpu": "arm_instructions compile cpu_types dialect emit features instructions interpreter kernel_blocks launch "
     "pool sequence",
 }

@@ -23,7 +23,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 @dataclass(frozen=True)
 class Site:
-    """A node of a function, and the text that a mutation puts in its place."""
+    """A node of a function, and the text that a mutation replaces it with."""
 
     node: ast.expr | ast.stmt
     text: str
@@ -204,7 +204,7 @@ def path_of(module: str, source: Path = SOURCE) -> Path:
 
 
 def replaced(source: str, site: Site) -> str:
-    """The source with a site's text in place of its node."""
+    """The source with a site's text instead of its node."""
     node = site.node
     assert node.end_lineno is not None
     assert node.end_col_offset is not None

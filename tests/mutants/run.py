@@ -62,7 +62,7 @@ class Mutant:
     """A mutation, where it is, and what tests make of it."""
 
     number: int
-    """Its place among all that were drawn."""
+    """Its index among all that were drawn."""
     module: str
     function: str
     kind: str
@@ -187,15 +187,15 @@ def failing(copy: Copy, tests: Collection[str], *, root: Path = ROOT, limit_s: f
 
 def relocated(mutants: Sequence[Mutant], source: Path = SOURCE) -> list[Mutant]:
     """The mutations where their functions are now, with the lines as they are now."""
-    places: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    by_fingerprint: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for path in sorted(source.rglob("*.py")):
         parts = path.relative_to(source).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         for name, function in functions(ast.parse(path.read_text(encoding="utf-8"))):
-            places[fingerprint(function)].append((module, name))
+            by_fingerprint[fingerprint(function)].append((module, name))
     result: list[Mutant] = []
     for mutant in mutants:
-        found = places[mutant.fingerprint]
+        found = by_fingerprint[mutant.fingerprint]
         if (mutant.module, mutant.function) in found:
             moved = mutant
         elif len(found) == 1:
@@ -211,7 +211,7 @@ def relocated(mutants: Sequence[Mutant], source: Path = SOURCE) -> list[Mutant]:
 
 
 def write(mutants: Sequence[Mutant], path: Path = MUTANTS) -> None:
-    """Puts mutations into the file in place of those that it has; what else it says stays."""
+    """Puts mutations into the file instead of those that it has; what else it says stays."""
     whole = json.loads(path.read_text(encoding="utf-8"))
     whole["mutants"] = [
         {name: value for name, value in asdict(one).items() if value not in (None, ())} for one in mutants

@@ -1,4 +1,4 @@
-"""Kernels of the committed results, as the programs under benchmarks/ make them, without GPUs and without peers."""
+"""Kernels of the committed results, as the scripts under benchmarks/ make them, without GPUs and without peers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def gpu_rows() -> dict[str, Case]:
 
 
 def benchmark(name: str) -> Any:
-    """A program of benchmarks/."""
+    """A module of benchmarks/."""
     if str(BENCHMARKS) not in sys.path:
         sys.path.append(str(BENCHMARKS))
     return import_module(name)

@@ -79,32 +79,32 @@ RAW = (
 
 
 def mutated_text(text: str, rng: random.Random, others: Sequence[str] = ()) -> str:
-    """A text with one to four places changed."""
+    """A text with one to four changes."""
     for _ in range(rng.choice((1, 1, 1, 2, 3, 4))):
         text = rng.choice(_TEXT)(text, rng, others or (text,))
     return text
 
 
-def _place(text: str, rng: random.Random) -> int:
+def _position(text: str, rng: random.Random) -> int:
     return rng.randint(0, len(text))
 
 
 def _insert(text: str, rng: random.Random, others: Sequence[str]) -> str:
-    at = _place(text, rng)
+    at = _position(text, rng)
     return text[:at] + rng.choice(TOKENS) + text[at:]
 
 
 def _delete(text: str, rng: random.Random, others: Sequence[str]) -> str:
-    at = _place(text, rng)
+    at = _position(text, rng)
     return text[:at] + text[at + rng.choice((1, 1, 2, 5, 20, 200)) :]
 
 
 def _cut(text: str, rng: random.Random, others: Sequence[str]) -> str:
-    return text[: _place(text, rng)]
+    return text[: _position(text, rng)]
 
 
 def _repeat(text: str, rng: random.Random, others: Sequence[str]) -> str:
-    at = _place(text, rng)
+    at = _position(text, rng)
     part = text[at : at + rng.choice((1, 3, 10, 80))]
     return text[:at] + part * rng.choice((2, 3, 50)) + text[at:]
 
@@ -129,15 +129,15 @@ def _splice(text: str, rng: random.Random, others: Sequence[str]) -> str:
 
 
 def _letter(text: str, rng: random.Random, others: Sequence[str]) -> str:
-    at = _place(text, rng)
+    at = _position(text, rng)
     return text[:at] + chr(rng.choice((rng.randrange(128), rng.randrange(128), rng.randrange(0xD800)))) + text[at + 1 :]
 
 
 def _digits(text: str, rng: random.Random, others: Sequence[str]) -> str:
-    places = [place for place, letter in enumerate(text) if letter.isdigit()]
-    if not places:
+    digits = [index for index, letter in enumerate(text) if letter.isdigit()]
+    if not digits:
         return text
-    at = rng.choice(places)
+    at = rng.choice(digits)
     return text[:at] + rng.choice(("0", "1", "7", "-1", "4294967296", "9" * 20, "1.5", "")) + text[at + 1 :]
 
 
@@ -147,7 +147,7 @@ _TEXT: tuple[Callable[[str, random.Random, Sequence[str]], str], ...] = (
 
 
 def mutated_bytes(data: bytes, rng: random.Random) -> bytes:
-    """Bytes with one to four places changed."""
+    """Bytes with one to four changes."""
     made = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         at = rng.randint(0, len(made))
@@ -167,13 +167,13 @@ def mutated_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutated_json(data: Any, rng: random.Random) -> str:
-    """JSON text with one to four values, keys or places changed, of which some are not JSON any more."""
+    """JSON text with one to four values, keys or positions changed, of which some are not JSON any more."""
     made = json.loads(json.dumps(data))
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         _change(made, rng)
     text = json.dumps(made)
     if rng.random() < 0.3:
-        if _mark(made, rng):  # in place of a value: what Python reads or writes as one, and JSON does not
+        if _mark(made, rng):  # instead of a value: what Python reads or writes as one, and JSON does not
             text = json.dumps(made).replace(json.dumps("\0"), rng.choice(RAW), 1)
         if rng.random() < 0.3:
             text = mutated_text(text, rng)

@@ -105,7 +105,7 @@ def results(folder: Path) -> Reading:
     def read(rng: random.Random) -> bool:
         if rng.random() < 0.2:
             number = rng.randrange(len(lines))
-            texts = [mutated_json(one, rng) if place == number else json.dumps(one) for place, one in enumerate(lines)]
+            texts = [mutated_json(one, rng) if index == number else json.dumps(one) for index, one in enumerate(lines)]
             journal.write_bytes("\n".join(texts).encode("utf-8", "surrogatepass"))
             suite = exchange.Journal.recover(journal)
         else:

@@ -169,7 +169,7 @@ def test_functions_of_two_bools(name: str) -> None:
     exactly(getattr(ts, name)(a, b), BOOLS[name](a, b))
 
 
-def test_bits_and_bools_turned_over() -> None:
+def test_inverted_bits_and_bools() -> None:
     exactly(ts.bitwise_invert(np.array([0, 5, 255], np.uint8)), np.array([255, 250, 0], np.uint8))
     exactly(ts.bitwise_invert(np.array([True, False])), np.array([False, True]))
     exactly(ts.logical_not(np.array([True, False])), np.array([False, True]))

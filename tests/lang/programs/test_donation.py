@@ -164,7 +164,7 @@ def test_on_a_real_gpu() -> None:
             assert set(weights.cpu().numpy()) == {np.float32(1 - 0.125 * iteration)}
 
 
-def test_memory_of_numpy_is_taken_where_nobody_else_knows_it() -> None:
+def test_memory_of_numpy_is_taken_where_nothing_else_refers_to_it() -> None:
     for size in range(1, 9):  # some of them lie at multiples of 64 bytes, and are not copied
         weights = ts.asarray(np.ones((16, 16 * size), np.float32))
         gradient, address = ts.ones((16, 16 * size)), weights.pointer
