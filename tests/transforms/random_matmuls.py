@@ -15,9 +15,9 @@ tile.func @k(%a: {VIEW}, %b: {VIEW}, %n: index, %m: index, %y: {VIEW})
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %c4 = arith.constant 4 : index
-  %program = tile.program_id 0
+  %instance = tile.program_id 0
   %i0 = tile.program_id 1
-  %row = arith.muli %program, %c4 : index
+  %row = arith.muli %instance, %c4 : index
   %column = arith.muli %i0, %c4 : index
   %nothing = arith.constant 0.0 : f32
   %clear = tile.full %nothing : {TILE}

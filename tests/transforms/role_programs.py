@@ -38,8 +38,8 @@ def traced(kernel: Any, given: list[Any], **static: Any) -> Made:
 
 def numbers(*shape: int) -> Any:
     """Few digits, so that accumulators are the same in every order."""
-    drawn = np.random.default_rng(sum(shape)).integers(-8, 9, shape)
-    return (drawn / 8).astype(np.float16)
+    found = np.random.default_rng(sum(shape)).integers(-8, 9, shape)
+    return (found / 8).astype(np.float16)
 
 
 def attention(kernel: Any, *others: Any, heads: int = 2, **static: Any) -> Callable[[int], Made]:

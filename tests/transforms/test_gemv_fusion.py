@@ -1,4 +1,4 @@
-"""Products of one row take what their row is made of along, and compute the same; so do their kernels for GPUs."""
+"""Matmuls of one row are fused with the ops that compute the row, and give the same; so do their kernels for GPUs."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_in_loops_over_blocks(name: str) -> None:
 
 @pytest.mark.parametrize("way", ["a part", "repeated", "a part, repeated"])
 def test_keys_of_which_each_is_not_read_once_are_made_apart(way: str) -> None:
-    """There are as many as are read in "a part, repeated": half of them by two programs each."""
+    """There are as many as are read in "a part, repeated": half of them by two program instances each."""
 
     def made_keys(g: Builder, q: Value, k: Value, v: Value) -> tuple[Value, Value]:
         keys = k.ew("exp")

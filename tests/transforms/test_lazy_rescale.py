@@ -208,7 +208,7 @@ def variant(edits: Edits) -> str:
 
 @cache
 def programs(name: str) -> tuple[ModuleOp, ModuleOp]:
-    """A program, and what the pass makes of it."""
+    """A kernel before and after the pass."""
     module = text.read(variant(ACCEPTED[name]))
     after, function, said = rewritten(module, rescale_lazily)
     assert said == count(function, tile.AnyOp) == 1
@@ -405,7 +405,7 @@ def test_maxima_that_rise_in_every_iteration_do_so_in_few_steps(monkeypatch: pyt
 
 
 def modules(made: Any) -> tuple[ModuleOp, tile.FuncOp]:
-    """The program of a kernel without the checks that callers make."""
+    """The tile function of a kernel without the checks that callers make."""
     module = made.module.clone()
     function = next(op for op in module.body.block.ops if isinstance(op, tile.FuncOp))
     take_host_checks(function)

@@ -34,7 +34,7 @@ ROWS, KEYS, DEPTH = 6, 30, 3
 
 @dataclass
 class Loop(Writer):
-    """Writes a loop over keys: masked weights, their sums, maxima and products with values."""
+    """Writes a loop over keys: masked weights, their sums, maxima and dots with values."""
 
     given: tuple[SSAValue, ...] = ()
     """The queries, as a tile, and the keys, as a view."""
@@ -304,7 +304,7 @@ def test_iterations_that_are_masked_out_are_not_run(name: str, expected: int, mo
 
 
 def test_loops_within_loops_are_split_inside_first() -> None:
-    """Both loops have products and masks; the outer one is written several times, with what became of the inner one."""
+    """Both loops have dots and masks; the outer one is written several times, with the rewritten inner one."""
     source = CAUSAL.format(mask=MASKS["causal"][0])
     start, stop = source.index("  %sum = scf.for"), source.index("  tile.store")
     loop = source[start:stop]

@@ -1,4 +1,4 @@
-"""Checks what masks are said to leave out: against brute force, over random masks, windows, programs and loops."""
+"""Checks what masks are said to leave out: against brute force, over random masks, windows, instances and loops."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_some_masks_are_known_to_be_true() -> None:
     assert sum(count_true_masks(seed) for seed in range(400)) > 15
 
 
-# Masks as programs have them, with the bound they deserve.
+# Masks as kernels have them, with the bound they deserve.
 
 
 def attention_mask(writer: Writer, rows: int, cols: int, window: SSAValue | None, length: SSAValue | None) -> SSAValue:

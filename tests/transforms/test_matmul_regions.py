@@ -1,4 +1,4 @@
-"""Products with what is computed beside them become one region, and their tile programs compute the same."""
+"""Matmuls and ops beside them become one region, and their kernels compute the same."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def two_results(g: Builder, x: Value, w: Value, again: Value) -> tuple[Value, Va
 
 
 def heads_of_a_row(g: Builder, x: Value, w: Value) -> Value:
-    """A factor that is some of the columns of a larger array."""
+    """An operand that is some of the columns of a larger array."""
     batch, rows, _ = x.shape
     part = x.reshape(batch, rows, 3, 4, 8).slice(2, 1, 2).reshape(batch, rows, 4, 8).transpose(0, 2, 1, 3)
     return part @ w
@@ -176,7 +176,7 @@ def test_gates_are_one_product_after_the_other() -> None:
     check(module, [normal(shape, f32, 1) for shape in ((2, 5, 8), (8, 12), (8, 12), (12, 8))], made)
 
 
-# Products by chance: shapes, transposed factors, leading axes, and what is computed of the result.
+# Random matmuls: shapes, transposed operands, leading axes, and epilogues.
 
 SIZES = st.integers(1, 9)
 

@@ -1,4 +1,4 @@
-"""Attention written in plain algebra becomes one region, and its tile program computes the same."""
+"""Attention written in plain algebra becomes one region, and its kernel computes the same."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_everything_in_sixteen_bits() -> None:
     module = build(causal, *((shape, bf16) for shape in TYPES))
     made = compile_module(module)
     assert kinds(made) == ["online"]
-    # The algebra rounds after every op, the program does not: compared with exact numbers it is the better one.
+    # The algebra rounds after every op, the kernel does not: compared with exact numbers it is the better one.
     arrays = arguments(bf16)
     exact = build(causal, *((shape, f64) for shape in TYPES))
     (expected,) = run_function(exact, "main", [np.asarray(x, np.float64) for x in arrays])
@@ -255,7 +255,7 @@ def test_numbers_of_keys(size: Any, keys: int) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("sizes", [("S", "T"), ("S", 0), (0, "T")], ids=str)
 def test_no_keys_and_no_queries(form: str, sizes: tuple[Any, Any]) -> None:
-    """A sum of nothing is 0, whatever it is divided by in front of the product."""
+    """A sum of nothing is 0, whatever it is divided by in front of the matmul."""
     heads = form == "heads_last"
     rows, keys = sizes
     for count in (0, 3):

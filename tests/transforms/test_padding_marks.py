@@ -1,4 +1,4 @@
-"""Checks for NaN that are part of a program find what the interpreter's find: random programs, many at the edges."""
+"""Checks for NaN that are part of a kernel find what the interpreter's find: random kernels, many at the edges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _index = IndexType()
 
 @dataclass
 class Maker:
-    """Writes one program over square tiles of floats."""
+    """Writes one kernel over square tiles of floats."""
 
     chance: random.Random
     out: Block
@@ -147,7 +147,7 @@ def arguments(seed: int) -> list[Any]:
 
 
 def verdicts(seed: int) -> tuple[str | None, str | None]:
-    """The op that makes the first NaN, as the interpreter sees it and as the program itself does."""
+    """The op that makes the first NaN, as the interpreter sees it and as the kernel itself does."""
     module, expected, found = program(seed), None, None
     text.verify(module)
     try:

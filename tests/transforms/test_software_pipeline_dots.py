@@ -256,7 +256,7 @@ def test_what_stays_as_it_is(name: str) -> None:
 
 
 def test_counters_are_indices() -> None:
-    """Others would wrap at other numbers than the places that are made of them."""
+    """Others would wrap at other numbers than the offsets that are computed from them."""
     names = {"start": "from", "stop": "to", "step": "by"}
     casts = (f"%{name} = arith.index_cast %{given_} : index to i64\n" for name, given_ in names.items())
     at = "%at = arith.index_cast %i : i64 to index\n"
@@ -342,7 +342,7 @@ def test_once_is_enough() -> None:
         assert text.write(module) == before
 
 
-def test_ops_keep_their_places_in_the_source() -> None:
+def test_ops_keep_their_source_locations() -> None:
     for body, _ in PIPELINED.values():
         module = text.read(kernel(body))
         known = {str(op.location) for op in module.walk()}

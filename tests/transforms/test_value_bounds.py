@@ -1,4 +1,4 @@
-"""Bounds on the values of tile programs hold for all that the interpreter computes, and are not needlessly wide."""
+"""Bounds on the values of kernels hold for all that the interpreter computes, and are not needlessly wide."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
 
 
 def observed(run: Callable[[], object]) -> dict[SSAValue, Seen]:
-    """What each value of a program has been, in any program and iteration."""
+    """The range of each value of a kernel, over all program instances and iterations."""
     found: dict[SSAValue, Seen] = {}
 
     class Watching(Frame):
