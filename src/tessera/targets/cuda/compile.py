@@ -148,7 +148,7 @@ def lower_kernel(
         special = warp_specialized(lowered, name, warp_group_plans(function, warps, stages, row_aligned), row_aligned)
         if special is not None and known:
             _fix_extents(symbol_in(special, name, nv.FuncOp))
-        seconds.lap("agents")
+        seconds.lap("warp groups")
     if special is None and given:
         lowered, found, context = _prepared(module, name, given, checks, optimization, arch, seconds)
     function = symbol_in(lowered, name, tile.FuncOp)

@@ -339,7 +339,7 @@ _COS = (
 )
 
 # 2/π, 64 bits at a time, behind 64 zeros.
-_TWO_OVER_PI = (
+_TWO_OVER_PI_WORDS = (
     *(0, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0),
     *(0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484, 0xE99C7026B45F7E41, 0x3991D639835339F4),
     *(0x9C845F8BBDF9283B, 0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D),
@@ -463,7 +463,7 @@ def _product_words(k: Floats, a: Value, b: Value) -> tuple[Value, Value]:
 
 def _window(k: Floats, word: Value, bit: Value) -> list[Value]:
     """192 bits of the table from a bit on, the first in one of the words 0 to 16: each digit of that moves all."""
-    entries = [k.word(entry) for entry in _TWO_OVER_PI]
+    entries = [k.word(entry) for entry in _TWO_OVER_PI_WORDS]
     for digit, count in ((16, 4), (8, 11), (4, 7), (2, 5), (1, 4)):
         moves = k.f.compare("ne", k.on_bits("and", word, digit), k.word(0))
         moved = [k.f.select(moves, entries[at + digit], entries[at]) for at in range(count)]

@@ -1,6 +1,6 @@
 """From kernels of the tile DSL to warpgroups of sm_90a: who is given to agents, that it assembles clean and is right.
 
-`TESSERA_UPDATE_GOLDEN=1 pytest tests/targets/test_agents_chain.py -k golden` writes the golden texts anew.
+`TESSERA_UPDATE_GOLDEN=1 pytest tests/targets/test_warp_specialized_chain.py -k golden` writes the golden texts anew.
 """
 
 from __future__ import annotations
