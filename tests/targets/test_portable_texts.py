@@ -38,7 +38,7 @@ def test_golden_texts_are_read_and_written(name: str) -> None:
 
 REGISTERS = {
     "gemm": 236,
-    "gemm_turned": 238,
+    "gemm_transposed": 238,
     "gemm_wide": 228,
     "attention_full_64": 226,
     "attention_causal_64": 230,
@@ -62,7 +62,7 @@ def test_golden_texts_assemble_without_spills(name: str, arch: str) -> None:
     [
         # Fragments of a turn: 4 steps of 4 rows and 4 pairs of columns, and those of the first step, once more.
         ("gemm", 128, 32 + 8, 3 * 16, 16 + 4),
-        ("gemm_turned", 128, 32 + 8, 3 * 16, 0),
+        ("gemm_transposed", 128, 32 + 8, 3 * 16, 0),
         ("gemm_wide", 128, 32 + 8, 4 * 12, 16 + 4),
         # Two loops; in each, keys for the scores and values for the sums, and queries if they are not held.
         ("attention_full_64", 2 * 128, 2 * 32 + 8, 8 + 3 * 8, 2 * 16),
@@ -82,7 +82,7 @@ def test_golden_texts_have_the_intended_instructions(
     assert ptx_checks.count(ptx, "ldmatrix.sync.aligned.m8n8.x4") == ldmatrix
 
 
-@pytest.mark.quick(name=["gemm_turned", "gemm_wide"])
+@pytest.mark.quick(name=["gemm_transposed", "gemm_wide"])
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith("gemm")])
 def test_golden_products_are_right(name: str) -> None:
     rows, columns, depth = 136, 200, 200
@@ -90,7 +90,7 @@ def test_golden_products_are_right(name: str) -> None:
     c = np.full((rows, columns), np.nan, ml_dtypes.bfloat16)
     wide = 256 if name == "gemm_wide" else 128
     blocks = 2 * -(-columns // wide)
-    given_b = np.ascontiguousarray(b.T) if name == "gemm_turned" else b
+    given_b = np.ascontiguousarray(b.T) if name == "gemm_transposed" else b
     machines = run(golden_program(name, "sm_90a"), [a, given_b, c], blocks)
     no_conflicts(machines, "cp.async", "ldmatrix", *(["st.shared", "ld.shared"] if name == "gemm_wide" else []))
     truth = a.astype(np.float64) @ b.astype(np.float64)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from rewritten_programs import at_length, rewritten
-from role_programs import STAGES, check_partitions, prepared
+from partitioned_programs import STAGES, check_partitions, prepared
 from xdsl.dialects import scf
 
 from tessera.interpreters.core.engine import RULES, Frame, Values

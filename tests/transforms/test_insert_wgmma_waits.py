@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from random_matmuls import arguments as random_arguments
 from random_matmuls import random_program
 from rewritten_programs import at_length, count, rewritten
-from role_programs import KERNELS, MATMULS, STAGES, check_partitions, prepared
+from partitioned_programs import KERNELS, MATMULS, STAGES, check_partitions, prepared
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import at_length, rewritten
-from role_programs import STAGES, attention, check_partitions, prepared
+from partitioned_programs import STAGES, attention, check_partitions, prepared
 from xdsl.dialects import scf
 
 from tessera import stdlib

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from rewritten_programs import check_same, count, rewritten
-from role_programs import STAGES, prepared
+from partitioned_programs import STAGES, prepared
 
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.algebra.merge_masks import merge_masks

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import rewritten
-from role_programs import DEPTH, LENGTHS, MATMULS, attention, check_partitions, lib, machines, numbers, prepared, traced
+from partitioned_programs import DEPTH, LENGTHS, MATMULS, attention, check_partitions, lib, machines, numbers, prepared, traced
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from tessera import stdlib

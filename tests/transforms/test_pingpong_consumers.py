@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from rewritten_programs import at_length, rewritten
-from role_programs import MATMULS, STAGES, check_partitions, prepared
+from partitioned_programs import MATMULS, STAGES, check_partitions, prepared
 
 from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import check_same, count
-from role_programs import check_partitions
+from partitioned_programs import check_partitions
 from xdsl.dialects import scf
 
 from tessera.interpreters.core.machine import Machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from rewritten_programs import at_length, rewritten
-from role_programs import STAGES, check_partitions, prepared
+from partitioned_programs import STAGES, check_partitions, prepared
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 

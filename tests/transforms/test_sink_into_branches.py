@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import check_same, count, rewritten
-from role_programs import KERNELS, check_partitions, prepared
+from partitioned_programs import KERNELS, check_partitions, prepared
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr, TensorType
 

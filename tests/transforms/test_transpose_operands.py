@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from random_matmuls import arguments as random_arguments
 from random_matmuls import random_program
 from rewritten_programs import at_length, count, rewritten
-from role_programs import KERNELS, LENGTHS, MATMULS, STAGES, check_partitions, prepared
+from partitioned_programs import KERNELS, LENGTHS, MATMULS, STAGES, check_partitions, prepared
 
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe import copies as pipe

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from random_matmuls import arguments as random_arguments
 from random_matmuls import random_program
 from rewritten_programs import count, rewritten
-from role_programs import BLOCK, DEPTH, KERNELS, LENGTHS, ROWS, STAGES, check_partitions, prepared
+from partitioned_programs import BLOCK, DEPTH, KERNELS, LENGTHS, ROWS, STAGES, check_partitions, prepared
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation
 

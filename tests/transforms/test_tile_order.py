@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import rewritten
-from role_programs import BLOCK, DEPTH, KERNELS, attention, lib, prepared
+from partitioned_programs import BLOCK, DEPTH, KERNELS, attention, lib, prepared
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
