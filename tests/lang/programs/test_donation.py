@@ -15,6 +15,7 @@ from tessera import tile as tile_language
 from tessera.errors import EffectError
 from tessera.ir import text
 from tessera.ir.tile import dialect as tile
+from tessera.runtime.cuda.streams import SEVERAL
 from tessera.runtime.device.ownership import taken
 from tessera.transforms.facts.in_place import overwritable
 
@@ -153,7 +154,17 @@ def test_on_a_gpu(gpu: Imitation) -> None:
     assert set(beside.cpu().numpy()) == {np.float32(0.625)}
 
 
+@pytest.fixture
+def one_stream() -> Iterator[None]:
+    """Streams that earlier tests of this process made are forgotten: with several of them, nothing is donated."""
+    before = list(SEVERAL)
+    SEVERAL.clear()
+    yield
+    SEVERAL.extend(before)
+
+
 @pytest.mark.gpu
+@pytest.mark.usefixtures("one_stream")
 def test_on_a_real_gpu() -> None:
     for size in SIZES:
         weights, gradient = ts.ones((size,), device="cuda:0"), ts.full((size,), 0.25, device="cuda:0")
