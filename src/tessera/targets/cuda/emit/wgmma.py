@@ -17,7 +17,7 @@ from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.dialect import SlotOp
 from tessera.targets.cuda.ir.hopper_copies import RecastOp
-from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, transposes_in_memory
+from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step, transposes_in_memory
 from tessera.targets.cuda.ir.types import SharedType, layout_of, shared_type
 from tessera.targets.cuda.ptx.inline import asm
 from tessera.targets.llvm import elementwise
@@ -90,7 +90,7 @@ def _wgmma(emitter: Emitter, op: wgmma.WgmmaOp) -> None:
     first = count + len(before)
     dtype, total = right.type.dtype, tile_dtype(op.result)
     from_left = left.type.dtype if isinstance(left, Shared) else left.dtype
-    types, deep = WARPGROUP_TYPES[from_left.base, dtype.base, total.base], depth_step(dtype)
+    types, deep = WGMMA_TYPES[from_left.base, dtype.base, total.base], depth_step(dtype)
     # Floats may have their signs changed, and what has 16 bits may be transposed.
     marks = "" if total.is_integer else ", 1, 1"
     if transposes_in_memory(dtype):

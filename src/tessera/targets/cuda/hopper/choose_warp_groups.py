@@ -14,7 +14,7 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.hopper.tma_boxes import is_mapped
 from tessera.targets.cuda.ir.hopper_transpose import COLUMNS as TRANSPOSED_COLUMNS
 from tessera.targets.cuda.ir.hopper_transpose import ROWS as TRANSPOSED_ROWS
-from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, transposes_in_memory
+from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, transposes_in_memory
 from tessera.targets.cuda.lower.multiprocessor_model import (
     AT_ONCE,
     CLUSTER,
@@ -136,7 +136,7 @@ def _tile_bytes(op: tile.LoadOp) -> int:
 def _has_warpgroups(op: tile.DotOp) -> bool:
     """Whether wgmma has such operands: right ones without 16 bits lie along the depth, or can be transposed."""
     left, right, total = (tile_dtype(value) for value in (op.a, op.b, op.c))
-    if (left, right, total) not in WARPGROUP_TYPES:
+    if (left, right, total) not in WGMMA_TYPES:
         return False
     if transposes_in_memory(right) or isinstance(op.b.owner, tile.TransOp):
         return True

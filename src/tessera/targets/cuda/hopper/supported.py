@@ -16,7 +16,7 @@ from tessera.targets.cuda.hopper.consumer_layouts import is_taken
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.layouts import WARP, Layout
-from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, transposes_in_memory
+from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step, transposes_in_memory
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.cuda.lower.layout_analysis import is_tile
 from tessera.transforms.pipelining.row_branches import decides_row_by_row
@@ -57,9 +57,9 @@ def _check_dot(op: warp_groups.DotStartOp) -> None:
     left, right, total = tile_type(op.a), tile_type(op.b), warp_groups.accumulator_type(op.c)
     (rows, depth), columns = left.get_shape(), right.get_shape()[1]
     dtype, accumulator = tile_dtype(op.b), dtype_of(total.element_type)
-    if (tile_dtype(op.a), dtype, accumulator) not in WARPGROUP_TYPES:
+    if (tile_dtype(op.a), dtype, accumulator) not in WGMMA_TYPES:
         raise refusal(op, f"wgmma has no dot of {left} and {right} into {accumulator}")
-    if rows != wgmma.ROWS or depth % depth_step(dtype) or not wgmma.is_count_of_columns(columns, accumulator):
+    if rows != wgmma.ROWS or depth % depth_step(dtype) or not wgmma.is_wgmma_width(columns, accumulator):
         said = f"64 rows, {depth_step(dtype)}·k deep, 8·n columns up to 256"
         raise refusal(op, f"a dot of {left} and {right}: wgmma has {said}, of integers 16·n")
     if not is_taken(op.b):

@@ -20,14 +20,14 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.shapes.expr import Size
 from tessera.targets.cuda.ir.hopper_types import MOST_AXES, WIDEST_BOX
-from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step
+from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step
 
 PANEL_BYTES = 128
 """Columns of a box, in bytes: wgmma wants panels of this width, swizzled."""
 ROWS = 8
 """Rows of shared memory come in groups of so many: then swizzling begins anew."""
 
-_MULTIPLIED = {left for left, _, _ in WARPGROUP_TYPES}
+_MULTIPLIED = {left for left, _, _ in WGMMA_TYPES}
 
 Start = SSAValue | int
 """Where a box begins along an axis."""

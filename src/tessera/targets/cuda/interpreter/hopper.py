@@ -10,40 +10,33 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dtypes.casting import cast
-from tessera.dtypes.types import f64
 from tessera.errors import CompileError, RaceError, ShapeError
 from tessera.interpreters.core.concurrency import CooperativeThreads
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.core.views import Array, ArrayView
-from tessera.interpreters.levels.tile import bind, multiply
-from tessera.ir.common.reductions import TABLE
-from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.interpreters.levels.tile import bind
+from tessera.targets.cuda.interpreter import wgmma
 from tessera.targets.cuda.interpreter.warp_groups import (
     BY_THREAD,
-    PASSING,
     THREADS,
-    WARPS,
     Barrier,
     Block,
     Lanes,
     Launch,
     Meeting,
-    Pending,
     SharedTiles,
     WarpgroupFrame,
     at,
-    owners,
-    same,
+    warpgroup,
 )
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir import hopper, hopper_copies, hopper_transpose, wgmma
+from tessera.targets.cuda.ir import hopper, hopper_copies, hopper_transpose
 from tessera.targets.cuda.ir.hopper_types import barriers_type, map_type
-from tessera.targets.cuda.ir.types import SharedType, layout_of, shared_type
+from tessera.targets.cuda.ir.types import SharedType, shared_type
 
-BY_THREAD.update([hopper.MbarrierArriveOp, hopper_copies.TmaStoreOp, hopper.CountOp, wgmma.StmatrixOp])
-PASSING.update([wgmma.WgmmaOp, wgmma.WgmmaWaitOp])
+RULES_ELSEWHERE = (wgmma,)  # importing it fills the table
+BY_THREAD.update([hopper.MbarrierArriveOp, hopper_copies.TmaStoreOp, hopper.CountOp])
 
 
 def run_warpgroups(
@@ -83,17 +76,12 @@ def _live(frame: WarpgroupFrame, kernel: nv.FuncOp, values: Sequence[Any]) -> No
         raise RaceError("a warp group ends while its copies or dots are in flight", hint="wait for them")
 
 
-def _warpgroup(frame: Frame) -> WarpgroupFrame:
-    assert isinstance(frame, WarpgroupFrame), "ops for sm_90a run in warpgroups"
-    return frame
-
-
 # Numbers of threads and blocks
 
 
 @meaning(hopper.IdOp)
 def _id(frame: Frame, op: hopper.IdOp, operands: Values) -> Values:
-    here = _warpgroup(frame)
+    here = warpgroup(frame)
     first = THREADS * here.group
     threads = range(first, first + THREADS)
     numbers: dict[str, Any] = {
@@ -110,12 +98,12 @@ def _id(frame: Frame, op: hopper.IdOp, operands: Values) -> Values:
 
 @meaning(hopper.ExtentOp)
 def _extent(frame: Frame, op: hopper.ExtentOp, operands: Values) -> Values:
-    return [_warpgroup(frame).block.launch.grid[op.axis.value.data]]
+    return [warpgroup(frame).block.launch.grid[op.axis.value.data]]
 
 
 @meaning(hopper.SetmaxnregOp)
 def _set_registers(frame: Frame, op: hopper.SetmaxnregOp, operands: Values) -> Values:
-    if len(_warpgroup(frame).running) != THREADS:
+    if len(warpgroup(frame).running) != THREADS:
         raise RaceError("a part of a warpgroup changes its registers", hint="all its threads come to nv.setmaxnreg")
     return []
 
@@ -132,7 +120,7 @@ def _advance(frame: Frame, op: hopper.AdvanceOp, operands: Values) -> Values:
 @meaning(hopper.MbarriersOp)
 def _barriers(frame: Frame, op: hopper.MbarriersOp, operands: Values) -> Values:
     count = barriers_type(op.result).count.data
-    return [_warpgroup(frame).block.once(op, lambda: _Barriers(op, [Barrier() for _ in range(count)]))]
+    return [warpgroup(frame).block.once(op, lambda: _Barriers(op, [Barrier() for _ in range(count)]))]
 
 
 @dataclass(frozen=True)
@@ -159,14 +147,14 @@ def _init(frame: Frame, op: hopper.MbarrierInitOp, operands: Values) -> Values:
 def _wait(frame: Frame, op: hopper.MbarrierWaitOp, operands: Values) -> Values:
     barriers, number, parity = operands
     barrier = barriers[number]
-    _warpgroup(frame).wait(lambda: barrier.ended(parity), f"%{op.barriers.name_hint}[{number}], parity {parity}")
+    warpgroup(frame).wait(lambda: barrier.ended(parity), f"%{op.barriers.name_hint}[{number}], parity {parity}")
     return []
 
 
 @meaning(hopper.MbarrierArriveOp)
 def _arrive(frame: Frame, op: hopper.MbarrierArriveOp, operands: Values) -> Values:
     barriers, number, *condition = operands
-    for thread in _warpgroup(frame).running:
+    for thread in warpgroup(frame).running:
         if not condition or at(condition[0], thread):
             at(barriers, thread)[at(number, thread)].arrive(1)
     return []
@@ -175,14 +163,14 @@ def _arrive(frame: Frame, op: hopper.MbarrierArriveOp, operands: Values) -> Valu
 @meaning(hopper.MbarrierExpectOp)
 def _expect(frame: Frame, op: hopper.MbarrierExpectOp, operands: Values) -> Values:
     barriers, number = operands
-    for _ in _warpgroup(frame).running:
+    for _ in warpgroup(frame).running:
         barriers[number].arrive(1, op.bytes.value.data)
     return []
 
 
 @meaning(hopper.FenceOp)
 def _fence(frame: Frame, op: hopper.FenceOp, operands: Values) -> Values:
-    here = _warpgroup(frame)
+    here = warpgroup(frame)
     if op.kind.data == "async":
         here.block.unfenced = [one for one in here.block.unfenced if one[0] != here.group]
     return []
@@ -190,13 +178,13 @@ def _fence(frame: Frame, op: hopper.FenceOp, operands: Values) -> Values:
 
 @meaning(hopper.BarrierSyncOp)
 def _sync(frame: Frame, op: hopper.BarrierSyncOp, operands: Values) -> Values:
-    _warpgroup(frame).meet(operands[0], op.threads.value.data, stay=True)
+    warpgroup(frame).meet(operands[0], op.threads.value.data, stay=True)
     return []
 
 
 @meaning(hopper.BarrierArriveOp)
 def _announce(frame: Frame, op: hopper.BarrierArriveOp, operands: Values) -> Values:
-    _warpgroup(frame).meet(operands[0], op.threads.value.data, stay=False)
+    warpgroup(frame).meet(operands[0], op.threads.value.data, stay=False)
     return []
 
 
@@ -207,7 +195,7 @@ def _warp_sync(frame: Frame, op: hopper.WarpSyncOp, operands: Values) -> Values:
 
 @meaning(hopper.ClusterSyncOp)
 def _cluster_sync(frame: Frame, op: hopper.ClusterSyncOp, operands: Values) -> Values:
-    here = _warpgroup(frame)
+    here = warpgroup(frame)
     meeting = here.block.cluster[0].named.setdefault(-1, Meeting())
     opened = meeting.opened
     meeting.arrive(len(here.running), here.block.threads * len(here.block.cluster))
@@ -218,7 +206,7 @@ def _cluster_sync(frame: Frame, op: hopper.ClusterSyncOp, operands: Values) -> V
 @meaning(hopper.MapaOp)
 def _elsewhere(frame: Frame, op: hopper.MapaOp, operands: Values) -> Values:
     barriers, rank = operands
-    other = _warpgroup(frame).block.cluster[int(rank)]
+    other = warpgroup(frame).block.cluster[int(rank)]
     return [other.held[barriers.origin]]
 
 
@@ -281,7 +269,7 @@ def _prefetch(frame: Frame, op: hopper_copies.PrefetchOp, operands: Values) -> V
 
 @meaning(hopper_copies.TmaLoadOp)
 def _copy_in(frame: Frame, op: hopper_copies.TmaLoadOp, operands: Values) -> Values:
-    here, axes = _warpgroup(frame), len(op.offsets)
+    here, axes = warpgroup(frame), len(op.offsets)
     map_, *offsets = operands[: 1 + axes]
     tiles, barriers, number, *mask = operands[1 + axes :]
     if len(here.running) != 1:
@@ -303,7 +291,7 @@ def _copy_in(frame: Frame, op: hopper_copies.TmaLoadOp, operands: Values) -> Val
 
 @meaning(hopper_copies.TmaStoreOp)
 def _copy_out(frame: Frame, op: hopper_copies.TmaStoreOp, operands: Values) -> Values:
-    here, axes = _warpgroup(frame), len(op.offsets)
+    here, axes = warpgroup(frame), len(op.offsets)
     tiles, map_, *offsets = operands[: 2 + axes]
     condition = operands[2 + axes :]
     for thread in here.running:
@@ -318,7 +306,7 @@ def _copy_out(frame: Frame, op: hopper_copies.TmaStoreOp, operands: Values) -> V
 
 @meaning(hopper_copies.TmaCommitOp)
 def _commit_copies(frame: Frame, op: hopper_copies.TmaCommitOp, operands: Values) -> Values:
-    here = _warpgroup(frame)
+    here = warpgroup(frame)
     here.sent.append(here.stores)
     here.stores = []
     return []
@@ -326,7 +314,7 @@ def _commit_copies(frame: Frame, op: hopper_copies.TmaCommitOp, operands: Values
 
 @meaning(hopper_copies.TmaWaitOp)
 def _wait_copies(frame: Frame, op: hopper_copies.TmaWaitOp, operands: Values) -> Values:
-    here = _warpgroup(frame)
+    here = warpgroup(frame)
     while len(here.sent) > op.pending.value.data:
         for store in here.sent.pop(0):
             store()
@@ -338,12 +326,20 @@ def _recast(frame: Frame, op: hopper_copies.RecastOp, operands: Values) -> Value
     return [operands[0].recast(shared_type(op.result))]
 
 
+@meaning(hopper_transpose.TransposeSmemOp)
+def _transpose(frame: Frame, op: hopper_transpose.TransposeSmemOp, operands: Values) -> Values:
+    here, (source, target) = warpgroup(frame), operands
+    target.array[...] = source.array.T[:, target.type.held_columns]
+    here.block.unfenced.append((here.group, target.array))
+    return []
+
+
 # Schedulers
 
 
 @meaning(hopper.WordsOp)
 def _words(frame: Frame, op: hopper.WordsOp, operands: Values) -> Values:
-    return [_warpgroup(frame).block.once(op, dict[int, int])]
+    return [warpgroup(frame).block.once(op, dict[int, int])]
 
 
 @meaning(hopper.PutOp)
@@ -363,7 +359,7 @@ def _get(frame: Frame, op: hopper.GetOp, operands: Values) -> Values:
 
 @meaning(hopper.CountOp)
 def _count(frame: Frame, op: hopper.CountOp, operands: Values) -> Values:
-    here = _warpgroup(frame)
+    here = warpgroup(frame)
     counters, number = here.block.launch.counters, op.counter.value.data
     found = [0] * THREADS
     for thread in here.running:
@@ -374,117 +370,5 @@ def _count(frame: Frame, op: hopper.CountOp, operands: Values) -> Values:
 
 @meaning(hopper.ResetOp)
 def _reset(frame: Frame, op: hopper.ResetOp, operands: Values) -> Values:
-    _warpgroup(frame).block.launch.counters[op.counter.value.data] = 0
+    warpgroup(frame).block.launch.counters[op.counter.value.data] = 0
     return []
-
-
-# Dots
-
-
-@meaning(wgmma.WgmmaOp)
-def _wgmma(frame: Frame, op: wgmma.WgmmaOp, operands: Values) -> Values:
-    here, (a, b, *rest) = _warpgroup(frame), operands
-    beside = rest.pop(0) if op.beside is not None else None
-    before = rest.pop(0) if op.sum is not None else None
-    columns = tile_type(op.result).get_shape()[1]
-    for tiles in (a, b, beside):
-        if isinstance(tiles, SharedTiles):
-            here.block.check_fenced(tiles.array)
-
-    def finish() -> Array:
-        left = a.array if isinstance(a, SharedTiles) else a
-        right = _in_order(b).T if op.transposed is not None else b.array
-        if beside is not None:
-            right = np.concatenate([right, beside.array], 1)[:, :columns]
-        dtype = a.type.dtype if isinstance(a, SharedTiles) else tile_dtype(op.a)
-        multiplied, carrier = multiply(left, right, dtype, b.type.dtype)
-        start = before.value if isinstance(before, Pending) else before
-        total = tile_dtype(op.result)
-        with np.errstate(all="ignore"):
-            return cast(multiplied if start is None else multiplied + cast(start, total, carrier), carrier, total)
-
-    made = Pending(finish)
-    here.dots.append(made)
-    return [made]
-
-
-def _in_order(tiles: SharedTiles) -> Array:
-    """A tile of shared memory, its columns in order."""
-    found = np.empty_like(tiles.array)
-    found[:, tiles.type.held_columns] = tiles.array
-    return found
-
-
-@meaning(hopper_transpose.TransposeSmemOp)
-def _transpose(frame: Frame, op: hopper_transpose.TransposeSmemOp, operands: Values) -> Values:
-    here, (source, target) = _warpgroup(frame), operands
-    target.array[...] = source.array.T[:, target.type.held_columns]
-    here.block.unfenced.append((here.group, target.array))
-    return []
-
-
-@meaning(wgmma.WgmmaWaitOp)
-def _wgmma_wait(frame: Frame, op: wgmma.WgmmaWaitOp, operands: Values) -> Values:
-    here = _warpgroup(frame)
-    while len(here.dots) > op.pending.value.data:
-        done = here.dots.pop(0)
-        done.value = done.finish()
-    found: list[Any] = []
-    for value in operands[: len(op.values)]:
-        if isinstance(value, Pending) and value.value is None:
-            raise RaceError("an accumulator is handed on while its dot may still run", hint="wait for more groups")
-        found.append(value.value if isinstance(value, Pending) else value)
-    return found
-
-
-@meaning(wgmma.StmatrixOp)
-def _store_matrix(frame: Frame, op: wgmma.StmatrixOp, operands: Values) -> Values:
-    here, (value, tiles) = _warpgroup(frame), operands
-    type_ = shared_type(op.shared)
-    first = op.column.value.data
-    part = value[:, first : first + type_.columns]
-    if type_.rows == wgmma.ROWS:
-        parts = [(same(tiles, "the tile of 64 rows"), part)]
-    else:
-        parts = [(at(tiles, 32 * warp), part[16 * warp : 16 * warp + 16]) for warp in range(WARPS)]
-    for target, rows in parts:
-        target.array[...] = rows
-        here.block.unfenced.append((here.group, target.array))
-    return []
-
-
-@meaning(wgmma.ColumnsOp)
-def _columns(frame: Frame, op: wgmma.ColumnsOp, operands: Values) -> Values:
-    first = op.first.value.data
-    return [operands[0][:, first : first + tile_type(op.result).get_shape()[1]]]
-
-
-@meaning(wgmma.JoinOp)
-def _join(frame: Frame, op: wgmma.JoinOp, operands: Values) -> Values:
-    return [np.concatenate(operands, 1)]
-
-
-@meaning(wgmma.PartialOp)
-def _partial(frame: Frame, op: wgmma.PartialOp, operands: Values) -> Values:
-    """The reduction of each thread's elements along the axis, a column for each thread."""
-    value: Array = operands[0]
-    axis, dtype, shape = op.axis.value.data, tile_dtype(op.operand), tile_type(op.result).get_shape()
-    layout = layout_of(op.operand)
-    reduction = TABLE[op.kind.data]
-    wide = np.moveaxis(cast(value, dtype, f64), axis, 0)
-    starts = [0]
-    for digit in layout.threads:
-        if digit.axis == axis:
-            starts = [low + high * digit.step for high in range(digit.size) for low in starts]
-    offsets = np.array(sorted(set(layout.offsets(axis))))
-    assert len(starts) == shape[axis]
-    found = [reduction.numpy(wide[start + offsets], axis=(0,), initial=reduction.identity(dtype)) for start in starts]
-    return [cast(np.moveaxis(np.stack(found), 0, axis), f64, dtype)]
-
-
-@meaning(wgmma.AnyOp)
-def _any(frame: Frame, op: wgmma.AnyOp, operands: Values) -> Values:
-    value: Array = operands[0]
-    warps = owners(layout_of(op.operand), value.shape) // 32
-    flags = [int(np.any(value & (warps == warp))) for warp in range(WARPS)]
-    return [Lanes.of([flags[thread // 32] for thread in range(THREADS)])]

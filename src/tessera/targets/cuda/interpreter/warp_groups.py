@@ -20,7 +20,7 @@ from xdsl.traits import Pure
 
 from tessera.errors import CompileError, RaceError
 from tessera.interpreters.core.concurrency import CooperativeThreads
-from tessera.interpreters.core.engine import Values
+from tessera.interpreters.core.engine import Frame, Values
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.tile import Array
 from tessera.ir.tile.types import tile_type
@@ -312,3 +312,9 @@ PASSING: set[type[Operation]] = {scf.ForOp, scf.IfOp, scf.WhileOp}
 """Ops that hand on accumulators of dots in flight."""
 BY_THREAD: set[type[Operation]] = set()
 """Ops that take a value for each thread."""
+
+
+def warpgroup(frame: Frame) -> WarpgroupFrame:
+    """The frame of an op for sm_90a: such ops run in warp groups alone."""
+    assert isinstance(frame, WarpgroupFrame), "ops for sm_90a run in warpgroups"
+    return frame

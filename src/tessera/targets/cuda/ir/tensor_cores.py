@@ -48,7 +48,7 @@ INSTRUCTIONS: Mapping[tuple[DType, DType, DType], MmaInstruction] = dict(_table(
 """By the element types of both operands and of the accumulator. 8-bit floats need sm_89."""
 
 
-def _warpgroup_table() -> Iterator[tuple[tuple[DType, DType, DType], str]]:
+def _wgmma_table() -> Iterator[tuple[tuple[DType, DType, DType], str]]:
     for dtype in (dt.f16, dt.bf16, dt.tf32):
         yield (dtype, dtype, dt.f32), f"f32.{dtype}.{dtype}"
     for left, right in product(_SIGNS, repeat=2):
@@ -58,7 +58,7 @@ def _warpgroup_table() -> Iterator[tuple[tuple[DType, DType, DType], str]]:
         yield (left, right, dt.f32), f"f32.{_EIGHTS[left]}.{_EIGHTS[right]}"
 
 
-WARPGROUP_TYPES: Mapping[tuple[DType, DType, DType], str] = dict(_warpgroup_table())
+WGMMA_TYPES: Mapping[tuple[DType, DType, DType], str] = dict(_wgmma_table())
 """Dots of warp groups on sm_90a (wgmma): the types as PTX spells them. A step is as deep as `depth_step` says."""
 
 

@@ -39,7 +39,7 @@ from tessera.ir.common.elements import TileType
 from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 from tessera.ir.tile.values import verify_reduction
 from tessera.targets.cuda.ir.layouts import Digit, Layout, accumulator, left_operand, paired_operand
-from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, operand_bits, transposes_in_memory
+from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step, operand_bits, transposes_in_memory
 from tessera.targets.cuda.ir.types import AnyShared, SharedType, laid_out, layout_of, shared_type
 
 ROWS, MOST_COLUMNS = 64, 256
@@ -82,8 +82,8 @@ def left_operand_layout(depth: int, dtype: DType, *, paired: bool = False) -> La
     return paired_operand(ROWS, depth) if paired else left_operand(ROWS, depth, (4, 1), operand_bits(dtype))
 
 
-def is_count_of_columns(columns: int, total: DType) -> bool:
-    """Whether there is an instruction for so many columns. Accumulators of integers have fewer of them."""
+def is_wgmma_width(columns: int, total: DType) -> bool:
+    """Whether wgmma has a form with so many columns (N). Accumulators of integers have fewer of them."""
     if not 0 < columns <= MOST_COLUMNS or columns % 8:
         return False
     return not total.is_integer or columns % 16 == 0 or columns in (8, 24)
@@ -145,7 +145,7 @@ class WgmmaOp(IRDLOperation):
                 raise VerifyException("columns that are paired meet a left operand in registers")
         else:
             dtype, (rows, depth) = tile_dtype(self.a), _check_left(self.a, paired=right.is_paired)
-        if (dtype.base, right.dtype.base, total.base) not in WARPGROUP_TYPES:
+        if (dtype.base, right.dtype.base, total.base) not in WGMMA_TYPES:
             raise VerifyException(f"wgmma does not multiply {dtype} by {right.dtype} with an accumulator of {total}")
         if self.transposed is None and not transposes_in_memory(right.dtype):
             raise VerifyException(f"a right operand of {right.dtype} is transposed: the depth lies side by side")
@@ -156,7 +156,7 @@ class WgmmaOp(IRDLOperation):
         if rows != ROWS or depth != inner or outer != columns:
             raise VerifyException(f"{self.a.type} times {right} does not give {self.result.type}")
         step = depth_step(right.dtype)
-        if depth % step or not is_count_of_columns(columns, total):
+        if depth % step or not is_wgmma_width(columns, total):
             wide = 16 if total.is_integer else 8
             raise VerifyException(
                 f"a depth of {step}·k and {wide}·n columns up to {MOST_COLUMNS}, not {depth} and {columns}"
