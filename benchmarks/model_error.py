@@ -21,9 +21,9 @@ import numpy as np
 from specialization_sweep import State
 
 import tessera as ts
-from tessera.metatracing.models.amounts import H200, Machine
 from tessera.metatracing.models.kernel_times import KernelTimes, Measured
 from tessera.metatracing.models.situation import Situation
+from tessera.metatracing.models.work_features import H200, Machine
 
 ROOT = Path(__file__).parents[1]
 FITTED = ROOT / "src" / "tessera" / "metatracing" / "models" / "calibrated"

@@ -27,7 +27,7 @@ from portable_texts import Attention, Gemm
 from texts_gpu import MISSED, WRONG, Launch, attention_truth, graph_of, interleaved_times, random, some_rows, twice
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tessera import starting
+from tessera import subprocesses
 from tessera.runtime.cuda import driver
 from tessera.runtime.program.launch_plan import Plan
 from tessera.targets import text
@@ -219,7 +219,7 @@ def main() -> int:
     chosen: list[Gemm | Attention] = []
     chosen += GEMMS if options.only != "attention" else []
     chosen += ATTENTIONS if options.only != "gemm" else []
-    with starting.spawning(), ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
+    with subprocesses.spawning(), ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
         made = list(pool.map(compiled, chosen))
     print(f"{len(made)} kernels compiled in {time.perf_counter() - began:.0f} s", flush=True)
     torch.manual_seed(0)

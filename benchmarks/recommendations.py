@@ -29,7 +29,7 @@ from typing import Any
 from specialization_sweep import KERNELS, SWEEPS, Arrays, State
 
 import tessera as ts
-from tessera import Schedule, starting
+from tessera import Schedule, subprocesses
 from tessera.metatracing.analysis.recommendations import Recommender
 from tessera.metatracing.analysis.specializations import (
     DtypeParams,
@@ -310,7 +310,10 @@ def main() -> int:
             everything = [one for one, _ in recommender.candidates(here, here.program())]
             wanted |= dict.fromkeys(requests(here, everything))
         print(f"{len(wanted)} programs to compile, {time.perf_counter() - began:.1f} s", flush=True)
-        with starting.spawning(), ProcessPoolExecutor(chosen.processes, multiprocessing.get_context("spawn")) as pool:
+        with (
+            subprocesses.spawning(),
+            ProcessPoolExecutor(chosen.processes, multiprocessing.get_context("spawn")) as pool,
+        ):
             for answer in pool.map(build, wanted):
                 if (wrong := json.loads(answer)) != [None]:
                     print("not compiled:", str(wrong)[:120], flush=True)

@@ -28,8 +28,8 @@ from specialization_sweep import State
 from tessera.metatracing.analysis.recommendations import Recommender
 from tessera.metatracing.analysis.specializations import RecommendationType, ShapeParams, SpecializationRecommendation
 from tessera.metatracing.analysis.trials import measured_gain
-from tessera.metatracing.models.amounts import Machine
 from tessera.metatracing.models.kernel_times import Gain, KernelTimes, Measured
+from tessera.metatracing.models.work_features import Machine
 
 ALONE, TRIED = "by the model alone", "with trials"
 

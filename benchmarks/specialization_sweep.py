@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 import tessera as ts
-from tessera import Schedule, starting
+from tessera import Schedule, subprocesses
 from tessera.metatracing.analysis.trials import ROUNDS, InterleavedRuns, timed_on
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.metatracing.clients.worker import build
@@ -319,7 +319,10 @@ def main() -> int:
     firsts = {state.program: state for state in reversed(states)}
     requests = [one for state in firsts.values() if (one := packed(state, arrays)) is not None]
     if chosen.processes > 1:
-        with starting.spawning(), ProcessPoolExecutor(chosen.processes, multiprocessing.get_context("spawn")) as pool:
+        with (
+            subprocesses.spawning(),
+            ProcessPoolExecutor(chosen.processes, multiprocessing.get_context("spawn")) as pool,
+        ):
             for answer in pool.map(build, requests):
                 if (wrong := json.loads(answer)) != [None]:
                     print("not compiled:", str(wrong)[:150], flush=True)

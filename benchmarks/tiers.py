@@ -30,7 +30,7 @@ import numpy as np
 import tier_life
 
 import tessera as ts
-from tessera import starting
+from tessera import subprocesses
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
 from tessera.bench.instruments import ceilings
 from tessera.bench.instruments.hardware import environment
@@ -142,7 +142,7 @@ def compile_beforehand(problems: Sequence[InputConfiguration], device: str, proc
     packed: list[bytes] = []
     for config in problems:
         packed += shipments(Problem.of(config, device))
-    with starting.spawning(), ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    with subprocesses.spawning(), ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         for answer in pool.map(build, packed):
             if (wrong := json.loads(answer)) != [None]:
                 print("  not compiled:", wrong, flush=True)

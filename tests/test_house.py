@@ -21,9 +21,9 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.parent.pa
 
 # Lowest first. A part imports itself and what is on lower lines; "" is the package's own __init__.
 LAYERS: list[set[str]] = [
-    {"cached", "errors", "forking", "moved", "starting"},
-    {"dtypes", "fields", "knobs", "pythons"},
-    {"faults"},
+    {"cached_property", "deprecated_imports", "errors", "forking", "subprocesses"},
+    {"dtypes", "field_checks", "knobs", "python_versions"},
+    {"internal_errors"},
     {"shapes"},
     {"ir"},
     {"interpreters"},
@@ -191,7 +191,7 @@ def test_no_module_lists_all_objects() -> None:
 
 
 def test_no_cached_property_has_a_lock() -> None:
-    """A child that is forked while a thread computes such a property waits for ever. `tessera.cached` has no lock."""
+    """A child that is forked while a thread computes such a property waits for ever. The package's own has no lock."""
     locks = re.compile(r"functools\.cached_property|from functools import .*\bcached_property")
     assert locks.search("from functools import cache, cached_property")
     assert [path for path in SOURCES if locks.search(text_of(path))] == []

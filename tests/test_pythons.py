@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera import pythons
+from tessera import python_versions
 
 ROOT = Path(__file__).parents[1]
 # A Python that claims to be another one. What it claims is all that the package looks at.
@@ -97,12 +97,12 @@ def test_what_is_said_at_import_and_that_calls_are_right(tmp_path: Path, kind: s
 
 @pytest.mark.parametrize("kind", PRETENCES)
 def test_remarks_and_what_is_known(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    if sys.version_info[:2] in pythons.TESTED:
-        assert pythons.is_known()
-        assert pythons.remarks() == []
-    monkeypatch.setattr(pythons, "sys", sys_like(PRETENCES[kind]))
-    assert not pythons.is_known()
-    remarks = pythons.remarks()
+    if sys.version_info[:2] in python_versions.TESTED:
+        assert python_versions.is_known()
+        assert python_versions.remarks() == []
+    monkeypatch.setattr(python_versions, "sys", sys_like(PRETENCES[kind]))
+    assert not python_versions.is_known()
+    remarks = python_versions.remarks()
     assert len(remarks) == len(SAID[kind])
     assert all(words in remark for words, remark in zip(SAID[kind], remarks, strict=True))
 
@@ -125,7 +125,7 @@ def sys_like(pretence: str) -> object:
 
 def test_the_versions_that_are_listed_are_those_that_are_tested() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    versions = [f"{major}.{minor}" for major, minor in pythons.TESTED]
+    versions = [f"{major}.{minor}" for major, minor in python_versions.TESTED]
     listed = [one.rpartition(" ")[2] for one in project["classifiers"] if "Python :: 3." in one]
     assert listed == versions
     assert project["requires-python"] == f">={versions[0]}"

@@ -9,7 +9,7 @@ import sys
 from functools import cache
 
 from module_graph import ROOT, modules, text_of
-from tessera.moved import MOVED
+from tessera.deprecated_imports import MOVED
 
 PAGE = ROOT / "docs" / "renames.md"
 ROW = re.compile(r"^\| `([^`]+)` \| `([^`]+)` \|$")

@@ -36,7 +36,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     "tile": ("language", "identity", "calls", ""),
     "lang": (
         *("operator_names", "tracing", "calls", "checking", "explain", "tiering"),
-        *("jit", "operator", "random", "making", "operators", ""),
+        *("jit", "operator", "random", "creation", "operators", ""),
     ),
     "lang.tracing": (
         *("sizes", "index_ranges", "world", "values", "shape_rules", "effects"),

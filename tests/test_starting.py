@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera import starting
+from tessera import subprocesses
 from tessera.bench.instruments import hardware
 from tessera.targets.cuda.ptx import tools
 
@@ -125,11 +125,11 @@ def test_processes_that_measure_run_nothing_of_the_folder(folder: Path) -> None:
 SPAWNS = """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
-    from tessera import starting
+    from tessera import subprocesses
     import beside
 
     if __name__ == "__main__":
-        with starting.spawning(), ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        with subprocesses.spawning(), ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             print(list(pool.map(beside.half, [3])))
 """
 
@@ -158,39 +158,41 @@ def test_the_path_is_this_processs_without_the_folders_that_were_not_chosen(
     link.symlink_to(here)
     (here / "users_own.py").write_text("")
     monkeypatch.chdir(here)
-    home = str(Path(starting.__file__).parents[1])
+    home = str(Path(subprocesses.__file__).parents[1])
     stdlib = os.path.dirname(os.__file__)
     monkeypatch.setattr(sys, "path", ["", str(chosen), ".", str(here), str(link), 7, Path("nowhere"), stdlib, home])
-    assert starting.search_path() == [str(chosen), stdlib, home]
-    assert starting.own_folders() == [str(here), str(link)]
+    assert subprocesses.search_path() == [str(chosen), stdlib, home]
+    assert subprocesses.own_folders() == [str(here), str(link)]
     monkeypatch.setattr(sys, "path", ["", str(chosen), stdlib])
-    assert starting.search_path() == [str(chosen), stdlib, home], "an installed finder may have found Tessera"
+    assert subprocesses.search_path() == [str(chosen), stdlib, home], "an installed finder may have found Tessera"
     (chosen / "tessera").mkdir()
-    assert starting.search_path() == [home, str(chosen), stdlib], "another Tessera must not be taken for this one"
-    assert starting.users_modules() == {}
+    assert subprocesses.search_path() == [home, str(chosen), stdlib], "another Tessera must not be taken for this one"
+    assert subprocesses.users_modules() == {}
     __import__("users_own")
     try:
-        assert starting.users_modules() == {"users_own": str(here)}
+        assert subprocesses.users_modules() == {"users_own": str(here)}
     finally:
         del sys.modules["users_own"]
 
 
 def test_a_folder_that_tessera_comes_from_is_on_the_path_wherever_one_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with `pip install --target .`, and in a checkout."""
-    home = str(Path(starting.__file__).parents[1])
+    home = str(Path(subprocesses.__file__).parents[1])
     stdlib = os.path.dirname(os.__file__)
     monkeypatch.chdir(home)
     monkeypatch.setattr(sys, "path", ["", stdlib])
-    assert starting.search_path() == [stdlib, home]
+    assert subprocesses.search_path() == [stdlib, home]
 
 
 def test_processes_are_started_from_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
-    monkeypatch.setattr(sys, "path", ["", *starting.search_path()])
+    monkeypatch.setattr(sys, "path", ["", *subprocesses.search_path()])
     (tmp_path / "gone").rmdir()
-    assert starting.own_folders() == []
-    said = subprocess.run(starting.python("print(7)"), env=starting.environment(), capture_output=True, check=True)
+    assert subprocesses.own_folders() == []
+    said = subprocess.run(
+        subprocesses.python("print(7)"), env=subprocesses.environment(), capture_output=True, check=True
+    )
     assert said.stdout == b"7\n"
 
 
@@ -199,10 +201,10 @@ def test_the_environment_has_no_path_that_means_the_current_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", "sub", str(tmp_path), os.sep, ""]))
-    assert starting.environment(A="b")["PYTHONPATH"] == os.sep
-    assert starting.environment(A="b")["A"] == "b"
+    assert subprocesses.environment(A="b")["PYTHONPATH"] == os.sep
+    assert subprocesses.environment(A="b")["A"] == "b"
     monkeypatch.setenv("PYTHONPATH", ":")
-    assert "PYTHONPATH" not in starting.environment()
+    assert "PYTHONPATH" not in subprocesses.environment()
 
 
 def test_executables_are_not_taken_from_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,11 +212,11 @@ def test_executables_are_not_taken_from_the_current_folder(folder: Path, monkeyp
     monkeypatch.setenv("PATH", os.pathsep.join(["", ".", "../downloads"]))
     monkeypatch.setenv("CUDA_HOME", "..")
     (folder.parent / "bin").symlink_to(folder)
-    assert [starting.executable(name) for name in ("git", "ptxas", "ncu")] == [None] * 3
+    assert [subprocesses.executable(name) for name in ("git", "ptxas", "ncu")] == [None] * 3
     assert tools.find_tool("ncu") is None
     assert "there is no git on the path" in str(hardware.environment())
     monkeypatch.setenv("PATH", str(folder))
-    assert starting.executable("git") == str(folder / "git")
+    assert subprocesses.executable("git") == str(folder / "git")
 
 
 def test_paths_of_any_name_are_handed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,5 +224,5 @@ def test_paths_of_any_name_are_handed_over(tmp_path: Path, monkeypatch: pytest.M
     odd.mkdir()
     (odd / "found_there.py").write_text("print('found')")
     monkeypatch.setattr(sys, "path", [*sys.path, str(odd)])
-    said = subprocess.run(starting.python("import found_there"), capture_output=True, check=True)
+    said = subprocess.run(subprocesses.python("import found_there"), capture_output=True, check=True)
     assert said.stdout == b"found\n"

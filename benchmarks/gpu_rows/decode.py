@@ -16,7 +16,7 @@ from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
 from tessera.bench.instruments.libraries import library
 from tessera.stdlib.decoding import BLOCK, Decoding, split
-from tessera.tile.calls.choosing import MULTIPROCESSORS
+from tessera.tile.calls.block_selection import MULTIPROCESSORS
 
 HEADS, GROUP, WIDTH = 8, 4, 128
 """Heads of keys, query heads that share one, and columns of each."""

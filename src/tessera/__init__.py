@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tessera.deprecated_imports import install as _find_moved_modules
 from tessera.dtypes.promotion import as_dtype, can_cast, promote
 from tessera.dtypes.types import (
     DType,
@@ -54,8 +55,7 @@ from tessera.errors import (
 from tessera.lang.operator_names import MAKERS as _MAKERS
 from tessera.lang.operator_names import NAMES as _OPERATORS
 from tessera.lang.tiering import provide as _provide_tiers
-from tessera.moved import install as _find_moved_modules
-from tessera.pythons import tell as _tell_of_python
+from tessera.python_versions import tell as _tell_of_python
 from tessera.runtime.device.device import Device, DeviceBackend, default_device, device, register_backend
 from tessera.runtime.tensor.creation import (
     arange,
@@ -142,7 +142,7 @@ _LAZY = {
 }
 _MODULES = ("bench", "cuda", "distributed", "knobs", "metatracing", "ops", "random", "tile", "verify")
 _LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
-_LAZY.update(dict.fromkeys(_MAKERS, "tessera.lang.making"))
+_LAZY.update(dict.fromkeys(_MAKERS, "tessera.lang.creation"))
 # Operators work in traces, too, where functions that only make tensors do not.
 for _name in _OPERATORS:
     globals().pop(_name, None)

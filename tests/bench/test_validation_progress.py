@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tessera as ts
-from tessera import starting
+from tessera import subprocesses
 from tessera.bench.configs import InputConfiguration
 from tessera.bench.validation import suite as suite_module
 from tessera.bench.validation.benchmark_suite import TierBenchmarkResult, TierMetrics
@@ -212,7 +212,7 @@ def test_ranks_are_started_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
         return name
 
     monkeypatch.setattr(suite_module, "find_spec", found)
-    monkeypatch.setattr(starting, "executable", found)
+    monkeypatch.setattr(subprocesses, "executable", found)
     assert ValidationSuite()._ranks() == (True, "two ranks traced on the CPU")  # pyright: ignore[reportPrivateUsage]
     (around,) = seen
     assert {around[f"OMPI_ALLOW_RUN_AS_ROOT{end}"] for end in ("", "_CONFIRM")} == {"1"}

@@ -11,7 +11,7 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule, knobs, stdlib
-from tessera.tile.calls import choosing, compiling, function
+from tessera.tile.calls import block_selection, compiling, function
 from tessera.tile.calls.function import Kernel, kernel
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.settings import Settings
@@ -90,7 +90,7 @@ def test_kernels_that_cannot_be_warp_specialized_keep_the_default() -> None:
     ids=["cpu", "sm_80", "checked"],
 )
 def test_elsewhere_nothing_is_chosen(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing.Choices, "find", None)  # not called
+    monkeypatch.setattr(block_selection.Choices, "find", None)  # not called
     assert block_of(stdlib.attention, *arrays(4, 16, 4096, 64), chosen=chosen) == DEFAULT
 
 

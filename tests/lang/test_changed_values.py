@@ -27,8 +27,8 @@ import tessera as ts
 from tessera import jit, kernel, knobs, tile
 from tessera.metatracing import MetaTracingRuntime
 from tessera.tile.identity.dependencies import Dependencies
-from tessera.tile.identity.exact import are_same, exact
-from tessera.tile.identity.watches import DependencyCheck
+from tessera.tile.identity.dependency_check import DependencyCheck
+from tessera.tile.identity.static_keys import are_same, exact
 
 X = ts.ones((3,))
 

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 import tessera as ts
-from tessera import faults, kernel, knobs, tile
+from tessera import internal_errors, kernel, knobs, tile
 from tessera.errors import CompileError, InternalError, TesseraError, TesseraWarning
 from tessera.ir.graph import dialect as graph
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
@@ -102,7 +102,7 @@ def test_an_operator_runs_in_the_interpreter_and_says_so(monkeypatch: pytest.Mon
 
 
 def test_what_writes_calls_may_fail_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tessera.programs.writing import Writer
+    from tessera.programs.call_codegen import Writer
 
     def write(self: Writer) -> Any:
         raise SyntaxError("invalid syntax")
@@ -156,7 +156,7 @@ def test_errors_of_a_users_code_pass_unchanged() -> None:
 def test_a_report_needs_no_place_to_lie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     full = tmp_path / "file"
     full.write_text("not a folder")
-    with knobs.cache_dir.using(full), pytest.raises(InternalError) as raised, faults.boundary("it", "a stage"):
+    with knobs.cache_dir.using(full), pytest.raises(InternalError) as raised, internal_errors.boundary("it", "a stage"):
         raise KeyError("lost")
     assert raised.value.report_path is None
     assert "its `report`" in str(raised.value.hint)
@@ -164,17 +164,17 @@ def test_a_report_needs_no_place_to_lie(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_reports_do_not_pile_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(faults, "_MOST_REPORTS", 3)
+    monkeypatch.setattr(internal_errors, "_MOST_REPORTS", 3)
     for number in range(6):
         for _ in range(2):
-            with pytest.raises(InternalError), faults.boundary(f"it {number}", "a stage", lambda: "text"):
+            with pytest.raises(InternalError), internal_errors.boundary(f"it {number}", "a stage", lambda: "text"):
                 raise ValueError(number)
     assert len(list((tmp_path / "reports").iterdir())) == 3
 
 
 def test_errors_of_ours_and_warnings_pass() -> None:
     for given in (TesseraError("known"), TesseraWarning("told"), MemoryError()):
-        with pytest.raises(type(given)) as raised, faults.boundary("it", "a stage"):
+        with pytest.raises(type(given)) as raised, internal_errors.boundary("it", "a stage"):
             raise given
         assert raised.value is given
 
@@ -183,7 +183,7 @@ def test_text_that_cannot_be_written_is_no_second_fault() -> None:
     def text() -> str:
         raise AttributeError("half of it is gone")
 
-    with pytest.raises(InternalError) as raised, faults.boundary("it", "a stage", text):
+    with pytest.raises(InternalError) as raised, internal_errors.boundary("it", "a stage", text):
         raise KeyError("lost")
     assert "it cannot be written: AttributeError" in raised.value.report
 

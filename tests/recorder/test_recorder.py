@@ -19,7 +19,7 @@ from recorded_programs import record_kernel
 
 from tessera import knobs
 from tessera.targets.cpu.emit import control as emit_control
-from tessera.targets.cuda.lower import preparing
+from tessera.targets.cuda.lower import legalize
 
 HERE = Path(__file__).parent
 # The other family of processors: programs of this one's are loaded by other tests in this process.
@@ -46,7 +46,7 @@ def test_a_kernel_is_what_was_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("owner", "name", "value", "entry"),
     [
-        (preparing, preparing.use_powers_of_two.__name__, nothing, "softmax bf16 @ sm_80: code"),
+        (legalize, legalize.use_powers_of_two.__name__, nothing, "softmax bf16 @ sm_80: code"),
         (emit_control, "SHARE", 16, f"softmax bf16 @ {ELSEWHERE}: code"),
     ],
     ids=["a pass", "a constant"],

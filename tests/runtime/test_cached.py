@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 
 
 class Slow:

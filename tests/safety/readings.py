@@ -223,7 +223,7 @@ def notes(folder: Path) -> Reading:
     from tessera.metatracing.models.kernel_times import KernelTimes
     from tessera.programs import store
     from tessera.tiers.manager import KernelManager
-    from tessera.tile.calls.choosing import Choice
+    from tessera.tile.calls.block_selection import Choice
     from tessera.tile.calls.guarded_kernel import GuardedKernel
     from tessera.tile.calls.program_cache import Kept
 

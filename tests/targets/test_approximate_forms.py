@@ -15,9 +15,9 @@ from tessera.ir.common.elementwise import TABLE
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import compile_kernel
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
+from tessera.targets.llvm.emitter_attributes import APPROXIMATE
 from tessera.targets.llvm.exponentials import APPROXIMATE_FORMS, FLUSHED, ApproximateForm
 from tessera.targets.llvm.floats import Floats, Sixteen
-from tessera.targets.llvm.marks import APPROXIMATE
 from tessera.targets.llvm.text import Function, Value
 from tessera.transforms.core.context import CompileContext
 

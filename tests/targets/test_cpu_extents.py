@@ -8,7 +8,7 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.lower.extents import Extents, Span
-from tessera.targets.cpu.lower.inside import is_inside
+from tessera.targets.cpu.lower.in_bounds import is_inside
 from tessera.transforms.core.facts import Fact, FactKind, Facts, Recorder
 
 PROGRAM = """

@@ -15,7 +15,7 @@ from tessera import Schedule, stdlib
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cuda.lower.preparing import prepare
+from tessera.targets.cuda.lower.legalize import legalize
 
 bf16 = ml_dtypes.bfloat16
 M, N, D = 32, 16, 32
@@ -55,7 +55,7 @@ def test_kernels_as_people_write_them(name: str) -> None:
     module, function, values = instance(kernel.with_schedule(Schedule(block=(M, N, D))), given, static)
     made = module.clone()
     prepared = symbol_in(made, function, tile.FuncOp)
-    prepare(prepared, contract=True)
+    legalize(prepared, contract=True)
     ops = [op for op in prepared.body.walk() if isinstance(op, tile.EwOp)]
     assert Counter(op.fn.data for op in ops if tile_type(op.result).get_shape() == (M, N)) == LEAST[name]
     expected, found = (at_tile_level(program, function, values)[-1] for program in (module, made))

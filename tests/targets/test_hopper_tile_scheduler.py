@@ -26,7 +26,7 @@ from tessera.targets.cuda.hopper.warp_specialized_chain import warp_specialized
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper
-from tessera.targets.cuda.lower.preparing import prepare
+from tessera.targets.cuda.lower.legalize import legalize
 from tessera.tile.calls.host_plan import launch_of
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges
@@ -46,7 +46,7 @@ def attention(block: tuple[int, int], size: int) -> tuple[ModuleOp, tile.FuncOp]
     module = kernel.lower(*given, mask=stdlib.causal).module.clone()
     (function,) = (op for op in module.body.block.ops if isinstance(op, tile.FuncOp))
     take_host_checks(function)
-    prepare(function, contract=True, arch="sm_90a")
+    legalize(function, contract=True, arch="sm_90a")
     return module, function
 
 

@@ -27,7 +27,7 @@ from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.interpreter.nv import run_nv_kernel
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.lower.preparing import SHORT_FORMS
+from tessera.targets.cuda.lower.legalize import SHORT_FORMS
 from tessera.tile.calls.host_plan import plan_of_function
 
 pytestmark = pytest.mark.gpu

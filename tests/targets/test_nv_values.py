@@ -41,7 +41,7 @@ from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.interpreter.nv import run_nv_kernel
 from tessera.targets.cuda.ir.layouts import accumulator, blocked
-from tessera.targets.cuda.lower.preparing import SHORT_FORMS
+from tessera.targets.cuda.lower.legalize import SHORT_FORMS
 from tessera.targets.cuda.math import functions
 
 GPUS = ("sm_80", "sm_90a")

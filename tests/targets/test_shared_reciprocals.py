@@ -13,9 +13,9 @@ from tessera import stdlib
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.targets.cuda.lower.preparing import prepare
+from tessera.targets.cuda.lower.legalize import legalize
 from tessera.targets.cuda.math.functions import inverses
-from tessera.targets.llvm.marks import TOGETHER
+from tessera.targets.llvm.emitter_attributes import TOGETHER
 from tessera.tile.language.schedule import Schedule
 from tessera.transforms.checks.host_checks import take_host_checks
 
@@ -63,7 +63,7 @@ def marked(kernel: Any, width: int, *others: Any, arch: str = "sm_90a", **static
     module = lowered.module.clone()
     function = next(op for op in module.body.block.ops if isinstance(op, tile.FuncOp))
     take_host_checks(function)
-    prepare(function, contract=True, arch=arch)
+    legalize(function, contract=True, arch=arch)
     found = [op for op in function.body.walk() if isinstance(op, tile.EwOp) and op.fn.data == "reciprocal"]
     return [TOGETHER in op.attributes for op in found]
 

@@ -22,9 +22,9 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import CompiledPtx, compile_lowered
 from tessera.targets.cuda.emit.emitter import Emitter
+from tessera.targets.cuda.hopper.barrier_sharing import leaders
 from tessera.targets.cuda.hopper.kernel_setup import share_registers
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
-from tessera.targets.cuda.hopper.ring_groups import leaders
 from tessera.targets.cuda.hopper.shared_memory import RingPlan
 from tessera.targets.cuda.hopper.tma_boxes import Box, box_of, is_mapped
 from tessera.targets.cuda.hopper.warp_groups_to_nv import can_lower, lower_warp_groups

@@ -42,7 +42,7 @@ from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper_copies import TmaStoreOp
 from tessera.targets.cuda.ir.wgmma import JoinOp
 from tessera.targets.cuda.lower import multiprocessor_model
-from tessera.targets.cuda.lower.preparing import prepare
+from tessera.targets.cuda.lower.legalize import legalize
 from tessera.targets.cuda.ptx.assembler import Assembly, assemble
 from tessera.transforms.checks.host_checks import take_host_checks
 
@@ -218,7 +218,7 @@ def test_blocks_fetch_together_where_there_are_many_programs(
     module, name, row_aligned = traced(PRODUCTS["a·b"](empty(bf16), Product(m, n, 4096, block)))
     function = symbol_in(module, name, tile.FuncOp)
     take_host_checks(function)
-    prepare(function, contract=True, arch="sm_90a")
+    legalize(function, contract=True, arch="sm_90a")
     plan = next(warp_group_plans(function, None, None, row_aligned))
     assert (plan.cluster, plan.walks) == (cluster, walks)
     lowered = symbol_in(lower_kernel(module, name, row_aligned=row_aligned)[0], name, nv.FuncOp)

@@ -17,7 +17,7 @@ from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda.lower.preparing import prepare
+from tessera.targets.cuda.lower.legalize import legalize
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges
 
@@ -87,7 +87,7 @@ LENGTHS = (0, 1, BLOCK, 41)
 def prepared(function: tile.FuncOp) -> None:
     """Runs the passes in front of warp specialization."""
     take_host_checks(function)
-    prepare(function, contract=True)
+    legalize(function, contract=True)
     clip_ranges(function)
 
 

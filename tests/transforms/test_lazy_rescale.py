@@ -25,7 +25,7 @@ from tessera.interpreters.core import engine
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda.lower.preparing import prepare
+from tessera.targets.cuda.lower.legalize import legalize
 from tessera.transforms.algebra.lazy_rescale import LazyRescale, rescale_lazily
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
@@ -492,7 +492,7 @@ def test_attention_of_all_kinds(name: str, dtype: Any, monkeypatch: pytest.Monke
     for is_prepared in (False, True):
         module, function = modules(before)
         if is_prepared:
-            prepare(function, contract=True)
+            legalize(function, contract=True)
         clip_ranges(function)
         assert rescale_lazily(function) == 1
         split_ranges(function)

@@ -23,7 +23,7 @@ from xdsl.ir import Operation
 from tessera import Schedule, stdlib
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda.lower.preparing import prepare
+from tessera.targets.cuda.lower.legalize import legalize
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
 from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots, pipeline_dots
 
@@ -503,7 +503,7 @@ LENGTHS = (0, 1, BLOCK, BLOCK + 1, 37)
 
 
 def prepared(function: tile.FuncOp) -> None:
-    prepare(function, contract=True)
+    legalize(function, contract=True)
     clip_ranges(function)
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import tessera
-from tessera import knobs, pythons
+from tessera import knobs, python_versions
 from tessera.errors import DeviceError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
@@ -30,7 +30,7 @@ def env() -> None:
     facts = Table(show_header=False, box=None)
     facts.add_row("tessera", tessera.__version__)
     facts.add_row("python", f"{platform.python_version()} ({platform.python_implementation()})")
-    for remark in pythons.remarks():
+    for remark in python_versions.remarks():
         facts.add_row("", remark)
     facts.add_row("machine", f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}")
     for name in _LIBRARIES:

@@ -20,7 +20,7 @@ from tessera.errors import DeviceError, TesseraError
 from tessera.runtime.device.device import Device
 from tessera.runtime.device.memory import Array, contiguous_strides
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.starting import search_path
+from tessera.subprocesses import search_path
 
 LIBRARY = "libnccl.so.2"
 _TYPES = {"i8": 0, "u8": 1, "i32": 2, "u32": 3, "i64": 4, "u64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.errors import SourceSpan
 from tessera.lang.calls.parameters import Call
 from tessera.lang.calls.variants import Family, Reason, Variant

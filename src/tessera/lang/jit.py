@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
 from tessera.errors import CompileError, DeviceError, InternalError, TesseraError, caller_span
-from tessera.faults import boundary, tell
 from tessera.forking import tell_in_child
+from tessera.internal_errors import boundary, tell
 from tessera.lang import explain
 from tessera.lang.calls import watching
 from tessera.lang.calls.disk_cache import VariantStore
@@ -26,11 +26,11 @@ from tessera.lang.calls.narrowing import narrowed
 from tessera.lang.calls.parameters import Call, Parameters, Static
 from tessera.lang.calls.variants import Family, ObservedSizes, Reason, Variant, pattern_of, sizes_for
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
+from tessera.lang.tracing.current_machine import current_machine
 from tessera.lang.tracing.functions import TracedFunction, trace_function
 from tessera.lang.tracing.index_ranges import looking
 from tessera.lang.tracing.shape_rules import TraceAgain, is_automatic
 from tessera.lang.tracing.values import current_or_none
-from tessera.lang.tracing.world import world
 from tessera.runtime.device.device import Device, default_device
 from tessera.runtime.device.garbage import collect_after
 from tessera.runtime.tensor.pytree import tree_leaves
@@ -408,7 +408,9 @@ def _made_again(function: Any, given: Mapping[str, Any]) -> Jitted:
 def _compiled(traced: TracedFunction, device: Device, fast_math: bool) -> Program:
     from tessera.programs import compile_graph
 
-    return compile_graph(traced.module if not fast_math else made_fast(traced.module), str(device), world=world)
+    return compile_graph(
+        traced.module if not fast_math else made_fast(traced.module), str(device), world=current_machine
+    )
 
 
 def made_fast(module: ModuleOp) -> ModuleOp:
@@ -426,7 +428,7 @@ def interpreted(traced: TracedFunction) -> Program:
     from tessera.programs import compile_graph
 
     with knobs.interpret.using(True):
-        return compile_graph(traced.module, world=world)
+        return compile_graph(traced.module, world=current_machine)
 
 
 def log_fallback(name: str, error: TesseraError) -> None:

@@ -20,9 +20,9 @@ from tessera.lang.jit import Jitted
 from tessera.lang.operator import operator
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.current_machine import seed
 from tessera.lang.tracing.sizes import plain
 from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
-from tessera.lang.tracing.world import seed
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.interface import DTypeLike
 from tessera.shapes.expr import Size, dim, format_shape, size

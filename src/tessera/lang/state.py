@@ -7,9 +7,9 @@ from typing import Any
 
 from tessera.errors import DtypeError, ShapeError
 from tessera.lang.tracing import primitives
+from tessera.lang.tracing.current_machine import current_machine
 from tessera.lang.tracing.effects import allow
 from tessera.lang.tracing.values import Traced, current, current_or_none, shown
-from tessera.lang.tracing.world import world
 from tessera.runtime.device.memory import aligned_copy
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
@@ -28,7 +28,7 @@ class State:
         tensor = value if isinstance(value, Tensor) else asarray(value)
         self.shape, self.dtype = tensor.shape, tensor.dtype
         self.slot = f"state_{next(_numbers)}"
-        world().slots[self.slot] = aligned_copy(tensor.cpu().numpy())
+        current_machine().slots[self.slot] = aligned_copy(tensor.cpu().numpy())
 
     def __repr__(self) -> str:
         return f"State({format_shape(self.shape)}, {self.dtype})"
@@ -36,7 +36,7 @@ class State:
     def read(self) -> Any:
         """The value now."""
         if current_or_none() is None:
-            return Tensor.wrap(aligned_copy(world().slots[self.slot]), self.dtype)
+            return Tensor.wrap(aligned_copy(current_machine().slots[self.slot]), self.dtype)
         from tessera.ir.graph.effects import StateReadOp
 
         self._declare()
@@ -48,7 +48,7 @@ class State:
         if current_or_none() is None:
             tensor = value if isinstance(value, Tensor) else asarray(value)
             self._check(tensor.shape, tensor.dtype, ())
-            world().slots[self.slot] = aligned_copy(tensor.cpu().numpy())
+            current_machine().slots[self.slot] = aligned_copy(tensor.cpu().numpy())
             return
         from tessera.ir.graph.effects import StateWriteOp
 
@@ -93,4 +93,4 @@ def debug_print(label: str, x: Any) -> None:
     if current_or_none() is not None:
         primitives.show(label, x)
     else:
-        world().write(f"{label} {asarray(x).cpu().numpy()}\n")
+        current_machine().write(f"{label} {asarray(x).cpu().numpy()}\n")

@@ -71,7 +71,6 @@ if TYPE_CHECKING:
         MemoryTransferInfo,
         TesseraInterpreter,
     )
-    from tessera.metatracing.models.amounts import H200, Machine
     from tessera.metatracing.models.attention import (
         FlashAttentionPerformanceModel,
         ModelParameters,
@@ -88,6 +87,7 @@ if TYPE_CHECKING:
         TileConfiguration,
         TileConfigurationOptimizer,
     )
+    from tessera.metatracing.models.work_features import H200, Machine
     from tessera.metatracing.reference import ReferenceFlashAttention
     from tessera.metatracing.upper_tiers import (
         CompilationOptions,
@@ -150,7 +150,7 @@ _LATER: dict[str, tuple[str, ...]] = {
         "MemoryTransferInfo",
         "TesseraInterpreter",
     ),
-    "models.amounts": ("H200", "Machine"),
+    "models.work_features": ("H200", "Machine"),
     "models.attention": ("FlashAttentionPerformanceModel", "ModelParameters", "PerformancePrediction"),
     "models.kernel_times": ("KernelTimes",),
     "models.situation": ("Situation",),

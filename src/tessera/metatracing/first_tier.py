@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.fields import check_fields
+from tessera.field_checks import check_fields
 from tessera.metatracing.attention import AttentionParams
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
 from tessera.metatracing.runtime import MetaTracingRuntime, RuntimeResult

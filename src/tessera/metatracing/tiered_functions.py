@@ -16,7 +16,7 @@ from tessera.metatracing.clients.functions import ProgramClient
 from tessera.metatracing.runtime import MetaTracingRuntime, shared_runtime
 from tessera.runtime.program.written_calls import as_given, mark_for, parameters_text, written
 from tessera.tiers.tiered import Tiered
-from tessera.tile.identity.exact import AS_THEY_ARE, exact
+from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 
 _MOST_STRUCTURES = 256
 

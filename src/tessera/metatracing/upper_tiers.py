@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
 from tessera.errors import TesseraError
-from tessera.fields import check_fields
+from tessera.field_checks import check_fields
 from tessera.metatracing.attention import attention_operations
 from tessera.metatracing.clients.kernels import KernelClient, KernelContext, KernelProgram
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides

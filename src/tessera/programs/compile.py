@@ -8,7 +8,7 @@ from functools import partial
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.errors import DeviceError
-from tessera.faults import boundary
+from tessera.internal_errors import boundary
 from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.core.machine import Machine
 from tessera.ir import text

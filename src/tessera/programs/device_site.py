@@ -28,7 +28,7 @@ from tessera.programs.buffer_assignment import (
     Save,
     Show,
 )
-from tessera.programs.writing import Extra, Prepared, Source, Writer
+from tessera.programs.call_codegen import Extra, Prepared, Source, Writer
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable, finish, note, take_report, zeroed_counters

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tessera.programs.call_codegen import Extra, Prepared, Source, Writer
 from tessera.programs.device_site import DeviceSite
-from tessera.programs.writing import Extra, Prepared, Source, Writer
 from tessera.runtime.cache.newest import shorten
 from tessera.runtime.cuda.recordings import GRAPH_WORD, Recording, Score
 from tessera.runtime.cuda.streams import Stream

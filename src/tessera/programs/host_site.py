@@ -25,7 +25,7 @@ from tessera.programs.buffer_assignment import (
     Save,
     Show,
 )
-from tessera.programs.writing import Prepared, Writer
+from tessera.programs.call_codegen import Prepared, Writer
 from tessera.runtime.device.memory import Array, aligned_copy, data_address, span_of
 from tessera.runtime.native import launch
 from tessera.runtime.program.executable import Executable, Fresh, start_pool

@@ -11,7 +11,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import knobs
-from tessera.faults import boundary
+from tessera.internal_errors import boundary
 from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.graph import run_function

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.errors import DeviceError, DtypeError, ShapeError
 from tessera.interpreters.core.machine import Machine
 from tessera.programs import host, memory_plan
 from tessera.programs.buffer_assignment import BufferAssignment, assign_buffers
+from tessera.programs.call_codegen import Site, Writer
 from tessera.programs.donation import donors
 from tessera.programs.host_site import HostSite
 from tessera.programs.levels import Levels
 from tessera.programs.resizing import Rebound, Resizing
-from tessera.programs.writing import Site, Writer
 from tessera.runtime.device.device import Device
 from tessera.runtime.program.executable import Geometry
 from tessera.runtime.tensor.tensor import Tensor, stores_alike

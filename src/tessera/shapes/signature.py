@@ -14,7 +14,7 @@ from typing import Any, cast, get_args, get_origin
 
 import numpy as np
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.errors import DtypeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.annotations import FORM_NAMES, KTile, Out, TensorType, Tile
 from tessera.shapes.environment import Origin, ShapeEnvironment

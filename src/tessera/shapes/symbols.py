@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.shapes.expr import NAME, Dim, Shape, dim, evaluator
 
 _WHOLE = """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.dtypes.types import f32
 from tessera.runtime.tensor.creation import empty, empty_like
 from tessera.runtime.tensor.tensor import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tessera.errors import TesseraError
-from tessera.fields import check_fields
+from tessera.field_checks import check_fields
 
 MOST_BRIDGES = 4
 """Programs of a site for arguments that its first specialisation refused; after that it is generalised."""

@@ -22,7 +22,7 @@ from tessera.tiers.records import ExecutionTier
 from tessera.tiers.sites.entries import Outcome, SiteEntry, Values
 from tessera.tiers.sites.site import SiteRuntime
 from tessera.tiers.sites.specialization_site import FAULTS, SpecializationSite
-from tessera.tile.identity.exact import AS_THEY_ARE, exact
+from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 
 INLINE = 4
 """Entries that are compared one by one before there is a look into the dictionary."""

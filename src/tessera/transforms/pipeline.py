@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 
 from tessera import knobs
 from tessera.errors import CompileError
-from tessera.faults import boundary, verified
+from tessera.internal_errors import boundary, verified
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
 from tessera.transforms.algebra.fast_math import FastMath

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import tessera
-from tessera import knobs, starting
+from tessera import knobs, subprocesses
 from tessera.bench.instruments.counters import EVENTS, Counters
 from tessera.bench.results.definitions import HardwareConfig
 from tessera.targets.cpu import features
@@ -322,7 +322,7 @@ def _git(*words: str) -> str:
     folder = Path(__file__).resolve().parents[4]
     if not (folder / ".git").exists():
         raise ValueError("the package does not run from a checkout")
-    if (git := starting.executable("git")) is None:
+    if (git := subprocesses.executable("git")) is None:
         raise ValueError("there is no git on the path")
     try:
         done = subprocess.run(
@@ -487,7 +487,7 @@ class HardwareProfiler:
         return f"no such metric; there are {', '.join(METRICS)}"
 
     def _has_tool(self, name: str) -> bool:
-        if starting.executable(name) is not None:
+        if subprocesses.executable(name) is not None:
             return True
         self.unavailable[name] = f"there is no {name} on the path"
         return False

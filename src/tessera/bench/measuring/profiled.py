@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera import knobs, starting
+from tessera import knobs, subprocesses
 from tessera.bench import registry
 from tessera.bench.instruments import ncu
 from tessera.bench.measuring.definition import OperatorDefinition
@@ -38,8 +38,8 @@ def profile(
         "optimization": knobs.optimization.value,
     }
     code = f"import json; from {__name__} import run; run(json.loads(sys.argv[1]))"
-    command = starting.python(code, json.dumps(wanted), runs_users_code=True)
-    return ncu.profile(command, [_LABEL], starting.environment())[_LABEL].all()
+    command = subprocesses.python(code, json.dumps(wanted), runs_users_code=True)
+    return ncu.profile(command, [_LABEL], subprocesses.environment())[_LABEL].all()
 
 
 def run(wanted: dict[str, Any]) -> None:

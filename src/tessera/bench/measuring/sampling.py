@@ -18,7 +18,7 @@ from tessera.bench.instruments import clock
 from tessera.bench.measuring.definition import Call, OperatorDefinition
 from tessera.bench.measuring.frameworks import Array, Framework
 from tessera.bench.measuring.precision import Precision
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 
 _MOST_CALLS = 256
 _INPUT_BYTES = 256 << 20

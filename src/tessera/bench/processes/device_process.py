@@ -18,7 +18,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Protocol, cast
 
-from tessera import starting
+from tessera import subprocesses
 from tessera.bench.processes.children import LAST_WORDS, death_in_words, end_with_parent, kind_of_death
 from tessera.bench.results.definitions import BenchError
 from tessera.bench.results.results import BenchmarkResult
@@ -159,9 +159,9 @@ class Worker:
     def _start(self) -> Any:
         ours, theirs = Pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process is)
-        around = starting.environment(**dict.fromkeys(_THREADS, str(self.threads)))
+        around = subprocesses.environment(**dict.fromkeys(_THREADS, str(self.threads)))
         self._process = subprocess.Popen(
-            starting.python(_BOOT, ",".join(map(str, self.processors)), str(theirs.fileno()), runs_users_code=True),
+            subprocesses.python(_BOOT, ",".join(map(str, self.processors)), str(theirs.fileno()), runs_users_code=True),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=self._log,

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
 
-from tessera import knobs, starting
+from tessera import knobs, subprocesses
 from tessera.bench import registry
 from tessera.bench.instruments import clock
 from tessera.bench.instruments.hardware import available_memory_bytes
@@ -221,11 +221,11 @@ class Isolated:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the worker)
         # BLAS libraries make their threads when they are loaded. OpenBLAS's would spin for an eighth of a second
         # after each call; half a millisecond is enough where calls follow each other.
-        environment = {"OPENBLAS_THREAD_TIMEOUT": "20"} | starting.environment(
+        environment = {"OPENBLAS_THREAD_TIMEOUT": "20"} | subprocesses.environment(
             OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads)
         )
         self._process = subprocess.Popen(
-            starting.python(
+            subprocesses.python(
                 "from tessera.bench.processes.worker import main; main(sys.argv[1:])",
                 str(theirs.fileno()),
                 str(page.descriptor),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tessera.errors import TesseraError
-from tessera.fields import check_fields
+from tessera.field_checks import check_fields
 
 ProblemSize = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from tessera.bench.configs import InputConfiguration
 from tessera.bench.results import statistics
 from tessera.bench.validation.subjects import TIERS, Problem, faster, sampled, settled
 from tessera.errors import TesseraError
-from tessera.fields import check_fields
+from tessera.field_checks import check_fields
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 
 _SIGNIFICANT = 0.05

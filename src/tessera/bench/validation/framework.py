@@ -13,7 +13,7 @@ from tessera.bench.configs import InputConfiguration
 from tessera.bench.results import statistics
 from tessera.bench.validation.subjects import BOUNDS, TIERS, Problem, settled
 from tessera.errors import TesseraError
-from tessera.fields import check_fields
+from tessera.field_checks import check_fields
 from tessera.metatracing import MetaTracingRuntime
 from tessera.metatracing.reference import ReferenceFlashAttention, picked
 

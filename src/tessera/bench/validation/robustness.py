@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tessera import starting
+from tessera import subprocesses
 from tessera.bench.validation.framework import relative
 from tessera.bench.validation.subjects import BOUNDS, synchronize
 from tessera.dtypes.types import f16, f32
@@ -69,7 +69,11 @@ def run_robustness_tests(device: str, *, quick: bool) -> RobustnessValidation:
     found = RobustnessValidation()
     code = f"from {__name__} import under_stress; under_stress({2_000 if quick else 20_000}, {device!r})"
     stressed = subprocess.Popen(
-        starting.python(code), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=starting.environment()
+        subprocesses.python(code),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=subprocesses.environment(),
     )
     try:
         try_edge_cases(device, found)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera import starting
+from tessera import subprocesses
 from tessera.bench.configs import InputConfiguration
 from tessera.bench.results import statistics
 from tessera.dtypes.types import BY_NAME, DType
@@ -184,7 +184,7 @@ def compile_beforehand(
     Also the seconds of the program that took longest, by tier; each process compiles one at a time.
     """
     packed = [one for which in configs for one in _shipments(Problem.described(which, device), config)]
-    with starting.spawning(), ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    with subprocesses.spawning(), ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         built = list(pool.map(timed_build, [one for _, one in packed]))
     longest: dict[int, float] = {}
     for (tier, _), (_, seconds) in zip(packed, built, strict=True):

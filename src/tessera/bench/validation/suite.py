@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 import tessera
-from tessera import starting
+from tessera import subprocesses
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
 from tessera.bench.instruments.hardware import environment
 from tessera.bench.validation.benchmark_suite import BenchmarkSuite, TierBenchmarkConfig, TierBenchmarkResult
@@ -235,14 +235,14 @@ class ValidationSuite:
     def _ranks(self) -> tuple[bool | None, str]:
         """Two ranks on the CPU whose collectives are traced."""
         beside = Path(sys.executable).with_name("mpiexec")
-        launcher = str(beside) if beside.exists() else starting.executable("mpiexec")
+        launcher = str(beside) if beside.exists() else subprocesses.executable("mpiexec")
         if launcher is None or find_spec("mpi4py") is None:
             return None, "no MPI here"
         self._told("two ranks")
         try:
-            command = [launcher, "-n", "2", *starting.python(f"exec({_RANKS!r})")]
+            command = [launcher, "-n", "2", *subprocesses.python(f"exec({_RANKS!r})")]
             # Open MPI refuses to run as root, the usual user in containers. These two ranks are ours, and do no harm.
-            around = starting.environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+            around = subprocesses.environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
             ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=around)
         except subprocess.TimeoutExpired:
             return False, "two ranks did not end within 120 s"

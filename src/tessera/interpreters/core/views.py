@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

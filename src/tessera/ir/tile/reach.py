@@ -16,8 +16,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type, view_type
 from tessera.shapes.bounds import at_least
-from tessera.shapes.covers import Cover
 from tessera.shapes.expr import Dim, Quotient, dim, size
+from tessera.shapes.grid_coverage import Cover
 
 
 class _End(NamedTuple):

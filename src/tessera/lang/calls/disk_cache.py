@@ -16,10 +16,10 @@ from tessera import knobs
 from tessera.dtypes.types import DType
 from tessera.lang.calls.parameters import Call, Parameters, Static
 from tessera.lang.calls.variants import sizes_for
+from tessera.lang.tracing.current_machine import current_machine
 from tessera.lang.tracing.functions import ArgumentType, Outcome, TracedFunction
 from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.sizes import SizeGuard
-from tessera.lang.tracing.world import world
 from tessera.programs.host import decode, encode
 from tessera.programs.program import Program
 from tessera.programs.store import find, keep
@@ -81,7 +81,7 @@ class VariantStore:
                 _log(f"a variant of a function is not read: {type(error).__name__}: {error}")
                 continue
             if program is not None:
-                program.world = world
+                program.world = current_machine
                 traced.source = program.codes.graph_text
                 return traced, program
         return None

@@ -23,7 +23,7 @@ from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.pytree import tree_unflatten
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.settings import Settings, quick_settings, settings
-from tessera.tile.identity.exact import AS_THEY_ARE, exact
+from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 
 MOST_ENTRIES = 4096
 INLINE = 4

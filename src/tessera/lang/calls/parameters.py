@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.dtypes.types import DType, bool_, f64, i64
 from tessera.errors import TesseraError
 from tessera.lang.calls.methods import Held, alive
@@ -27,7 +27,7 @@ from tessera.runtime.tensor.pytree import tree_flatten, tree_paths, tree_unflatt
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.signature import Signature
-from tessera.tile.identity.exact import exact
+from tessera.tile.identity.static_keys import exact
 
 _NUMBERS: dict[type, DType] = {bool: bool_, int: i64, float: f64}
 

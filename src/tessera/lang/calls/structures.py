@@ -16,7 +16,7 @@ from tessera.runtime.program.written_calls import NOT_FOUND, mark_for
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.pytree import tree_leaves
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tile.identity.exact import AS_THEY_ARE, exact
+from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 
 _BY_POSITION_OR_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.errors import SourceSpan
 from tessera.lang.calls.parameters import Call, Parameters
 from tessera.lang.calls.watching import Check

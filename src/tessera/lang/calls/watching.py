@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import takewhile
 from typing import Any
 
-from tessera.tile.identity import watches
+from tessera.tile.identity import dependency_check
 from tessera.tile.identity.dependencies import MISSING, Dependencies, Held
-from tessera.tile.identity.exact import are_same
-from tessera.tile.identity.watches import Check
+from tessera.tile.identity.dependency_check import Check
+from tessera.tile.identity.static_keys import are_same
 
 Effects = dict[tuple[str, int, Any], int]
 """Changes that a function made while it was traced, by the kind of holder, the holder and the key; and how often."""
@@ -44,7 +44,7 @@ class TraceDependencies:
         after = self._before if effects is None else Dependencies(self._roots, {id(one) for one in lifted})
         held = after.held() if effects is None else list(self._settled(after, effects))
         held += [Held("asked", "a copied array", _asking(check), (), (True,)) for check in more]
-        return watches.DependencyCheck(held, after.chains).check, after.unwatched
+        return dependency_check.DependencyCheck(held, after.chains).check, after.unwatched
 
     def _settled(self, after: Dependencies, effects: Effects) -> Iterable[Held]:
         before = {(one.kind, id(one.holder)): one for one in self._before.held()}

@@ -18,7 +18,7 @@ from tessera.dtypes.types import u8 as uint8
 from tessera.dtypes.types import u16 as uint16
 from tessera.dtypes.types import u32 as uint32
 from tessera.dtypes.types import u64 as uint64
-from tessera.lang.making import (
+from tessera.lang.creation import (
     arange,
     asarray,
     empty,

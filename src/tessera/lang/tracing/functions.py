@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.dtypes.types import DType
 from tessera.errors import SourceSpan
-from tessera.faults import boundary
+from tessera.internal_errors import boundary
 from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.sizes import SizeGuard, Sizes, TracedSize, plain_size
 from tessera.lang.tracing.values import Copied, Trace, Traced, Writers, is_array, tracing

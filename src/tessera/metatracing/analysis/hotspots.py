@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tessera.fields import check_fields
+from tessera.field_checks import check_fields
 from tessera.tiers.records import AttentionTrace, ExecutionTier, InputProfile
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from tessera.metatracing.analysis.specializations import (
     written_arguments,
 )
 from tessera.metatracing.analysis.trials import Trial
-from tessera.metatracing.models.amounts import Machine, ModelledProgram
 from tessera.metatracing.models.kernel_times import HELPS, Gain, KernelTimes
 from tessera.metatracing.models.situation import Situation
+from tessera.metatracing.models.work_features import Machine, ModelledProgram
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor

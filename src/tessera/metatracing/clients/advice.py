@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from tessera.errors import TesseraError
-from tessera.metatracing.models.amounts import Machine
 from tessera.metatracing.models.kernel_times import KernelTimes, shipped
 from tessera.metatracing.models.situation import Situation
+from tessera.metatracing.models.work_features import Machine
 from tessera.runtime.cache import store as cache
 from tessera.runtime.tensor.meta import Meta
 from tessera.targets.llvm.elements import is_arm

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tessera.errors import CompileError
-from tessera.faults import boundary
 from tessera.forking import tell_in_child
+from tessera.internal_errors import boundary
 from tessera.lang.calls import parameters
 from tessera.lang.calls.disk_cache import VariantStore
 from tessera.lang.calls.parameters import Leaf

@@ -8,8 +8,8 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessera.errors import TesseraError
+from tessera.lang.tracing.current_machine import current_machine
 from tessera.lang.tracing.functions import ArgumentType
-from tessera.lang.tracing.world import world
 from tessera.programs import Program, find, keep
 from tessera.runtime.device.device import Device, device
 from tessera.runtime.tensor.meta import Meta
@@ -89,7 +89,7 @@ class Recipe(NamedTuple):
             module = with_numbers(module, dict(self.numbers))
         facts = Facts([fact(FactKind.SIZE, f"arg{argument}.size[{axis}]", size) for argument, axis, size in self.sizes])
         stages = stages_for(here.target, here.level, self.hints, self.rank, checks=here.checks, joined=self.joined)
-        program = compile_graph(module, here, stages=stages, facts=facts, world=world)
+        program = compile_graph(module, here, stages=stages, facts=facts, world=current_machine)
         program.device = device(on)
         return program
 
@@ -101,7 +101,7 @@ class Recipe(NamedTuple):
         """The program of this recipe that this or another process has stored."""
         program = find(self.key, here, on)
         if program is not None:
-            program.world = world
+            program.world = current_machine
         return program
 
 

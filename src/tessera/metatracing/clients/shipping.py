@@ -17,7 +17,7 @@ from importlib import import_module
 from types import CellType, CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, cast
 
-from tessera.starting import find_also, users_modules
+from tessera.subprocesses import find_also, users_modules
 from tessera.tile.identity.captures import outside
 from tessera.tile.identity.pickling import Named
 from tessera.tile.language.kernel_code import is_kernel_module

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing.events.walk import Walk, Walked
 from tessera.runtime.device.memory import contiguous_strides

@@ -19,7 +19,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from tessera import knobs
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.errors import DeviceError
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type

@@ -9,9 +9,9 @@ from functools import lru_cache
 from tessera.dtypes.types import DType, bf16, f32
 from tessera.errors import TesseraError
 from tessera.metatracing.attention import attention_operations
-from tessera.metatracing.models.amounts import H200, Machine, ModelledProgram
 from tessera.metatracing.models.kernel_times import KernelTimes, Measured, shipped
 from tessera.metatracing.models.situation import Situation
+from tessera.metatracing.models.work_features import H200, Machine, ModelledProgram
 from tessera.runtime.device.device import CPU
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta

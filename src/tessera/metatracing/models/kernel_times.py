@@ -13,8 +13,8 @@ from math import exp, log
 from typing import Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.metatracing.models.amounts import FUNCTIONS, START, Machine, ModelledProgram
 from tessera.metatracing.models.fitting import LEAST_ROWS, Fitted, fit
+from tessera.metatracing.models.work_features import FUNCTIONS, START, Machine, ModelledProgram
 
 HELPS = 1.02
 """From this ratio on something counts as faster."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tessera.metatracing.models.amounts import Machine, ModelledProgram
+from tessera.metatracing.models.work_features import Machine, ModelledProgram
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.settings import settings_of_gpu

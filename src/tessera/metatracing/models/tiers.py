@@ -9,9 +9,9 @@ from statistics import fmean, median
 
 from tessera.dtypes.types import DType, bf16
 from tessera.errors import TesseraError
-from tessera.metatracing.models.amounts import Machine, ModelledProgram
 from tessera.metatracing.models.attention import FlashAttentionPerformanceModel, ModelParameters, parameters_of
 from tessera.metatracing.models.kernel_times import Gain
+from tessera.metatracing.models.work_features import Machine, ModelledProgram
 from tessera.tiers.records import AttentionTrace, ExecutionTier
 
 GPU_BLOCKS = ((64, 64), (64, 128), (128, 64), (128, 128), (192, 96), (256, 64))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, ClassVar, Self
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.errors import DeviceError, TesseraError
 from tessera.runtime.cuda import driver
 

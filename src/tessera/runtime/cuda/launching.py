@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from tessera import knobs, pythons
+from tessera import knobs, python_versions
 from tessera.errors import DtypeError
 from tessera.runtime.cache import store as compile_cache
 from tessera.runtime.cache.build import build
@@ -197,7 +197,7 @@ def _compiled() -> bytes:
     from tessera.targets.llvm.machine import compile_text
 
     texts = [_read("host_steps.ll")]
-    if pythons.is_known():
+    if python_versions.is_known():
         texts += [code.interface_text(), _read("results.ll")]
     processor = features.LEAST_PROCESSORS[features.family()]
     return image.flatten(compile_text("\n".join(texts), cpu=processor, features="", passes="always-inline"))

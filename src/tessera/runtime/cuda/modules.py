@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.errors import CompileError, ResourceError, TesseraError
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cuda import driver

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError, TesseraError

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera import pythons
+from tessera import python_versions
 
 DICTIONARY_VERSION_AT = 24
 """Where a dictionary counts its changes, in CPython up to 3.13."""
@@ -36,7 +36,7 @@ _kept: list[object] = []
 @cache
 def are_known() -> bool:
     """Whether machine code can work on objects here: the interpreter is known, and arrays are as they are expected."""
-    if not pythons.is_known():
+    if not python_versions.is_known():
         return False
     base = np.arange(6.0)
     return all(

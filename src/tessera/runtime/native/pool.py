@@ -54,7 +54,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tessera import knobs, pythons
+from tessera import knobs, python_versions
 from tessera.errors import DeviceError, ResourceError
 from tessera.runtime.native import code
 from tessera.targets.cpu import features
@@ -73,7 +73,7 @@ def runtime_text() -> str:
     Interpreters whose objects are not known go through ctypes: no code is for them.
     """
     parts = [processor_text(), _read("pool.ll"), _read("sequence.ll")]
-    if pythons.is_known():
+    if python_versions.is_known():
         parts += [code.text(), _read("launch.ll")]
     return "\n".join(parts)
 

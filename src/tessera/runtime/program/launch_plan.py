@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.errors import CompileError, DtypeError, RangeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.conditions import Condition, Geometry, evaluate, frozen
-from tessera.shapes.covers import Cover
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Shape, Size, dim, evaluator, size
+from tessera.shapes.grid_coverage import Cover
 from tessera.shapes.symbols import Symbols
 from tessera.shapes.tracked import counted
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.targets.common.laps import Laps
+from tessera.targets.common.stage_times import StageTimes
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.core.context import CompileContext
 from tessera.transforms.core.facts import Facts
@@ -14,7 +14,7 @@ from tessera.transforms.facts.apply_facts import specialize
 
 
 def specialized(
-    module: ModuleOp, name: str, facts: Facts | None, checks: Collection[str], seconds: Laps
+    module: ModuleOp, name: str, facts: Facts | None, checks: Collection[str], seconds: StageTimes
 ) -> tuple[ModuleOp, CompileContext]:
     """The copy, in which one function knows these facts; and the context, which notes those that were asked."""
     made, context = module.clone(), CompileContext.with_facts(facts)

@@ -13,10 +13,10 @@ from functools import partial
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import knobs
-from tessera.faults import verified
+from tessera.internal_errors import verified
 from tessera.ir import text
-from tessera.targets.common.laps import Laps
 from tessera.targets.common.specializing import specialized
+from tessera.targets.common.stage_times import StageTimes
 from tessera.targets.cpu import features
 from tessera.targets.cpu.emit.emitter import ArgumentBlockLayout, TargetMachine
 from tessera.targets.cpu.emit.rules import emit
@@ -96,7 +96,7 @@ def lower_kernel(
     facts: Facts | None = None,
 ) -> tuple[ModuleOp, Facts, Mapping[str, float]]:
     """The cpu level of a tile function, the facts it rests on, and what each stage cost."""
-    effort, made_for, seconds = EFFORTS[optimization], machine_for(level, optimization), Laps()
+    effort, made_for, seconds = EFFORTS[optimization], machine_for(level, optimization), StageTimes()
     lowered, context = specialized(module, name, facts, checks, seconds)
     TileToCpu(made_for.level, made_for.lanes, contract=effort.contract, small=effort.small).apply(context, lowered)
     seconds.lap("tile-to-cpu")
@@ -110,7 +110,7 @@ def lower_kernel(
 def compile_lowered(module: ModuleOp, name: str, *, level: str | None = None, optimization: int = 3) -> CompiledImage:
     """Compiles a function that is at the cpu level already, written by passes or by hand."""
     level = features.level() if level is None else level
-    seconds = Laps()
+    seconds = StageTimes()
     emitted = emit(module, name, machine_for(level, optimization))
     seconds.lap("emit")
     processor, extras = features.target(level)

@@ -15,8 +15,8 @@ from tessera.ir.common.attributes import integers
 from tessera.ir.text import verify
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Shape, element_count
-from tessera.targets.common.laps import Laps
 from tessera.targets.common.specializing import specialized
+from tessera.targets.common.stage_times import StageTimes
 from tessera.targets.cuda.emit.divisors import ALIGNED_ROWS
 from tessera.targets.cuda.emit.emitter import EmittedBlock
 from tessera.targets.cuda.emit.rules import emit
@@ -28,11 +28,11 @@ from tessera.targets.cuda.lower.check_budget import fitted
 from tessera.targets.cuda.lower.choose_plan import BlockPlan, plans
 from tessera.targets.cuda.lower.hoist_loads import hoist_loads, is_plain
 from tessera.targets.cuda.lower.interleave_copies import interleave_copies
-from tessera.targets.cuda.lower.mark_inside import mark_inside
+from tessera.targets.cuda.lower.legalize import legalize
+from tessera.targets.cuda.lower.mark_in_bounds import mark_in_bounds
 from tessera.targets.cuda.lower.merge_conversions import merge_conversions
 from tessera.targets.cuda.lower.order_memory import order_memory
 from tessera.targets.cuda.lower.ordered_atomics import order_atomics
-from tessera.targets.cuda.lower.preparing import prepare
 from tessera.targets.cuda.lower.rotate_loops import rotate_loops
 from tessera.targets.cuda.lower.tile_to_nv import lower
 from tessera.targets.cuda.ptx.tools import BRIEFLY
@@ -137,7 +137,7 @@ def lower_kernel(
     follows: bool = False,
 ) -> tuple[ModuleOp, list[HostCheck], Facts, Mapping[str, float]]:
     """The nv level of a tile function, the checks before it runs, the facts it rests on, and seconds by stage."""
-    seconds, given = Laps(), facts or Facts()
+    seconds, given = StageTimes(), facts or Facts()
     consumers = arch == "sm_90a" and spill_retry == 0 and not checks
     # Copies know the strides of arguments with tensor maps from these: facts about them are not needed.
     known = _without_strides(given, row_aligned) if consumers else given
@@ -169,7 +169,7 @@ def lower_kernel(
     if (still or (follows and _is_short(made))) and is_plain(made):
         if still:
             made.attributes[READONLY] = integers(still)
-        mark_inside(made)
+        mark_in_bounds(made)
         hoist_loads(made, still, follows=follows and arch in FOLLOWING)
     seconds.lap("tile-to-nv")
     # The optimized kernel is verified; a fast compile does not wait for that.
@@ -200,13 +200,19 @@ def _fix_extents(function: nv.FuncOp) -> None:
 
 
 def _prepared(
-    module: ModuleOp, name: str, facts: Facts, checks: Collection[str], optimization: int, arch: str, seconds: Laps
+    module: ModuleOp,
+    name: str,
+    facts: Facts,
+    checks: Collection[str],
+    optimization: int,
+    arch: str,
+    seconds: StageTimes,
 ) -> tuple[ModuleOp, list[HostCheck], CompileContext]:
     """The module with facts applied, ready for a plan; and what has to be checked before it runs."""
     lowered, context = specialized(module, name, facts, checks, seconds)
     function = symbol_in(lowered, name, tile.FuncOp)
     found = take_host_checks(function)
-    prepare(function, contract=optimization != EXACT, arch=arch, fast=optimization == SMALL)
+    legalize(function, contract=optimization != EXACT, arch=arch, fast=optimization == SMALL)
     seconds.lap("prepare")
     return lowered, found, context
 
@@ -236,7 +242,7 @@ def apply_plan(function: tile.FuncOp, plan: BlockPlan, *, small: bool = False) -
 
 def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a", optimization: int = 3) -> CompiledPtx:
     """Compiles a function that is at the nv level already, written by passes or by hand."""
-    seconds = Laps()
+    seconds = StageTimes()
     emitted = emit(module, name, arch)
     seconds.lap("emit")
     ptx = ptx_of(emitted.text, arch, optimization)

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from select import POLLIN, POLLOUT, poll
 from weakref import WeakSet
 
-from tessera import compile_worker, knobs, starting
+from tessera import compile_worker, knobs, subprocesses
 from tessera.forking import fork_waits_for
 from tessera.tiers.logs import warn
 
@@ -191,17 +191,17 @@ class Loader:
         # It runs in another folder: relative paths would be looked for there.
         folders = (knobs.cache_dir.variable, knobs.dump_dir.variable, knobs.override_dir.variable)
         paths = {name: os.path.abspath(os.environ[name]) for name in folders if os.environ.get(name)}
-        known = f"starting.find_also({starting.users_modules()!a})"
+        known = f"subprocesses.find_also({subprocesses.users_modules()!a})"
         with ExitStack() as theirs, ExitStack() as ours:
             requests, asked = self._pair(ours, theirs)
             process = subprocess.Popen(
-                starting.python(
-                    f"from tessera import compile_worker, starting; {known}; compile_worker.main()", *self._ready
+                subprocesses.python(
+                    f"from tessera import compile_worker, subprocesses; {known}; compile_worker.main()", *self._ready
                 ),
                 stdin=asked.fileno(),
                 stdout=subprocess.DEVNULL,  # what kernels print while they are traced, they have printed here
-                env=starting.environment(**_ONE_THREAD, **paths),
-                cwd=starting.SAFE_FOLDER,
+                env=subprocesses.environment(**_ONE_THREAD, **paths),
+                cwd=subprocesses.SAFE_FOLDER,
                 process_group=0,  # an interrupt from a terminal is for this process, not for the other
             )
             ours.pop_all()

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from tessera import knobs
 from tessera.errors import CompileError, DeviceError, SourceSpan
-from tessera.faults import boundary
+from tessera.internal_errors import boundary
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.common.elements import dtype_of

@@ -27,7 +27,7 @@ from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.program_cache import WORK
 from tessera.tile.calls.settings import Settings, quick_settings, settings
 from tessera.tile.identity.captures import CapturedValues
-from tessera.tile.identity.exact import AS_THEY_ARE, exact
+from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 
 INSIDE = "call_kernel"
 """The method of values that are not known yet, which says what calling a kernel with one means."""

@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any, NamedTuple, Self
 
 from tessera import knobs
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.errors import (
     AutotuneError,
     CompileError,
@@ -28,7 +28,7 @@ from tessera.shapes.annotations import TensorType, Tile
 from tessera.shapes.signature import Signature
 from tessera.tile.calls.arguments import NUMBERS, collect, is_array, kinds_of, plain
 from tessera.tile.calls.assumptions import GROUPS, Assumptions
-from tessera.tile.calls.choosing import (
+from tessera.tile.calls.block_selection import (
     Choice,
     Choices,
     came_out,
@@ -46,9 +46,9 @@ from tessera.tile.calls.program_cache import Kept, Programs
 from tessera.tile.calls.schedule_hint import suggesting
 from tessera.tile.calls.settings import Settings, device_of, settings, settings_on
 from tessera.tile.identity.captures import CapturedValues
-from tessera.tile.identity.exact import AS_THEY_ARE, exact
 from tessera.tile.identity.fingerprint import identity_of
 from tessera.tile.identity.pickling import Made, Named, function_behind
+from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 from tessera.tile.language.schedule import Schedule, Space
 from tessera.tile.language.values import is_tracing
 from tessera.transforms.core.facts import FactKind, holds

@@ -21,7 +21,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.instance import Instance
-from tessera.tile.calls.promises import Claim, Limits, Numerics, Report, limits_text
+from tessera.tile.calls.numerics import Claim, Limits, Numerics, Report, limits_text
 from tessera.transforms.facts.value_bounds import read, value_bounds, written
 
 Bounds = Mapping[SSAValue, Interval]

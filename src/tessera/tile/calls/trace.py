@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.dtypes.types import DType, bool_, f32
 from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, TesseraError, span_of
-from tessera.faults import boundary
+from tessera.internal_errors import boundary
 from tessera.ir import text
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor

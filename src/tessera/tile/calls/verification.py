@@ -17,7 +17,7 @@ from tessera.interpreters.sanitizers.checks import NumericChecks, asked, checkin
 from tessera.tile.calls.function import Kernel, kernel
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
-from tessera.tile.calls.promises import Limits, Numerics, Report
+from tessera.tile.calls.numerics import Limits, Numerics, Report
 from tessera.tile.identity.pickling import Made
 
 __all__ = ["Numerics", "Report", "Verified", "numerics"]

@@ -18,8 +18,8 @@ import numpy as np
 from tessera.errors import CompileError, SourceSpan
 from tessera.tile.identity.code_reads import reads_of
 from tessera.tile.identity.dependencies import MISSING, Dependencies
-from tessera.tile.identity.exact import exact
-from tessera.tile.identity.watches import DependencyCheck
+from tessera.tile.identity.dependency_check import DependencyCheck
+from tessera.tile.identity.static_keys import exact
 from tessera.tile.language.kernel_code import is_kernel_module
 
 _PLAIN = frozenset({int, bool, str, bytes, float, complex, type(None)})

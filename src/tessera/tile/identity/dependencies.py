@@ -30,7 +30,7 @@ import numpy as np
 
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.identity.code_reads import CodeReads, Outer, reads_of
-from tessera.tile.identity.exact import AS_THEY_ARE
+from tessera.tile.identity.static_keys import AS_THEY_ARE
 from tessera.tile.language.kernel_code import is_kernel_module
 
 

@@ -11,9 +11,9 @@ from tessera.targets.cpu.emit.emitter import Emitter, emits
 from tessera.targets.cpu.emit.registers import RegisterTile, is_column
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.llvm import casts, elements, elementwise, exponentials
+from tessera.targets.llvm.emitter_attributes import APPROXIMATE, ROUNDED
 from tessera.targets.llvm.floats import Floats, Sixteen, fits_sixteens, in_sixteens
 from tessera.targets.llvm.literals import literal
-from tessera.targets.llvm.marks import APPROXIMATE, ROUNDED
 from tessera.targets.llvm.text import Value, number, numbers
 
 FOR_DOTS = "for_dots"

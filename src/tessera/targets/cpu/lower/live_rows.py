@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.lower.extents import Extents
 from tessera.targets.cpu.lower.hoisting import scalars_behind
-from tessera.targets.cpu.lower.inside import is_inside
+from tessera.targets.cpu.lower.in_bounds import is_inside
 from tessera.targets.cpu.lower.nests import Nest, shape_of
 
 

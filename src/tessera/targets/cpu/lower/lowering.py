@@ -17,13 +17,13 @@ from tessera.targets.cpu.emit.emitter import TargetMachine
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import LINE, TILE_ROWS, BufferType, rounded_up
 from tessera.targets.cpu.lower.blocking import Blocking
-from tessera.targets.cpu.lower.borrowing import can_borrow
 from tessera.targets.cpu.lower.clipping import BlockClipping
 from tessera.targets.cpu.lower.extents import Extents
 from tessera.targets.cpu.lower.hoisting import sharing
+from tessera.targets.cpu.lower.legalize import legalize
 from tessera.targets.cpu.lower.live_rows import live_rows
 from tessera.targets.cpu.lower.nests import Analysis, domain, shape_of
-from tessera.targets.cpu.lower.preparing import prepare
+from tessera.targets.cpu.lower.zero_copy_operands import can_borrow
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.algebra.masks import Edge, Linear
 from tessera.transforms.core.facts import Recorder
@@ -41,7 +41,7 @@ class Lowering:
     ) -> None:
         self.source = function
         self.extents = Extents(function, recorder)
-        self.multiples = prepare(function, machine.level, self.extents, contract=machine.contract)
+        self.multiples = legalize(function, machine.level, self.extents, contract=machine.contract)
         """Multiples that may be rounded together with a sum."""
         self.machine = machine
         dots = any(isinstance(op, tile.DotOp) for op in function.body.walk())

@@ -22,11 +22,11 @@ from tessera.targets.cpu.emit.memory import UNROLL, mark_inside
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import BufferType, buffer_type
 from tessera.targets.cpu.lower.clipping import STEP, Clipping, clipping
-from tessera.targets.cpu.lower.inside_conditions import inside
+from tessera.targets.cpu.lower.in_bounds_conditions import inside
 from tessera.targets.cpu.lower.lowering import Lowering
 from tessera.targets.cpu.lower.nests import Nest, Phase, domain, shape_of
-from tessera.targets.cpu.lower.open_columns import NO_MASKS, Bounds, OpenColumns, masks_behind, open_columns
-from tessera.targets.cpu.lower.pieces import Axes, PieceWriter
+from tessera.targets.cpu.lower.subtile_writer import Axes, SubtileWriter
+from tessera.targets.cpu.lower.unmasked_columns import NO_MASKS, Bounds, UnmaskedColumns, masks_behind, unmasked_columns
 from tessera.transforms.algebra.masks import Linear
 from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.rewriting import adopt_location
@@ -36,7 +36,7 @@ _index = IndexType()
 _SIGNED = {u8: i8, u16: i16, u32: i32, u64: i64}
 
 
-class NestWriter(PieceWriter):
+class NestWriter(SubtileWriter):
     """Writes one nest; `slots` are buffers that some of its values must go to."""
 
     def __init__(self, lowering: Lowering, nest: Nest, slots: dict[SSAValue, SSAValue]) -> None:
@@ -46,7 +46,7 @@ class NestWriter(PieceWriter):
         self._plan(slots)
         found = clipping(lowering.analysis, nest, {value for value, _, _ in self.kept})
         self.clipping = found if found is not None and self._ends_agree(found) else None
-        self.open: OpenColumns | None = None
+        self.open: UnmaskedColumns | None = None
 
     @staticmethod
     def copy(lowering: Lowering, value: SSAValue, slot: SSAValue) -> None:
@@ -136,7 +136,7 @@ class NestWriter(PieceWriter):
         if self.nest.folds is not None:
             self._fold_rows(self.nest.folds)
             return
-        self.open = open_columns(self.lowering, self.nest)
+        self.open = unmasked_columns(self.lowering, self.nest)
         condition = inside(self.lowering, self.nest, None if self.copied is None else self.copied[0])
         if condition is None:
             self._version()

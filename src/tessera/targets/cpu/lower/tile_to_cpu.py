@@ -1,6 +1,6 @@
 """tile-to-cpu: a tile function becomes what one thread does, nest by nest, with tiles cut to the size of registers.
 
-Ops that compute tiles: `PIECES` in pieces.py, one piece of a tile at a time. Here are functions, loops and branches.
+Ops that compute tiles: `PIECES` in subtile_writer.py, a subtile at a time. Here are functions, loops and branches.
 Values that a nest hands on live in buffers; so do values that loops carry, each in one buffer that every iteration
 rewrites.
 """
@@ -29,7 +29,7 @@ from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import TILE_ROWS, BufferType, PanelsType
 from tessera.targets.cpu.lower.clipping import STEP, block_clipping
 from tessera.targets.cpu.lower.hoisting import Slice, axes_of, by_depth
-from tessera.targets.cpu.lower.inside import is_inside
+from tessera.targets.cpu.lower.in_bounds import is_inside
 from tessera.targets.cpu.lower.live_rows import LiveRows
 from tessera.targets.cpu.lower.lowering import Lowering
 from tessera.targets.cpu.lower.matrix_nests import write_matrix

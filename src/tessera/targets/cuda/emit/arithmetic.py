@@ -26,7 +26,7 @@ from tessera.targets.cuda.math.machine_floats import MachineFloats
 from tessera.targets.cuda.ptx.inline import one
 from tessera.targets.llvm import casts, elementwise, f64_functions
 from tessera.targets.llvm.elements import not_a_number
-from tessera.targets.llvm.marks import APPROXIMATE, ROUNDED, SHORT, TOGETHER
+from tessera.targets.llvm.emitter_attributes import APPROXIMATE, ROUNDED, SHORT, TOGETHER
 from tessera.targets.llvm.text import Value, number
 
 FAST = "fast"

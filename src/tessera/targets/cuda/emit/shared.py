@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.dtypes.types import DType
 from tessera.targets.cuda.emit.emitter import Emitter, Shared, emits
 from tessera.targets.cuda.emit.shared_addresses import Addresses

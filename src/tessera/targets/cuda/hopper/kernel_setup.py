@@ -14,16 +14,16 @@ from tessera.ir.pipe import tile_scheduler, warp_groups
 from tessera.ir.pipe.transpose import is_transposed_from, is_transposed_into
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
+from tessera.targets.cuda.hopper.barrier_sharing import leaders
 from tessera.targets.cuda.hopper.consumer_layouts import ConsumerLayouts, is_accumulator
-from tessera.targets.cuda.hopper.ring_groups import leaders
 from tessera.targets.cuda.hopper.shared_memory import MapAxes, RingPlan, Shift, fill_box, staging, store_map
 from tessera.targets.cuda.hopper.supported import check_warp_groups, refusal
 from tessera.targets.cuda.hopper.tma_boxes import Start, box_of, is_mapped
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import BarriersType, MapType
+from tessera.targets.cuda.lower.division_narrowing import Division
 from tessera.targets.cuda.lower.layout_analysis import Shape
-from tessera.targets.cuda.lower.small_numbers import Division
 from tessera.targets.cuda.lower.tile_to_nv import Lowering
 
 WARPS, THREADS = 4, 128

@@ -14,6 +14,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.hopper.choose_warp_groups import needs_transpose, warp_group_plans
 from tessera.targets.cuda.hopper.tma_boxes import is_mapped
+from tessera.targets.cuda.lower.legalize import legalize
 from tessera.targets.cuda.lower.multiprocessor_model import (
     FUNCTION_CLOCKS,
     Axis,
@@ -24,7 +25,6 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     Traced,
     Work,
 )
-from tessera.targets.cuda.lower.preparing import prepare
 from tessera.transforms.algebra.lazy_rescale import rescale_lazily
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.core.slices import Slice, end_of, operand_source
@@ -46,7 +46,7 @@ def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], row_aligned: Collec
     if rows is None or axes.get(rows) != "m":
         return None
     take_host_checks(function)
-    prepare(function, contract=True, arch="sm_90a")
+    legalize(function, contract=True, arch="sm_90a")
     if next(warp_group_plans(function, None, None, row_aligned), None) is None or not _is_apart(function, rows):
         return None
     clip_ranges(function)

@@ -38,17 +38,17 @@ from tessera.targets.cuda.hopper.kernel_setup import (
     KernelSetup,
     Ring,
 )
-from tessera.targets.cuda.hopper.late_operands import compute_operands_late
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
 from tessera.targets.cuda.hopper.shared_memory import BUFFERS, WARP_ROWS, fill_box, store_columns, store_map
+from tessera.targets.cuda.hopper.sink_wgmma_operands import sink_wgmma_operands
 from tessera.targets.cuda.hopper.supported import check_alone
 from tessera.targets.cuda.hopper.tma_boxes import box_of
 from tessera.targets.cuda.hopper.warp_vote_max import vote_before_max
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, hopper_copies, hopper_transpose, wgmma
 from tessera.targets.cuda.ir.types import laid_out
+from tessera.targets.cuda.lower.division_narrowing import can_narrow_division
 from tessera.targets.cuda.lower.layout_analysis import is_tile
-from tessera.targets.cuda.lower.small_numbers import is_small_division
 from tessera.targets.cuda.lower.tile_to_nv import replace_function
 from tessera.transforms.core.dead_code import sweep
 
@@ -105,7 +105,7 @@ class WarpGroupLowering(KernelSetup):
         if any(op.consumers.value.data > 1 for op in partitions):
             # A single consumer mostly waits for memory: measurements showed no gain for it.
             defer_row_reductions(made)
-        compute_operands_late(made)
+        sink_wgmma_operands(made)
         subtile_epilogues(made)
         check_alone(made)
         return made
@@ -223,7 +223,7 @@ class WarpGroupLowering(KernelSetup):
             case scf.IfOp() if (store := _only_store(op)) is not None and self._goes_out(store):
                 # Dots may be in flight: there is no branch, and only copies depend on the condition.
                 self._send(store, self.values[op.cond])
-            case arith.DivSIOp() | arith.RemSIOp() | arith.FloorDivSIOp() if is_small_division(op, self.mapped):
+            case arith.DivSIOp() | arith.RemSIOp() | arith.FloorDivSIOp() if can_narrow_division(op, self.mapped):
                 self._divide(op)
             case _:
                 super()._op(op)

@@ -17,7 +17,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 
 WARP = 32
 REPLICA = -1

@@ -16,7 +16,7 @@ from tessera.ir.common.elementwise import TABLE
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.lower.multiprocessor_model import FLOPS, FUNCTION_CLOCKS, THREADS
-from tessera.targets.llvm.marks import APPROXIMATE, TOGETHER
+from tessera.targets.llvm.emitter_attributes import APPROXIMATE, TOGETHER
 
 
 def share_reciprocals(function: tile.FuncOp) -> None:

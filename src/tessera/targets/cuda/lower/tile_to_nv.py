@@ -20,10 +20,10 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import SharedType, laid_out, panel_for
+from tessera.targets.cuda.lower.division_narrowing import Division, can_narrow_division
 from tessera.targets.cuda.lower.layout_analysis import LayoutAnalysis, Operand, Shape, is_tile, needs, operand_of
 from tessera.targets.cuda.lower.plain_dots import has_instruction
-from tessera.targets.cuda.lower.small_numbers import Division, is_small_division
-from tessera.targets.llvm.marks import SHORT
+from tessera.targets.llvm.emitter_attributes import SHORT
 from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.tile_order import axes_of
@@ -175,7 +175,7 @@ class Lowering:
 
     def _divides_little(self, op: Division) -> bool:
         """Whether a division is written in 32 bits: dividing 64 is a long sequence of instructions."""
-        return self.small and is_small_division(op, set(self.source.arguments))
+        return self.small and can_narrow_division(op, set(self.source.arguments))
 
     def _divide(self, op: Division) -> None:
         a, b = (self.add(arith.IndexCastOp(self.values[one], i32), op).results[0] for one in op.operands)

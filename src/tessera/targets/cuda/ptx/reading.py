@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tessera.cached import cached_property
+from tessera.cached_property import cached_property
 from tessera.errors import CompileError
 
 _COMMENT = re.compile(r"//[^\n]*")

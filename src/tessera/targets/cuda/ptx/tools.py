@@ -6,7 +6,7 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from tessera.starting import executable, is_executable
+from tessera.subprocesses import executable, is_executable
 
 _WHEEL = "cu13/bin"
 """Where the wheel `nvidia-cuda-nvcc` keeps its commands, in the namespace `nvidia`."""

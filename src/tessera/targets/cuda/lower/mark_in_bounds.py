@@ -19,7 +19,7 @@ from tessera.targets.cuda.ir import dialect as nv
 Bounds: TypeAlias = tuple[int, int]
 
 
-def mark_inside(function: nv.FuncOp) -> None:
+def mark_in_bounds(function: nv.FuncOp) -> None:
     """Marks the accesses of a function."""
     for op in function.body.walk():
         if isinstance(op, tile.LoadOp | tile.StoreOp) and _is_inside(op, function):

@@ -1,4 +1,4 @@
-"""`check_fields`: checks the values of a dataclass's fields, types by annotation and ranges as the class lists them."""
+"""Checks a dataclass's fields (`check_fields`): types by annotation, and ranges as the class lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accesses that are known to lie inside their views, elements side by side, before anything runs."""
+"""Loads and stores that are known to be in bounds of their views, lanes side by side, before anything runs."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""How long the stages of a compile take."""
+"""`StageTimes`: how long the stages of a compile take."""
 
 from __future__ import annotations
 
 import time
 
 
-class Laps(dict[str, float]):
+class StageTimes(dict[str, float]):
     """Seconds of one stage after another."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Conditions, tested at run time, under which all accesses of a nest lie inside their views."""
+"""Conditions, tested at run time, under which all accesses of a nest are in bounds of their views."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.ir.types import BufferType
-from tessera.targets.cpu.lower.inside import moved, questions
+from tessera.targets.cpu.lower.in_bounds import moved, questions
 from tessera.targets.cpu.lower.lowering import Lowering
 from tessera.targets.cpu.lower.nests import Nest, shape_of
 

@@ -9,7 +9,7 @@ from functools import cache
 
 from tessera.interpreters.core.machine import Machine
 
-_current: ContextVar[Machine | None] = ContextVar("world", default=None)
+_current: ContextVar[Machine | None] = ContextVar("current_machine", default=None)
 
 
 @cache
@@ -17,7 +17,7 @@ def _first() -> Machine:
     return Machine()
 
 
-def world() -> Machine:
+def current_machine() -> Machine:
     """The machine that programs run on, here and now."""
     return _current.get() or _first()
 
@@ -25,7 +25,7 @@ def world() -> Machine:
 @contextmanager
 def seed(number: int) -> Generator[None]:
     """Meanwhile draws from the random stream begin at its start, under this seed: equal programs draw equal numbers."""
-    around = world()
+    around = current_machine()
     inside = Machine(seed=number, slots=around.slots, axes=around.axes, write=around.write)
     token = _current.set(inside)
     try:

@@ -1,4 +1,4 @@
-"""Pieces of tiles: each tile op of the source is written again for a part of its result, by a rule of its own."""
+"""Writes a part (subtile) of each tile op at a time: the op is written again for that part, by a rule of its own."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tessera.targets.cpu.emit.registers import is_column
 from tessera.targets.cpu.emit.tiles import FOR_DOTS
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.lower.clipping import Clipping
-from tessera.targets.cpu.lower.inside import lane_axis, moved
+from tessera.targets.cpu.lower.in_bounds import lane_axis, moved
 from tessera.targets.cpu.lower.lowering import Lowering, counts
 from tessera.targets.cpu.lower.nests import Nest, shape_of
-from tessera.targets.cpu.lower.open_columns import NO_MASKS
-from tessera.targets.llvm.marks import APPROXIMATE, ROUNDED
+from tessera.targets.cpu.lower.unmasked_columns import NO_MASKS
+from tessera.targets.llvm.emitter_attributes import APPROXIMATE, ROUNDED
 from tessera.transforms.algebra.masks import Linear, positions
 from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.rewriting import adopt_location
@@ -36,8 +36,8 @@ EASY = 3
 """Elementwise steps that are sooner done again than kept in memory."""
 
 
-class PieceWriter:
-    """Writes pieces of tiles for one group of rows of a nest."""
+class SubtileWriter:
+    """Writes subtiles for one group of rows of a nest."""
 
     def __init__(self, lowering: Lowering, nest: Nest) -> None:
         self.lowering = lowering
@@ -143,37 +143,37 @@ def _is_column(axes: Axes) -> bool:
     return is_column([size for _, size in axes])
 
 
-def _full(writer: PieceWriter, op: tile.FullOp, axes: Axes) -> Operation:
+def _full(writer: SubtileWriter, op: tile.FullOp, axes: Axes) -> Operation:
     return writer.lowering.add(tile.FullOp(writer.lowering.values[op.value], [size for _, size in axes]))
 
 
-def _iota(writer: PieceWriter, op: tile.IotaOp, axes: Axes) -> Operation:
+def _iota(writer: SubtileWriter, op: tile.IotaOp, axes: Axes) -> Operation:
     axis = op.axis.value.data
     base = writer.sum(writer.lowering.values[op.base], axes[axis][0])
     shape = tuple(size for _, size in axes)
     return writer.lowering.add(tile.IotaOp(base, axis, tile_of(shape, tile_dtype(op.result))))
 
 
-def _expand(writer: PieceWriter, op: tile.ExpandOp, axes: Axes) -> Operation:
+def _expand(writer: SubtileWriter, op: tile.ExpandOp, axes: Axes) -> Operation:
     axis = op.axis.value.data
     piece = writer.piece(op.operand, (*axes[:axis], *axes[axis + 1 :]))
     return writer.lowering.add(tile.ExpandOp(piece, axis))
 
 
-def _broadcast(writer: PieceWriter, op: tile.BroadcastOp, axes: Axes) -> Operation:
+def _broadcast(writer: SubtileWriter, op: tile.BroadcastOp, axes: Axes) -> Operation:
     shape = shape_of(op.operand)
     inner = tuple((writer.zero, 1) if size == 1 else axis for size, axis in zip(shape, axes, strict=True))
     piece = writer.piece(op.operand, inner)
     return writer.lowering.add(tile.BroadcastOp(piece, [size for _, size in axes]))
 
 
-def _trans(writer: PieceWriter, op: tile.TransOp, axes: Axes) -> Operation:
+def _trans(writer: SubtileWriter, op: tile.TransOp, axes: Axes) -> Operation:
     permutation = tuple(op.permutation.iter_values())
     inner = tuple(axes[permutation.index(axis)] for axis in range(len(axes)))
     return writer.lowering.add(tile.TransOp(writer.piece(op.operand, inner), permutation))
 
 
-def _takes_zeros(writer: PieceWriter, value: SSAValue) -> bool:
+def _takes_zeros(writer: SubtileWriter, value: SSAValue) -> bool:
     """Whether zeros may stand for subnormal numbers: in operands of dots, and where kernels with dots take them so."""
     return writer.lowering.flushes or all(isinstance(user, tile.DotOp) for user, _ in writer.lowering.reads(value))
 
@@ -182,7 +182,7 @@ _FAR = 2**30
 _SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
-def _compared(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
+def _compared(writer: SubtileWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
     """A comparison of positions in half the bits: their difference, cut off where it is far, against the column."""
     sides = [positions(operand) for operand in op.operands_] if len(axes) == 2 else []
     if len(sides) != 2 or sides[0] is None or sides[1] is None:
@@ -218,7 +218,7 @@ _SMALL = 2**8
 """Factors of rows and columns so small that no tile has positions beyond 2^23, whatever it starts from."""
 
 
-def _as_float(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
+def _as_float(writer: SubtileWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
     """Positions as f32, from half the bits: what the first one rounds to, and what all are away from that.
 
     The sum of the two is rounded once, like the position itself.
@@ -257,7 +257,7 @@ def _as_float(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation | Non
     return lowering.add(tile.EwOp("add", [distance, lowering.add(tile.FullOp(near, shape)).results[0]]))
 
 
-def _ew(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation:
+def _ew(writer: SubtileWriter, op: tile.EwOp, axes: Axes) -> Operation:
     if op.fn.data in _SWAPPED and (narrow := _compared(writer, op, axes)) is not None:
         return narrow
     if op.fn.data == "cast" and (narrow := _as_float(writer, op, axes)) is not None:
@@ -277,7 +277,7 @@ def _ew(writer: PieceWriter, op: tile.EwOp, axes: Axes) -> Operation:
     return writer.lowering.add(made)
 
 
-def _load(writer: PieceWriter, op: tile.LoadOp, axes: Axes) -> Operation:
+def _load(writer: SubtileWriter, op: tile.LoadOp, axes: Axes) -> Operation:
     pad = None if op.pad is None else op.pad_value
     offsets = writer.offsets(op.offsets, axes)
     made = tile.LoadOp(writer.lowering.values[op.view], offsets, [size for _, size in axes], pad)
@@ -286,12 +286,12 @@ def _load(writer: PieceWriter, op: tile.LoadOp, axes: Axes) -> Operation:
     return writer.lowering.add(made)
 
 
-def _read(writer: PieceWriter, op: tile.ReadOp, axes: Axes) -> Operation:
+def _read(writer: SubtileWriter, op: tile.ReadOp, axes: Axes) -> Operation:
     indices = [writer.piece(index, axes) for index in op.indices]
     return writer.lowering.add(tile.ReadOp(writer.lowering.values[op.view], indices))
 
 
-def _dot(writer: PieceWriter, op: tile.DotOp, axes: Axes) -> Operation:
+def _dot(writer: SubtileWriter, op: tile.DotOp, axes: Axes) -> Operation:
     lowering = writer.lowering
     dtype = tile_dtype(op.c)
     local = writer.local.get((op.a, dtype))
@@ -308,7 +308,7 @@ def _dot(writer: PieceWriter, op: tile.DotOp, axes: Axes) -> Operation:
     return lowering.add(cpu.DotOp(left, row, right, number, axes[1][0], start, depth))
 
 
-PIECES: Mapping[type[Operation], Callable[[PieceWriter, Any, Axes], Operation]] = {
+PIECES: Mapping[type[Operation], Callable[[SubtileWriter, Any, Axes], Operation]] = {
     tile.FullOp: _full,
     tile.IotaOp: _iota,
     tile.ExpandOp: _expand,

@@ -1,4 +1,4 @@
-"""A quick look whether what functions depend on is as it was: code written for what there is to look at.
+"""`DependencyCheck`: a quick check, in generated code, whether all that functions depend on is unchanged.
 
 Names are looked at by code of the module that they are global in, so that Python finds them as fast as it can. All is
 compared by identity. Only where something is another object it is looked at again, slowly: plain values that mean the
@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from tessera.runtime.native import same_words
 from tessera.tile.identity.dependencies import MISSING, Held
-from tessera.tile.identity.exact import are_same
+from tessera.tile.identity.static_keys import are_same
 
 Check = Callable[[], bool]
 Chains = Sequence[tuple[dict[str, Any], str, Any, str]]

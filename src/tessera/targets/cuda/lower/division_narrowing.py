@@ -1,7 +1,8 @@
-"""Finds numbers of a kernel that fit 31 bits and are not negative: dividing those takes few instructions and registers.
+"""Finds divisions of a kernel that can be narrowed: numbers that fit 31 bits and are not negative.
 
-There are less than 2³¹ program instances, so their numbers, and numbers made of them alone, are small. So are sizes of
-arguments: a launch checks them, and copies by tensor maps count elements in 32 bits.
+Dividing such numbers takes few instructions and registers. There are less than 2³¹ program instances, so their
+numbers, and numbers made of them alone, are small. So are sizes of arguments: a launch checks them, and copies by
+tensor maps count elements in 32 bits.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _Scheduled = tile_scheduler.SchedulerFetchOp | tile_scheduler.SchedulerReadOp
 _Given = _Numbers | _Scheduled
 
 
-def is_small_division(op: Division, mapped: AbstractSet[SSAValue]) -> bool:
-    """Whether a division can be one of small numbers, and certainly is not one by zero."""
+def can_narrow_division(op: Division, mapped: AbstractSet[SSAValue]) -> bool:
+    """Whether a division may be done in 32 bits: of small numbers, and certainly not by zero."""
     certain = CHECKED in op.attributes or _constant(op.rhs) not in (None, 0) or _is_of_instances(op.rhs)
     return certain and all(_is_small(value, mapped) for value in op.operands)
 

@@ -1,4 +1,4 @@
-"""Amounts of work that running times are fitted to, for a kernel under a schedule on a machine; families of programs.
+"""Features of programs that running times are fitted to: amounts of work under a schedule on a machine; families.
 
 All are those of the part of a machine that has most to do: a multiprocessor, or a thread of the CPU.
 """

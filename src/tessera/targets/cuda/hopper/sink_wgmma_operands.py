@@ -1,4 +1,4 @@
-"""Operands of wgmma in registers are computed while no wgmma runs.
+"""Sinks ops that compute wgmma operands in registers behind waits, so that they run while no wgmma does.
 
 While a wgmma is in flight, ptxas wants no other instruction to write registers that a wgmma reads: it would serialize
 them instead (its remark C7513). Left operands of a later dot, those of the next iteration among them, are often ready
@@ -15,8 +15,8 @@ from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import wgmma
 
 
-def compute_operands_late(function: nv.FuncOp) -> None:
-    """Moves the ops that make left operands of dots."""
+def sink_wgmma_operands(function: nv.FuncOp) -> None:
+    """Sinks the ops that make left operands of wgmma."""
     for op in list(function.body.walk()):
         if isinstance(op, wgmma.WgmmaOp):
             for owner in _makers(op.a, set()):

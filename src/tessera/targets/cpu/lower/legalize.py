@@ -1,4 +1,4 @@
-"""The rewrites of a tile function before nests are looked for: checks, and simpler ops."""
+"""Legalizes a tile function for CPUs before nests are looked for: checks, and simpler ops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tessera.transforms.algebra.wide_accumulation import widen_accumulation
 from tessera.transforms.core.common_subexpressions import merge_equal
 
 
-def prepare(function: tile.FuncOp, level: str, extents: Extents, *, contract: bool) -> frozenset[SSAValue]:
+def legalize(function: tile.FuncOp, level: str, extents: Extents, *, contract: bool) -> frozenset[SSAValue]:
     """Rewrites a function; gives the multiples that may be rounded together with a sum.
 
     Without `contract`, exponentials stay what they are.

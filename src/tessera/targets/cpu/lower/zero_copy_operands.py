@@ -1,4 +1,4 @@
-"""Operands of dots that are read from their memory without a copy: rows that facts say are there, side by side."""
+"""Dot operands that are read from their memory without a copy: facts say that their rows are there, side by side."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu.ir.types import LINE, TILE_ROWS
 from tessera.targets.cpu.lower.blocking import Blocking
 from tessera.targets.cpu.lower.extents import Extents
-from tessera.targets.cpu.lower.inside import is_inside
+from tessera.targets.cpu.lower.in_bounds import is_inside
 from tessera.targets.cpu.lower.nests import shape_of
 
 

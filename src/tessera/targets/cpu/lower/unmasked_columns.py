@@ -22,7 +22,7 @@ NO_MASKS: frozenset[SSAValue] = frozenset()
 
 
 @dataclass(frozen=True)
-class OpenColumns:
+class UnmaskedColumns:
     """Masks, and the columns from one to another in which all of them are true; None stands for the first of all."""
 
     masks: frozenset[SSAValue]
@@ -30,7 +30,7 @@ class OpenColumns:
     last: SSAValue
 
 
-def open_columns(lowering: Lowering, nest: Nest) -> OpenColumns | None:
+def unmasked_columns(lowering: Lowering, nest: Nest) -> UnmaskedColumns | None:
     """The columns in which a nest's masks are true.
 
     Nests with dots are left alone: beside these a mask costs little, and twice the code costs much.
@@ -45,7 +45,7 @@ def open_columns(lowering: Lowering, nest: Nest) -> OpenColumns | None:
             masks.add(mask)
             first = _chosen(lowering, arith.MaxSIOp, [first, found[0]])
             last = _chosen(lowering, arith.MinSIOp, [last, found[1]])
-    return None if last is None else OpenColumns(frozenset(masks), first, last)
+    return None if last is None else UnmaskedColumns(frozenset(masks), first, last)
 
 
 def masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:

@@ -1,4 +1,4 @@
-"""Prepares a tile function for layouts: checks, legalized dots, approximate functions, and marks for the emitter."""
+"""Legalizes a tile function for GPUs: checks, plain dots, approximate functions, and attributes for the emitter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.lower.plain_dots import make_dots_plain
 from tessera.targets.cuda.lower.shared_reciprocals import share_reciprocals
-from tessera.targets.llvm.marks import APPROXIMATE, LOOSE, ROUNDED, TOGETHER
+from tessera.targets.llvm.emitter_attributes import APPROXIMATE, LOOSE, ROUNDED, TOGETHER
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.algebra.degenerate_matmuls import lower_degenerate_matmuls
 from tessera.transforms.algebra.factoring import gather_factors
@@ -56,7 +56,7 @@ UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10, f16: 2.0**-13} 
 beside them would not."""
 
 
-def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", fast: bool = False) -> None:
+def legalize(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", fast: bool = False) -> None:
     """Rewrites and marks a function; for a `fast` compile, without rewrites that only make it run faster."""
     _check(function)
     multiples = single_multiples(function)
