@@ -90,7 +90,7 @@ def test_flags_and_lines_are_guarded() -> None:
     context = engine.context(doubled, traced(ts.ones((64, 64)).meta), {}, "sm_90a")
     made = engine.generate_specialized_kernel(doubled, context, CompilationOptions(target_architecture="sm_90a"))
     (row_aligned,) = [one for one in made.guards if one.guard_type is GuardType.ALIGNMENT_GUARD]
-    assert row_aligned.word == "x lined"
+    assert row_aligned.word == "x row_aligned"
 
 
 def test_invariants_and_schedules_are_reported() -> None:

@@ -30,7 +30,7 @@ def machine_code(
     inputs = len(function.arguments) - outputs
     source = Source(alone, kernel.name, inputs, outputs, kernel.warps, kernel.stages, follows=True)
     made = machined(source, chosen, Facts(), dict(enumerate(lines or ())))
-    guards = "" if lines is None else ", ".join(f"arg{index} lined" for index, good in enumerate(lines) if good)
+    guards = "" if lines is None else ", ".join(f"arg{index} row_aligned" for index, good in enumerate(lines) if good)
     log_compile(f"@{kernel.name}", guards, made.seconds)
     return made.plan, made.code
 

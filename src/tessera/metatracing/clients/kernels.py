@@ -267,8 +267,10 @@ class KernelProgram:
         if what == "value":
             kind = GuardType.CAUSAL_GUARD if isinstance(guard.answer, bool) else GuardType.VALUE_GUARD
             return RuntimeGuard(kind, index, 0, path, guard.answer)
-        if what == "lined":
-            return RuntimeGuard(GuardType.ALIGNMENT_GUARD, index, 0, f"{path} lined", guard.answer, is_row_aligned)
+        if what == "row_aligned":
+            return RuntimeGuard(
+                GuardType.ALIGNMENT_GUARD, index, 0, f"{path} row_aligned", guard.answer, is_row_aligned
+            )
         if what == "alike":
             first = next(at for at, kind in enumerate(self.program.kinds) if isinstance(kind, tuple))
             return _alike((path, index), (self.program.paths[first], self._indices[first]), axis)

@@ -54,7 +54,7 @@ class GuardedKernel:
         `asked` are facts that it depends on besides those that its trace asked for, `lines` how rows lie, if it does.
         """
         guards = tuple(map(_guard, guards_of(instance, asked)))
-        guards += tuple(Guard(Ask(argument, "lined", 0), answer) for argument, answer in (lines or {}).items())
+        guards += tuple(Guard(Ask(argument, "row_aligned", 0), answer) for argument, answer in (lines or {}).items())
         kept = None if executable is not None else instance
         return GuardedKernel(
             instance.paths, instance.kinds, guards, instance.schedule, instance.row_width, executable, kept
@@ -140,7 +140,7 @@ def _kind_of(text: Any) -> object:
 def ask_of(found: Any) -> Ask:
     """A question of a program about its arguments, from JSON."""
     argument, what, axis = found
-    if what not in ("size", "stride", "value", "lined", "alike"):
+    if what not in ("size", "stride", "value", "row_aligned", "alike"):
         raise ValueError(what)
     return Ask(int(argument), what, int(axis))
 

@@ -12,8 +12,8 @@ from tessera.tile.calls.arguments import Number, exact, is_row_aligned
 class Ask(NamedTuple):
     """Something of an argument that a program may depend on: its size or stride along an axis, or a number's value.
 
-    `lined` asks whether its rows are aligned; see `is_row_aligned`. `alike` asks whether its size along an axis is
-    that of the first array.
+    `row_aligned` asks whether its rows are aligned (`is_row_aligned`), `alike` whether its size along an axis is that
+    of the first array.
     """
 
     argument: int
@@ -25,7 +25,7 @@ class Ask(NamedTuple):
         value = values[self.argument]
         if self.what == "value":
             return value
-        if self.what == "lined":
+        if self.what == "row_aligned":
             return is_row_aligned(value)
         if self.what == "alike":
             first = next(one for one in values if isinstance(one, Tensor))
@@ -45,8 +45,8 @@ class Guard(NamedTuple):
     def __str__(self) -> str:
         argument, what, axis = self.ask
         answer = str(self.answer).lower()  # as facts are spelled: true
-        if what == "lined":
-            return f"arg{argument} lined = {answer}"
+        if what == "row_aligned":
+            return f"arg{argument} row_aligned = {answer}"
         if what == "alike":
             return f"arg{argument}.size[{axis}] alike = {answer}"
         return f"arg{argument} = {answer}" if what == "value" else f"arg{argument}.{what}[{axis}] = {answer}"
