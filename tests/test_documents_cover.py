@@ -10,7 +10,7 @@ from tessera import errors, knobs
 from tessera.cli.main import cli
 from tessera.ir.common import elementwise
 from tessera.targets.cuda.ir import dialect
-from tessera.targets.passes import PASSES
+from tessera.targets.passes import ALL_PASSES
 from tessera.targets.text import DIALECTS
 from tessera.transforms.core.facts import FactKind
 from tessera.transforms.core.legality import LEVELS
@@ -33,7 +33,7 @@ _ERRORS = [
         ("cpu.md", [name for name in _OPS if name.startswith("cpu.")]),
         ("cuda.md", _PORTABLE),
         ("hopper.md", [name for name in _OPS if name.startswith("nv.") and name not in _PORTABLE]),
-        ("transforms.md", [*PASSES, *LEVELS]),
+        ("transforms.md", [*ALL_PASSES, *LEVELS]),
         ("cli.md", [f"tessera {name}" for name in cli.list_commands(None)]),  # pyright: ignore[reportArgumentType]  # the list needs no context
         ("knobs.md", [row.variable for row in knobs.describe()]),
         ("errors.md", _ERRORS),

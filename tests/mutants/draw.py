@@ -1,8 +1,8 @@
 """Draws mutations of passes: `python tests/mutants/draw.py FOLDER` prints the list that the seed gives for a source.
 
 The list was drawn once, from the commit that `mutants.json` names, before modules were moved and renamed; its first 60
-are kept. It is not drawn again: `run.py --relocate` follows what is moved. A file gives one mutation at most, and kinds
-are as likely as each other, however many sites they have.
+are kept, and `run.py --relocate` follows what is moved. Drawing from the sources of today gives another list. A file
+gives one mutation at most, and kinds are as likely as each other, however many sites they have.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ DRAWN = 90
 ROOMS = {"transforms": "tessera/transforms", "cuda": "tessera/targets/cuda", "cpu": "tessera/targets/cpu"}
 ORDER = ("transforms", "cuda", "transforms", "cpu", "transforms", "cuda", "transforms", "cuda", "cpu", "transforms")
 NO_PASSES = {
-    "transforms": "context legality pipeline showing universe",
-    "cuda": "assembler compile dialect emit golden hopper hopper_copies hopper_interpreter hopper_products "
-    "hopper_transpose hopper_types interpreter nv nv_types ptx tools warpgroups",
-    "cpu": "arm_instructions compile cpu_types dialect emit features instructions interpreter kernel_blocks launch "
-    "pool sequence",
+    "transforms": "core.context core.dumping core.legality pipeline universe",
+    "cuda": "compile emit.rules interpreter ir.dialect ir.hopper ir.hopper_copies ir.hopper_transpose ir.hopper_types "
+    "ir.nv ir.types ir.wgmma ptx.assembler ptx.reading ptx.tools",
+    "cpu": "arm_instructions compile emit.rules features instructions interpreter ir.dialect ir.types",
 }
-"""Dialects, interpreters, drivers, and what runs beside the compiler."""
+"""Modules and folders of a room that are not drawn from: dialects, interpreters, drivers, and tools beside them."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +65,12 @@ def draw(seed: int = SEED, count: int = DRAWN, source: Path = SOURCE) -> list[Dr
 def _shuffled(chance: random.Random, source: Path, room: str) -> Iterator[str]:
     """The modules of a room: in an order in which large ones tend to come first."""
     found: list[tuple[float, str]] = []
-    for path in sorted((source / ROOMS[room]).glob("*.py")):
+    for path in sorted((source / ROOMS[room]).rglob("*.py")):
         module = ".".join(path.relative_to(source).with_suffix("").parts)
+        inside = path.relative_to(source / ROOMS[room]).with_suffix("").parts
+        prefixes = {".".join(inside[:end]) for end in range(1, len(inside) + 1)}
         count = sum(len(sites(one, kind)) for _, one in functions(_tree(path)) if has_logic(one) for kind in KINDS)
-        if path.stem not in NO_PASSES[room].split() and count:
+        if prefixes.isdisjoint(NO_PASSES[room].split()) and count:
             found.append((chance.random() ** (1 / count**0.5), module))
     return iter(module for _, module in sorted(found, reverse=True))
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mutant_sites import KINDS, MutantError, Site, fingerprint, function_named, path_of, replaced, sites
+from draw import NO_PASSES, ROOMS
+from mutant_sites import KINDS, SOURCE, MutantError, Site, fingerprint, function_named, path_of, replaced, sites
 from run import ROOT, Copy, Mutant, check, read, relocated, site_of, verdict
 
 MUTANTS = read()
@@ -18,6 +19,12 @@ def test_there_are_sixty_mutations_of_many_files_and_kinds() -> None:
     assert len({mutant.module for mutant in MUTANTS}) >= 30
     assert {mutant.kind for mutant in MUTANTS} == set(KINDS)
     assert [mutant.number for mutant in MUTANTS] == sorted({mutant.number for mutant in MUTANTS})
+
+
+def test_modules_that_are_not_drawn_from_are_there() -> None:
+    for room, names in NO_PASSES.items():
+        paths = [SOURCE.joinpath(ROOMS[room], *name.split(".")) for name in names.split()]
+        assert [path for path in paths if not (path.is_dir() or path.with_suffix(".py").is_file())] == []
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: str(mutant.number))

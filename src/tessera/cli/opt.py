@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 
 from tessera.errors import CompileError, ResourceError
 from tessera.targets import text
-from tessera.targets.passes import PASSES
+from tessera.targets.passes import ALL_PASSES
 from tessera.transforms.core import legality
 from tessera.transforms.core.context import CompileContext
 from tessera.transforms.core.facts import Facts
@@ -69,10 +69,10 @@ def opt(
 def _pipeline(passes: str) -> list[ModulePass]:
     try:
         specs = list(parse_pipeline(passes))
-        unknown = [spec.name for spec in specs if spec.name not in PASSES]
+        unknown = [spec.name for spec in specs if spec.name not in ALL_PASSES]
         if unknown:
-            raise CompileError(f"unknown pass {unknown[0]}", hint=f"passes are {', '.join(PASSES)}")
-        return [PASSES[spec.name].from_spec(spec) for spec in specs]
+            raise CompileError(f"unknown pass {unknown[0]}", hint=f"passes are {', '.join(ALL_PASSES)}")
+        return [ALL_PASSES[spec.name].from_spec(spec) for spec in specs]
     except (ArgSpecParseError, ValueError) as error:
         raise CompileError(
             f"cannot read the passes {passes!r}: {error}", hint="write name,name{option=value}"

@@ -11,7 +11,7 @@ from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.cuda.lower.tile_to_nv import TileToNv
 from tessera.transforms import pipeline
 
-PASSES: Mapping[str, type[ModulePass]] = {
-    **pipeline.PASSES,
+ALL_PASSES: Mapping[str, type[ModulePass]] = {
+    **pipeline.TARGET_INDEPENDENT_PASSES,
     **{kind.name: kind for kind in (ChooseBlocks, TileToCpu, TileToNv)},
 }

@@ -53,7 +53,7 @@ from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelin
 from tessera.transforms.pipelining.transpose_operands import TransposeOperands
 from tessera.transforms.pipelining.warp_specialize import WarpSpecialize
 
-PASSES: Mapping[str, type[ModulePass]] = {
+TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
     kind.name: kind
     for kind in (
         ApplyFacts,

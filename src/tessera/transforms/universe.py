@@ -9,7 +9,7 @@ from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
 from tessera.ir.text import OWN_DIALECTS
-from tessera.transforms.pipeline import PASSES
+from tessera.transforms.pipeline import TARGET_INDEPENDENT_PASSES
 
 
 def _dialect(dialect: Dialect) -> Callable[[], Dialect]:
@@ -24,5 +24,5 @@ def _pass(kind: type[ModulePass]) -> Callable[[], type[ModulePass]]:
 
 TESSERA_UNIVERSE = Universe(
     all_dialects={dialect.name: _dialect(dialect) for dialect in OWN_DIALECTS},
-    all_passes={f"tessera-{name}": _pass(kind) for name, kind in PASSES.items()},
+    all_passes={f"tessera-{name}": _pass(kind) for name, kind in TARGET_INDEPENDENT_PASSES.items()},
 )

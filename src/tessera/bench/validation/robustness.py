@@ -33,7 +33,7 @@ from tessera.tiers.sites.request import Request
 
 LEAK_MB = 8.0
 """Megabytes that the second half of many calls may add."""
-_SOON: dict[str, Any] = {
+_EARLY_TIER_UP: dict[str, Any] = {
     "persist": False,
     "background_compilation": False,
     "tier2_compilation_threshold_ms": 0.001,
@@ -127,7 +127,7 @@ def _edge_cases(device: str) -> dict[str, tuple[Arrays, AttentionParams]]:
 
 def try_edge_cases(device: str, found: RobustnessValidation) -> None:
     """Sizes, scales and strides that are seldom."""
-    runtime = MetaTracingRuntime(RuntimeConfig(**_SOON))
+    runtime = MetaTracingRuntime(RuntimeConfig(**_EARLY_TIER_UP))
     found.edge_case_test_passed = True
     for name, (arrays, params) in _edge_cases(device).items():
         # Large scores are decided by single differences: what their inputs are rounded by is multiplied.
@@ -170,7 +170,7 @@ def stress(calls: int, device: str) -> dict[str, Any]:
     """Threads that call attention with changing lengths; a part of the results is checked."""
     empty((1,), f32, device=device)  # what a driver needs is not ours
     before = _resident_mb()
-    runtime = MetaTracingRuntime(RuntimeConfig(**_SOON))
+    runtime = MetaTracingRuntime(RuntimeConfig(**_EARLY_TIER_UP))
     errors: list[str] = []
     wrongs = [0]
     cases = [
@@ -266,23 +266,23 @@ def _calls(runtime: MetaTracingRuntime, device: str, length: int) -> float:
 
 
 def _compiling_fails(device: str) -> float:
-    return _calls(MetaTracingRuntime(RuntimeConfig(**_SOON), compiling=_Failing()), device, 24)
+    return _calls(MetaTracingRuntime(RuntimeConfig(**_EARLY_TIER_UP), compiling=_Failing()), device, 24)
 
 
 def _damaged_cache(device: str) -> float:
     from tessera import knobs
 
     with tempfile.TemporaryDirectory() as folder, knobs.cache_dir.using(Path(folder)):
-        first = _calls(MetaTracingRuntime(RuntimeConfig(**{**_SOON, "persist": True})), device, 40)
+        first = _calls(MetaTracingRuntime(RuntimeConfig(**{**_EARLY_TIER_UP, "persist": True})), device, 40)
         for path in Path(folder).rglob("*"):
             if path.is_file():
                 data = path.read_bytes()
                 path.write_bytes(data[: len(data) // 2] + b"damage")
-        return max(first, _calls(MetaTracingRuntime(RuntimeConfig(**{**_SOON, "persist": True})), device, 40))
+        return max(first, _calls(MetaTracingRuntime(RuntimeConfig(**{**_EARLY_TIER_UP, "persist": True})), device, 40))
 
 
 def _killed_worker(device: str) -> float:
-    config = replace(RuntimeConfig(**_SOON), background_compilation=True)
+    config = replace(RuntimeConfig(**_EARLY_TIER_UP), background_compilation=True)
     with MetaTracingRuntime(config) as runtime:
         compiling: Any = runtime.compiling
         away = _calls(runtime, device, 48)
