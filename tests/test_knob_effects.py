@@ -17,38 +17,38 @@ from tessera.transforms import pipeline
 
 ROOT = Path(__file__).parents[1]
 HERE = "tests/test_knob_effects.py"
-NATIVE = "tests/kernels/test_native.py"
+NATIVE = "tests/kernels/native/test_native.py"
 # What it is, and the test that shows what it changes.
 EFFECTS = {
-    "cache_dir": "tests/runtime/test_compile_cache.py::test_the_settings_choose_the_store",
-    "cache_size": "tests/runtime/test_compile_cache.py::test_the_settings_choose_the_store",
+    "cache_dir": "tests/runtime/cache/test_compile_cache.py::test_the_settings_choose_the_store",
+    "cache_size": "tests/runtime/cache/test_compile_cache.py::test_the_settings_choose_the_store",
     "logs": f"{HERE}::test_the_log_ir_has_every_stage_of_functions_and_the_tiles_of_kernels",
     "dump_dir": f"{HERE}::test_kernels_are_dumped_too_whether_or_not_they_are_on_the_disk",
     "override_dir": "tests/transforms/test_pipeline.py::test_stages_can_be_replaced_by_files",
     "verify": f"{HERE}::test_with_verify_a_wrong_pass_is_found_where_it_is",
     "interpret": f"{NATIVE}::test_machine_code_gives_what_the_interpreter_gives",
     "deterministic": f"{NATIVE}::test_sums_in_memory_are_the_same_every_time_unless_they_need_not_be",
-    "fast_math": "tests/lang/test_effects.py::test_results_are_the_same_bits_unless_fast_math_is_allowed",
-    "checks": "tests/kernels/test_native_checks.py::test_accesses_out_of_bounds_are_caught",
+    "fast_math": "tests/lang/tracing/test_effects.py::test_results_are_the_same_bits_unless_fast_math_is_allowed",
+    "checks": "tests/kernels/native/test_native_checks.py::test_accesses_out_of_bounds_are_caught",
     "backend": f"{NATIVE}::test_the_interpreter_runs_where_it_is_asked_for",
-    "optimization": "tests/kernels/test_native_cache.py::test_the_next_process_needs_no_compiler",
+    "optimization": "tests/kernels/calls/test_native_cache.py::test_the_next_process_needs_no_compiler",
     "eager_elements": "tests/lang/operators/test_eager_operators.py::test_every_size_does_where_it_is_asked_for",
-    "num_threads": "tests/targets/test_pool.py::test_the_knob_says_how_many",
-    "cpu_level": "tests/kernels/test_native_cache.py::test_the_next_process_needs_no_compiler",
+    "num_threads": "tests/runtime/native/test_pool.py::test_the_knob_says_how_many",
+    "cpu_level": "tests/kernels/calls/test_native_cache.py::test_the_next_process_needs_no_compiler",
 }
 LOGS = {
     "recompiles": "tests/lang/test_jit.py::test_many_sizes_need_few_programs",
-    "guards": "tests/metatracing/test_tiers.py::test_logs_tell_of_tiers",
+    "guards": "tests/metatracing/tiers/test_tiers.py::test_logs_tell_of_tiers",
     "autotune": f"{HERE}::test_the_log_autotune_tells_what_was_taken",
     "ir": f"{HERE}::test_the_log_ir_has_every_stage_of_functions_and_the_tiles_of_kernels",
-    "cache": "tests/kernels/test_native_cache.py::test_objects_that_mean_nothing_elsewhere_are_not_kept",
+    "cache": "tests/kernels/calls/test_native_cache.py::test_objects_that_mean_nothing_elsewhere_are_not_kept",
     "fallbacks": f"{NATIVE}::test_what_has_no_machine_code_is_interpreted",
-    "tiers": "tests/metatracing/test_tiers.py::test_logs_tell_of_tiers",
+    "tiers": "tests/metatracing/tiers/test_tiers.py::test_logs_tell_of_tiers",
 }
 CHECKS = {
-    "bounds": "tests/kernels/test_native_checks.py::test_accesses_out_of_bounds_are_caught",
-    "nan": "tests/kernels/test_native_checks.py::test_accesses_out_of_bounds_are_caught",
-    "unwritten": "tests/kernels/test_grids.py::test_the_knob_runs_kernels_in_the_interpreter",
+    "bounds": "tests/kernels/native/test_native_checks.py::test_accesses_out_of_bounds_are_caught",
+    "nan": "tests/kernels/native/test_native_checks.py::test_accesses_out_of_bounds_are_caught",
+    "unwritten": "tests/kernels/language/test_grids.py::test_the_knob_runs_kernels_in_the_interpreter",
 }
 
 

@@ -1,16 +1,17 @@
-"""Checks how the package is divided: an order of rooms and sub-rooms, no circles of imports, folders of few files."""
+"""Checks how sources and tests are divided: an order of rooms, no circles of imports, folders of few files."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from module_graph import SOURCE, SOURCES, circles, graph, imported, module_of, modules, text_of
+from module_graph import ROOT, SOURCE, SOURCES, circles, graph, imported, module_of, modules, text_of
 
 PACKAGE = SOURCE / "tessera"
 
@@ -128,13 +129,47 @@ def crowded(folders: Mapping[str, int]) -> list[str]:
     return [f"{folder} has {count} files" for folder, count in folders.items() if count > MOST_FILES]
 
 
-def test_folders_can_be_looked_through() -> None:
-    folders: dict[str, int] = defaultdict(int)
-    for path in PACKAGE.rglob("*"):
+def counts_of(top: Path) -> dict[str, int]:
+    """Numbers of files of the folders with code at and below `top`; folders of data alone are not counted.
+
+    Mistakes in `tests/messages/*` are data, too: one for each message.
+    """
+    folders: dict[Path, int] = defaultdict(int)
+    for path in top.rglob("*"):
         if path.is_file() and path.parent.name != "__pycache__":
-            folders[str(path.parent.relative_to(SOURCE))] += 1
-    assert crowded(folders) == []
-    assert crowded({"tessera/ir": 26}) == ["tessera/ir has 26 files"]
+            folders[path.parent] += 1
+    return {
+        str(folder.relative_to(top.parent)): count
+        for folder, count in folders.items()
+        if folder.parent.name != "messages" and any(folder.glob("*.py"))
+    }
+
+
+@pytest.mark.parametrize("top", [PACKAGE, ROOT / "tests"], ids=["sources", "tests"])
+def test_folders_can_be_looked_through(top: Path) -> None:
+    assert crowded(counts_of(top)) == []
+
+
+def test_the_check_of_folders_sees_planted_faults(tmp_path: Path) -> None:
+    top = tmp_path / "tests"
+    for folder, count in {"targets": 26, "targets/cpu": 25, "messages/kernels": 30, "targets/__pycache__": 40}.items():
+        (top / folder).mkdir(parents=True, exist_ok=True)
+        for number in range(count):
+            (top / folder / f"test_{number}.py").touch()
+    (top / "goldens").mkdir()
+    for number in range(26):
+        (top / "goldens" / f"{number}.txt").touch()
+    assert counts_of(top) == {"tests/targets": 26, "tests/targets/cpu": 25}
+    assert crowded(counts_of(top)) == ["tests/targets has 26 files"]
+    (top / "targets" / "cpu" / "data.json").touch()
+    assert "tests/targets/cpu has 26 files" in crowded(counts_of(top))
+
+
+def test_tests_find_their_modules_where_types_are_checked() -> None:
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    folders = tools["pytest"]["ini_options"]["pythonpath"]
+    assert tools["basedpyright"]["extraPaths"] == ["src", *folders]
+    assert [folder for folder in folders if not (ROOT / folder).is_dir()] == []
 
 
 # Ops and types of dialects are told apart by their dialect.

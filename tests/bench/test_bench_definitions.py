@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brief_runs import QUICK, TINY, only, run_softmax  # pyright: ignore[reportMissingImports]  (beside this file)
+from brief_runs import QUICK, TINY, only, run_softmax
 
 from tessera import knobs
 from tessera.bench import registry

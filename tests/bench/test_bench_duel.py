@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import cheats  # pyright: ignore[reportMissingImports]  (beside this file)
+import cheats
 import numpy as np
 import pytest
 from click.testing import CliRunner

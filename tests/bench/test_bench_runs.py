@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import cheats  # pyright: ignore[reportMissingImports]  (beside this file)
+import cheats
 import numpy as np
 import pytest
-from brief_runs import QUICK, TINY, only, run_softmax  # pyright: ignore[reportMissingImports]  (beside this file)
+from brief_runs import QUICK, TINY, only, run_softmax
 
 from tessera.bench import registry
 from tessera.bench.compiler.inspector import IRInspector

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -23,7 +22,6 @@ from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, asked, checking
 from tessera.ir import text
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 specified: Any = import_module("specified")
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
+import library as lib
 
 from tessera import Schedule, f32, kernel, stdlib, tile
 from tessera.dtypes.promotion import accumulator

@@ -58,7 +58,7 @@ def test_the_check_of_tables_sees_planted_faults() -> None:
     text = ("a", "tessera.metatracing.ExecutionPattern.occupancy_achieved", here)
     assert "does not use occupancy_achieved" in (fault(text) or "")
     # Nor is one whose test only says that it is nothing.
-    nothing = "tests/metatracing/test_specified_events.py::test_a_monitor_tells_of_launches"
+    nothing = "tests/metatracing/events/test_specified_events.py::test_a_monitor_tells_of_launches"
     for name in ("PerformanceMetrics.occupancy_achieved", "PerformanceMetrics.compute_utilization"):
         assert "only says that" in (fault(("a", f"tessera.metatracing.{name}", nothing)) or "")
     # And a test that uses Python's own has not used ours.

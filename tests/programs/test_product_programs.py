@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from tessera.dtypes.types import DType, f64
 from tessera.interpreters.levels.graph import run_function
 from tessera.programs import compile_graph
 
-sys.path.append(str(Path(__file__).parents[2] / "transforms"))
 programs: Any = import_module("graph_programs")
 build, error, normal = programs.build, programs.error, programs.normal
 

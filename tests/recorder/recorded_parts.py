@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
@@ -31,8 +32,9 @@ class Part(NamedTuple):
 
 @cache
 def test_module(folder: str, name: str) -> Any:
-    """A module of the tests, which lies beside them."""
-    for path in (str(TESTS), str(TESTS / folder)):
+    """A module of the tests; it and the modules that it imports are found as pytest finds them."""
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    for path in map(str, (TESTS / folder, *(ROOT / one for one in options["pythonpath"]))):
         if path not in sys.path:
             sys.path.append(path)
     return import_module(name)
@@ -42,8 +44,8 @@ def test_module(folder: str, name: str) -> Any:
 
 
 def library() -> dict[str, Case]:
-    """The kernels of tests/kernels/library.py, as tests/targets/test_cuda_kernel_texts.py calls them."""
-    texts = test_module("targets", "test_cuda_kernel_texts")
+    """The kernels of tests/kernels/library.py, as tests/targets/cuda/test_cuda_kernel_texts.py calls them."""
+    texts = test_module("targets/cuda", "test_cuda_kernel_texts")
     names = {dtype.name: dtype for dtype in texts.DTYPES}
 
     def case(name: str, dtype: Any, recording: Recording) -> None:

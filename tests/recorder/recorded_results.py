@@ -153,7 +153,7 @@ def texts() -> dict[str, Case]:
     from tessera.targets import text
     from tessera.targets.cpu.compile import compile_lowered
 
-    portable = test_module("targets", "test_portable_texts")
+    portable = test_module("targets/cuda", "test_portable_texts")
 
     def on_processors(name: str, recording: Recording) -> None:
         module = text.read((BENCHMARKS / "texts" / f"{name}.cpu").read_text(encoding="utf-8"))

@@ -28,7 +28,7 @@ ELSEWHERE = Target("cpu", "avx512" if platform.machine() == "aarch64" else "neon
 
 def softmax_here(folder: Path) -> record.Entries:
     """The entries of a kernel, recorded in this process as if nothing had been compiled before."""
-    texts = recorded_parts.test_module("targets", "test_cuda_kernel_texts")
+    texts = recorded_parts.test_module("targets/cuda", "test_cuda_kernel_texts")
     kernel, args, static = texts.CASES["softmax"](texts.Arrays(next(one for one in texts.DTYPES if one.name == "bf16")))
     settings_of.cache_clear()
     recording = Recording()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cpu_runs import at_cpu_level, lowered  # pyright: ignore[reportMissingImports]  (beside this file)
-from ptx_checks import check_clean, count  # pyright: ignore[reportMissingImports]  (beside this file)
+from cpu_runs import at_cpu_level, lowered
+from ptx_checks import check_clean, count
 from xdsl.dialects.builtin import ModuleOp
 
 import tessera as ts
@@ -31,7 +29,6 @@ from tessera.transforms.core.canonicalize import Canonicalize
 from tessera.transforms.core.common_subexpressions import CommonSubexpressions
 from tessera.transforms.pipeline import Compiled, compile_module
 
-sys.path.append(str(Path(__file__).parents[1] / "transforms"))
 programs: Any = import_module("graph_programs")
 build, error, normal = programs.build, programs.error, programs.normal
 attended, block, block_types, multiplied = programs.attended, programs.block, programs.block_types, programs.multiplied

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +19,6 @@ from tessera.targets.cuda.lower.legalize import legalize
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")
 
 Made = tuple[ModuleOp, list[Any]]

@@ -28,7 +28,7 @@ from tessera.bench.results.definitions import BenchmarkConfig, MeasurementType
 from tessera.bench.results.results import BenchmarkResult
 
 pytestmark = pytest.mark.gpu
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tessera.bench.cuda.declarations import Contest, Inputs, Row, Yardstick, ker
 from tessera.bench.results.definitions import BenchError
 from tessera.errors import CompileError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MEGABYTE = 1e6
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import time
 from typing import Any
 
-import cheats  # pyright: ignore[reportMissingImports]  (beside this file)
+import cheats
 import numpy as np
 import pytest
 

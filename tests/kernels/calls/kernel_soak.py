@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
+import library as lib
 import numpy as np
 from odd_arrays import MACHINES, Array, Odd, as_array, bounds, expect_close, interpreted
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
+import library as lib
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -23,6 +23,7 @@ def soak(seconds: float, limit: float) -> tuple[int, dict[str, int], str]:
         text=True,
         start_new_session=True,
         cwd=Path(__file__).parent,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     try:
         said, complaint = process.communicate(timeout=limit)

@@ -1,6 +1,6 @@
 """Two threads, each with a stream of its own, run the same kernels for a while; every result has to be right.
 
-python tests/kernels/gpu_soak.py [seconds]
+PYTHONPATH=tests/kernels python tests/kernels/gpu/gpu_soak.py [seconds]
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
+import library as lib
 import numpy as np
 
 import tessera as ts

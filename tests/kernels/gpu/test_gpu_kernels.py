@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import test_native_odd_cases as cases  # pyright: ignore[reportMissingImports]  (beside this file)
-import test_native_odd_products as products  # pyright: ignore[reportMissingImports]
+import test_native_odd_cases as cases
+import test_native_odd_products as products
 from gpu_arrays import on_device
 from odd_arrays import SPECIAL, Odd, bounds, expect_close, expect_equal, interpreted
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import warp_specialized_kernels as cases  # pyright: ignore[reportMissingImports]  (beside this file)
+import warp_specialized_kernels as cases
 
 import tessera as ts
 from tessera import DType, Schedule, bf16, f16, f32, knobs, stdlib

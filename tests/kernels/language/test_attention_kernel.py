@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from specified import KVCache, flash_attention  # pyright: ignore[reportMissingImports]  (beside this file)
+from specified import KVCache, flash_attention
 
 import tessera as ts
 from tessera import Schedule, bf16

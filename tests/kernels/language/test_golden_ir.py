@@ -1,6 +1,6 @@
 """Compares the Tile IR of every library kernel with `golden/*.mlir`, and times tracing.
 
-`TESSERA_UPDATE_GOLDEN=1 pytest tests/kernels/test_golden_ir.py` writes the files anew.
+`TESSERA_UPDATE_GOLDEN=1 pytest tests/kernels/language/test_golden_ir.py` writes the files anew.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
+import library as lib
 import numpy as np
 import pytest
-from specified import KVCache, flash_attention  # pyright: ignore[reportMissingImports]  (beside this file)
+from specified import KVCache, flash_attention
 
 import tessera as ts
 from tessera import Schedule
@@ -21,7 +21,7 @@ from tessera.ir import text
 from tessera.tile.calls.function import Kernel
 from tessera.tile.language.rewrite import _rewritten  # pyright: ignore[reportPrivateUsage]
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def array(*shape: int, dtype: Any = np.float32) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
+import library as lib
 import numpy as np
 import pytest
-from specified import KVCache, flash_attention  # pyright: ignore[reportMissingImports]  (beside this file)
+from specified import KVCache, flash_attention
 
 import tessera as ts
 from tessera import CompileError, DType, EffectError, Schedule, bf16, f32, i32, kernel, knobs, tile

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
+import library as lib
 import numpy as np
 import pytest
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from odd_arrays import MACHINES
 
-HERE = Path(__file__).parent
+KERNELS = Path(__file__).parents[1]
 FILES = [
-    "test_attention_kernel.py",
-    "test_control_flow.py",
-    "test_intrinsics.py",
-    "test_library.py",
-    "test_native.py",
-    "test_outputs.py",
-    "test_schedules.py",
-    "test_tile_parameters.py",
+    "language/test_attention_kernel.py",
+    "language/test_control_flow.py",
+    "language/test_intrinsics.py",
+    "language/test_library.py",
+    "native/test_native.py",
+    "language/test_outputs.py",
+    "language/test_schedules.py",
+    "language/test_tile_parameters.py",
 ]
 
 
@@ -29,5 +29,5 @@ def test_the_language_means_the_same(level: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not acceptance and not peers"]
     environment = {**os.environ, "TESSERA_CPU_LEVEL": level}
     environment.pop("PYTEST_ADDOPTS", None)
-    done = subprocess.run([*command, *FILES], cwd=HERE, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, *FILES], cwd=KERNELS, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]

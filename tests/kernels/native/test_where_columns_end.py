@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from tessera import KTile, Schedule, f32, kernel, knobs, tile
 from tessera.targets.cuda.compile import compile_kernel
 from tessera.targets.cuda.ptx.assembler import assemble
 
-sys.path.append(str(Path(__file__).parents[1] / "targets"))
 nv_runs: Any = import_module("nv_runs")
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -15,7 +15,7 @@ import tessera as ts
 from tessera import ops
 
 HERE = Path(__file__).parent
-TABLE: dict[str, dict[str, Any]] = json.loads((HERE.parent / "array_api_2023_12.json").read_text())
+TABLE: dict[str, dict[str, Any]] = json.loads((HERE / "array_api_2023_12.json").read_text())
 PAGE = (HERE.parents[2] / "docs" / "operators.md").read_text()
 LEFT_OUT = {
     name

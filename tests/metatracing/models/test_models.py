@@ -30,7 +30,7 @@ from tessera.metatracing.events.tile_work import tile_work
 from tessera.metatracing.models.fitting import Fitted, fit
 from tessera.metatracing.models.kernel_times import shipped
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
 TIER1, TIER2, TIER3 = ExecutionTier
 START = {"always": 1e-6, "work": 1e-9, "bytes": 1e-9}
 

@@ -1,6 +1,6 @@
 """What a call of a bound kernel costs beside the bare cuLaunchKernel of the bindings. Run it on a machine with a GPU.
 
-python tests/runtime/cuda_call_cost.py
+python tests/runtime/cuda/cuda_call_cost.py
 """
 
 from __future__ import annotations

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -27,7 +25,6 @@ from tessera.shapes.expr import dim
 from tessera.targets import text
 from tessera.tile.calls.function import Kernel
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")
 
 bf16 = ml_dtypes.bfloat16

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-import sys
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -25,7 +23,6 @@ from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import dim
 from tessera.targets.cpu.ir import dialect as cpu
 
-sys.path.append(str(Path(__file__).parents[1] / "transforms"))
 masks: Any = import_module("random_masks")
 DEPTH = 3
 index = IndexType()

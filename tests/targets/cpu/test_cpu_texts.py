@@ -14,7 +14,7 @@ from tessera.targets import text
 from tessera.targets.cpu import features
 from tessera.targets.cpu.interpreter import run_cpu_kernel
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 LEVELS = features.up_to(features.level())
 
 

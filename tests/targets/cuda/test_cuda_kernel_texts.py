@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,7 +18,6 @@ from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.program_cache import lines_of
 from tessera.tile.calls.settings import architecture_of
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")
 
 DTYPES = [f32, bf16, f16]

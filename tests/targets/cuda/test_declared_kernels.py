@@ -12,7 +12,7 @@ from ptx_checks import check_clean, count
 from tessera.bench.cuda import declarations, records
 from tessera.targets.cuda.compile import FEW_SPILLS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def texts_of_rows() -> dict[str, Callable[[], str]]:

@@ -36,7 +36,7 @@ RUNS = [(level, lanes) for level, lanes in WAYS if level in HERE]
 @cache
 def bounds() -> dict[str, float]:
     """The table of the document: the largest error of each function, in units in the last place."""
-    page = (Path(__file__).parents[2] / "docs" / "numerics.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "numerics.md").read_text(encoding="utf-8")
     return {name: float(error) for name, error in re.findall(r"^\| (\w+) \| ([\d.]+) \|$", page, re.MULTILINE)}
 
 

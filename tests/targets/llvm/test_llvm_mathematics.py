@@ -35,7 +35,7 @@ ONE, TWO = ([name for name in NAMES if TABLE[name].arity == arity] for arity in 
 @cache
 def bounds() -> dict[str, dict[str, float]]:
     """The table of the document: for each function the largest error of each way, in units in the last place."""
-    page = (Path(__file__).parents[2] / "docs" / "numerics.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "numerics.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\w+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE)
     return {name: dict(zip(WAYS, map(float, errors), strict=True)) for name, *errors in rows if name in NAMES}
 

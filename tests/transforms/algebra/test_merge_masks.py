@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rewritten_programs import check_same, count, rewritten
 from partitioned_programs import STAGES, prepared
+from rewritten_programs import check_same, count, rewritten
 
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.algebra.merge_masks import merge_masks

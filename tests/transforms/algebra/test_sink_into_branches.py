@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rewritten_programs import check_same, count, rewritten
 from partitioned_programs import KERNELS, check_partitions, prepared
+from rewritten_programs import check_same, count, rewritten
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr, TensorType
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph_programs import BOUNDS, Array, Builder, Value, build, check, error, normal, softmax  # pyright: ignore[reportMissingImports]  (beside this file)
+from graph_programs import BOUNDS, Array, Builder, Value, build, check, error, normal, softmax
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import Tensor, bf16, f16, f32, f64, i64

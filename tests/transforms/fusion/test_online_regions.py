@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graph_programs import Array, Builder, Value, build, check, compiled, error, kinds, normal, scheduled  # pyright: ignore[reportMissingImports]  (beside this file)
+from graph_programs import Array, Builder, Value, build, check, compiled, error, kinds, normal, scheduled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,8 +7,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from partitioned_programs import (
+    DEPTH,
+    LENGTHS,
+    MATMULS,
+    STAGES,
+    check_partitions,
+    lib,
+    machines,
+    numbers,
+    prepared,
+    traced,
+)
 from rewritten_programs import count, rewritten
-from partitioned_programs import DEPTH, LENGTHS, MATMULS, STAGES, check_partitions, lib, machines, numbers, prepared, traced
 from xdsl.dialects import scf
 
 from tessera.ir.pipe.warp_groups import DotStartOp, DotWaitOp, WarpSpecializeOp

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from rewritten_programs import at_length, rewritten
 from partitioned_programs import STAGES, check_partitions, prepared
+from rewritten_programs import at_length, rewritten
 from xdsl.dialects import scf
 
 from tessera.interpreters.core.engine import RULES, Frame, Values

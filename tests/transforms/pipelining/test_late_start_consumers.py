@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rewritten_programs import at_length, rewritten
 from partitioned_programs import STAGES, attention, check_partitions, prepared
+from rewritten_programs import at_length, rewritten
 from xdsl.dialects import scf
 
 from tessera import stdlib

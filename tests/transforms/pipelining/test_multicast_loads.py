@@ -5,8 +5,19 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from partitioned_programs import (
+    DEPTH,
+    LENGTHS,
+    MATMULS,
+    attention,
+    check_partitions,
+    lib,
+    machines,
+    numbers,
+    prepared,
+    traced,
+)
 from rewritten_programs import rewritten
-from partitioned_programs import DEPTH, LENGTHS, MATMULS, attention, check_partitions, lib, machines, numbers, prepared, traced
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from tessera import stdlib

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from tessera.targets import text
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.pipelining.partition_rows import PartitionRows, partition_rows, rows_of, spread_rows
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")
 
 PROGRAM = """

@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from rewritten_programs import at_length, rewritten
 from partitioned_programs import MATMULS, STAGES, check_partitions, prepared
+from rewritten_programs import at_length, rewritten
 
 from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rewritten_programs import check_same, count
 from partitioned_programs import check_partitions
+from rewritten_programs import check_same, count
 from xdsl.dialects import scf
 
 from tessera.interpreters.core.machine import Machine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rewritten_programs import at_length, rewritten
 from partitioned_programs import STAGES, check_partitions, prepared
+from rewritten_programs import at_length, rewritten
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +25,6 @@ from tessera.targets.cuda.lower.legalize import legalize
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
 from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots, pipeline_dots
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")
 
 VIEW, TILE = "!tile.view<2, f32, global>", "tensor<4x4xf32>"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rewritten_programs import rewritten
 from partitioned_programs import BLOCK, DEPTH, KERNELS, attention, lib, prepared
+from rewritten_programs import rewritten
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 

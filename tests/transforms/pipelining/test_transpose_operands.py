@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from partitioned_programs import KERNELS, LENGTHS, MATMULS, STAGES, check_partitions, prepared
 from random_matmuls import arguments as random_arguments
 from random_matmuls import random_program
 from rewritten_programs import at_length, count, rewritten
-from partitioned_programs import KERNELS, LENGTHS, MATMULS, STAGES, check_partitions, prepared
 
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe import copies as pipe

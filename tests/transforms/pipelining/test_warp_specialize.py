@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from partitioned_programs import BLOCK, DEPTH, KERNELS, LENGTHS, ROWS, STAGES, check_partitions, prepared
 from random_matmuls import arguments as random_arguments
 from random_matmuls import random_program
 from rewritten_programs import count, rewritten
-from partitioned_programs import BLOCK, DEPTH, KERNELS, LENGTHS, ROWS, STAGES, check_partitions, prepared
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation
 

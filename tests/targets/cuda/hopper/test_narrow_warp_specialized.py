@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,6 @@ from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.tile.calls.settings import Settings
 from tessera.transforms.pipelining.promote_accumulators import DEPTH
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 kernels: Any = import_module("warp_specialized_kernels")
 Array = np.ndarray[Any, np.dtype[Any]]
 

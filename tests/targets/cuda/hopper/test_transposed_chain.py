@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -22,7 +20,6 @@ from tessera.targets.cuda.ir import hopper, hopper_transpose, wgmma
 from tessera.targets.cuda.ir.types import shared_type
 from tessera.tile.calls.settings import Settings
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 consumers: Any = import_module("warp_specialized_kernels")
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -1,6 +1,7 @@
 """From kernels of the tile DSL to warpgroups of sm_90a: who is given to agents, that it assembles clean and is right.
 
-`TESSERA_UPDATE_GOLDEN=1 pytest tests/targets/test_warp_specialized_chain.py -k golden` writes the golden texts anew.
+`TESSERA_UPDATE_GOLDEN=1 pytest tests/targets/cuda/hopper/test_warp_specialized_chain.py -k golden` writes the golden
+texts anew.
 """
 
 from __future__ import annotations
@@ -8,13 +9,11 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from itertools import product
-from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
@@ -46,7 +45,6 @@ from tessera.targets.cuda.lower.legalize import legalize
 from tessera.targets.cuda.ptx.assembler import Assembly, assemble
 from tessera.transforms.checks.host_checks import take_host_checks
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 kernels: Any = import_module("warp_specialized_kernels")
 PRODUCTS: dict[str, Any] = kernels.PRODUCTS
 STAGES: dict[str, Any] = kernels.STAGES

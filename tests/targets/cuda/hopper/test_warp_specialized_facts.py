@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +25,6 @@ from tessera.targets.cuda.ir.hopper import ExtentOp
 from tessera.targets.cuda.ptx.assembler import assemble
 from tessera.transforms.core.facts import FactKind, Facts, observe
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 kernels: Any = import_module("warp_specialized_kernels")
 Heads, Product = kernels.Heads, kernels.Product
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,6 @@ from tessera.targets.cuda.ptx.assembler import Usage, assemble
 from tessera.tile.calls import schedule_hint
 from tessera.tile.calls.settings import Settings
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")
 
 Make = Callable[..., Any]

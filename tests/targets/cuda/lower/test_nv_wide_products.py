@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from tessera import Schedule
 from tessera.interpreters.core.engine import symbol_in
 from tessera.targets.cuda.ir import dialect as nv
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 odd: Any = import_module("test_native_odd_cases")
 
 CLOSE = 1e-14

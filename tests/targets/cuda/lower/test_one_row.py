@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from ptx_machine import Launch  # pyright: ignore[reportMissingImports]  (beside this file)
-from ptx_runs import numbers  # pyright: ignore[reportMissingImports]  (beside this file)
+from ptx_machine import Launch
+from ptx_runs import numbers
 
 from tessera import bf16, f32
 from tessera.dtypes.types import DType

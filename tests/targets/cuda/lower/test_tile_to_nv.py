@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -28,7 +26,6 @@ from tessera.targets import text
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.lower.tile_to_nv import TileToNv
 
-sys.path.append(str(Path(__file__).parents[1] / "transforms"))
 masks: Any = import_module("test_live_iterations")
 
 bf16 = ml_dtypes.bfloat16
