@@ -40,7 +40,7 @@ WORDS = {
         "The kernel's Python, run once on symbols. One program instance has 128 queries of one head and walks "
         "all keys, 128 at a time; a mask is a plain comparison of row and column numbers."
     ),
-    "prepare": (
+    "legalize": (
         "Plain forms, as on every GPU: the scale moved behind the maximum, `exp` became `exp2` with its factor "
         "folded into the scale, and what the host checks is gone from the program."
     ),
@@ -157,7 +157,7 @@ def walked() -> tuple[dict[str, str], str]:
         return watching
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(compiler, "prepare", watched("prepare", compiler.prepare)))
+        stack.enter_context(patch.object(compiler, "legalize", watched("legalize", compiler.legalize)))
         for name, run in passes():
             stack.enter_context(patch.object(agents_chain, name, watched(name, run)))
         lowered = compiler.lower_kernel(made.module, made.name, row_aligned=range(len(given) + 1))[0]

@@ -19,7 +19,7 @@ def test_the_page_is_up_to_date(page: str) -> None:
 def test_every_pass_of_the_chain_has_a_part(page: str) -> None:
     parts = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
     named = [name.replace("_", "-") for name, _ in attention_walk.passes()]
-    assert parts[:3] == ["The kernel", "trace", "prepare"]
+    assert parts[:3] == ["The kernel", "trace", "legalize"]
     assert parts[-2:] == ["lower-warp-groups", "PTX"]
     assert sorted(parts[3:-1]) == sorted(named)
 
