@@ -129,3 +129,16 @@ def test_checks_look_at_every_size() -> None:
     with knobs.checks.using("nan"), pytest.raises(ts.TesseraError, match="NaN") as caught:
         _ = zeros / zeros
     assert "zeros / zeros" in str(caught.value)
+
+
+def test_operators_are_methods_and_properties_of_tensors() -> None:
+    hooks = {name for name in ts.ops.METHODS if name in ("__elementwise__", "__cast__", "__has_machine_code__")}
+    names = {*ts.ops.METHODS, *ts.ops.PROPERTIES} - hooks
+    assert sorted(name for name in names if name not in vars(ts.Tensor)) == []
+    x = floats((3, 4))
+    assert np.allclose(x.sum(axis=1).numpy(), x.numpy().sum(axis=1), atol=1e-4)
+    assert np.array_equal(x.at[0].set(0.0).numpy()[0], np.zeros(4, np.float32))
+    assert not hasattr(x, "call_kernel")
+    name = "summed"
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'summed'"):
+        getattr(x, name)

@@ -54,7 +54,7 @@ def _offsets() -> list[list[int]] | None:
     stream.free = {}
     wanted: list[tuple[Any, tuple[str, ...]]] = [
         (stream, ("free",)),
-        (Tensor.fresh(np.empty(()), meta), ("geometry", "dtype", "device", "_buffer", "meta")),
+        (Tensor.fresh(np.empty(()), meta), ("geometry", "dtype", "device", "_buffer", "known_meta")),
         (meta, ("dtype", "device", "shape")),
     ]
     found = [[objects.slot_of(example, name) for name in names] for example, names in wanted]

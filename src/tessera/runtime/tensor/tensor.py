@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast, final
+from typing import Any, Self, SupportsIndex, TypeAlias, cast, final
 
 import numpy as np
 
@@ -39,6 +39,20 @@ _new = object.__new__
 _equal, _unequal = binary("eq"), binary("ne")
 
 
+class _Operator:
+    """A method or property of tensors that an operator of the language is: they load when one is first asked for."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tensor: Any, owner: type) -> Any:
+        if tensor is None:
+            return self
+        methods, properties = OPERATORS.surface()
+        made = properties.get(self.name)
+        return partial(methods[self.name], tensor) if made is None else made(tensor)
+
+
 @final
 class Tensor:
     """Elements of one dtype at strided addresses of one device. `Tensor["B", "S", bf16]` is its type annotation.
@@ -49,7 +63,7 @@ class Tensor:
 
     # `geometry` is an array at the tensor's address: on every device it knows shape and strides and makes views. Its
     # elements may be touched only where the host can reach them, which `numpy` checks.
-    __slots__ = ("__weakref__", "_buffer", "device", "dtype", "geometry", "meta")
+    __slots__ = ("__weakref__", "_buffer", "device", "dtype", "geometry", "known_meta")
 
     # NumPy's arrays leave operators with a tensor to the tensor: `array + tensor` is a tensor.
     __array_priority__ = 100
@@ -58,7 +72,7 @@ class Tensor:
     _buffer: Buffer | None
     device: Device
     dtype: DType
-    meta: Meta
+    known_meta: Meta | None
 
     def __new__(cls, values: object, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Tensor:
         return cast(Tensor, asarray(values, dtype, device=device, copy=True))
@@ -74,6 +88,7 @@ class Tensor:
         self.dtype = dtype
         self.device = device
         self._buffer = buffer
+        self.known_meta = None
         remember(self)
         return self
 
@@ -85,7 +100,7 @@ class Tensor:
         self.dtype = meta.dtype
         self.device = meta.device
         self._buffer = None
-        self.meta = meta
+        self.known_meta = meta
         if histories() is not None:
             remember(self)
         return self
@@ -93,55 +108,49 @@ class Tensor:
     def _view(self, array: Array) -> Tensor:
         return Tensor.wrap(array, self.dtype, self.device, self._buffer)
 
-    if TYPE_CHECKING:
-        # What operators give tensors beside their own methods; see `_operator_of`.
-        all: Any
-        any: Any
-        argmax: Any
-        argmin: Any
-        astype: Any
-        at: Any
-        clip: Any
-        cos: Any
-        exp: Any
-        flatten: Any
-        log: Any
-        max: Any
-        mean: Any
-        min: Any
-        prod: Any
-        rsqrt: Any
-        sigmoid: Any
-        sin: Any
-        softmax: Any
-        sqrt: Any
-        std: Any
-        sum: Any
-        tanh: Any
-        var: Any
+    @property
+    def meta(self) -> Meta:
+        """Made when first asked for. Code that is written for calls reads the slot, several times as fast."""
+        return self.known_meta or self._make_meta()
 
-    if not TYPE_CHECKING:
+    def _make_meta(self) -> Meta:
+        array, itemsize = self.geometry, self.geometry.itemsize
+        strides = tuple([stride // itemsize for stride in array.strides])
+        alignment = alignment_of(address(array) if array.size else 0)
+        made = self.known_meta = Meta(self.dtype, array.shape, strides, self.device, alignment)
+        return made
 
-        def __getattr__(self, name: str) -> Any:
-            # Metas are made when first asked for; from then on the slot answers, as fast as an attribute can.
-            if name == "geometry":
-                raise EffectError(
-                    "this tensor was donated to a jitted function, and is gone since that was called",
-                    hint="use what the function gave back, or do not donate the argument",
-                )
-            if name != "meta":
-                return _operator_of(self, name)
-            array, itemsize = self.geometry, self.geometry.itemsize
-            strides = tuple([stride // itemsize for stride in array.strides])
-            alignment = alignment_of(address(array) if array.size else 0)
-            self.meta = Meta(self.dtype, array.shape, strides, self.device, alignment)
-            return self.meta
+    # The methods and properties that operators give tensors beside their own.
+    all: Any = _Operator()
+    any: Any = _Operator()
+    argmax: Any = _Operator()
+    argmin: Any = _Operator()
+    astype: Any = _Operator()
+    at: Any = _Operator()
+    clip: Any = _Operator()
+    cos: Any = _Operator()
+    exp: Any = _Operator()
+    flatten: Any = _Operator()
+    log: Any = _Operator()
+    max: Any = _Operator()
+    mean: Any = _Operator()
+    min: Any = _Operator()
+    prod: Any = _Operator()
+    rsqrt: Any = _Operator()
+    sigmoid: Any = _Operator()
+    sin: Any = _Operator()
+    softmax: Any = _Operator()
+    sqrt: Any = _Operator()
+    std: Any = _Operator()
+    sum: Any = _Operator()
+    tanh: Any = _Operator()
+    var: Any = _Operator()
 
     def give_away(self) -> None:
         """Lets go of the memory for good: a later use of this tensor is an error that says so."""
-        _ = self.meta
-        del self.geometry, self.meta
-        self._buffer = None
+        del self.geometry
+        self.known_meta = self._buffer = None
+        cast("Any", self).__class__ = _DONATED
 
     @property
     def shape(self) -> Shape:
@@ -573,15 +582,17 @@ def _as_arrays(given: Any) -> Any:
     return given
 
 
-def _operator_of(tensor: Tensor, name: str) -> Any:
-    if name.startswith("_"):
+def _attribute_of_donated(_: Tensor, name: str) -> Any:
+    if name != "geometry":
         raise AttributeError(f"'Tensor' object has no attribute {name!r}")
-    methods, properties = OPERATORS.surface()
-    if name in properties:
-        return properties[name](tensor)
-    if name in methods:
-        return partial(methods[name], tensor)
-    raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+    raise EffectError(
+        "this tensor was donated to a jitted function, and is gone since that was called",
+        hint="use what the function gave back, or do not donate the argument",
+    )
+
+
+# The class of tensors that were given away; no other is derived.
+_DONATED = type("Tensor", (Tensor,), {"__slots__": (), "__getattr__": _attribute_of_donated})
 
 
 def _integers(given: tuple[Sizes, ...], where: str) -> Shape:
