@@ -5,23 +5,40 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tessera import knobs
+from tessera import knobs as package_knobs
 from tessera.errors import TesseraError
+from tessera.tile.calls.settings import settings
 
 
-@pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for row in knobs.describe():
-        monkeypatch.delenv(row.variable, raising=False)
+def imported(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Any:
+    """The module `knobs` as it is when the package is imported under these TESSERA_* variables, and no others."""
+    for name in [name for name in os.environ if name.startswith("TESSERA_")]:
+        monkeypatch.delenv(name)
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+    spec = spec_from_file_location("tessera.knobs_imported_again", package_knobs.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(name="knobs")
+def _knobs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return imported(monkeypatch)
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", "/home/someone")
+    knobs = imported(monkeypatch)
     assert knobs.cache_dir.value == Path("/home/someone/.cache/tessera")
     assert knobs.cache_size.value == 2 << 30
     assert knobs.logs.value == frozenset()
@@ -37,10 +54,8 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_cache_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "/var/cache")
-    assert knobs.cache_dir.value == Path("/var/cache/tessera")
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert knobs.cache_dir.value == Path.home() / ".cache/tessera"
+    assert imported(monkeypatch, XDG_CACHE_HOME="/var/cache").cache_dir.value == Path("/var/cache/tessera")
+    assert imported(monkeypatch, XDG_CACHE_HOME="relative").cache_dir.value == Path.home() / ".cache/tessera"
 
 
 @pytest.mark.parametrize(
@@ -48,23 +63,39 @@ def test_the_cache_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
     [("0", 0), ("4096", 4096), ("2GiB", 2 << 30), ("500 MB", 500_000_000), ("1.5kib", 1536), ("1TiB", 1 << 40)],
 )
 def test_sizes_have_units(monkeypatch: pytest.MonkeyPatch, text: str, size: int) -> None:
-    monkeypatch.setenv("TESSERA_CACHE_SIZE", text)
-    assert knobs.cache_size.value == size
+    assert imported(monkeypatch, TESSERA_CACHE_SIZE=text).cache_size.value == size
 
 
-def test_variables_are_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TESSERA_LOGS", "ir, recompiles,")
-    assert knobs.logs.value == {"ir", "recompiles"}
-    monkeypatch.setenv("TESSERA_VERIFY", "Yes")
-    assert knobs.verify.value is True
-    monkeypatch.setenv("TESSERA_DETERMINISTIC", "off")
-    assert knobs.deterministic.value is False
-    monkeypatch.setenv("TESSERA_DUMP_DIR", "~/dumps")
-    assert knobs.dump_dir.value == Path.home() / "dumps"
-    monkeypatch.setenv("TESSERA_BACKEND", "cpu")
-    assert knobs.backend.value == "cpu"
-    monkeypatch.setenv("TESSERA_BACKEND", "")
-    assert knobs.backend.value is None
+def test_variables_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {
+        "LOGS": "ir, recompiles,",
+        "VERIFY": "Yes",
+        "DETERMINISTIC": "off",
+        "DUMP_DIR": "~/dumps",
+        "BACKEND": "cpu",
+    }
+    knobs = imported(monkeypatch, **{f"TESSERA_{name}": text for name, text in given.items()})
+    monkeypatch.setenv("TESSERA_VERIFY", "no")
+    monkeypatch.delenv("TESSERA_BACKEND")
+    monkeypatch.setenv("TESSERA_INTERPRET", "1")
+    for _ in range(2):
+        assert knobs.logs.value == {"ir", "recompiles"}
+        assert knobs.verify.value is True
+        assert knobs.deterministic.value is False
+        assert knobs.dump_dir.value == Path.home() / "dumps"
+        assert knobs.backend.value == "cpu"
+        assert knobs.interpret.value is False
+    assert knobs.unknown_variables() == []
+    assert imported(monkeypatch, TESSERA_BACKEND="").backend.value is None
+
+
+def test_a_change_of_the_environment_is_no_change_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = settings()
+    monkeypatch.setenv("TESSERA_OPTIMIZATION", "1")
+    monkeypatch.setenv("TESSERA_CHECKS", "wrong")
+    with package_knobs.eager_elements.using(1):
+        assert settings() is before
+    assert settings() is before
 
 
 @pytest.mark.parametrize(
@@ -84,7 +115,7 @@ def test_bad_variables_are_errors_when_read(
     monkeypatch: pytest.MonkeyPatch, name: str, text: str, accepted: str
 ) -> None:
     variable = f"TESSERA_{name.upper()}"
-    monkeypatch.setenv(variable, text)
+    knobs = imported(monkeypatch, **{variable: text})
     with pytest.raises(TesseraError) as caught:
         _ = getattr(knobs, name).value
     message = caught.value.message
@@ -97,7 +128,7 @@ def test_bad_variables_are_errors_when_read(
     assert row.source == "environment, not understood"
 
 
-def test_bad_values_are_refused_and_change_nothing() -> None:
+def test_bad_values_are_refused_and_change_nothing(knobs: Any) -> None:
     with pytest.raises(TesseraError, match="the knob cache_size expects a number of bytes"):
         knobs.cache_size.set("much")
     with pytest.raises(TesseraError, match="the knob logs") as caught:
@@ -109,7 +140,7 @@ def test_bad_values_are_refused_and_change_nothing() -> None:
 
 
 def test_context_wins_over_process_over_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TESSERA_BACKEND", "from_environment")
+    knobs = imported(monkeypatch, TESSERA_BACKEND="from_environment")
     assert (knobs.backend.value, knobs.backend.source) == ("from_environment", "environment")
     knobs.backend.set("from_process")
     try:
@@ -125,7 +156,7 @@ def test_context_wins_over_process_over_environment(monkeypatch: pytest.MonkeyPa
     assert knobs.backend.value == "from_environment"
 
 
-def test_using_ends_when_the_body_raises() -> None:
+def test_using_ends_when_the_body_raises(knobs: Any) -> None:
     def fail() -> None:
         with knobs.verify.using(True):
             raise RuntimeError("inside")
@@ -135,7 +166,7 @@ def test_using_ends_when_the_body_raises() -> None:
     assert knobs.verify.value is False
 
 
-def test_threads_do_not_see_each_others_overrides() -> None:
+def test_threads_do_not_see_each_others_overrides(knobs: Any) -> None:
     seen: list[int] = []
     both_inside = threading.Barrier(2)
 
@@ -154,7 +185,7 @@ def test_threads_do_not_see_each_others_overrides() -> None:
     assert knobs.cache_size.value == 2 << 30
 
 
-def test_tasks_do_not_see_each_others_overrides() -> None:
+def test_tasks_do_not_see_each_others_overrides(knobs: Any) -> None:
     async def work(size: int) -> int:
         with knobs.cache_size.using(size):
             await asyncio.sleep(0)
@@ -167,9 +198,9 @@ def test_tasks_do_not_see_each_others_overrides() -> None:
 
 
 def test_describe_has_a_full_row_for_every_knob(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TESSERA_LOGS", "ir,guards")
+    knobs = imported(monkeypatch, TESSERA_LOGS="ir,guards")
     rows = {row.name: row for row in knobs.describe()}
-    defined = {name for name, value in vars(knobs).items() if isinstance(value, knobs.Knob)}
+    defined = {name for name in dir(knobs) if isinstance(getattr(knobs, name), knobs.Knob)}
     assert set(rows) == defined
     assert all(all(row) for row in rows.values())
     assert rows["logs"].value == "guards,ir"
@@ -178,7 +209,5 @@ def test_describe_has_a_full_row_for_every_knob(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_unknown_variables_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = knobs.unknown_variables()
-    monkeypatch.setenv("TESSERA_CACHE_SIZES", "1")
-    monkeypatch.setenv("TESSERA_CACHE_SIZE", "1")
-    assert set(knobs.unknown_variables()) - set(before) == {"TESSERA_CACHE_SIZES"}
+    knobs = imported(monkeypatch, TESSERA_CACHE_SIZES="1", TESSERA_CACHE_SIZE="1")
+    assert knobs.unknown_variables() == ["TESSERA_CACHE_SIZES"]

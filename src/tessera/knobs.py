@@ -1,7 +1,7 @@
 """Settings: each knob has a type, a default, a `TESSERA_*` variable and a context manager.
 
 What counts, first to last: `with knob.using(v)` around the code, `knob.set(v)` in this process, the environment,
-the default.
+the default. The environment is read once, when this module is imported; later changes of a variable are not seen.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from tessera.errors import TesseraError
 
@@ -49,13 +49,82 @@ class _Unset(Enum):
 
 _UNSET = _Unset.UNSET
 _KNOBS: list[Knob[Any]] = []
-# What `using` holds, by name. A context variable: other threads and tasks do not see what is held here.
-_held: ContextVar[Mapping[str, Any]] = ContextVar("knobs", default=MappingProxyType({}))
-# How often `set` and `reset` were called.
-_changes = [0]
-# The environment as os.environ keeps it: looked up there in a twentieth of the time.
-_variables: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
-_QUICK = {"held": _held.get, "changes": _changes, "variable": _variables.get}
+_PREFIX = "TESSERA_"
+_VARIABLES = {name: text for name, text in os.environ.items() if name.startswith(_PREFIX)}
+_XDG_CACHE_HOME = os.environ.get("XDG_CACHE_HOME", "")
+
+
+class Derived:
+    """Values that were derived from the knobs of a scope. A change of a knob replaces the object, not its attributes.
+
+    So a thread that derives values while another sets a knob writes them into an object that is not looked at again.
+    """
+
+    __slots__ = ("eager_elements", "is_settled", "settings")
+
+    def __init__(self) -> None:
+        self.settings: Any = None
+        """How kernels run, as `tile.calls.settings` has it; None for the interpreter, and before `is_settled`."""
+        self.is_settled = False
+        self.eager_elements: int | None = None
+
+
+_NOT_DERIVED = Derived()
+
+
+class Scope:
+    """The knobs that `using` holds around a piece of code, and the values derived from all knobs there.
+
+    Every call of a kernel or a jitted function asks `scope().quick.settings`: these are `derived` where nothing but
+    knobs decides how kernels run. Where a trace or checks do too, `quick` has no settings, and calls ask for them.
+    """
+
+    __slots__ = ("__weakref__", "derived", "held", "quick")
+
+    def __init__(self, held: Mapping[str, Any], *, is_quick: bool) -> None:
+        self.held = held
+        self.derived = Derived()
+        self.quick = self.derived if is_quick else _NOT_DERIVED
+        _scopes[id(self)] = self
+
+    @property
+    def is_quick(self) -> bool:
+        return self.quick is not _NOT_DERIVED
+
+    def forget(self) -> None:
+        """Has all values derived anew."""
+        derived = Derived()
+        if self.is_quick:
+            self.quick = derived
+        self.derived = derived
+
+
+_scopes: WeakValueDictionary[int, Scope] = WeakValueDictionary()
+# A context variable: other threads and tasks do not see what is held here.
+_PROCESS = Scope({}, is_quick=True)
+_scope: ContextVar[Scope] = ContextVar("knobs", default=_PROCESS)
+scope: Callable[[], Scope] = _scope.get
+"""The scope of the code that asks. A built-in function: nothing that calls ask is faster."""
+
+
+@contextmanager
+def _entered(inner: Scope) -> Generator[None]:
+    token = _scope.set(inner)
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
+def deciding_too() -> AbstractContextManager[None]:
+    """For a trace or checks: in the body of the `with` statement, knobs alone do not decide how kernels run."""
+    return _entered(Scope(scope().held, is_quick=False))
+
+
+def _process_changed() -> None:
+    for reference in _scopes.valuerefs():  # a list, made at once: other threads may enter scopes meanwhile
+        if (found := reference()) is not None:
+            found.forget()
 
 
 class Knob(Generic[T]):
@@ -65,17 +134,20 @@ class Knob(Generic[T]):
         self, name: str, read: Callable[[T | str], T], default: Callable[[], T], *, accepts: str, meaning: str
     ) -> None:
         self.name = name
-        self.variable = f"TESSERA_{name.upper()}"
+        self.variable = f"{_PREFIX}{name.upper()}"
         self.accepts = accepts
         self.meaning = meaning
         self._read = read
         self._default = default
+        self.text = _VARIABLES.get(self.variable, "")
+        """The text of its variable, empty where it is not set."""
+        self._environment: T | _Unset = _UNSET
         self._process: T | _Unset = _UNSET
         _KNOBS.append(self)
 
     @property
     def value(self) -> T:
-        """The setting here and now; raises TesseraError where the environment holds something else than a T."""
+        """The setting here and now; raises TesseraError where the environment held something else than a T."""
         return self._look()[0]
 
     @property
@@ -84,23 +156,25 @@ class Knob(Generic[T]):
         return self._look()[1]
 
     def _look(self) -> tuple[T, str]:
-        if (held := _held.get().get(self.name, _UNSET)) is not _UNSET:
+        if (held := scope().held.get(self.name, _UNSET)) is not _UNSET:
             return held, "context"
         if self._process is not _UNSET:
             return self._process, "process"
-        if text := os.environ.get(self.variable):
-            return self._checked(text, f"the variable {self.variable}"), "environment"
+        if self.text:
+            if self._environment is _UNSET:
+                self._environment = self._checked(self.text, f"the variable {self.variable}")
+            return self._environment, "environment"
         return self._default(), "default"
 
     def set(self, value: T | str) -> None:
         """Holds for the whole process from now on."""
         self._process = self._checked(value, f"the knob {self.name}")
-        _changes[0] += 1
+        _process_changed()
 
     def reset(self) -> None:
         """Takes back what `set` did."""
         self._process = _UNSET
-        _changes[0] += 1
+        _process_changed()
 
     def using(self, value: T | str) -> AbstractContextManager[T]:
         """Holds for the body of a `with` statement, in this thread or task only."""
@@ -108,11 +182,9 @@ class Knob(Generic[T]):
 
     @contextmanager
     def _holding(self, value: T) -> Generator[T]:
-        token = _held.set({**_held.get(), self.name: value})
-        try:
+        around = scope()
+        with _entered(Scope({**around.held, self.name: value}, is_quick=around.is_quick)):
             yield value
-        finally:
-            _held.reset(token)
 
     def _checked(self, value: T | str, what: str) -> T:
         try:
@@ -124,19 +196,6 @@ class Knob(Generic[T]):
 
     def __repr__(self) -> str:
         return f"Knob({self.name})"
-
-
-def watching(*watched: Knob[Any]) -> Callable[[], object]:
-    """A quick function for what is called often: its result changes whenever the value of one of these may have."""
-    as_kept = os.fsencode if _variables is not os.environ else str
-    # Written out, one look after the other: a loop over them would take twice as long.
-    looks = ", ".join(f"variable({as_kept(knob.variable)!r})" for knob in watched)
-    return eval(f"lambda: (held(), changes[0], {looks})", _QUICK)
-
-
-def watched() -> tuple[ContextVar[Any], list[int], Mapping[Any, Any]]:
-    """Values that differ when a knob may have changed: a variable, the first item of a list, and the environment."""
-    return _held, _changes, _variables
 
 
 def _path(value: Path | str) -> Path:
@@ -241,7 +300,7 @@ def _optional_cpu_level(value: str | None) -> str | None:
 
 def _default_cache_dir() -> Path:
     # The XDG rule: a relative path there is invalid and counts as unset.
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    base = Path(_XDG_CACHE_HOME)
     return (base if base.is_absolute() else Path.home() / ".cache") / "tessera"
 
 
@@ -344,7 +403,7 @@ def describe() -> list[Row]:
         try:
             value, source = _shown(knob.value), knob.source
         except TesseraError:
-            value, source = repr(os.environ[knob.variable]), "environment, not understood"
+            value, source = repr(knob.text), "environment, not understood"
         rows.append(Row(knob.name, knob.variable, knob.accepts, value, source, knob.meaning))
     return rows
 
@@ -355,9 +414,9 @@ def _shown(value: Any) -> str:
 
 
 def unknown_variables() -> list[str]:
-    """The TESSERA_* variables in the environment that no knob reads: misspelt, or from another version."""
+    """The TESSERA_* variables that no knob reads: misspelt, or from another version."""
     known = {knob.variable for knob in _KNOBS}
-    return sorted(name for name in os.environ if name.startswith("TESSERA_") and name not in known)
+    return sorted(_VARIABLES.keys() - known)
 
 
 def __dir__() -> list[str]:

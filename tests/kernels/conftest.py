@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def _warp_specialization_here() -> None:
 
 
 @pytest.fixture(name="compiles")
-def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
     """The names of the kernels that are compiled; nothing is found on the disk."""
     names: list[str] = []
     compile_kernel = cpu_compiler.compile_kernel
@@ -33,10 +34,12 @@ def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return compile_kernel(module, name, **options)
 
     monkeypatch.setattr(cpu_compiler, "compile_kernel", noted)
-    # In the environment: threads of tests do not see what `using` holds, and would find what an earlier run has kept.
-    monkeypatch.setenv(knobs.cache_dir.variable, str(tmp_path))
-    monkeypatch.setenv(knobs.backend.variable, "cpu")
-    return names
+    # For the process: threads of tests do not see what `using` holds, and would find what an earlier run has kept.
+    knobs.cache_dir.set(tmp_path)
+    knobs.backend.set("cpu")
+    yield names
+    knobs.cache_dir.reset()
+    knobs.backend.reset()
 
 
 @pytest.fixture(name="slow_calls")

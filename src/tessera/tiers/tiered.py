@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from tessera.errors import TesseraError
-from tessera.runtime.program.written_calls import MISSING, as_given, mark_for, parameters_text, written
+from tessera.runtime.program.written_calls import MISSING, as_given, mark_for, meta_text, parameters_text, written
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import Call, Client
 from tessera.tiers.logs import log
@@ -156,10 +156,12 @@ class Tiered:
         mark = mark_for(signature)
         names = [parameter.name for parameter in self._given]
         arrays = dict(zip(names, self._arrays, strict=True))
-        parts = [f"{name}.meta" if arrays[name] else f"{name}.__class__" for name in names]
-        exactly = "{0} if {0}.__class__ in {1}plain else {1}exact({0})"
+        others: list[str] = []
         for one in self._static:
-            parts += [f"{one.name}.__class__", f"({exactly.format(one.name, mark)})"]
+            exactly = f"{one.name} if {one.name}.__class__ in {mark}plain else {mark}exact({one.name})"
+            others += [f"{one.name}.__class__", f"({exactly})"]
+        compared = [f"{name}.known_meta" if arrays[name] else f"{name}.__class__" for name in names] + others
+        parts = [meta_text(name) if arrays[name] else f"{name}.__class__" for name in names] + others
         numbers = [name for name in names if not arrays[name]]
         scope: dict[str, Any] = {
             "token": self.client.token,
@@ -177,8 +179,7 @@ class Tiered:
         text = _TEMPLATE.format(
             mark=mark,
             parameters=parameters_text(signature, mark),
-            inline=self._inline(mark, parts, scope),
-            parts=", ".join(parts),
+            inline=self._inline(mark, compared, parts, scope),
             numbers="".join(f"{name}, " for name in numbers),
             values=values,
             given=given,
@@ -188,14 +189,14 @@ class Tiered:
         )
         return written(self.client.name, text, signature, mark, scope, __name__)
 
-    def _inline(self, mark: str, parts: Sequence[str], scope: dict[str, Any]) -> str:
+    def _inline(self, mark: str, compared: Sequence[str], parts: Sequence[str], scope: dict[str, Any]) -> str:
         """Comparisons with the entries that were found first: metas are compared as objects, static values too.
 
         The text is the same however many entries there are: it is compiled once, and new entries only give it names.
         """
         lines: list[str] = []
         for index in range(INLINE):
-            tests = [f"{part} is {mark}key{index}_{at}" for at, part in enumerate([f"{mark}now", *parts])]
+            tests = [f"{part} is {mark}key{index}_{at}" for at, part in enumerate([f"{mark}now", *compared])]
             word = "if" if not lines else "elif"
             lines.append(f"        {word} {' and '.join(tests)}:\n            {mark}entry = {mark}entry{index}\n")
             scope[f"key{index}_0"] = MISSING  # no token is that

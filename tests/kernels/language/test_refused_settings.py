@@ -20,6 +20,7 @@ from tessera import (
     TesseraWarning,
     errors,
     kernel,
+    knobs,
     tile,
 )
 from tessera.tile.language.schedule import UNREAD, space
@@ -34,8 +35,8 @@ def doubled(x: Any) -> Any:
 @pytest.fixture(autouse=True)
 def _nothing_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setattr(errors, "_told", set[str]())
-    monkeypatch.setenv("TESSERA_CACHE_DIR", str(tmp_path))  # what is on the disk is not traced again
-    with warnings.catch_warnings():
+    # What is on the disk is not traced again.
+    with warnings.catch_warnings(), knobs.cache_dir.using(tmp_path):
         warnings.simplefilter("error", TesseraWarning)
         yield
 

@@ -178,10 +178,6 @@ def test_the_interpreter_runs_where_it_is_asked_for(interpreted: list[str], monk
         assert is_interpreted()
     with checking(Checks()):
         assert not is_interpreted()
-    monkeypatch.setenv("TESSERA_INTERPRET", "1")
-    assert is_interpreted()
-    monkeypatch.setenv("TESSERA_INTERPRET", "0")
-    assert not is_interpreted()
     knobs.backend.set("interpreter")
     try:
         assert is_interpreted()

@@ -266,12 +266,17 @@ def test_checks_go_with_assumptions(compiles: list[str]) -> None:
 def test_words_that_are_no_checks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TesseraError, match="the knob checks expects names among bounds, nan, unwritten, separated"):
         knobs.checks.using("bounds,races")
-    monkeypatch.setenv("TESSERA_CHECKS", "bound")
+    monkeypatch.setattr(knobs.checks, "text", "bound")
+    knobs.checks.reset()
     with pytest.raises(TesseraError, match="the variable TESSERA_CHECKS expects names among bounds, nan"):
         sums(numbers(3, 4))
-    monkeypatch.setenv("TESSERA_CHECKS", "nan")
-    with pytest.raises(DtypeError, match="sum made NaN"):
-        sums(_with((3, 5), np.inf, -np.inf))
+    monkeypatch.undo()
+    knobs.checks.set("nan")
+    try:
+        with pytest.raises(DtypeError, match="sum made NaN"):
+            sums(_with((3, 5), np.inf, -np.inf))
+    finally:
+        knobs.checks.reset()
 
 
 def test_kernels_without_machine_code_are_checked_too() -> None:

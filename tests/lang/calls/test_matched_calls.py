@@ -1,12 +1,9 @@
-"""Calls of jitted functions that machine code passes on: those like earlier ones, and nothing else."""
+"""Calls of jitted functions like earlier ones: they find their program, and nothing else does."""
 
 from __future__ import annotations
 
 import gc
 import sys
-from contextvars import ContextVar
-from operator import itemgetter
-from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -17,9 +14,6 @@ import tessera as ts
 from tessera import Tensor, jit, knobs
 from tessera.errors import EffectError, TesseraError
 from tessera.lang.jit import Jitted
-from tessera.runtime.native import earlier_calls
-from tessera.runtime.native.objects import slot_of
-from tessera.runtime.program.executable import start_pool
 
 SCALE = 2.0
 
@@ -49,7 +43,6 @@ def warm(function: Any) -> tuple[Jitted, Tensor, Tensor]:
     made = jit(function)
     x, y = drawn((3, 5), (3, 5))
     made(x, y)
-    assert isinstance(made.__call__, BuiltinFunctionType)
     return made, x, y
 
 
@@ -120,60 +113,37 @@ def test_settings_and_traces_count() -> None:
     assert np.allclose(outer(x, y), wanted * np.float32(2))
 
 
+def test_tensors_whose_meta_was_not_asked_for_find_the_program_too() -> None:
+    f, x, y = warm(plain)
+    calls = slow_calls(f)
+    for _ in range(2):
+        fresh = ts.asarray(x.numpy()), ts.asarray(y.numpy())
+        assert [one.known_meta for one in fresh] == [None, None]
+        assert np.allclose(f(*fresh), x.numpy() + y.numpy() * np.float32(2))
+    assert not calls
+
+
+def test_calls_in_traces_are_part_of_them_after_calls_outside() -> None:
+    """And calls with arrays that a trace has nothing to do with run at once, in it or not."""
+    f, x, y = warm(plain)
+    seen: list[Any] = []
+
+    def outer(first: Any) -> Any:
+        seen.append(f(first, first))
+        return f(first, y)
+
+    made = jit(outer)
+    assert np.allclose(made(x), x.numpy() + y.numpy() * np.float32(2))
+    assert not isinstance(seen[0], Tensor)
+    assert np.allclose(f(x, y), x.numpy() + y.numpy() * np.float32(2))
+
+
 def test_donated_tensors_are_gone() -> None:
     f, x, y = warm(plain)
     g = jit(plain, donate_argnums=0)
     g(x, y)
     with pytest.raises(EffectError, match="donated"):
         f(x, y)
-
-
-class Thing:
-    """An object with a slot."""
-
-    __slots__ = ("meta",)
-
-    def __init__(self, meta: object) -> None:
-        self.meta = meta
-
-
-def refuse(*_: object) -> Any:
-    raise KeyError("mine")
-
-
-@pytest.mark.parametrize("which", ["settings", "holds", "run", "finish", "otherwise"])
-def test_errors_come_through(which: str) -> None:
-    start_pool()
-    thing = Thing("this")
-    slot = slot_of(thing, "meta")
-    assert slot is not None
-
-    def otherwise(*given: Thing, **named: int) -> Any:
-        return "otherwise", given, named
-
-    def run(*given: Thing) -> Any:
-        return (given,)
-
-    parts: dict[str, Any] = {
-        "settings": lambda: None,
-        "holds": bool,
-        "run": run,
-        "finish": itemgetter(0),
-        "otherwise": otherwise,
-    }
-
-    def made(**parts: Any) -> Any:
-        asked = earlier_calls.Asked(ContextVar("unused", default=None), None, parts["settings"], parts["holds"])
-        entry = earlier_calls.EarlierCall(None, ["this", "this"], parts["run"], parts["finish"], lambda: True)
-        return earlier_calls.front(parts["otherwise"], 2, Thing, slot or 0, asked, [entry])
-
-    call = made(**parts)
-    assert call(thing, thing) == (thing, thing)
-    other = Thing("other")
-    assert call(thing, other) == ("otherwise", (thing, other), {})
-    assert call(thing, name=3) == ("otherwise", (thing,), {"name": 3})
-    with pytest.raises(KeyError, match="mine"):
-        made(**{**parts, which: refuse})(thing, thing if which != "otherwise" else other)
 
 
 def test_nothing_is_lost() -> None:

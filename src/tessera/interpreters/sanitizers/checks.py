@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
+from tessera import knobs
 from tessera.errors import CompileError
 from tessera.interpreters.sanitizers.access_trace import Trace
 
@@ -90,6 +91,7 @@ def checking(checks: Checks, *, trace: Trace | None = None) -> Generator[None]:
     """Runs every kernel called inside under these checks; `trace` receives their accesses."""
     token = AROUND.set(Asked(checks, trace))
     try:
-        yield
+        with knobs.deciding_too():
+            yield
     finally:
         AROUND.reset(token)

@@ -7,22 +7,28 @@ found there goes to the code of another structure, and at last the long way.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from textwrap import indent
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from tessera.lang.calls.parameters import Parameters, scalar
 from tessera.lang.calls.structures import Structure
 from tessera.lang.calls.watching import Check
 from tessera.lang.tracing.values import current_or_none
-from tessera.runtime.native import earlier_calls, objects
-from tessera.runtime.program.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
+from tessera.runtime.program.written_calls import (
+    MISSING,
+    NOT_FOUND,
+    as_given,
+    mark_for,
+    parameters_text,
+    settings_text,
+    written,
+)
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.pytree import tree_unflatten
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tile.calls.settings import Settings, quick_settings, settings
+from tessera.tile.calls.settings import Settings, settings
 from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 
 MOST_ENTRIES = 4096
@@ -131,12 +137,11 @@ class Quick:
     def _written(self, inline: Sequence[Inline]) -> Callable[..., Any]:
         mark, structure = self.mark, self.structure
         parts = [f"{mark}now", *structure.metas, *structure.kinds]
-        raw = [f"{mark}now", *structure.metas, *structure.raw_kinds]
+        raw = [f"{mark}now", *(f"{path}.known_meta" for path in structure.arrays), *structure.raw_kinds]
         passed = [f"{mark}scalar({path})" if path in structure.numbers else path for path in structure.order]
         scope: dict[str, Any] = {
-            "settings": quick_settings(),
+            "settings": _settings,
             "entries": self.entries,
-            "tracing": current_or_none,
             "scalar": scalar,
             "otherwise": self._otherwise,
             "plain": AS_THEY_ARE,
@@ -146,6 +151,7 @@ class Quick:
         text = _TEMPLATE.format(
             mark=mark,
             parameters=parameters_text(self.signature, mark),
+            settings=settings_text(mark),
             look=indent(self._look(inline, parts, raw, scope), "    "),
             tests="".join(f" and {test}" for test in structure.tests),
             runs=self._runs(inline, arguments, scope),
@@ -153,29 +159,7 @@ class Quick:
             given="".join(f"{one}, " for one in structure.positional),
             named=", ".join(f"{one!r}: {one}" for one in structure.keyword_only),
         )
-        made = written(self.name, text, self.signature, mark, scope, __name__)
-        return self._in_front_of(made, inline)
-
-    def _in_front_of(self, made: Callable[..., Any], inline: Sequence[Inline]) -> Callable[..., Any]:
-        """Machine code that takes the calls of these entries, where all arguments are arrays by themselves."""
-        arrays, structure = self.structure.arrays, self.structure
-        is_flat = arrays and arrays == structure.positional and not structure.keyword_only
-        if not is_flat or not inline or not earlier_calls.is_possible():
-            return made
-        slot = _slot_of_meta()
-        entries = [
-            earlier_calls.EarlierCall(
-                key[0], key[1:], entry.run, "item" if _takes_only(entry.finish) else entry.finish, entry.unchanged
-            )
-            for key, entry in inline
-            if not entry.hidden
-        ]
-        asked = earlier_calls.Asked(cast("Any", current_or_none).__self__, None, quick_settings(), operator.call)
-        return (
-            made
-            if slot is None or not entries
-            else earlier_calls.front(made, len(arrays), Tensor, slot, asked, entries)
-        )
+        return written(self.name, text, self.signature, mark, scope, __name__)
 
     def _look(self, inline: Sequence[Inline], parts: Sequence[str], raw: Sequence[str], scope: dict[str, Any]) -> str:
         """Code that finds an entry by the parts of its key, or the number of one that is compared here by raw ones."""
@@ -237,10 +221,11 @@ def _like(chosen: Settings | None, metas: Sequence[Meta], kinds: Sequence[Any]) 
     return (chosen, *[meta.kind for meta in metas], *kinds)
 
 
-@cache
-def _slot_of_meta() -> int | None:
-    """Where tensors have their metas."""
-    return objects.slot_of(scalar(0), "meta")
+def _settings() -> Settings | None:
+    """The settings around a call; a call in a function that is traced has no entry."""
+    if current_or_none() is not None:
+        raise KeyError
+    return settings()
 
 
 def _takes_only(finish: Finish | None) -> bool:
@@ -251,9 +236,9 @@ def _takes_only(finish: Finish | None) -> bool:
 _TEMPLATE = """
 def {mark}call({parameters}):
     try:
-        {mark}good = {mark}tracing() is None and not {mark}extra and not {mark}more{tests}
+        {mark}good = not {mark}extra and not {mark}more{tests}
         if {mark}good:
-            {mark}now = {mark}settings()
+            {mark}now = {settings}
 {look}
     except {mark}not_found:
         {mark}good = False

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tessera.lang.calls.parameters import Parameters, is_number, is_number_class
 from tessera.lang.tracing.values import is_array
-from tessera.runtime.program.written_calls import NOT_FOUND, mark_for
+from tessera.runtime.program.written_calls import NOT_FOUND, mark_for, meta_text
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.pytree import tree_leaves
 from tessera.runtime.tensor.tensor import Tensor
@@ -85,7 +85,7 @@ class Structure:
 
     @property
     def metas(self) -> list[str]:
-        return [f"{path}.meta" for path in self.arrays]
+        return [meta_text(path) for path in self.arrays]
 
     @property
     def kinds(self) -> list[str]:

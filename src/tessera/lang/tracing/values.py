@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
+from tessera import knobs
 from tessera.dtypes.types import DType
 from tessera.errors import EffectError, ShapeError, TesseraError
 from tessera.lang.tracing.index_ranges import IndexRange
@@ -127,7 +128,7 @@ def tracing(trace: Trace) -> Generator[Trace]:
     """Primitives write into `trace` meanwhile."""
     token = _current.set(trace)
     try:
-        with telling_reads(trace.read):
+        with telling_reads(trace.read), knobs.deciding_too():
             yield trace
     finally:
         trace.closed = True

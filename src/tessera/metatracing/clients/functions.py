@@ -35,7 +35,7 @@ from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import Call, Choice, Compiled, TierLevel, facts_of
 from tessera.tiers.records import ExecutionTier
-from tessera.tile.calls.settings import Settings, quick_settings, settings, settings_at, settings_on, target_of
+from tessera.tile.calls.settings import Settings, settings, settings_at, settings_on, target_of
 from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class ProgramClient:
     """A jitted function for arguments of one structure, with these leaves and static values."""
 
     takes_tensors = True
+    token = staticmethod(settings)
 
     def __init__(self, jitted: Jitted, call: parameters.Call) -> None:
         self.jitted = jitted
@@ -98,10 +99,6 @@ class ProgramClient:
     def forked(self) -> None:
         """In the child of a fork: the thread that held the lock is not there."""
         self._lock = threading.RLock()
-
-    @property
-    def token(self) -> Callable[[], Settings | None]:
-        return quick_settings()
 
     # Calls
 

@@ -20,15 +20,7 @@ from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.guards import Guard
 from tessera.tile.calls.program_cache import Kept, Programs
-from tessera.tile.calls.settings import (
-    Settings,
-    device_of,
-    quick_settings,
-    settings,
-    settings_at,
-    settings_of_level,
-    settings_on,
-)
+from tessera.tile.calls.settings import Settings, device_of, settings, settings_at, settings_of_level, settings_on
 from tessera.tile.calls.verification import Verified
 from tessera.tile.language.kernel_code import is_kernel_module
 from tessera.tile.language.schedule import Schedule
@@ -54,6 +46,7 @@ class KernelClient:
     """A kernel, in the form that its user gave it. Kernels that are verified at every call have no tiers."""
 
     takes_tensors = False
+    token = staticmethod(settings)
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -65,11 +58,6 @@ class KernelClient:
         self._sent: Call | None = None
 
     # Calls
-
-    @property
-    def token(self) -> Callable[[], Settings | None]:
-        """Identifies the settings; in machine code once that is loaded, which reads few words instead of objects."""
-        return quick_settings()
 
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
         if not self._is_traceable or is_tracing():

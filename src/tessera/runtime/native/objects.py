@@ -24,7 +24,7 @@ DEALLOC, GET_BUFFER = 52, 1
 
 _TYPE_AT, _DATA_AT = 8, 16  # in an array object
 _MEMBER_AT, _OFFSET_AT = 40, 16  # in the descriptor of a slot: its definition; in that: its offset in objects
-_FASTCALL, _KEYWORDS, _NO_ARGUMENTS = 0x80, 0x2, 0x4  # how built-in functions are called
+_FASTCALL, _NO_ARGUMENTS = 0x80, 0x4  # how built-in functions are called
 _MEMBERS = 72  # of what a class has
 _DEFAULT, _NOT_MADE_BY_CALLS = 1 << 18, 1 << 7  # flags of classes
 _OBJECT, _READ_ONLY = 16, 1  # of members
@@ -72,13 +72,13 @@ class _Method(ctypes.Structure):
 
 
 @cache
-def definition(name: str, address: int, *, takes: bool = True, names: bool = False) -> int:
-    """Where machine code is defined as a built-in function that takes arguments, perhaps by name, or none.
+def definition(name: str, address: int, *, takes: bool = True) -> int:
+    """Where machine code is defined as a built-in function that takes arguments, or none.
 
     Definitions stay: a function looks at its own until it is gone, and if a cycle held both, Python's collector would
     empty the definition first.
     """
-    flags = _FASTCALL | (_KEYWORDS if names else 0) if takes else _NO_ARGUMENTS
+    flags = _FASTCALL if takes else _NO_ARGUMENTS
     defined = _Method(name.encode(), address, flags, None)
     _kept.append(defined)
     return ctypes.addressof(defined)
@@ -94,11 +94,9 @@ def builder() -> Callable[[int, object, object], Callable[..., Any]]:
     return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
-def built_in(
-    name: str, address: int, record: bytes | bytearray, keep: object, *, takes: bool = True, names: bool = False
-) -> Callable[..., Any]:
+def built_in(name: str, address: int, record: bytes, keep: object, *, takes: bool = True) -> Callable[..., Any]:
     """The built-in function of machine code that has a record for its `self`. It keeps alive what it is told to."""
-    return builder()(definition(name, address, takes=takes, names=names), record, keep)
+    return builder()(definition(name, address, takes=takes), record, keep)
 
 
 class _Member(ctypes.Structure):

@@ -12,7 +12,7 @@ from functools import cache
 from types import CellType, FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
-from tessera.runtime.native import code, objects, standing_answers
+from tessera.runtime.native import code, objects
 
 _TYPE_AT = 8
 _CELL_AT = 16
@@ -89,7 +89,7 @@ def of_dictionary(held: dict[Any, Any], *, of_object: bool = False) -> list[Word
     Dictionaries of objects (`vars(x)`) may share their values with the object, and Python 3.13 counts no change that is
     made through that one.
     """
-    if held.__class__ is not dict or not standing_answers.counts_changes():
+    if held.__class__ is not dict or not _counts_changes():
         return None
     shares_values = of_object or objects.word(id(held) + _VALUES_AT) != 0
     if shares_values and not _objects_count_changes():
@@ -98,9 +98,29 @@ def of_dictionary(held: dict[Any, Any], *, of_object: bool = False) -> list[Word
     return [Word(address, objects.word(address))]
 
 
+@cache
+def _counts_changes() -> bool:
+    """Whether a word of a dictionary changes with everything that is done to it, and with nothing else.
+
+    CPython counts the changes of a dictionary there, up to version 3.13.
+    """
+    seen: dict[bytes, object] = {}
+    address = id(seen) + objects.DICTIONARY_VERSION_AT
+    versions = [objects.word(address)]
+    for value in (b"1", b"2", b"2 ", None):
+        if value is None:
+            del seen[b"one"]
+        else:
+            seen[b"one"] = value
+        versions.append(objects.word(address))
+        if seen.get(b"one") != value or seen.get(b"two") is not None or objects.word(address) != versions[-1]:
+            return False
+    return len(set(versions)) == len(versions)
+
+
 def of_class(held: type) -> list[Word] | None:
     """The same of the attributes of a class."""
-    if not standing_answers.counts_changes() or not _classes_are_known():
+    if not _counts_changes() or not _classes_are_known():
         return None
     address = _changes_at(held)
     return [Word(address, objects.word(address))]

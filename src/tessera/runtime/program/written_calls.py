@@ -13,6 +13,8 @@ from inspect import Parameter, Signature
 from types import CodeType
 from typing import Any
 
+from tessera import knobs
+
 MISSING: Any = object()
 """The default of a parameter that has none."""
 NOT_FOUND = (KeyError, IndexError, AttributeError, TypeError, NameError, ValueError)
@@ -26,6 +28,16 @@ def mark_for(signature: Signature) -> str:
     while any(name.startswith(mark) for name in signature.parameters):
         mark += "_"
     return mark
+
+
+def settings_text(mark: str) -> str:
+    """The settings around a call. Knobs know them while nothing has changed; otherwise `settings` is asked."""
+    return f"{mark}scope().quick.settings or {mark}settings()"
+
+
+def meta_text(path: str) -> str:
+    """The meta of a tensor. A slot is read in a third of the time that a property takes; it is empty at first."""
+    return f"{path}.known_meta or {path}.meta"
 
 
 def parameters_text(signature: Signature, mark: str) -> str:
@@ -55,6 +67,7 @@ def written(
     seen: dict[str, Any] = {
         "__name__": module,
         f"{mark}not_found": NOT_FOUND,
+        f"{mark}scope": knobs.scope,
         f"{mark}defaults": {
             one.name: MISSING if one.default is one.empty else one.default for one in signature.parameters.values()
         },

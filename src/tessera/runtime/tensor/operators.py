@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
@@ -70,17 +69,13 @@ class _Operators:
 
 
 OPERATORS = _Operators()
-_state = knobs.watching(knobs.checks, knobs.eager_elements)
-_last: list[tuple[object, int]] = [(None, sys.maxsize)]
 
 
 def _least_elements() -> int:
-    state = _state()
-    before, least = _last[0]
-    if state != before:
-        least = 0 if knobs.checks.value else knobs.eager_elements.value
-        _last[0] = (state, least)
-    return least
+    derived = knobs.scope().derived
+    if derived.eager_elements is None:
+        derived.eager_elements = 0 if knobs.checks.value else knobs.eager_elements.value
+    return derived.eager_elements
 
 
 def is_traced(value: object) -> bool:

@@ -189,8 +189,8 @@ class Loader:
         if not sys.executable:
             raise OSError("there is no Python to compile with: sys.executable is empty")
         # It runs in another folder: relative paths would be looked for there.
-        folders = (knobs.cache_dir.variable, knobs.dump_dir.variable, knobs.override_dir.variable)
-        paths = {name: os.path.abspath(os.environ[name]) for name in folders if os.environ.get(name)}
+        folders = (knobs.cache_dir, knobs.dump_dir, knobs.override_dir)
+        paths = {knob.variable: os.path.abspath(knob.text) for knob in folders if knob.text}
         known = f"subprocesses.find_also({subprocesses.users_modules()!a})"
         with ExitStack() as theirs, ExitStack() as ours:
             requests, asked = self._pair(ours, theirs)

@@ -17,7 +17,16 @@ import numpy as np
 
 from tessera.runtime.program.executable import Runner
 from tessera.runtime.program.overlap import OverlapError
-from tessera.runtime.program.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
+from tessera.runtime.program.written_calls import (
+    MISSING,
+    NOT_FOUND,
+    as_given,
+    mark_for,
+    meta_text,
+    parameters_text,
+    settings_text,
+    written,
+)
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.arguments import NUMBERS, Number, is_array, plain
@@ -25,7 +34,7 @@ from tessera.tile.calls.arguments import exact as exact_number
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.program_cache import WORK
-from tessera.tile.calls.settings import Settings, quick_settings, settings
+from tessera.tile.calls.settings import Settings, settings
 from tessera.tile.identity.captures import CapturedValues
 from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 
@@ -84,8 +93,7 @@ class Calls:
     def slowly(self, /, *args: Any, **kwargs: Any) -> Any:
         """Any call; the next of its kind is quick."""
         for value in (*args, *kwargs.values()):
-            # A tensor that is asked for what it does not have looks among all operators, which loads them.
-            if value.__class__ is not Tensor and (inside := getattr(value, INSIDE, None)) is not None:
+            if (inside := getattr(value, INSIDE, None)) is not None:
                 return inside(self.kernel, args, kwargs)
         kernel, chosen = self.kernel, settings()
         if chosen is None:
@@ -241,9 +249,10 @@ class Calls:
         text = _TEMPLATE.format(
             mark=mark,
             parameters=parameters_text(self.signature, mark),
+            settings=settings_text(mark),
             reads="".join(f"{name} = {path}; " for name, path in zip(held, known.paths, strict=True) if name != path),
             first=next((name for name, array in is_array.items() if array), None),
-            metas="".join(f"{name}.meta, " if array else numbers[name] for name, array in is_array.items()),
+            metas="".join(f"{meta_text(name)}, " if array else numbers[name] for name, array in is_array.items()),
             geometries="".join(f"{name}.geometry, " if array else f"{name}, " for name, array in is_array.items()),
             parts="".join(f"{mark}part({name}), " if array else numbers[name] for name, array in is_array.items()),
             arrays="".join(f"{mark}array({name}), " if array else f"{name}, " for name, array in is_array.items()),
@@ -252,7 +261,7 @@ class Calls:
             static="".join(f"{parameter.name}, " for parameter in self.static),
         )
         scope: dict[str, Any] = {
-            "settings": quick_settings(),
+            "settings": settings,
             "tensor": Tensor,
             "part": _part,
             "array": _array,
@@ -280,7 +289,7 @@ def {mark}call({parameters}):
     try:
         {reads}
         if {first}.__class__ is {mark}tensor:
-            {mark}unchanged, {mark}run = {mark}entries[{mark}settings(), {metas}{others}]
+            {mark}unchanged, {mark}run = {mark}entries[{settings}, {metas}{others}]
             {mark}good = {mark}unchanged() and not {mark}extra and not {mark}more
     except {mark}not_found:
         pass
@@ -290,7 +299,7 @@ def {mark}call({parameters}):
         except {mark}overlap as {mark}error:
             return {mark}overlapped({mark}error, ({given}), {mark}extra, ({static}), {mark}more)
     try:
-        {mark}unchanged, {mark}run = {mark}entries[{mark}settings(), {parts}{others}]
+        {mark}unchanged, {mark}run = {mark}entries[{settings}, {parts}{others}]
         {mark}good = {mark}unchanged() and not {mark}extra and not {mark}more
     except {mark}not_found:
         pass

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache as once
 from functools import lru_cache
 from typing import Any
 
@@ -13,8 +12,6 @@ from tessera import knobs
 from tessera.errors import DeviceError
 from tessera.interpreters.sanitizers.checks import AROUND, NOTHING
 from tessera.runtime.device.device import CPU, Device
-from tessera.runtime.native import standing_answers
-from tessera.runtime.native.standing_answers import StandingAnswer
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.cpu import features
 from tessera.tile.language.values import CURRENT
@@ -40,45 +37,26 @@ class Settings:
     fast_math: bool = False
 
 
-# Bound once: every call of a kernel asks them.
-_around, _tracer = AROUND.get, CURRENT.get
-_state = knobs.watching(
-    knobs.interpret,
-    knobs.backend,
-    knobs.cpu_level,
-    knobs.optimization,
-    knobs.checks,
-    knobs.deterministic,
-    knobs.fast_math,
-)
-_last: list[tuple[object, Settings | None]] = [(None, None)]
+_scope, _around, _tracer = knobs.scope, AROUND.get, CURRENT.get
 
 
 def settings() -> Settings | None:
-    """How kernels run here and now; None in the interpreter: it was asked for, or checks and traces were."""
+    """How kernels run here and now; None in the interpreter: it was asked for, or checks and traces were.
+
+    Every call asks. Knobs say at once that nothing has changed: settings are worked out once in a scope of theirs.
+    """
+    return _scope().quick.settings or _worked_out()
+
+
+def _worked_out() -> Settings | None:
     around = _around()
     if (around is not NOTHING and (around.trace is not None or around.checks)) or _tracer() is not None:
         return None
-    state = _state()
-    before, found = _last[0]
-    if state != before:
-        found = _chosen()
-        _last[0] = (state, found)
-    return found
-
-
-def quick_settings() -> Callable[[], Settings | None]:
-    """`settings` for code that is written for calls: in machine code, where that can be and is loaded."""
-    return _watch().ask if standing_answers.is_possible(knobs.watched()[2]) else settings
-
-
-@once
-def _watch() -> StandingAnswer:
-    def anew() -> tuple[Settings | None, bool]:
-        return settings(), _around() is NOTHING and _tracer() is None
-
-    held, changes, variables = knobs.watched()
-    return StandingAnswer(anew, [AROUND, CURRENT, held], changes, variables)
+    derived = _scope().derived
+    if not derived.is_settled:
+        derived.settings = _chosen()
+        derived.is_settled = True
+    return derived.settings
 
 
 def _chosen() -> Settings | None:

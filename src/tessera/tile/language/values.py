@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 
+from tessera import knobs
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.shapes.annotations import Tile as TileAnnotation
@@ -60,7 +61,8 @@ def tracing(work: Operations) -> Generator[None]:
     """Tile operations meanwhile go to this tracer."""
     token = CURRENT.set(work)
     try:
-        yield
+        with knobs.deciding_too():
+            yield
     finally:
         CURRENT.reset(token)
 
