@@ -34,7 +34,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
         *("driver", "context", "modules", "streams", "pool", "staging", "gather", "exchange", "backend"),
         *("launching", "tensor_maps", "results", "executable", "graphs", "recordings", ""),
     ),
-    "tile": ("language", "identity", "calls", ""),
+    "tile": ("language", "identity", "call_code", "calls", ""),
     "lang": (
         *("operator_names", "tracing", "calls", "checking", "explain", "tiering"),
         *("jit", "operator", "random", "creation", "operators", ""),

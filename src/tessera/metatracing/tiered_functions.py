@@ -14,9 +14,8 @@ from tessera.lang.jit import Jitted
 from tessera.lang.tracing.values import current_or_none
 from tessera.metatracing.clients.functions import ProgramClient
 from tessera.metatracing.runtime import MetaTracingRuntime, shared_runtime
-from tessera.runtime.program.written_calls import as_given, mark_for, parameters_text, written
 from tessera.tiers.tiered import Tiered
-from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
+from tessera.tile.call_code import CallCode, as_given, listed
 
 _MOST_STRUCTURES = 256
 
@@ -115,40 +114,16 @@ class _Quick:
         self.known[kinds] = tiered
 
     def _written(self) -> Callable[..., Any]:
-        structure = self.structure
-        signature = self.jitted.parameters.signature
-        mark = mark_for(signature)
-        text = _TEMPLATE.format(
-            mark=mark,
-            parameters=parameters_text(signature, mark),
-            key="".join(f"{part}, " for part in structure.kinds),
-            tests="".join(f" and {test}" for test in structure.tests),
-            passed=", ".join(structure.order),
-            given="".join(f"{one}, " for one in structure.positional),
-            named=", ".join(f"{one!r}: {one}" for one in structure.keyword_only),
+        structure, jitted = self.structure, self.jitted
+        code = CallCode(jitted.name, jitted.parameters.signature, __name__, known=self.known, tracing=current_or_none)
+        mark, tests = code.mark, "".join(f" and {test}" for test in structure.tests)
+        look = (
+            f"{mark}tiered = {mark}known[({listed(structure.kinds)})]\n"
+            f"{mark}good = {mark}tracing() is None and not {mark}extra and not {mark}more{tests}"
         )
-        scope: dict[str, Any] = {
-            "known": self.known,
-            "tracing": current_or_none,
-            "otherwise": self._otherwise,
-            "plain": AS_THEY_ARE,
-            "exact": exact,
-        }
-        return written(self.jitted.name, text, signature, mark, scope, __name__)
+        run = f"return {mark}tiered({', '.join(structure.order)})"
+        return code.made(code.attempt(look, run), self._otherwise)
 
     def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:
-        args, kwargs = as_given(self.structure.positional, given, extra, named)
-        return self.slow_path(*args, **kwargs, **more)
-
-
-_TEMPLATE = """
-def {mark}call({parameters}):
-    try:
-        {mark}tiered = {mark}known[({key})]
-        {mark}good = {mark}tracing() is None and not {mark}extra and not {mark}more{tests}
-    except {mark}not_found:
-        {mark}good = False
-    if {mark}good:
-        return {mark}tiered({passed})
-    return {mark}otherwise(({given}), {mark}extra, {{{named}}}, {mark}more)
-"""
+        args, kwargs = as_given(self.structure.positional, given, extra, named, more)
+        return self.slow_path(*args, **kwargs)

@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import Any
 
 from tessera.errors import TesseraError
-from tessera.runtime.program.written_calls import MISSING, as_given, mark_for, meta_text, parameters_text, written
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import Call, Client
 from tessera.tiers.logs import log
@@ -22,10 +21,9 @@ from tessera.tiers.records import ExecutionTier
 from tessera.tiers.sites.entries import Outcome, SiteEntry, Values
 from tessera.tiers.sites.site import SiteRuntime
 from tessera.tiers.sites.specialization_site import FAULTS, SpecializationSite
+from tessera.tile.call_code import INLINE, CallCode, as_given, compared_meta_text, listed, meta_text, static_text
 from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 
-INLINE = 4
-"""Entries that are compared one by one before there is a look into the dictionary."""
 _MOST_ENTRIES = 1024
 _MOST_SITES = 64
 
@@ -152,89 +150,55 @@ class Tiered:
 
     def _written(self, with_tier: bool) -> Callable[..., Any]:
         assert self._arrays is not None
-        signature = self.client.signature
-        mark = mark_for(signature)
-        names = [parameter.name for parameter in self._given]
-        arrays = dict(zip(names, self._arrays, strict=True))
-        others: list[str] = []
+        client, names = self.client, [one.name for one in self._given]
+        code = CallCode(client.name, client.signature, __name__, token=client.token, entries=self.entries)
+        code.see(faults=FAULTS, recover=_recover)
+        mark, arrays = code.mark, dict(zip(names, self._arrays, strict=True))
+        parts = [meta_text(name) if arrays[name] else f"{name}.__class__" for name in names]
+        compared = [compared_meta_text(name) if arrays[name] else f"{name}.__class__" for name in names]
         for one in self._static:
-            exactly = f"{one.name} if {one.name}.__class__ in {mark}plain else {mark}exact({one.name})"
-            others += [f"{one.name}.__class__", f"({exactly})"]
-        compared = [f"{name}.known_meta" if arrays[name] else f"{name}.__class__" for name in names] + others
-        parts = [meta_text(name) if arrays[name] else f"{name}.__class__" for name in names] + others
-        numbers = [name for name in names if not arrays[name]]
-        scope: dict[str, Any] = {
-            "token": self.client.token,
-            "entries": self.entries,
-            "faults": FAULTS,
-            "otherwise": self._otherwise,
-            "recover": _recover,
-            "plain": AS_THEY_ARE,
-            "exact": exact,
+            parts += [f"{one.name}.__class__", static_text(one.name, mark)]
+            compared += [f"{one.name}.__class__", one.name]
+        first = list(self.entries.items())[:INLINE]
+        code.see(**{f"entry{number}": entry for number, (_, entry) in enumerate(first)})
+        taken = "" if client.takes_tensors else ".geometry"
+        given = [f"{name}{taken}" if arrays[name] else name for name in names]
+        run = f"{mark}entry.run({listed(given)})"
+        texts = {
+            "mark": mark,
+            "choice": code.choice(
+                [key for key, _ in first],
+                [f"{mark}now", *compared],
+                f"{mark}entry = {mark}entry{{}}",
+                f"{mark}entry = {mark}entries[{listed([f'{mark}now', *parts])}]",
+            ),
+            "numbers": listed([name for name in names if not arrays[name]]),
+            "values": listed(names),
+            "given": listed(given),
+            "result": f"({run}, {mark}entry.tier)" if with_tier else run,
+            "only": "" if with_tier else "[0]",
         }
-        values = "".join(f"{name}, " for name in names)
-        taken = "" if self.client.takes_tensors else ".geometry"
-        given = "".join(f"{name}{taken}, " if arrays[name] else f"{name}, " for name in names)
-        run = f"{mark}entry.run({given})"
-        text = _TEMPLATE.format(
-            mark=mark,
-            parameters=parameters_text(signature, mark),
-            inline=self._inline(mark, compared, parts, scope),
-            numbers="".join(f"{name}, " for name in numbers),
-            values=values,
-            given=given,
-            static="".join(f"{one.name}, " for one in self._static),
-            result=f"({run}, {mark}entry.tier)" if with_tier else run,
-            only="" if with_tier else "[0]",
-        )
-        return written(self.client.name, text, signature, mark, scope, __name__)
-
-    def _inline(self, mark: str, compared: Sequence[str], parts: Sequence[str], scope: dict[str, Any]) -> str:
-        """Comparisons with the entries that were found first: metas are compared as objects, static values too.
-
-        The text is the same however many entries there are: it is compiled once, and new entries only give it names.
-        """
-        lines: list[str] = []
-        for index in range(INLINE):
-            tests = [f"{part} is {mark}key{index}_{at}" for at, part in enumerate([f"{mark}now", *compared])]
-            word = "if" if not lines else "elif"
-            lines.append(f"        {word} {' and '.join(tests)}:\n            {mark}entry = {mark}entry{index}\n")
-            scope[f"key{index}_0"] = MISSING  # no token is that
-        for index, (key, entry) in zip(range(INLINE), self.entries.items(), strict=False):
-            scope.update((f"key{index}_{at}", value) for at, value in enumerate(key))
-            scope[f"entry{index}"] = entry
-        look = f"{mark}entry = {mark}entries[{mark}now, {', '.join(parts)}]"
-        return "".join(lines) + f"        else:\n            {look}\n"
+        body = code.attempt(_LOOK.format(**texts), _RUN.format(**texts))
+        return code.made(body, self._otherwise if with_tier else lambda *parts: self._otherwise(*parts)[0])
 
     def _otherwise(
-        self, given: Sequence[Any], extra: Sequence[Any], static: Sequence[Any], more: Mapping[str, Any]
+        self, given: Sequence[Any], extra: Sequence[Any], named: Mapping[str, Any], more: Mapping[str, Any]
     ) -> Outcome:
-        names = [one.name for one in self._given]
-        named = {one.name: value for one, value in zip(self._static, static, strict=True)}
-        args, kwargs = as_given(names, given, extra, named)
-        return self.slow_path(args, {**kwargs, **more})
+        return self.slow_path(*as_given([one.name for one in self._given], given, extra, named, more))
 
 
-_TEMPLATE = """
-def {mark}call({parameters}):
-    try:
-        {mark}now = {mark}token()
-{inline}
-        if {mark}entry.holds is not None and not {mark}entry.holds({numbers}):
-            {mark}entry = {mark}entry.for_numbers(({numbers}))
-        {mark}good = not {mark}extra and not {mark}more and {mark}entry.unchanged()
-    except {mark}not_found:
-        {mark}good = False
-    if not {mark}good:
-        return {mark}otherwise(({values}), {mark}extra, ({static}), {mark}more){only}
-    {mark}entry.left = {mark}left = {mark}entry.left - 1
-    if {mark}left < 0:
-        return {mark}entry.site.sampled({mark}entry, ({values}), ({given})){only}
-    try:
-        return {result}
-    except {mark}faults as {mark}fault:
-        return {mark}recover({mark}entry, {mark}fault, ({values})){only}
-"""
+_LOOK = """{mark}now = {mark}token()
+{choice}
+if {mark}entry.holds is not None and not {mark}entry.holds({numbers}):
+    {mark}entry = {mark}entry.for_numbers(({numbers}))
+{mark}good = not {mark}extra and not {mark}more and {mark}entry.unchanged()"""
+_RUN = """{mark}entry.left = {mark}left = {mark}entry.left - 1
+if {mark}left < 0:
+    return {mark}entry.site.sampled({mark}entry, ({values}), ({given})){only}
+try:
+    return {result}
+except {mark}faults as {mark}fault:
+    return {mark}recover({mark}entry, {mark}fault, ({values})){only}"""
 
 
 def _recover(entry: SiteEntry, fault: Exception, values: Values) -> Outcome:

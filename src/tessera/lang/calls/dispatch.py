@@ -16,24 +16,13 @@ from tessera.lang.calls.parameters import Parameters, scalar
 from tessera.lang.calls.structures import Structure
 from tessera.lang.calls.watching import Check
 from tessera.lang.tracing.values import current_or_none
-from tessera.runtime.program.written_calls import (
-    MISSING,
-    NOT_FOUND,
-    as_given,
-    mark_for,
-    parameters_text,
-    settings_text,
-    written,
-)
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.pytree import tree_unflatten
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.call_code import INLINE, MISSING, NOT_FOUND, CallCode, as_given, listed, settings_text
 from tessera.tile.calls.settings import Settings, settings
-from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 
 MOST_ENTRIES = 4096
-INLINE = 4
-"""Entries that are compared one by one before there is a look into the dictionary."""
 
 Finish = Callable[[Sequence[Tensor]], Any]
 
@@ -81,7 +70,6 @@ class Quick:
         self.structure = Structure(parameters, arguments)
         if not self.structure.is_regular:
             return
-        self.mark = mark_for(self.signature)
         self.call = self._written(())
 
     def add(
@@ -135,73 +123,36 @@ class Quick:
         return entry, arrays
 
     def _written(self, inline: Sequence[Inline]) -> Callable[..., Any]:
-        mark, structure = self.mark, self.structure
-        parts = [f"{mark}now", *structure.metas, *structure.kinds]
-        raw = [f"{mark}now", *(f"{path}.known_meta" for path in structure.arrays), *structure.raw_kinds]
-        passed = [f"{mark}scalar({path})" if path in structure.numbers else path for path in structure.order]
-        scope: dict[str, Any] = {
-            "settings": _settings,
-            "entries": self.entries,
-            "scalar": scalar,
-            "otherwise": self._otherwise,
-            "plain": AS_THEY_ARE,
-            "exact": exact,
-        }
-        arguments = "".join(f"{one}, " for one in passed)
-        text = _TEMPLATE.format(
-            mark=mark,
-            parameters=parameters_text(self.signature, mark),
-            settings=settings_text(mark),
-            look=indent(self._look(inline, parts, raw, scope), "    "),
-            tests="".join(f" and {test}" for test in structure.tests),
-            runs=self._runs(inline, arguments, scope),
-            passed=arguments,
-            given="".join(f"{one}, " for one in structure.positional),
-            named=", ".join(f"{one!r}: {one}" for one in structure.keyword_only),
+        structure = self.structure
+        code = CallCode(self.name, self.signature, __name__, settings=_settings, entries=self.entries, scalar=scalar)
+        mark = code.mark
+        parts = listed([f"{mark}now", *structure.metas, *structure.kinds])
+        compared = [f"{mark}now", *structure.compared_metas, *structure.raw_kinds]
+        passed = listed([f"{mark}scalar({path})" if path in structure.numbers else path for path in structure.order])
+        look = code.choice(
+            [one.key for one in inline],
+            compared,
+            f"{mark}which = {{}}",
+            f"{mark}which, {mark}entry = -1, {mark}entries[{parts}]",
         )
-        return written(self.name, text, self.signature, mark, scope, __name__)
+        tests = "".join(f" and {test}" for test in structure.tests)
+        look = f"{mark}now = {settings_text(mark)}\n{look}"
+        look = f"{mark}good = not {mark}extra and not {mark}more{tests}\nif {mark}good:\n{indent(look, '    ')}"
+        run = self._runs(inline, passed, code) + _RUN.format(mark=mark, passed=passed)
+        return code.made(code.attempt(look, run), self._otherwise)
 
-    def _look(self, inline: Sequence[Inline], parts: Sequence[str], raw: Sequence[str], scope: dict[str, Any]) -> str:
-        """Code that finds an entry by the parts of its key, or the number of one that is compared here by raw ones."""
-        mark = self.mark
-        dictionary = f"{mark}which, {mark}entry = -1, {mark}entries[{', '.join(parts)},]"
-        if not inline:
-            return f"        {dictionary}\n"
-        different = [
-            index for index in range(len(parts)) if any(one.key[index] is not inline[0].key[index] for one in inline)
-        ]
-
-        def tests(number: int, indices: Sequence[int]) -> str:
-            listed: list[str] = []
-            for index in indices:
-                scope[f"key{number}_{index}"] = inline[number].key[index]
-                listed.append(f"{raw[index]} is {mark}key{number}_{index}")
-            return " and ".join(listed)
-
-        same = tests(0, [index for index in range(len(parts)) if index not in different]) or "True"
-        if not different:
-            return f"        if {same}:\n            {mark}which = 0\n        else:\n            {dictionary}\n"
-        lines = [f"        if not ({same}):\n            {dictionary}\n"]
-        lines += [
-            f"        elif {tests(number, different)}:\n            {mark}which = {number}\n"
-            for number in range(len(inline))
-        ]
-        return "".join([*lines, f"        else:\n            {dictionary}\n"])
-
-    def _runs(self, inline: Sequence[Inline], arguments: str, scope: dict[str, Any]) -> str:
+    def _runs(self, inline: Sequence[Inline], passed: str, code: CallCode) -> str:
         """Code that runs the entries that are compared here."""
-        mark, lines = self.mark, list[str]()
+        mark, lines = code.mark, list[str]()
         for number, (_, entry) in enumerate(inline):
-            scope[f"run{number}"] = entry.run
+            code.see(**{f"run{number}": entry.run, f"hidden{number}": entry.hidden, f"finish{number}": entry.finish})
+            code.see(**{f"unchanged{number}": entry.unchanged})
             hidden = "" if not entry.hidden else f"*{mark}hidden{number}"
-            scope[f"hidden{number}"] = entry.hidden
-            call = f"{mark}run{number}({arguments}{hidden})"
+            call = f"{mark}run{number}({passed}{hidden})"
             if entry.finish is not None:
-                scope[f"finish{number}"] = entry.finish
                 call = f"{call}[0]" if _takes_only(entry.finish) else f"{mark}finish{number}({call})"
-            scope[f"unchanged{number}"] = entry.unchanged
             holds = "" if entry.unchanged is None else f" and {mark}unchanged{number}()"
-            lines.append(f"        if {mark}which == {number}{holds}:\n            return {call}\n")
+            lines.append(f"if {mark}which == {number}{holds}:\n    return {call}\n")
         return "".join(lines)
 
     def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:
@@ -212,8 +163,8 @@ class Quick:
                 entry, arrays = found
                 results = entry.run(*arrays, *entry.hidden)
                 return results if entry.finish is None else entry.finish(results)
-        args, kwargs = as_given(self.structure.positional, given, extra, named)
-        return self.slowly(*args, **kwargs, **more)
+        args, kwargs = as_given(self.structure.positional, given, extra, named, more)
+        return self.slowly(*args, **kwargs)
 
 
 def _like(chosen: Settings | None, metas: Sequence[Meta], kinds: Sequence[Any]) -> tuple[Any, ...]:
@@ -233,23 +184,11 @@ def _takes_only(finish: Finish | None) -> bool:
     return getattr(finish, "text", None) == ONLY
 
 
-_TEMPLATE = """
-def {mark}call({parameters}):
-    try:
-        {mark}good = not {mark}extra and not {mark}more{tests}
-        if {mark}good:
-            {mark}now = {settings}
-{look}
-    except {mark}not_found:
-        {mark}good = False
-    if {mark}good:
-{runs}        if {mark}which == -1:
-            {mark}unchanged, {mark}run, {mark}hidden, {mark}finish = {mark}entry
-            if {mark}unchanged is None or {mark}unchanged():
-                {mark}results = {mark}run({passed}*{mark}hidden)
-                return {mark}results if {mark}finish is None else {mark}finish({mark}results)
-    return {mark}otherwise(({given}), {mark}extra, {{{named}}}, {mark}more)
-"""
+_RUN = """if {mark}which == -1:
+    {mark}unchanged, {mark}run, {mark}hidden, {mark}finish = {mark}entry
+    if {mark}unchanged is None or {mark}unchanged():
+        {mark}results = {mark}run({passed}*{mark}hidden)
+        return {mark}results if {mark}finish is None else {mark}finish({mark}results)"""
 ONLY = "results[0]"
 """The text of what takes the one result of a program."""
 

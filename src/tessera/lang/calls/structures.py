@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from tessera.lang.calls.parameters import Parameters, is_number, is_number_class
 from tessera.lang.tracing.values import is_array
-from tessera.runtime.program.written_calls import NOT_FOUND, mark_for, meta_text
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.pytree import tree_leaves
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.call_code import NOT_FOUND, compared_meta_text, mark_for, meta_text, static_text
 from tessera.tile.identity.static_keys import AS_THEY_ARE, exact
 
 _BY_POSITION_OR_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -88,13 +88,16 @@ class Structure:
         return [meta_text(path) for path in self.arrays]
 
     @property
+    def compared_metas(self) -> list[str]:
+        return [compared_meta_text(path) for path in self.arrays]
+
+    @property
     def kinds(self) -> list[str]:
         """The parts of a key besides metas: classes of numbers, static values as keys, and their classes."""
         mark = self.mark
         found = [f"{path}.__class__" for path in self.numbers]
         for path in [one.path for one in self.statics]:
-            exact = f"{path} if {path}.__class__ in {mark}plain else {mark}exact({path})"
-            found += [f"{path}.__class__", f"({exact})"]
+            found += [f"{path}.__class__", static_text(path, mark)]
         return found
 
     @property

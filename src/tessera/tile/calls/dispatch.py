@@ -11,24 +11,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import copysign
+from textwrap import indent
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from tessera.runtime.program.executable import Runner
 from tessera.runtime.program.overlap import OverlapError
-from tessera.runtime.program.written_calls import (
-    MISSING,
-    NOT_FOUND,
-    as_given,
-    mark_for,
-    meta_text,
-    parameters_text,
-    settings_text,
-    written,
-)
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.call_code import MISSING, NOT_FOUND, CallCode, as_given, listed, meta_text, settings_text, static_text
 from tessera.tile.calls.arguments import NUMBERS, Number, is_array, plain
 from tessera.tile.calls.arguments import exact as exact_number
 from tessera.tile.calls.assumptions import Assumptions
@@ -84,6 +76,7 @@ class Calls:
         parameters = self.signature.parameters.values()
         self.given = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
         self.static = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+        self.names = [parameter.name for parameter in self.given]
         self.known = Known((), {})
         # The forms of the kernel for arrays that overlap.
         self.in_order: dict[frozenset[tuple[str, ...]], Callee] = {}
@@ -184,41 +177,26 @@ class Calls:
         return tuple(parts), values
 
     def _otherwise(
-        self, given: Sequence[Any], extra: Sequence[Any], static: Sequence[Any], more: Mapping[str, Any]
+        self, given: Sequence[Any], extra: Sequence[Any], static: Mapping[str, Any], more: Mapping[str, Any]
     ) -> Any:
         """A call that the quick function has nothing for: perhaps arrays of others, perhaps the first of its kind."""
-        named = {
-            parameter.name: value
-            for parameter, value in zip((*self.given, *self.static), (*given, *static), strict=True)
-            if value is not MISSING
-        }
-        traced = any(hasattr(value, INSIDE) for value in named.values())
-        if len(named) == len(given) + len(static) and not extra and not more and not traced:
+        args, kwargs = as_given(self.names, given, extra, static, more)
+        named = dict(zip(self.names, given, strict=True)) | dict(static)
+        values = named.values()
+        if not extra and not more and not any(value is MISSING or hasattr(value, INSIDE) for value in values):
             found = self._found(named)
             if found is not None:
-                run, values = found
+                run, arrays = found
                 try:
-                    return run(*values)
+                    return run(*arrays)
                 except OverlapError as error:
-                    return self._overlapped(error, given, extra, static, more)
-        names = [parameter.name for parameter in self.given]
-        others = {parameter.name: value for parameter, value in zip(self.static, static, strict=True)}
-        args, kwargs = as_given(names, given, extra, others)
-        return self.slowly(*args, **kwargs, **more)
+                    return self._in_order(error, self.known.paths)(*args, **kwargs)
+        return self.slowly(*args, **kwargs)
 
-    def _overlapped(
-        self,
-        error: OverlapError,
-        given: Sequence[Any],
-        extra: Sequence[Any],
-        static: Sequence[Any],
-        more: Mapping[str, Any],
-    ) -> Any:
+    def _overlapped(self, error: OverlapError, *parts: Any) -> Any:
         """A call with arrays that overlap: the kernel for such is called instead."""
-        names = [parameter.name for parameter in self.given]
-        others = {parameter.name: value for parameter, value in zip(self.static, static, strict=True)}
-        args, kwargs = as_given(names, given, extra, others)
-        return self._in_order(error, self.known.paths)(*args, **kwargs, **more)
+        args, kwargs = as_given(self.names, *parts)
+        return self._in_order(error, self.known.paths)(*args, **kwargs)
 
     def _found(self, arguments: Mapping[str, Any]) -> tuple[Runner, list[Any]] | None:
         known = self.known
@@ -233,7 +211,10 @@ class Calls:
 
     def _quick(self, known: Known, values: Sequence[Any]) -> Callable[..., Any]:
         """The function of this kernel's parameters that finds what is known with as little work as Python allows."""
-        mark = mark_for(self.signature)
+        code = CallCode(self.kernel.__name__, self.signature, __name__, settings=settings, entries=known.entries)
+        code.see(tensor=Tensor, part=_part, array=_array, special=self.special.get, float=float, sign=copysign)
+        code.see(overlap=OverlapError, overlapped=self._overlapped)
+        mark = code.mark
         # An attribute is read once: it may be another the next time.
         held = [path if "." not in path else f"{mark}{index}" for index, path in enumerate(known.paths)]
         is_array = {name: isinstance(value, np.ndarray) for name, value in zip(held, values, strict=True)}
@@ -242,40 +223,22 @@ class Calls:
             for name, path in zip(held, known.paths, strict=True)
         }
         others = [f"{parameter.name}.__class__" for parameter in self._objects(known)]
-        others += [
-            f"{one.name} if {one.name}.__class__ in {mark}plain else {mark}exact({one.name}), {one.name}.__class__"
-            for one in self.static
-        ]
-        text = _TEMPLATE.format(
-            mark=mark,
-            parameters=parameters_text(self.signature, mark),
-            settings=settings_text(mark),
-            reads="".join(f"{name} = {path}; " for name, path in zip(held, known.paths, strict=True) if name != path),
-            first=next((name for name, array in is_array.items() if array), None),
-            metas="".join(f"{meta_text(name)}, " if array else numbers[name] for name, array in is_array.items()),
-            geometries="".join(f"{name}.geometry, " if array else f"{name}, " for name, array in is_array.items()),
-            parts="".join(f"{mark}part({name}), " if array else numbers[name] for name, array in is_array.items()),
-            arrays="".join(f"{mark}array({name}), " if array else f"{name}, " for name, array in is_array.items()),
-            others=", ".join(others),
-            given="".join(f"{parameter.name}, " for parameter in self.given),
-            static="".join(f"{parameter.name}, " for parameter in self.static),
-        )
-        scope: dict[str, Any] = {
-            "settings": settings,
-            "tensor": Tensor,
-            "part": _part,
-            "array": _array,
-            "special": self.special.get,
-            "float": float,
-            "sign": copysign,
-            "plain": AS_THEY_ARE,
-            "exact": exact,
-            "entries": known.entries,
-            "otherwise": self._otherwise,
-            "overlap": OverlapError,
-            "overlapped": self._overlapped,
-        }
-        return written(self.kernel.__name__, text, self.signature, mark, scope, __name__)
+        for one in self.static:
+            others += [static_text(one.name, mark), f"{one.name}.__class__"]
+
+        def attempt(before: str, key: Callable[[str], str], taken: Callable[[str], str]) -> str:
+            parts = "".join(f"{key(name)}, " if array else numbers[name] for name, array in is_array.items())
+            passed = listed([taken(name) if array else name for name, array in is_array.items()])
+            look = _LOOK.format(mark=mark, key=f"{settings_text(mark)}, {parts}{listed(others)}")
+            run = _RUN.format(mark=mark, passed=passed, whole=code.whole)
+            return code.attempt(before + (indent(look, "    ") if before else look), run)
+
+        first = next((name for name, array in is_array.items() if array), None)
+        reads = "".join(f"{name} = {path}\n" for name, path in zip(held, known.paths, strict=True) if name != path)
+        tensors = f"{reads}{mark}good = {first}.__class__ is {mark}tensor\nif {mark}good:\n"
+        body = attempt(tensors, meta_text, lambda name: f"{name}.geometry")
+        body += attempt("", lambda name: f"{mark}part({name})", lambda name: f"{mark}array({name})")
+        return code.made(body, self._otherwise)
 
     @staticmethod
     def _special(mark: str, name: str) -> str:
@@ -283,33 +246,12 @@ class Calls:
         return f"{mark}special(({name}, {name}.__class__ is {mark}float and {mark}sign(1.0, {name}))), "
 
 
-_TEMPLATE = """
-def {mark}call({parameters}):
-    {mark}good = False
-    try:
-        {reads}
-        if {first}.__class__ is {mark}tensor:
-            {mark}unchanged, {mark}run = {mark}entries[{settings}, {metas}{others}]
-            {mark}good = {mark}unchanged() and not {mark}extra and not {mark}more
-    except {mark}not_found:
-        pass
-    if {mark}good:
-        try:
-            return {mark}run({geometries})
-        except {mark}overlap as {mark}error:
-            return {mark}overlapped({mark}error, ({given}), {mark}extra, ({static}), {mark}more)
-    try:
-        {mark}unchanged, {mark}run = {mark}entries[{settings}, {parts}{others}]
-        {mark}good = {mark}unchanged() and not {mark}extra and not {mark}more
-    except {mark}not_found:
-        pass
-    if {mark}good:
-        try:
-            return {mark}run({arrays})
-        except {mark}overlap as {mark}error:
-            return {mark}overlapped({mark}error, ({given}), {mark}extra, ({static}), {mark}more)
-    return {mark}otherwise(({given}), {mark}extra, ({static}), {mark}more)
-"""
+_LOOK = """{mark}unchanged, {mark}run = {mark}entries[{key}]
+{mark}good = {mark}unchanged() and not {mark}extra and not {mark}more"""
+_RUN = """try:
+    return {mark}run({passed})
+except {mark}overlap as {mark}error:
+    return {mark}overlapped({mark}error, {whole})"""
 
 
 def _part(value: Any) -> Any:
