@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from tessera.targets.text import DIALECTS
 from tessera.transforms.core.facts import FactKind
 from tessera.transforms.core.legality import LEVELS
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 _OPS = [op.name for each in DIALECTS for op in each.operations]
 _PORTABLE = [op.name for op in dialect.OPS]
 _ERRORS = [
@@ -49,6 +51,30 @@ def test_the_index_leads_to_every_page() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     pages = [path.name for path in DOCS.glob("*.md") if path.name != "index.md"]
     assert [page for page in pages if f"({page})" not in index] == []
+
+
+def _file(path: str) -> Path:
+    """A file that CONTRIBUTING names: in the package unless it begins otherwise."""
+    return ROOT / path if path.startswith(("src/", "tests/", "benchmarks/")) else ROOT / "src" / "tessera" / path
+
+
+def test_files_and_names_to_look_at_are_there() -> None:
+    written = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Where to add things")[2]
+    files = re.findall(r"`([\w/]+/\w+\.(?:py|txt))`", written)
+    assert len(files) > 60
+    assert [path for path in files if not _file(path).is_file()] == []
+    pairs = [
+        (name, path)
+        for names, path in re.findall(r"((?:`\w+`(?:, | and )?)+) (?:of|in) `([\w/]+/\w+\.py)`", written)
+        for name in re.findall(r"\w+(?=`)", names)
+    ]
+    pairs += [
+        (name, path)
+        for path, inside in re.findall(r"`([\w/]+/\w+\.py)` \(([^)]*)\)", written)
+        for name in re.findall(r"`(\w+)`", inside)
+    ]
+    assert len(pairs) > 30
+    assert [pair for pair in pairs if not re.search(rf"\b{pair[0]}\b", _file(pair[1]).read_text("utf-8"))] == []
 
 
 def test_tables_are_not_empty() -> None:

@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.cached_property import cached_property
 from tessera.interpreters.core.engine import symbol_in
+from tessera.ir.common import elementwise
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile import values as tile_values
 from tessera.ir.tile.types import tile_dtype, tile_type
@@ -34,7 +35,14 @@ from tessera.transforms.loops.live_iterations import clip_ranges
 if TYPE_CHECKING:
     from tessera.tile.calls.instance import Instance
 
-FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "rsqrt", "sqrt", "erf", "sigmoid", "pow"})
+_LONG = 8
+"""Adds and multiplies from which on an elementwise op counts as a function."""
+FUNCTIONS = frozenset(
+    name
+    for name, row in elementwise.TABLE.items()
+    if row.cost.special or row.cost.simple >= _LONG or (row.arity == 1 and row.cost.divide)
+)
+"""Elementwise ops that take the special-function unit, a root, or many steps: not divisions."""
 SAMPLED = 24
 _MOST_PROGRAMS = 4096
 _MOST_ITERATIONS = 6

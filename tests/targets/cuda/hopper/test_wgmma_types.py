@@ -14,10 +14,15 @@ from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES
 from tessera.tile.calls.host_plan import plan_of_function
 
 every_type = pytest.mark.parametrize(("left", "right", "total"), TYPES)
 both_ways = pytest.mark.parametrize("in_registers", [False, True])
+
+
+def test_every_type_has_a_program() -> None:
+    assert sorted(TYPES) == sorted(tuple([one.name for one in types]) for types in WGMMA_TYPES)
 
 
 @pytest.mark.quick
@@ -27,7 +32,7 @@ def test_interpreted(left: str, right: str, total: str, in_registers: bool) -> N
     a, b = operands(BY_NAME[left], BY_NAME[right])
     c = np.zeros((len(a), len(b)), BY_NAME[total].storage)
     run_warpgroups(text.read(source(left, right, total, in_registers=in_registers)), "multiply", [a, b, c], seed=0)
-    np.testing.assert_array_equal(c, truth(a, b) * (1 + in_registers))
+    np.testing.assert_array_equal(c, truth(a, b, BY_NAME[total]) * (1 + in_registers))
 
 
 @pytest.mark.quick
@@ -52,4 +57,4 @@ def test_on_a_gpu(left: str, right: str, total: str, in_registers: bool) -> None
     a, b = operands(BY_NAME[left], BY_NAME[right])
     given = [ts.asarray(x, dtype=BY_NAME[name]).cuda() for x, name in ((a, left), (b, right))]
     found = run.bind([one.geometry for one in given])(*[one.geometry for one in given]).cpu().numpy()
-    np.testing.assert_array_equal(found, truth(a, b) * (1 + in_registers))
+    np.testing.assert_array_equal(found, truth(a, b, BY_NAME[total]) * (1 + in_registers))

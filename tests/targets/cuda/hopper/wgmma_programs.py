@@ -16,8 +16,7 @@ Array = np.ndarray[Any, Any]
 EIGHTS, WHOLE = ("f8e4m3", "f8e5m2"), ("i8", "u8")
 TYPES = [
     *((left, right, "f32") for left in EIGHTS for right in EIGHTS),
-    *((left, right, "i32") for left in WHOLE for right in WHOLE),
-    ("u8", "u8", "u32"),
+    *((left, right, total) for left in WHOLE for right in WHOLE for total in ("i32", "u32")),
     *((one, one, "f32") for one in ("tf32", "f16", "bf16")),
 ]
 COLUMNS = 48
@@ -113,5 +112,7 @@ def operands(left: DType, right: DType, seed: int = 0) -> tuple[Array, Array]:
     return a, b
 
 
-def truth(a: Array, b: Array) -> Array:
-    return a.astype(np.float64) @ b.astype(np.float64).T
+def truth(a: Array, b: Array, total: DType) -> Array:
+    """The product; negative sums wrap around in an unsigned type."""
+    found = a.astype(np.float64) @ b.astype(np.float64).T
+    return found.astype(np.int64).astype(total.storage) if total.is_integer else found

@@ -1,4 +1,4 @@
-"""cpu level → LLVM text. The rules of the ops are in the `emit_…` files, which register themselves."""
+"""cpu level → LLVM text: importing this gathers the rules of all ops, which the other files of this folder register."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Elementwise work on tiles in registers: what the machine has instructions for, and the shared recipes for the rest.
 
 Work on narrower floats is done in f32: elements are opened, computed with, and closed two at a time. Functions are
-those of `functions`, exact to a few units in the last place of f32; ops marked `{brief}` have approximate forms, those
-marked `{fast}` are one instruction each.
+those of `functions`, exact to a few units in the last place of f32; ops marked `{approximate}` have shorter forms, and
+those marked `{fast}` are one instruction each.
 """
 
 from __future__ import annotations
