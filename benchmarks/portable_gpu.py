@@ -28,11 +28,11 @@ from texts_gpu import MISSED, WRONG, Launch, attention_truth, graph_of, interlea
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tessera import subprocesses
+from tessera.compiler.launch_plan import Plan
 from tessera.runtime.cuda import driver
-from tessera.runtime.program.launch_plan import Plan
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.tile.calls.host_plan import plan_of_function
+from tessera.targets.cuda.device_launch import plan_of_function
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from golden_kernels import function_of

@@ -26,11 +26,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tessera.bench.cuda import records
 from tessera.bench.instruments.hardware import environment
+from tessera.compiler.launch_plan import ArrayArgument, Plan
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.tensor_maps import Maps
-from tessera.runtime.program.launch_plan import ArrayArgument, Plan
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.tile.calls.host_plan import plan_of_function
+from tessera.targets.cuda.device_launch import plan_of_function
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import golden_kernels as golden

@@ -1,8 +1,8 @@
-"""Writes docs/attention-walk.md: causal attention through every pass of the agents' chain, as the code is now.
+"""Writes docs/attention-walk.md: causal attention through every stage of the warp-specialized path, as the code is now.
 
     python tests/attention_walk.py        or: make docs
 
-The compiler itself runs, and every pass is watched: what the page shows is what a call compiles, in that order.
+The page is made of a dump: what it shows is what a call compiles, in that order.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
-
-from xdsl.ir import Operation
+from tempfile import TemporaryDirectory
 
 import tessera
-from tessera import Schedule, stdlib
+from tessera import Schedule, knobs, stdlib
+from tessera.compiler.options import CompileOptions
+from tessera.targets import text
 from tessera.targets.cuda import compile as compiler
-from tessera.targets.cuda.hopper import warp_specialized_chain as agents_chain
+from tessera.targets.passes import ALL_PASSES
 
 PAGE = Path(__file__).parents[1] / "docs" / "attention-walk.md"
 SHAPE, BLOCK = (64, 4096, 128), (128, 128)
@@ -40,40 +38,37 @@ WORDS = {
         "The kernel's Python, run once on symbols. One program instance has 128 queries of one head and walks "
         "all keys, 128 at a time; a mask is a plain comparison of row and column numbers."
     ),
-    "legalize": (
-        "Plain forms, as on every GPU: the scale moved behind the maximum, `exp` became `exp2` with its factor "
-        "folded into the scale, and what the host checks is gone from the program."
-    ),
-    "clip_ranges": (
+    "powers-of-two": ("`exp` became `exp2`, with its factor folded into the scale."),
+    "clip-ranges": (
         "The mask `row >= column` bounds the loop: keys behind the block's last row are never visited. The bound "
         "itself is a scalar, so only the loop's head differs."
     ),
-    "rescale_lazily": (
+    "lazy-rescale": (
         "The running maximum is replaced only where it grew by so much that it matters. The sums are rescaled in "
         "a branch that is hardly ever taken."
     ),
-    "pipeline_dots": (
+    "software-pipeline-dots": (
         "The first dot of an iteration now comes before the second one of the iteration before, so that the tensor "
         "cores have work while exponentials are computed. The first iteration is peeled off in front, the last dot "
         "behind."
     ),
-    "warp_specialize": (
+    "warp-specialize": (
         "One warp group is the producer, two are consumers of 64 rows each. Operands of dots go through rings: "
         "`pipe.producer_copy` on one side, `pipe.consumer_wait` and `pipe.consumer_release` on the other. Both go "
         "through the program instances of the grid by themselves."
     ),
-    "split_ranges": (
+    "split-busy-ranges": (
         "Iterations in which the mask lets everything through have a loop of their own, without the mask."
     ),
-    "insert_waits": (
+    "insert-wgmma-waits": (
         "Dots are issued, and waited for where their accumulators are read. A slot is released right behind the "
         "wait for the last dot that reads it."
     ),
-    "sink_into_branches": (
+    "sink-into-branches": (
         "The end of a program instance, behind the branch that asks whether there are any keys, moves into both of its "
         "sides: no accumulators leave a branch."
     ),
-    "lower_warp_groups": (
+    "warp-groups-to-nv": (
         "The machine's own ops: tiles have layouts, rings are shared memory with two barriers to a slot, producer "
         "copies go through tensor maps, dots are `wgmma`, and partitions are warpgroups with their own share of the "
         "registers."
@@ -141,49 +136,25 @@ def _brief(line: str) -> str:
 
 
 def walked() -> tuple[dict[str, str], str]:
-    """The text after every pass, by its name and in order; and the PTX."""
+    """The text after every stage, by its name and in order; and the PTX."""
     given = [tessera.empty(SHAPE, tessera.bf16) for _ in range(3)]
     made = stdlib.attention.with_schedule(Schedule(block=BLOCK)).lower(*given, mask=stdlib.causal)
-    found = {"trace": str(made.module)}
-
-    def watched(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
-        def watching(where: Operation, *more: Any, **settings: Any) -> Any:
-            result = run(where, *more, **settings)
-            # A chain that did not fit begins anew: the last one counts.
-            found.pop(name, None)
-            found[name] = str(_module_of(where))
-            return result
-
-        return watching
-
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(compiler, "legalize", watched("legalize", compiler.legalize)))
-        for name, run in passes():
-            stack.enter_context(patch.object(agents_chain, name, watched(name, run)))
-        lowered = compiler.lower_kernel(made.module, made.name, row_aligned=range(len(given) + 1))[0]
-    return found, compiler.compile_lowered(lowered, made.name).ptx
-
-
-def passes() -> list[tuple[str, Callable[..., Any]]]:
-    """What the chain calls: transforms, and the lowering at its end."""
-    return [
-        (name, made)
-        for name, made in vars(agents_chain).items()
-        if inspect.isfunction(made)
-        and (made.__module__.startswith("tessera.transforms.") or name == "lower_warp_groups")
-    ]
-
-
-def _module_of(op: Operation) -> Operation:
-    while (around := op.parent_op()) is not None:
-        op = around
-    return op
+    options = CompileOptions.of("cuda", "sm_90a", row_aligned=range(len(given) + 1))
+    with TemporaryDirectory() as folder:
+        with knobs.dump_dir.using(Path(folder)):
+            lowered = compiler.lower_kernel(made.module, made.name, options)
+        # What was tried and did not fit has folders of its own.
+        taken = Path(folder) / lowered.files.inside
+        files = sorted([*taken.parent.glob("*.mlir"), *taken.glob("*.mlir")], key=lambda path: path.name)
+        found = {path.stem.partition("-")[2]: str(text.read(path.read_text(encoding="utf-8"))) for path in files}
+    ptx = compiler.compile_lowered(lowered.module, made.name, options).ptx
+    return {"trace": str(made.module), **found}, ptx
 
 
 def words_of(name: str) -> str:
     if name in WORDS:
         return WORDS[name]
-    said = inspect.getdoc(dict(passes())[name]) or ""
+    said = inspect.getdoc(ALL_PASSES[name]) or ""
     return said.partition("\n\n")[0].replace("\n", " ")
 
 
@@ -206,11 +177,11 @@ def page() -> str:
         f"```text\n{source}\n```",
     ]
     before = ""
-    for name, text in found.items():
-        parts.append(f"## {name.replace('_', '-')}")
+    for name, written in found.items():
+        parts.append(f"## {name}")
         parts.append(words_of(name))
-        parts.append("It changes nothing here." if text == before else f"```mlir\n{shown(text, before)}\n```")
-        before = text
+        parts.append("It changes nothing here." if written == before else f"```mlir\n{shown(written, before)}\n```")
+        before = written
     told = f"LLVM makes {len(ptx.splitlines())} lines of it. What matters, how often it stands there, and where first:"
     parts += ["## PTX", told, "```text\n" + "\n".join(instructions(ptx)) + "\n```"]
     return "\n\n".join(parts) + "\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tessera.compiler.options import CompileOptions
 from tessera.errors import CompileError
 from tessera.targets import text
 from tessera.targets.cuda.compile import CompiledPtx, compile_lowered
@@ -50,4 +51,4 @@ def function_of(found: ModuleOp) -> nv.FuncOp:
 def compiled(name: str, element: str) -> CompiledPtx:
     """A text as PTX."""
     found = module(name, element)
-    return compile_lowered(found, function_of(found).sym_name.data, arch="sm_90a")
+    return compile_lowered(found, function_of(found).sym_name.data, CompileOptions("cuda", "sm_90a"))

@@ -28,6 +28,7 @@ LAYERS: list[set[str]] = [
     {"ir"},
     {"interpreters"},
     {"transforms"},
+    {"compiler"},
     {"targets"},
     {"runtime"},
     {"compile_worker"},

@@ -178,6 +178,10 @@ class InternalError(CompileError):
     """The file that the report was written to, if that could be."""
 
 
+class FallbackError(CompileError):
+    """Code that would run, but slower than code of this kind can; an error where `no_fallbacks` asks for that."""
+
+
 class ResourceError(TesseraError):
     """Memory, files or hardware resources that cannot be had."""
 

@@ -328,6 +328,9 @@ override_dir = Knob(
     "override_dir", _optional_path, lambda: None, accepts="a path", meaning="take a stage's IR from here if present"
 )
 verify = Knob("verify", _flag, lambda: False, accepts=_A_FLAG, meaning="check IR after every pass")
+no_fallbacks = Knob(
+    "no_fallbacks", _flag, lambda: False, accepts=_A_FLAG, meaning="make an error of what only runs slowly"
+)
 interpret = Knob("interpret", _flag, lambda: False, accepts=_A_FLAG, meaning="run the reference interpreters only")
 deterministic = Knob(
     "deterministic", _flag, lambda: True, accepts=_A_FLAG, meaning="same inputs and seeds, same bits, every run"

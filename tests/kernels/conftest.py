@@ -29,9 +29,9 @@ def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[
     names: list[str] = []
     compile_kernel = cpu_compiler.compile_kernel
 
-    def noted(module: Any, name: str, **options: Any) -> Any:
+    def noted(module: Any, name: str, *how: Any) -> Any:
         names.append(name)
-        return compile_kernel(module, name, **options)
+        return compile_kernel(module, name, *how)
 
     monkeypatch.setattr(cpu_compiler, "compile_kernel", noted)
     # For the process: threads of tests do not see what `using` holds, and would find what an earlier run has kept.

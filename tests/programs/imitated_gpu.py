@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pytest
 
+from tessera.compiler.launch_plan import ArrayArgument, Plan
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.programs import code
 from tessera.programs import machine_code as compiling
@@ -28,7 +29,6 @@ from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import _defaults  # pyright: ignore[reportPrivateUsage]  (the one that is made anew)
 from tessera.runtime.device.device import Device
 from tessera.runtime.device.memory import span_of
-from tessera.runtime.program.launch_plan import ArrayArgument, Plan
 
 _LAUNCH = ctypes.CFUNCTYPE(
     ctypes.c_int,

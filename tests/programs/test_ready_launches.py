@@ -14,13 +14,13 @@ from imitated_gpu import Imitation
 
 import tessera as ts
 from tessera import bf16
+from tessera.compiler.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, Plan, TensorMap
 from tessera.errors import DeviceError
 from tessera.runtime.cache.newest import shorten
 from tessera.runtime.cuda import tensor_maps
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.device.device import Device
-from tessera.runtime.program.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, Plan, TensorMap
 from tessera.shapes.expr import dim
 from tessera.tiers.sites.timing import CudaTimer
 

@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tessera import knobs
-from tessera.runtime.program.launch_plan import Plan
+from tessera.compiler.launch_plan import Plan
 from tessera.targets.cpu import features
 from tessera.targets.llvm import image, machine
 from tessera.tile.calls import compiling, guarded_kernel
@@ -105,6 +105,7 @@ class Recorded:
 
     plan: Plan
     code: bytes
+    target: str = "cpu"
 
     @property
     def nbytes(self) -> int:

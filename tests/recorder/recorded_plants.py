@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from tessera.targets.choose_blocks import ChooseBlocks
 from tessera.targets.cpu.emit import memory as emit_memory
-from tessera.targets.cuda import compile as cuda_compile
 from tessera.targets.cuda.lower import legalize
+from tessera.targets.cuda.lower.interleave_copies import InterleaveCopies
 from tessera.tile.calls import block_selection
 
 
@@ -29,7 +29,7 @@ class Plant(NamedTuple):
 
 
 PLANTS: Mapping[str, Plant] = {
-    "a pass of portable GPU code": Plant(cuda_compile, cuda_compile.interleave_copies.__name__, nothing),
+    "a pass of portable GPU code": Plant(InterleaveCopies, InterleaveCopies.rewrite.__name__, nothing),
     "a pass of GPU code": Plant(legalize, legalize.use_powers_of_two.__name__, nothing),
     "a pass over regions": Plant(ChooseBlocks, ChooseBlocks.apply.__name__, nothing),
     "a constant of CPU code": Plant(emit_memory, "UNROLL", 2),

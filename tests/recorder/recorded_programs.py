@@ -10,6 +10,7 @@ from recorded_entries import Recording, code_text, guards_text, plain_text, with
 from recorded_pins import TARGETS, Recorded, Target, compiling_for
 
 from tessera import jit
+from tessera.compiler.launch_plan import Plan
 from tessera.errors import InternalError, TesseraError
 from tessera.lang.calls.variants import ObservedSizes
 from tessera.lang.tracing.functions import TracedFunction
@@ -17,7 +18,6 @@ from tessera.programs import compile_graph
 from tessera.programs.host import Host
 from tessera.programs.machine_code import machine_code
 from tessera.runtime.device.device import CPU
-from tessera.runtime.program.launch_plan import Plan
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 

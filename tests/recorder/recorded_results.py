@@ -16,6 +16,7 @@ from recorded_pins import CPUS, GPUS, Target, compiling_for
 from recorded_programs import record_kernel
 
 import tessera as ts
+from tessera.targets.cpu.compile import options_for
 from tessera.tile.calls.dispatch import Calls
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -159,7 +160,7 @@ def texts() -> dict[str, Case]:
         module = text.read((BENCHMARKS / "texts" / f"{name}.cpu").read_text(encoding="utf-8"))
         for target in CPUS:
             with compiling_for(target):
-                made = compile_lowered(module, name, level=target.level)
+                made = compile_lowered(module, name, options_for(target.level))
             code = code_text(made.image.decode(), name)
             recording.add(f"{name}.cpu @ {target}", code=code, layout=plain_text(list(made.layout.first)))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cpu_runs import at_cpu_level, lowered
+from gpu_options import gpu
 from ptx_checks import check_clean, count
 from xdsl.dialects.builtin import ModuleOp
 
@@ -57,7 +58,7 @@ def _check_ptx(heads: int, width: int) -> None:
     for module in alone:
         function = function_of(module)
         name = function.sym_name.data
-        program = compile_kernel(module, name, row_aligned=range(len(function.arguments)))
+        program = compile_kernel(module, name, gpu(row_aligned=range(len(function.arguments))))
         assert count(program.ptx, "wgmma.mma_async") > 0, f"{name} is not warp-specialized"
         assert "cp.async.bulk.tensor" in program.ptx
         check_clean(program.ptx, "sm_90a")
@@ -79,7 +80,7 @@ def test_other_types_and_architectures_assemble(dtype: DType, arch: str) -> None
     made = compile_module(build(block(2, 32), *block_types(2, 32, dtype)), stages=stages_for("cuda", arch))
     for module in functions(made):
         function = function_of(module)
-        program = compile_kernel(module, function.sym_name.data, arch=arch, row_aligned=range(len(function.arguments)))
+        program = compile_kernel(module, function.sym_name.data, gpu(arch, row_aligned=range(len(function.arguments))))
         assert count(program.ptx, "mma.sync") > 0
         check_clean(program.ptx, arch, stack=program.local)
 

@@ -87,10 +87,20 @@ def read(
     return module
 
 
+class _Writer(Printer):
+    """xDSL's printer; of `scf.while` it writes one location, at the end, where its parser looks for it."""
+
+    def print_operation_type(self, op: Operation) -> None:
+        if isinstance(op, scf.WhileOp):
+            self.print_function_type(op.operand_types, op.result_types)
+        else:
+            super().print_operation_type(op)
+
+
 def write(module: Operation, *, locations: bool = False) -> str:
     """The module as text, optionally with the source location of every op."""
     stream = io.StringIO()
-    Printer(stream, print_debuginfo=locations).print_op(module)
+    _Writer(stream, print_debuginfo=locations).print_op(module)
     return stream.getvalue() + "\n"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from tessera.compiler.launch_plan import Plan
 from tessera.programs.buffer_assignment import (
     ARGUMENT,
     CONSTANT,
@@ -38,7 +39,6 @@ from tessera.programs.memory_plan import Plan as MemoryPlan
 from tessera.runtime.device.memory import data_address
 from tessera.runtime.device.ownership import taken
 from tessera.runtime.native import sequence
-from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.tracked import is_tracked, made, plain

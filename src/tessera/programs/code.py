@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
+from tessera.compiler.launch_plan import Plan
 from tessera.interpreters.core.machine import Machine
 from tessera.programs import host
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import CPU, Device
-from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.guarded_kernel import loaded
 from tessera.tile.calls.program_cache import WORK
@@ -89,7 +89,7 @@ class Codes:
         found = _LOADED.get(key)
         data = cache.shared().get(key) if found is None and compiler is not None else None
         if found is None and data is not None:
-            found = _decoded(data)
+            found = _decoded(data, chosen.target)
         if found is None:
             from tessera.programs.machine_code import machine_code
 
@@ -97,7 +97,7 @@ class Codes:
             self.compiled += 1
             if compiler is not None:
                 cache.shared().put(key, cache.packed(plan.encoded(), code))
-            found = loaded(plan, code)
+            found = loaded(plan, code, chosen.target)
         _LOADED[key] = found
         return found
 
@@ -108,10 +108,10 @@ class Codes:
         return interpreted(self.graph_module, self.name, world, device or CPU)
 
 
-def _decoded(data: bytes) -> Executable | CudaExecutable | None:
+def _decoded(data: bytes, target: str) -> Executable | CudaExecutable | None:
     try:
         plan, code = cache.unpacked(data)
-        return loaded(Plan.decoded(plan), code)
+        return loaded(Plan.decoded(plan), code, target)
     except cache.UNREADABLE:
         return None
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tessera.compiler.launch_plan import MAP_BYTES, WORD, Plan
 from tessera.errors import EffectError
 from tessera.interpreters.core.machine import Machine
 from tessera.programs.buffer_assignment import (
@@ -44,7 +45,6 @@ from tessera.runtime.device.device import Buffer, Device
 from tessera.runtime.device.memory import ALIGNMENT, Array, aligned, aligned_empty, contiguous_strides, data_address
 from tessera.runtime.native import launch as host_launch
 from tessera.runtime.native import sequence
-from tessera.runtime.program.launch_plan import MAP_BYTES, WORD, Plan
 from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.tracked import counted, made
 

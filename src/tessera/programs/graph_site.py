@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tessera.compiler.launch_plan import WORD
 from tessera.programs.call_codegen import Extra, Prepared, Source, Writer
 from tessera.programs.device_site import DeviceSite
 from tessera.runtime.cache.newest import shorten
 from tessera.runtime.cuda.recordings import GRAPH_WORD, Recording, Score
 from tessera.runtime.cuda.streams import Stream
 from tessera.runtime.native import launch as host_launch
-from tessera.runtime.program.launch_plan import WORD
 
 LEAST = 2
 """Launches that follow each other and are worth a graph."""

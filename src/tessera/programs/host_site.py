@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tessera.compiler.launch_plan import Plan
 from tessera.dtypes.types import DType
 from tessera.errors import ResourceError
 from tessera.interpreters.core.machine import Machine
@@ -29,7 +30,6 @@ from tessera.programs.call_codegen import Prepared, Writer
 from tessera.runtime.device.memory import Array, aligned_copy, data_address, span_of
 from tessera.runtime.native import launch
 from tessera.runtime.program.executable import Executable, Fresh, start_pool
-from tessera.runtime.program.launch_plan import Plan
 from tessera.shapes.tracked import LostError, made
 
 if TYPE_CHECKING:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tessera.compiler.artifact import Source
+from tessera.compiler.launch_plan import Plan
+from tessera.compiler.target import target_named
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.programs import host
-from tessera.runtime.program.launch_plan import Plan
-from tessera.tile.calls.compiling import Source, log_compile, machined
+from tessera.tile.calls.compiling import log_compile, machined
 from tessera.tile.calls.settings import Settings
 from tessera.transforms.core.facts import Facts
 
@@ -36,40 +38,11 @@ def machine_code(
 
 
 def machine_texts(module: ModuleOp, kernels: Sequence[host.Kernel], chosen: Settings) -> tuple[str, str]:
-    """LLVM's text of all kernels of a module, and their assembly."""
-    written = _for_gpu if chosen.target == "cuda" else _for_cpu
-    found = [written(isolated(module, kernel.name), kernel, chosen) for kernel in kernels]
+    """What the target writes of all kernels of a module, which is LLVM's text where it has LLVM; and their assembly."""
+    target = target_named(chosen.target)
+    found: list[tuple[str, str]] = []
+    for kernel in kernels:
+        source = Source(isolated(module, kernel.name), kernel.name, 0, 0)
+        options = chosen.options(warps=kernel.warps, stages=kernel.stages, follows=True)
+        found.append(target.texts(source, options))
     return "\n".join(one for one, _ in found), "\n".join(one for _, one in found)
-
-
-def _for_cpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[str, str]:
-    from tessera.targets.cpu import features
-    from tessera.targets.cpu.compile import EFFORTS, lower_kernel, machine_for
-    from tessera.targets.cpu.emit.rules import emit
-    from tessera.targets.llvm import machine
-
-    level, effort = chosen.level, chosen.optimization
-    lowered, _, _ = lower_kernel(module, kernel.name, level=level, optimization=effort, checks=chosen.checks)
-    written = emit(lowered, kernel.name, machine_for(level, effort)).text
-    processor, extras = features.target(level)
-    return written, machine.assembly(written, cpu=processor, features=extras, opt=EFFORTS[effort].codegen)
-
-
-def _for_gpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[str, str]:
-    from tessera.targets.cuda.compile import lower_kernel, ptx_of
-    from tessera.targets.cuda.emit.rules import emit
-
-    lowered, _, _, _ = lower_kernel(
-        module,
-        kernel.name,
-        arch=chosen.level,
-        warps=kernel.warps,
-        stages=kernel.stages,
-        optimization=chosen.optimization,
-        checks=chosen.checks,
-        ordered=chosen.deterministic,
-        row_aligned=range(len(symbol_in(module, kernel.name, tile.FuncOp).arguments)),
-        follows=True,
-    )
-    written = emit(lowered, kernel.name, chosen.level).text
-    return written, ptx_of(written, chosen.level, chosen.optimization)

@@ -14,11 +14,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tessera.errors import TesseraError
+from tessera.compiler.target import target_named
 from tessera.ir.common.schedule_attributes import Config, ConfigAttr
 from tessera.ir.schedule import dialect as schedule
 from tessera.transforms.checks.check_indices import CheckIndices
-from tessera.transforms.facts.mark_readonly import MarkReadonly
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import Stage, default_stages
 
@@ -48,10 +47,6 @@ class ChooseBlocks(ModulePass):
                 region.properties["config"] = ConfigAttr(found[min(self.rank, len(found) - 1)])
 
 
-GEMV_ROWS: Mapping[str, int] = MappingProxyType({"cuda": 1})
-"""Up to how many rows a target fuses a matmul with what its operands are made of (`gemv_fusion`)."""
-
-
 def stages_for(
     target: str,
     level: str,
@@ -70,26 +65,16 @@ def stages_for(
         stages[CheckIndices.name] = Stage(CheckIndices(), "graph")
     for name, stage in default_stages().items():
         if name == GraphToSchedule.name and joined:
-            stages[name] = Stage(GraphToSchedule(GEMV_ROWS.get(target, 0)), "schedule")
+            stages[name] = Stage(GraphToSchedule(target_named(target).gemv_rows), "schedule")
             continue
         if name == "schedule-to-tile":
             stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level, tuple(hints), rank), "schedule")
         stages[name] = stage
-    if target == "cuda":
-        stages[MarkReadonly.name] = Stage(MarkReadonly(), "tile")
-    return stages
+    return {**stages, **target_named(target).graph_stages()}
 
 
 def candidates(
     region: schedule.RegionOp, target: str, level: str, hints: Mapping[str, int] = MappingProxyType({})
 ) -> list[Config]:
     """The configs worth trying for a region on a target, the best first."""
-    if target == "cpu":
-        from tessera.targets.cpu.region_blocks import blocks_for as blocks_for_cpu
-
-        return blocks_for_cpu(region, level, hints)
-    if target == "cuda":
-        from tessera.targets.cuda.region_blocks import blocks_for
-
-        return blocks_for(region, level, hints=hints)
-    raise TesseraError(f"blocks are chosen for cpu and cuda, not for {target}", hint="name one of them")
+    return target_named(target).blocks_for(region, level, hints)

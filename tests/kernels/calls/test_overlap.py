@@ -12,13 +12,13 @@ import pytest
 
 import tessera as ts
 from tessera import kernel, knobs, tile
+from tessera.compiler.launch_plan import Plan
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.tile.dialect import FuncOp, memory_of
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.runtime.native import launch as host_launch
 from tessera.runtime.native import objects
-from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.program.overlap import OverlapError
 from tessera.tile.calls.overlapping import merged_groups
 from tessera.tile.calls.settings import settings

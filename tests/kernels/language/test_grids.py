@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import tessera as ts
 from tessera import KTile, Out, Schedule, f32, kernel, knobs, tile
 from tessera.bench.cuda.kernel_texts import text_for
+from tessera.compiler.launch_plan import Plan
 from tessera.errors import CompileError, DeviceError, EffectError, ShapeError, TesseraError
 from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir.tile.dialect import FuncOp
 from tessera.ir.tile.reach import covers
-from tessera.runtime.program.launch_plan import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 UNWRITTEN = Checks(unwritten=True)

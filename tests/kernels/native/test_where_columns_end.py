@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 
 from tessera import KTile, Schedule, f32, kernel, knobs, tile
 from tessera.targets.cuda.compile import compile_kernel
@@ -129,7 +130,7 @@ def test_on_a_gpu(how: str) -> None:
         nv_runs.lowered(made.module, made.name, warps=1, stages=2), made.name, [*given, result]
     )
     assert np.abs(found - _expected(how, *given)).max() <= 1e-5
-    program = compile_kernel(made.module, made.name, arch="sm_80", warps=1, stages=2, optimization=0)
+    program = compile_kernel(made.module, made.name, gpu("sm_80", warps=1, stages=2, optimization=0))
     assert not assemble(program.ptx, "sm_80").warnings
 
 

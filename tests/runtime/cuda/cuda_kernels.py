@@ -5,16 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from tessera import bf16, f32, i64
+from tessera.compiler.launch_plan import ArrayArgument, DeviceLaunch, Failure, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.errors import SourceSpan
-from tessera.runtime.program.launch_plan import (
-    ArrayArgument,
-    DeviceLaunch,
-    Failure,
-    MapAxis,
-    NumberArgument,
-    Plan,
-    TensorMap,
-)
 from tessera.shapes.expr import dim
 from tessera.targets.llvm.machine import assembly
 

@@ -15,6 +15,7 @@ from cuda_kernels import SCALE
 
 import tessera as ts
 from tessera.cli.environment import cuda_facts
+from tessera.compiler.launch_plan import DeviceLaunch, Plan
 from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
 from tessera.runtime.cuda import driver, nvml, ranges
 from tessera.runtime.cuda.context import Context
@@ -26,7 +27,6 @@ from tessera.runtime.device import threads
 from tessera.runtime.device.device import CPU, Buffer, Device
 from tessera.runtime.device.memory import DeviceMemory, memory_at
 from tessera.runtime.device.ownership import buffer_of, owner_of
-from tessera.runtime.program.launch_plan import DeviceLaunch, Plan
 
 ASKED = (driver.library, driver.bindings, driver.calls, driver.device_count, driver.driver_version)
 BINDINGS = "cuda.bindings.driver"

@@ -18,12 +18,12 @@ import pytest
 from cuda_kernels import CHECKED, COPY, DELAYED, FILL, SCALE, SPILLED, TALLY, TILE_COPY, ptx
 
 import tessera as ts
+from tessera.compiler.launch_plan import Plan
 from tessera.errors import CompileError, DeviceError, DtypeError, EffectError, ResourceError, ShapeError
 from tessera.runtime.cuda import Graph, Stream, current_stream, default_stream, nvml, synchronize
 from tessera.runtime.cuda.executable import CudaExecutable, runner
 from tessera.runtime.cuda.launching import Geometry, Params, starter, through_ctypes
 from tessera.runtime.cuda.modules import Module
-from tessera.runtime.program.launch_plan import Plan
 
 pytestmark = pytest.mark.gpu
 
@@ -397,7 +397,7 @@ def test_the_next_process_loads_quickly(tmp_path: Path) -> None:
         import tessera as ts
         from tessera import f32
         from tessera.runtime.cuda import executable, synchronize
-        from tessera.runtime.program.launch_plan import ArrayArgument, DeviceLaunch, NumberArgument, Plan
+        from tessera.compiler.launch_plan import ArrayArgument, DeviceLaunch, NumberArgument, Plan
         from tessera.shapes.expr import dim
         n = dim("n")
         arguments = (ArrayArgument(0, f32, (n,), False), NumberArgument(3, "f32"), ArrayArgument(4, f32, (n,), True))

@@ -10,7 +10,6 @@ import pytest
 from tessera import knobs
 from tessera.runtime.cuda import context, driver, modules
 from tessera.targets.cuda.ptx.tools import BRIEFLY
-from tessera.tile.calls import compiling
 
 
 class Loaded:
@@ -76,10 +75,8 @@ def test_code_that_is_needed_soon_is_not_assembled_twice(runs_kernels: bool, mon
     monkeypatch.setattr(context.Context, "of", of)
     monkeypatch.setattr(modules, "look_at", look_at)
     monkeypatch.setattr(modules, "stack_of", stack_of)
-    spilled = compiling._spilled  # pyright: ignore[reportPrivateUsage]
-    plan: Any = SimpleNamespace(name="k")
-    assert spilled(plan, f"{BRIEFLY}\n".encode()) == (48 if runs_kernels else 0)
-    assert spilled(plan, b".version 8.4") == 0
+    assert modules.local_memory_of("k", f"{BRIEFLY}\n".encode()) == (48 if runs_kernels else 0)
+    assert modules.local_memory_of("k", b".version 8.4") == 0
     assert asked == [("driver" if runs_kernels else "ptxas"), "ptxas"]
 
 

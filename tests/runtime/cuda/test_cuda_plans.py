@@ -17,12 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 import tessera as ts
 from tessera import bf16, f32
-from tessera.dtypes.types import ALL
-from tessera.errors import DtypeError, ShapeError
-from tessera.runtime.cuda import gather, tensor_maps
-from tessera.runtime.cuda.launching import Geometry, Params, arguments_of
-from tessera.runtime.cuda.modules import target_of
-from tessera.runtime.program.launch_plan import (
+from tessera.compiler.launch_plan import (
     PARTS,
     SWIZZLES,
     ArrayArgument,
@@ -32,6 +27,11 @@ from tessera.runtime.program.launch_plan import (
     Plan,
     TensorMap,
 )
+from tessera.dtypes.types import ALL
+from tessera.errors import DtypeError, ShapeError
+from tessera.runtime.cuda import gather, tensor_maps
+from tessera.runtime.cuda.launching import Geometry, Params, arguments_of
+from tessera.runtime.cuda.modules import target_of
 from tessera.targets.cuda.ptx.assembler import assemble
 
 NUMBERS = st.integers(0, 1 << 20)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import bf16, f32
+from tessera.compiler.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.dtypes.types import ALL
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, SourceSpan
 from tessera.runtime.cache import store as compile_cache
@@ -23,7 +24,6 @@ from tessera.runtime.cache.store import Store
 from tessera.runtime.native import fresh_arrays, pool
 from tessera.runtime.program import executable
 from tessera.runtime.program.executable import Executable
-from tessera.runtime.program.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.shapes.expr import dim
 from tessera.targets.cpu import features
 from tessera.targets.llvm import image, machine

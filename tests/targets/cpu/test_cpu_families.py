@@ -11,7 +11,7 @@ import pytest
 
 from tessera import Schedule, kernel, knobs, tile
 from tessera.targets.cpu import features
-from tessera.targets.cpu.compile import machine_for
+from tessera.targets.cpu.compile import machine_for, options_for
 from tessera.targets.cpu.emit.rules import emit
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm.machine import assembly
@@ -63,7 +63,7 @@ def text_of(run: Any, level: str, *arguments: Any) -> str:
     instance = run.lower(*arguments)
     module = instance.module.clone()
     TileToCpu(level).apply(CompileContext.with_facts(None), module)
-    emitted = emit(module, instance.name, machine_for(level)).text
+    emitted = emit(module, instance.name, machine_for(options_for(level))).text
     processor, extras = PROCESSORS[level]
     triple = f'target triple = "{family_of(level)}-unknown-linux-gnu"\n'
     return assembly(triple + emitted, cpu=processor, features=extras)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import ptx_values
+from gpu_options import gpu
 from ptx_machine import Launch, Machine
 from xdsl.dialects.builtin import ModuleOp
 
@@ -44,7 +45,7 @@ class Run:
 def run(module: ModuleOp, name: str, arguments: Sequence[Any], *, arch: str = "sm_90a") -> Run:
     """Compiles an nv function and runs it over its grid; arrays are written in place."""
     kernel = symbol_in(module, name, nv.FuncOp)
-    program = compile_lowered(module, name, arch=arch)
+    program = compile_lowered(module, name, gpu(arch))
     grid = bind(name, kernel.function_type, kernel.shapes, kernel.grid, arguments).grid
     launch, record = Launch(), np.zeros(8, np.uint64)
     for value, type_ in zip(arguments, kernel.function_type.inputs, strict=True):

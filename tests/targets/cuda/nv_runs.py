@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from cpu_runs import Array, at_tile_level, copies
+from gpu_options import gpu
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
@@ -29,7 +30,7 @@ __all__ = ["Array", "at_nv_level", "at_tile_level", "check_layouts", "lowered"]
 
 def lowered(module: ModuleOp, name: str = "k", **options: Any) -> ModuleOp:
     """A copy of a module at the nv level, with layouts that fit together."""
-    made = lower_kernel(module, name, **options)[0]
+    made = lower_kernel(module, name, gpu(**options)).module
     check_layouts(symbol_in(made, name, nv.FuncOp))
     return made
 

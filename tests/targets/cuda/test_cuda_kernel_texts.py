@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import pytest
+from gpu_options import gpu
 from ptx_checks import count, instructions
 
 import tessera as ts
@@ -110,9 +111,7 @@ def compiled(
     return compile_kernel(
         made.module,
         made.name,
-        arch=arch,
-        checks=checks,
-        row_aligned=row_aligned if lie else (),
+        gpu(arch, checks=checks, row_aligned=row_aligned if lie else ()),
         spill_retry=spill_retry,
     )
 

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import ptx_checks
 import pytest
+from gpu_options import gpu
 from ptx_runs import no_conflicts, numbers, run
 
 import golden_kernels
@@ -27,7 +28,7 @@ def golden(name: str) -> str:
 @cache
 def golden_program(name: str, arch: str) -> CompiledPtx:
     module = text.read(golden(name))
-    return compile_lowered(module, function_of(module).sym_name.data, arch=arch)
+    return compile_lowered(module, function_of(module).sym_name.data, gpu(arch))
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -13,7 +13,7 @@ from llvm_loops import HERE, Array, Loops, padded
 from tessera import bf16, f32, kernel, knobs, tile
 from tessera.ir.common.elementwise import TABLE
 from tessera.targets.cpu import features
-from tessera.targets.cpu.compile import compile_kernel
+from tessera.targets.cpu.compile import compile_kernel, options_for
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm.emitter_attributes import APPROXIMATE
 from tessera.targets.llvm.exponentials import APPROXIMATE_FORMS, FLUSHED, ApproximateForm
@@ -221,7 +221,7 @@ def test_approximate_forms_change_the_last_bit_at_most(fn: Callable[[Any], Any])
     x = np.random.default_rng(3).uniform(-3, 6, (64, 64)).astype(np.float32)
     instance = rounded.lower(x, fn=fn)
     if features.level() in ("avx512", "amx"):
-        exactly = compile_kernel(instance.module, instance.name, optimization=1)
+        exactly = compile_kernel(instance.module, instance.name, options_for(optimization=1))
         assert compile_kernel(instance.module, instance.name).image != exactly.image
     got = rounded(x, fn=fn).numpy().view(np.uint16).astype(np.int32)
     with knobs.backend.using("interpreter"):

@@ -13,6 +13,7 @@ import nv_cases
 import ptx_checks
 import pytest
 from emitted_runs import run
+from gpu_options import gpu
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from llvm_loops import HERE, Array, Body, Loops, padded, words
@@ -342,7 +343,7 @@ def gpu_case(name: str, *operands: Array) -> nv_cases.Case:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", NAMES)
 def test_code_for_gpus_assembles_without_calls(name: str, arch: str) -> None:
-    made = compile_lowered(text.read(gpu_case(name, *[np.ones(128)] * TABLE[name].arity).text), "k", arch=arch)
+    made = compile_lowered(text.read(gpu_case(name, *[np.ones(128)] * TABLE[name].arity).text), "k", gpu(arch))
     assert ".extern .func" not in made.ptx
     assert ptx_checks.count(made.ptx, "call") == 0
     # Nothing that was written as two roundings may become one.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 from graph_programs import BOUNDS, Array, Builder, Value, build, check, error, normal, softmax
 from xdsl.dialects.builtin import ModuleOp
 
@@ -126,7 +127,7 @@ def test_their_kernels_on_a_gpu(name: str) -> None:
     (kernel,) = kernels(joined(make, types))
     alone = ModuleOp([kernel.clone()])
     row_aligned = range(len(kernel.arguments)) if "odd" not in name else ()
-    lowered, *_ = lower_kernel(alone, kernel.sym_name.data, warps=4, row_aligned=row_aligned, follows=True)
+    lowered, *_ = lower_kernel(alone, kernel.sym_name.data, gpu(warps=4, row_aligned=row_aligned, follows=True))
     function = symbol_in(lowered, kernel.sym_name.data, nv.FuncOp)
     given = drawn([(tuple(shape.data), dtype_of(kernel, index)) for index, shape in enumerate(kernel.shapes)])
     arrays, results = given[: kernel.input_count], given[kernel.input_count :]

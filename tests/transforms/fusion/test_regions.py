@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 from graph_models import (
     Array,
     Build,
@@ -378,7 +379,7 @@ LARGE = {
 @pytest.mark.parametrize("name", at_length(LARGE, "softmax of any length", "rope", "rows added"))
 def test_ptx_assembles_without_spills(name: str) -> None:
     for kernel in kernels(compile_module(LARGE[name]()).module):
-        program = compile_kernel(ModuleOp([kernel.clone()]), kernel.sym_name.data, arch="sm_90a")
+        program = compile_kernel(ModuleOp([kernel.clone()]), kernel.sym_name.data, gpu())
         for usage in assemble(program.ptx, "sm_90a").kernels.values():
             assert (usage.stack, usage.spill_stores, usage.spill_loads) == (0, 0, 0)
 

@@ -60,14 +60,8 @@ def stages(kernel: Kernel, args: Sequence[Any] = (), kwargs: Mapping[str, Any] |
     device = device_of(instance.name, values)
     if device.kind == "cuda":
         return _gpu_stages(kernel, instance, values, settings_on(device, chosen), device.index, profiler)
-    made = compile_kernel(
-        instance.module,
-        instance.name,
-        level=chosen.level,
-        optimization=chosen.optimization,
-        checks=chosen.checks,
-        facts=kernel.assumed.facts(instance, values),
-    )
+    facts = kernel.assumed.facts(instance, values)
+    made = compile_kernel(instance.module, instance.name, chosen.options(), facts)
     profiler.take(made.seconds)
     executable = Executable(launch_plan(instance, made), made.image)
     profiler.lap("load")
@@ -88,17 +82,9 @@ def _gpu_stages(
     from tessera.runtime.cuda.modules import Module
     from tessera.targets.cuda.compile import compile_kernel as compile_for_gpu
 
-    made = compile_for_gpu(
-        instance.module,
-        instance.name,
-        arch=chosen.level,
-        warps=instance.schedule.warps,
-        stages=instance.schedule.stages,
-        optimization=chosen.optimization,
-        checks=chosen.checks,
-        facts=kernel.assumed.facts(instance, values),
-        ordered=chosen.deterministic,
-    )
+    schedule, facts = instance.schedule, kernel.assumed.facts(instance, values)
+    options = chosen.options(warps=schedule.warps, stages=schedule.stages)
+    made = compile_for_gpu(instance.module, instance.name, options, facts)
     profiler.take(made.seconds)
     Module(index, made.ptx.encode(), f"@{instance.name}", keep=False)
     profiler.lap("load")

@@ -19,24 +19,23 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tessera
 from tessera.bench.results.definitions import BenchError
+from tessera.compiler.artifact import Words, plan_of
+from tessera.compiler.launch_plan import Plan
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.runtime.program.executable import Executable, Runner
-from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.cpu import features
-from tessera.targets.cpu.compile import EFFORTS, CompiledImage, machine_for
+from tessera.targets.cpu.compile import EFFORTS, CompiledImage, assembly_of, emitted_of, lower_kernel
 from tessera.targets.cpu.emit.emitter import Emitted
-from tessera.targets.cpu.emit.rules import emit
-from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
 from tessera.tile.calls.arguments import NUMBERS, collect, is_array
 from tessera.tile.calls.assumptions import Assumptions
-from tessera.tile.calls.compiling import Source, Words, plan_of
+from tessera.tile.calls.compiling import source_of
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.instance import Instance
@@ -44,10 +43,7 @@ from tessera.tile.calls.levels import calling_module
 from tessera.tile.calls.program_cache import Programs
 from tessera.tile.calls.settings import Settings, settings
 from tessera.tile.language.schedule import Schedule
-from tessera.transforms.checks.instrument import Instrument
-from tessera.transforms.core.context import CompileContext
 from tessera.transforms.core.facts import Fact, Facts
-from tessera.transforms.facts.apply_facts import specialize
 from tessera.transforms.pipeline import Stage, compile_module, default_stages
 
 
@@ -162,9 +158,7 @@ class TargetIR(IR):
     @property
     def assembly(self) -> str:
         """The instructions of the machine code, as LLVM writes them."""
-        processor, extras = features.target(self.chosen.level)
-        effort = EFFORTS[self.chosen.optimization].codegen
-        return machine.assembly(self.emitted.text, cpu=processor, features=extras, opt=effort)
+        return assembly_of(self.emitted.text, self.chosen.options())
 
 
 @dataclass(frozen=True)
@@ -240,25 +234,12 @@ def to_target_ir(tile_ir: TileIR, options: Mapping[str, Any] | None = None) -> T
     chosen = settings_with(options or {})
     instance = _instance_in(tile_ir)
     name, facts = instance.name, tile_ir.origin.kernel.assumed.facts(instance, _values_in(instance, tile_ir.origin))
-    profiler = CompilationProfiler(tile_ir.stages_ms)
-    # From here on as `compile_kernel` does it, which does not show what it emits. A test compares what comes out.
-    made_for, effort = machine_for(chosen.level, chosen.optimization), EFFORTS[chosen.optimization]
-    lowered, context = instance.module.clone(), CompileContext.with_facts(facts)
-    if facts:
-        specialize(lowered, context, name)
-        profiler.lap("apply-facts-tile")
-    if chosen.checks:
-        Instrument(bounds="bounds" in chosen.checks, nan="nan" in chosen.checks, everywhere=False).apply(
-            context, lowered
-        )
-        profiler.lap("instrument-checks")
-    TileToCpu(made_for.level, made_for.lanes, contract=effort.contract, small=effort.small).apply(context, lowered)
-    profiler.lap("tile-to-cpu")
-    text.verify(lowered)
-    profiler.lap("verify")
-    emitted = emit(lowered, name, made_for)
+    profiler, options = CompilationProfiler(tile_ir.stages_ms), chosen.options()
+    lowered = lower_kernel(instance.module, name, options, facts)
+    profiler.take(lowered.seconds)
+    emitted = emitted_of(lowered.module, name, options)
     profiler.lap("emit")
-    return TargetIR(tile_ir.origin, lowered, profiler.stages_ms, instance, emitted, context.recorder.guards, chosen)
+    return TargetIR(tile_ir.origin, lowered.module, profiler.stages_ms, instance, emitted, lowered.guards, chosen)
 
 
 def to_executable(target_ir: TargetIR) -> CompiledKernel:
@@ -280,7 +261,7 @@ def to_executable(target_ir: TargetIR) -> CompiledKernel:
 
 def launch_plan(instance: Instance, made: CompiledImage) -> Plan:
     layout = made.layout
-    return plan_of(Source.of(instance), Words(layout.first, layout.grid, layout.words), made.messages)
+    return plan_of(source_of(instance), Words(layout.first, layout.grid, layout.words), made.messages)
 
 
 def settings_with(options: Mapping[str, Any]) -> Settings:

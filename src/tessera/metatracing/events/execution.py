@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessera.cached_property import cached_property
+from tessera.compiler.launch_plan import WORD, ArrayArgument, DeviceLaunch, Plan
 from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing.events.walk import Walk, Walked
 from tessera.runtime.device.memory import contiguous_strides
-from tessera.runtime.program.launch_plan import WORD, ArrayArgument, DeviceLaunch, Plan
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.cuda.ptx.reading import Code, read

@@ -208,18 +208,11 @@ class HostExecution:
     @cached_property
     def assembly(self) -> str:
         """The instructions that calls run, as LLVM writes them."""
-        from tessera.targets.cpu import features
-        from tessera.targets.cpu.compile import EFFORTS, lower_kernel, machine_for
-        from tessera.targets.cpu.emit.rules import emit
-        from tessera.targets.llvm import machine
+        from tessera.targets.cpu.compile import assembly_of, emitted_of, lower_kernel
 
-        level, effort, name = self.chosen.level, self.chosen.optimization, self.instance.name
-        lowered, _, _ = lower_kernel(
-            self.instance.module, name, level=level, optimization=effort, checks=self.chosen.checks
-        )
-        processor, extras = features.target(level)
-        text = emit(lowered, name, machine_for(level, effort)).text
-        return machine.assembly(text, cpu=processor, features=extras, opt=EFFORTS[effort].codegen)
+        options, name = self.chosen.options(), self.instance.name
+        lowered = lower_kernel(self.instance.module, name, options).module
+        return assembly_of(emitted_of(lowered, name, options).text, options)
 
     @cached_property
     def resources(self) -> HostResources:

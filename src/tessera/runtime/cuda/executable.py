@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from tessera.compiler.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.errors import DeviceError, ShapeError, TesseraError
 from tessera.runtime.cuda import driver, results
 from tessera.runtime.cuda.backend import note_array
@@ -29,7 +30,6 @@ from tessera.runtime.device.device import Device
 from tessera.runtime.device.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, data_address
 from tessera.runtime.device.ownership import device_of, owner_of
 from tessera.runtime.program.executable import Runner, check_array, overlap_error, refuse_to_write
-from tessera.runtime.program.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.runtime.program.overlap import Distances, distances
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor

@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
+from tessera.compiler.launch_plan import ArrayArgument
 from tessera.errors import DeviceError, EffectError, ShapeError, TesseraError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.backend import note_array
@@ -22,7 +23,6 @@ from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Stream, cuda_device, current_stream
 from tessera.runtime.device.device import Device
 from tessera.runtime.device.memory import Array, DeviceMemory, byte_span
-from tessera.runtime.program.launch_plan import ArrayArgument
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from tessera import knobs, python_versions
+from tessera.compiler.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.errors import DtypeError
 from tessera.runtime.cache import store as compile_cache
 from tessera.runtime.cache.build import build
@@ -24,7 +25,6 @@ from tessera.runtime.device.memory import Array, data_address
 from tessera.runtime.native import code, objects
 from tessera.runtime.native import launch as host_launch
 from tessera.runtime.program.executable import start_pool
-from tessera.runtime.program.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.runtime.program.overlap import Distances
 from tessera.shapes.tracked import is_tracked, plain
 from tessera.targets.cpu import features

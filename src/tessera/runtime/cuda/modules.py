@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tessera.cached_property import cached_property
-from tessera.errors import CompileError, ResourceError, TesseraError
+from tessera.compiler.launch_plan import DeviceLaunch
+from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
-from tessera.runtime.program.launch_plan import DeviceLaunch
 from tessera.targets.cuda.ptx.tools import BRIEFLY, find_ptxas
 
 if TYPE_CHECKING:
@@ -229,6 +229,23 @@ def check_grid(name: str, blocks: int) -> None:
             f"@{name}: a grid of {blocks:,} blocks; a GPU takes {_LARGEST_GRID:,}",
             hint="let each program instance do more",
         )
+
+
+def local_memory_of(name: str, code: bytes) -> int:
+    """Bytes of local memory that a thread needs, as the GPU's assembler found; 0 where there is no GPU to ask.
+
+    Where ptxas says that there are none, the GPU is not asked: a process that compiles would take it from callers. But
+    code that is needed soon is not assembled twice: in a process that runs kernels, the driver loads it anyhow.
+    """
+    try:
+        if driver.device_count() == 0:
+            return 0
+    except DeviceError:
+        return 0
+    context = Context.of(0)
+    if not (context.is_open and is_fast_compile(code)) and stack_of(code, name, context) == 0:
+        return 0
+    return look_at(0, code, f"@{name}").function(name).attributes.local
 
 
 def is_fast_compile(code: bytes) -> bool:

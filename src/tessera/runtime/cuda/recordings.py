@@ -12,6 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tessera.compiler.launch_plan import WORD
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import zero
@@ -20,7 +21,6 @@ from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Stream
 from tessera.runtime.device.memory import DeviceMemory
 from tessera.runtime.native import launch as host_launch
-from tessera.runtime.program.launch_plan import WORD
 
 # What the driver takes for a node: function, blocks, threads, shared memory, parameters, and what is not used here.
 _NODE = struct.Struct("<Q7I4x4Q")

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tessera.cached_property import cached_property
+from tessera.compiler.launch_plan import MAP_BYTES, WORD, TensorMap
 from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError, TesseraError
@@ -27,7 +28,6 @@ from tessera.runtime.cuda.launching import has_entry, steps_on_host
 from tessera.runtime.device.memory import Array, aligned_empty, data_address
 from tessera.runtime.native import fresh_arrays
 from tessera.runtime.native import launch as host_launch
-from tessera.runtime.program.launch_plan import MAP_BYTES, WORD, TensorMap
 from tessera.shapes.expr import format_shape
 from tessera.shapes.tracked import is_tracked, plain
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
+from tessera.compiler.launch_plan import ArrayArgument, NumberArgument, Plan
 from tessera.dtypes.types import DType
 from tessera.errors import DtypeError, EffectError, ResourceError, ShapeError
 from tessera.runtime.cache import store as cache
@@ -23,7 +24,6 @@ from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import CPU
 from tessera.runtime.device.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides, data_address
 from tessera.runtime.native import fresh_arrays, launch, pool
-from tessera.runtime.program.launch_plan import ArrayArgument, NumberArgument, Plan
 from tessera.runtime.program.overlap import Distances, OverlapError, distances, overlapping
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from tessera.compiler.launch_plan import ArrayArgument, Plan
 from tessera.errors import EffectError
-from tessera.runtime.program.launch_plan import ArrayArgument, Plan
 
 
 class Distances(NamedTuple):

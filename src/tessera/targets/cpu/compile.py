@@ -6,23 +6,27 @@ Optimisation levels: 0 writes short code, on one vector or a few at a time, and 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import knobs
-from tessera.internal_errors import verified
+from tessera.compiler.options import CompileOptions
 from tessera.ir import text
-from tessera.targets.common.specializing import specialized
+from tessera.targets.common.preparing import apply_facts_stages, isolated
 from tessera.targets.common.stage_times import StageTimes
 from tessera.targets.cpu import features
-from tessera.targets.cpu.emit.emitter import ArgumentBlockLayout, TargetMachine
+from tessera.targets.cpu.emit.emitter import ArgumentBlockLayout, Emitted, TargetMachine
 from tessera.targets.cpu.emit.rules import emit
+from tessera.targets.cpu.levels import LEVELS, read
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
+from tessera.transforms.core.context import CompileContext
 from tessera.transforms.core.facts import Facts
+from tessera.transforms.core.stages import NO_FILES, Files, Stage, StageRunner
 
 
 @dataclass(frozen=True)
@@ -59,63 +63,88 @@ class CompiledImage:
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
 
 
-def machine_for(level: str, optimization: int = 3) -> TargetMachine:
-    effort, lanes = EFFORTS[optimization], features.lanes(level, 32)
-    return TargetMachine(level, min(lanes, SHORT_LANES) if effort.small else lanes, effort.contract, effort.small)
+def machine_for(options: CompileOptions) -> TargetMachine:
+    effort, lanes = EFFORTS[options.optimization], features.lanes(options.level, 32)
+    return TargetMachine(
+        options.level, min(lanes, SHORT_LANES) if effort.small else lanes, effort.contract, effort.small
+    )
+
+
+def options_for(level: str | None = None, **others: Any) -> CompileOptions:
+    """Options for a level, by default that of this machine."""
+    return CompileOptions("cpu", features.level() if level is None else level, **others)
+
+
+class Lowered(NamedTuple):
+    """The cpu level of a tile function, the facts it rests on, and what each stage cost."""
+
+    module: ModuleOp
+    guards: Facts
+    seconds: dict[str, float]
+    files: Files
+    count: int
+    """How many stages it went through."""
 
 
 def compile_kernel(
-    module: ModuleOp,
-    name: str,
-    *,
-    level: str | None = None,
-    optimization: int = 3,
-    checks: Collection[str] = (),
-    facts: Facts | None = None,
+    module: ModuleOp, name: str, options: CompileOptions | None = None, facts: Facts | None = None
 ) -> CompiledImage:
     """Compiles one tile function of a module, which is left as it is.
 
-    `checks` are written into the code. `facts` are about the function's arguments; those that a pass asked for are the
-    guards of the compiled kernel.
+    `facts` are about the function's arguments; those that a pass asked for are the guards of the compiled kernel.
     """
-    level = features.level() if level is None else level
-    lowered, guards, seconds = lower_kernel(
-        module, name, level=level, optimization=optimization, checks=checks, facts=facts
-    )
-    compiled = compile_lowered(lowered, name, level=level, optimization=optimization)
-    return replace(compiled, guards=guards, seconds={**seconds, **compiled.seconds})
+    options = options_for() if options is None else options
+    lowered = lower_kernel(module, name, options, facts)
+    compiled = compile_lowered(lowered.module, name, options, lowered.files, lowered.count)
+    return replace(compiled, guards=lowered.guards, seconds={**lowered.seconds, **compiled.seconds})
 
 
-def lower_kernel(
-    module: ModuleOp,
-    name: str,
-    *,
-    level: str,
-    optimization: int = 3,
-    checks: Collection[str] = (),
-    facts: Facts | None = None,
-) -> tuple[ModuleOp, Facts, Mapping[str, float]]:
-    """The cpu level of a tile function, the facts it rests on, and what each stage cost."""
-    effort, made_for, seconds = EFFORTS[optimization], machine_for(level, optimization), StageTimes()
-    lowered, context = specialized(module, name, facts, checks, seconds)
-    TileToCpu(made_for.level, made_for.lanes, contract=effort.contract, small=effort.small).apply(context, lowered)
-    seconds.lap("tile-to-cpu")
+def lower_kernel(module: ModuleOp, name: str, options: CompileOptions, facts: Facts | None = None) -> Lowered:
+    """The cpu level of a tile function."""
+    effort, made_for, given = EFFORTS[options.optimization], machine_for(options), facts or Facts()
+    context, files = CompileContext.with_facts(given), Files.of(module, read)
+    runner = StageRunner(f"@{name}", context, files, partial(text.write, module), LEVELS)
+    stages = apply_facts_stages(name, given, options.checks)
+    lowering = TileToCpu(made_for.level, made_for.lanes, contract=effort.contract, small=effort.small)
+    stages[lowering.name] = Stage(lowering, "cpu")
+    lowered, laps = runner.run(runner.begin(isolated(module, name), "kernel"), stages), StageTimes()
     # Fast compiles are not verified: a call waits for them. The full compile that follows is.
     if not effort.small or knobs.verify.value:
-        verified(partial(text.verify, lowered), f"@{name}", "tile-to-cpu", partial(text.write, module))
-    seconds.lap("verify")
-    return lowered, context.recorder.guards, seconds
+        runner.verify(lowered, "cpu")
+    laps.lap("verify")
+    return Lowered(lowered, context.recorder.guards, {**runner.seconds, **laps}, files, runner.count)
 
 
-def compile_lowered(module: ModuleOp, name: str, *, level: str | None = None, optimization: int = 3) -> CompiledImage:
+def compile_lowered(
+    module: ModuleOp, name: str, options: CompileOptions | None = None, files: Files = NO_FILES, count: int = 0
+) -> CompiledImage:
     """Compiles a function that is at the cpu level already, written by passes or by hand."""
-    level = features.level() if level is None else level
+    options = options_for() if options is None else options
     seconds = StageTimes()
-    emitted = emit(module, name, machine_for(level, optimization))
+    emitted = emitted_of(module, name, options, files, count)
     seconds.lap("emit")
-    processor, extras = features.target(level)
-    code = machine.compile_text(emitted.text, cpu=processor, features=extras, opt=EFFORTS[optimization].codegen)
+    processor, extras = features.target(options.level)
+    effort = EFFORTS[options.optimization].codegen
+    if files is not NO_FILES:
+        files.show(count + 1, "asm", lambda _: assembly_of(emitted.text, options), ".s")
+    code = machine.compile_text(emitted.text, cpu=processor, features=extras, opt=effort)
     seconds.lap("llvm")
     flat = image.flatten(code)
     seconds.lap("image")
     return CompiledImage(name, flat, emitted.layout, emitted.messages, Facts(), dict(seconds))
+
+
+def emitted_of(
+    module: ModuleOp, name: str, options: CompileOptions, files: Files = NO_FILES, count: int = 0
+) -> Emitted:
+    """LLVM text of a function at the cpu level."""
+    emitted = emit(module, name, machine_for(options))
+    return (
+        emitted if files is NO_FILES else replace(emitted, text=files.text_instead(count, "emit", emitted.text, ".ll"))
+    )
+
+
+def assembly_of(written: str, options: CompileOptions) -> str:
+    """LLVM text as assembly."""
+    processor, extras = features.target(options.level)
+    return machine.assembly(written, cpu=processor, features=extras, opt=EFFORTS[options.optimization].codegen)

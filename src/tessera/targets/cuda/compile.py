@@ -1,51 +1,45 @@
-"""Tile function → PTX for GPUs, in named stages."""
+"""Tile function → PTX for GPUs: lists of stages, tried in order."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
-from xdsl.rewriter import Rewriter
+from xdsl.dialects.builtin import ModuleOp
 
 from tessera import knobs
+from tessera.compiler.attempts import Attempt, Fit, Refusal, Report, first_that_fits
+from tessera.compiler.options import CompileOptions
 from tessera.interpreters.core.engine import symbol_in
-from tessera.ir.common.attributes import integers
-from tessera.ir.text import verify
 from tessera.ir.tile import dialect as tile
-from tessera.shapes.expr import Shape, element_count
-from tessera.targets.common.specializing import specialized
+from tessera.shapes.expr import Shape
+from tessera.targets.common.preparing import apply_facts_stages, isolated
 from tessera.targets.common.stage_times import StageTimes
-from tessera.targets.cuda.emit.divisors import ALIGNED_ROWS
-from tessera.targets.cuda.emit.emitter import EmittedBlock
+from tessera.targets.cuda.emit.emitter import Emitted, EmittedBlock
 from tessera.targets.cuda.emit.rules import emit
-from tessera.targets.cuda.hopper.choose_warp_groups import warp_group_plans
-from tessera.targets.cuda.hopper.warp_specialized_chain import warp_specialized
+from tessera.targets.cuda.hopper.choose_warp_groups import WarpGroupPlan, warp_group_plans, why_not
+from tessera.targets.cuda.hopper.supported import check_alone
+from tessera.targets.cuda.hopper.warp_specialized_chain import warp_specialized_stages
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir.hopper import ExtentOp
-from tessera.targets.cuda.lower.check_budget import fitted
-from tessera.targets.cuda.lower.choose_plan import BlockPlan, plans
-from tessera.targets.cuda.lower.hoist_loads import hoist_loads, is_plain
-from tessera.targets.cuda.lower.interleave_copies import interleave_copies
-from tessera.targets.cuda.lower.legalize import legalize
-from tessera.targets.cuda.lower.mark_in_bounds import mark_in_bounds
-from tessera.targets.cuda.lower.merge_conversions import merge_conversions
-from tessera.targets.cuda.lower.order_memory import order_memory
-from tessera.targets.cuda.lower.ordered_atomics import order_atomics
-from tessera.targets.cuda.lower.rotate_loops import rotate_loops
-from tessera.targets.cuda.lower.tile_to_nv import lower
+from tessera.targets.cuda.levels import LEVELS, read
+from tessera.targets.cuda.lower.budget import shared_bytes
+from tessera.targets.cuda.lower.check_budget import budget_fit, over_budget
+from tessera.targets.cuda.lower.choose_plan import SHARED, BlockPlan, plans
+from tessera.targets.cuda.lower.hoist_loads import HoistLoads
+from tessera.targets.cuda.lower.legalize import check_supported, legalize_stages
+from tessera.targets.cuda.lower.mark_row_aligned import MarkRowAligned
+from tessera.targets.cuda.lower.ordered_atomics import OrderAtomics
+from tessera.targets.cuda.lower.portable_stages import portable_stages
 from tessera.targets.cuda.ptx.tools import BRIEFLY
 from tessera.targets.llvm import machine
-from tessera.transforms.checks.host_checks import HostCheck, take_host_checks
-from tessera.transforms.core.context import CompileContext
+from tessera.transforms.checks.host_checks import TakeHostChecks
+from tessera.transforms.core.context import CompileContext, HostCheck
 from tessera.transforms.core.facts import FactKind, Facts
-from tessera.transforms.facts.fix_sizes import fix_sizes
-from tessera.transforms.facts.mark_readonly import READONLY, readonly_arguments
-from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
-from tessera.transforms.pipelining.make_async import make_async
-from tessera.transforms.pipelining.partition_rows import spread_rows
-from tessera.transforms.pipelining.unroll_rings import unroll_rings
+from tessera.transforms.core.stages import NO_FILES, Files, Stage, StageRunner
+from tessera.transforms.facts.fix_sizes import FixSizes
+from tessera.transforms.facts.mark_readonly import readonly_arguments
 
 FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+ptx84", "sm_90a": "+ptx84"}
 FEW_SPILLS = 64
@@ -57,9 +51,10 @@ EXACT = 1
 """The optimization at which nothing is rounded otherwise than at the tile level."""
 FOLLOWING = ("sm_90", "sm_90a")
 """Machines on which a kernel may be started while the one in front of it runs."""
-MULTIPROCESSORS = 132
-SHORT_THREADS = 256
+SPECIALIZED = "sm_90a"
+"""The architecture with warp groups."""
 TRIPLE = 'target triple = "nvptx64-nvidia-cuda"\n'
+NEWEST = CompileOptions("cuda", SPECIALIZED)
 
 
 @dataclass(frozen=True)
@@ -80,172 +75,206 @@ class CompiledPtx:
     function: nv.FuncOp | None = field(default=None, compare=False)
     """The compiled function: its attributes and its tensor maps say how to launch it."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
+    report: Report = field(default_factory=Report, compare=False)
+
+
+class Lowered(NamedTuple):
+    """The nv level of a tile function, checks before it runs, facts it rests on, seconds by stage, ways refused."""
+
+    module: ModuleOp
+    checks: list[HostCheck]
+    guards: Facts
+    seconds: dict[str, float]
+    report: Report
+    files: Files
+    count: int
+    """How many stages it went through."""
 
 
 def compile_kernel(
-    module: ModuleOp,
-    name: str,
-    *,
-    arch: str = "sm_90a",
-    warps: int | None = None,
-    stages: int | None = None,
-    optimization: int = 3,
-    checks: Collection[str] = (),
-    facts: Facts | None = None,
-    row_aligned: Collection[int] = (),
-    spill_retry: int = 0,
-    ordered: bool = False,
-    follows: bool = False,
+    module: ModuleOp, name: str, options: CompileOptions = NEWEST, facts: Facts | None = None, spill_retry: int = 0
 ) -> CompiledPtx:
-    """Compiles a tile function. Rows of the arguments `row_aligned` are contiguous and begin at multiples of 16 bytes.
+    """Compiles a tile function.
 
-    A kernel that `follows` others may be started while they run, if it can wait by itself. With each `spill_retry`
-    threads hold less at a time, for kernels whose registers spilled before. With `ordered`, blocks that add floats to
-    memory do so one after the other.
+    With each `spill_retry` threads hold less at a time, for kernels whose registers spilled before.
     """
-    lowered, found, guards, seconds = lower_kernel(
-        module,
-        name,
-        arch=arch,
-        warps=warps,
-        stages=stages,
-        optimization=optimization,
-        checks=checks,
-        facts=facts,
-        row_aligned=row_aligned,
-        spill_retry=spill_retry,
-        ordered=ordered,
-        follows=follows,
+    lowered = lower_kernel(module, name, options, facts, spill_retry)
+    program = compile_lowered(lowered.module, name, options, lowered.files, lowered.count)
+    return replace(
+        program,
+        checks=tuple(lowered.checks),
+        guards=lowered.guards,
+        seconds={**lowered.seconds, **program.seconds},
+        report=lowered.report,
     )
-    program = compile_lowered(lowered, name, arch=arch, optimization=optimization)
-    return replace(program, checks=tuple(found), guards=guards, seconds={**seconds, **program.seconds})
 
 
 def lower_kernel(
-    module: ModuleOp,
-    name: str,
-    *,
-    arch: str = "sm_90a",
-    warps: int | None = None,
-    stages: int | None = None,
-    optimization: int = 3,
-    checks: Collection[str] = (),
-    facts: Facts | None = None,
-    row_aligned: Collection[int] = (),
-    spill_retry: int = 0,
-    ordered: bool = False,
-    follows: bool = False,
-) -> tuple[ModuleOp, list[HostCheck], Facts, Mapping[str, float]]:
-    """The nv level of a tile function, the checks before it runs, the facts it rests on, and seconds by stage."""
-    seconds, given = StageTimes(), facts or Facts()
-    consumers = arch == "sm_90a" and spill_retry == 0 and not checks
-    # Copies know the strides of arguments with tensor maps from these: facts about them are not needed.
-    known = _without_strides(given, row_aligned) if consumers else given
-    special, (lowered, found, context) = None, _prepared(module, name, known, checks, optimization, arch, seconds)
-    if consumers:
-        function = symbol_in(lowered, name, tile.FuncOp)
-        fix_sizes(function, context.recorder)
-        special = warp_specialized(lowered, name, warp_group_plans(function, warps, stages, row_aligned), row_aligned)
-        if special is not None and known:
-            _fix_extents(symbol_in(special, name, nv.FuncOp))
-        seconds.lap("warp groups")
-    if special is None and given:
-        lowered, found, context = _prepared(module, name, given, checks, optimization, arch, seconds)
-    function = symbol_in(lowered, name, tile.FuncOp)
-    # The first attempt specializes warps; spill retries take the path for every GPU.
-    lowered = special or fitted(
-        lowered,
-        name,
-        arch,
-        plans(function, warps, stages, max(0, spill_retry - 1), arch),
-        lambda made, plan: _lower(made, name, plan, small=optimization == SMALL),
-    )
-    made = symbol_in(lowered, name, nv.FuncOp)
-    if ordered:
-        order_atomics(made)
-    if row_aligned:
-        made.attributes[ALIGNED_ROWS] = integers(sorted(row_aligned))
-    still = readonly_arguments(symbol_in(module, name, tile.FuncOp))
-    if (still or (follows and _is_short(made))) and is_plain(made):
-        if still:
-            made.attributes[READONLY] = integers(still)
-        mark_in_bounds(made)
-        hoist_loads(made, still, follows=follows and arch in FOLLOWING)
-    seconds.lap("tile-to-nv")
-    # The optimized kernel is verified; a fast compile does not wait for that.
-    if optimization != SMALL or knobs.verify.value:
-        verify(lowered)
-    seconds.lap("verify")
-    return lowered, found, context.recorder.guards, seconds
+    module: ModuleOp, name: str, options: CompileOptions = NEWEST, facts: Facts | None = None, spill_retry: int = 0
+) -> Lowered:
+    """The nv level of a tile function: warp-specialized if it can be, else by the path for every GPU."""
+    return _Lowering(module, name, options, facts or Facts(), spill_retry).run()
 
 
-def _is_short(function: nv.FuncOp) -> bool:
-    """Whether all blocks of a kernel run at once, with threads to spare: starting it takes longer than it does."""
-    count = element_count(function.grid.data)
-    return isinstance(count, int) and count <= MULTIPROCESSORS and function.thread_count <= SHORT_THREADS
+class _Prepared(NamedTuple):
+    """A tile function that knows its facts, in legal form, and the runner that brought it there."""
+
+    module: ModuleOp
+    runner: StageRunner
+
+    @property
+    def context(self) -> CompileContext:
+        assert isinstance(self.runner.context, CompileContext)
+        return self.runner.context
 
 
-def _without_strides(facts: Facts, row_aligned: Collection[int]) -> Facts:
+class _Lowering:
+    """One kernel on its way to the nv level."""
+
+    def __init__(self, module: ModuleOp, name: str, options: CompileOptions, facts: Facts, spill_retry: int) -> None:
+        self.source, self.name, self.options, self.facts = module, name, options, facts
+        self.spill_retry = spill_retry
+        self.small = options.optimization == SMALL
+        self.report = Report()
+        self.seconds: dict[str, float] = {}
+        files = Files.of(module, read)
+        self.files = files.within(f"spill-retry-{spill_retry}") if spill_retry else files
+
+    def run(self) -> Lowered:
+        # The first attempt specializes warps; spill retries take the path for every GPU.
+        tries = self.options.level == SPECIALIZED and self.spill_retry == 0 and not self.options.checks
+        # Copies know the strides of arguments with tensor maps from these: facts about them are not needed.
+        known = _without_strides(self.facts, self.options.row_aligned) if tries else self.facts
+        prepared, found = self._prepared(known, self.files, fixed=tries), None
+        if tries:
+            found = self._warp_specialized(prepared, fixed=bool(known))
+        if found is None and tries and self.facts:
+            prepared = self._prepared(self.facts, self.files.within("portable"), fixed=False)
+        if found is None:
+            found = first_that_fits(self._portable(prepared), self.report)
+            if found is None:
+                raise over_budget(self.function(self.source), self.options.level, self.report)
+        made, runner = found
+        made = runner.run(made, self._last_stages())
+        # The optimized kernel is verified; a fast compile does not wait for that.
+        if not self.small or knobs.verify.value:
+            laps = StageTimes()
+            runner.verify(made, "nv")
+            laps.lap("verify")
+            self.seconds |= laps
+        context = prepared.context
+        return Lowered(
+            made, context.host_checks, context.recorder.guards, self.seconds, self.report, runner.files, runner.count
+        )
+
+    def function(self, module: ModuleOp) -> tile.FuncOp:
+        return symbol_in(module, self.name, tile.FuncOp)
+
+    def _prepared(self, facts: Facts, files: Files, *, fixed: bool) -> _Prepared:
+        options, context = self.options, CompileContext.with_facts(facts)
+        runner = StageRunner(f"@{self.name}", context, files, levels=LEVELS, seconds=self.seconds)
+        front = apply_facts_stages(self.name, facts, options.checks)
+        front[TakeHostChecks.name] = Stage(TakeHostChecks(), "tile")
+        module = runner.run(runner.begin(isolated(self.source, self.name), "kernel"), front)
+        check_supported(self.function(module))
+        contract = options.optimization != EXACT
+        passes = legalize_stages(contract=contract, arch=options.level, fast=self.small)
+        legal = {name: Stage(one, "tile") for name, one in passes.items()}
+        if fixed:
+            legal[FixSizes.name] = Stage(FixSizes(), "tile")
+        return _Prepared(runner.run(module, legal), runner)
+
+    def _after(self, prepared: _Prepared, way: str) -> StageRunner:
+        """A runner for stages behind those of a prepared module."""
+        runner = prepared.runner
+        return replace(runner, files=runner.files.within(way))
+
+    def _through(
+        self, prepared: _Prepared, way: str, stages: Mapping[str, Stage], *, is_last: bool = False
+    ) -> tuple[ModuleOp, StageRunner]:
+        runner = self._after(prepared, way)
+        return runner.run(prepared.module if is_last else prepared.module.clone(), stages), runner
+
+    def _warp_specialized(self, prepared: _Prepared, *, fixed: bool) -> tuple[ModuleOp, StageRunner] | None:
+        function, options = self.function(prepared.module), self.options
+        refusal = why_not(function, options.warps, options.row_aligned)
+        if refusal is not None:
+            if any(isinstance(op, tile.DotOp) for op in function.body.walk()):
+                self.report.refuse(Refusal.of("warp-specialized", refusal))
+            return None
+        found = warp_group_plans(function, options.warps, options.stages, options.row_aligned)
+        attempts = (self._specialized_attempt(prepared, plan, fixed=fixed) for plan in found)
+        taken = first_that_fits(attempts, self.report, is_optional=True)
+        if taken is None and not self.report.fallbacks:
+            last = self.report.refusals[-1]
+            self.report.refuse(replace(last, way="warp-specialized", is_slower=True))
+        return taken
+
+    def _specialized_attempt(
+        self, prepared: _Prepared, plan: WarpGroupPlan, *, fixed: bool
+    ) -> Attempt[tuple[ModuleOp, StageRunner]]:
+        way = f"warp-specialized, {plan.consumers} consumers, rings of {plan.depth} and {plan.ahead}"
+
+        def make() -> tuple[ModuleOp, StageRunner]:
+            stages = warp_specialized_stages(
+                self.function(prepared.module), plan, self.options.row_aligned, fixed=fixed
+            )
+            made, runner = self._through(prepared, way, stages)
+            check_alone(symbol_in(made, self.name, nv.FuncOp))
+            return made, runner
+
+        return Attempt(way, make, lambda found: self._has_shared_memory(found[0]))
+
+    def _has_shared_memory(self, module: ModuleOp) -> Fit:
+        needed, most = shared_bytes(symbol_in(module, self.name, nv.FuncOp)), SHARED[SPECIALIZED]
+        if needed <= most:
+            return Fit()
+        words = f"a block needs {-(-needed // 1024)} KB of shared memory, and has {most // 1024}"
+        return Fit(words, hint="give it a smaller block, or fewer stages")
+
+    def _portable(self, prepared: _Prepared) -> Iterator[Attempt[tuple[ModuleOp, StageRunner]]]:
+        options, function = self.options, self.function(prepared.module)
+        found = list(plans(function, options.warps, options.stages, max(0, self.spill_retry - 1), options.level))
+        for number, plan in enumerate(found, 1):
+            way, stages = _way_of(plan), portable_stages(plan, small=self.small)
+            # The last one needs no copy of the module.
+            make = partial(self._through, prepared, way, stages, is_last=number == len(found))
+            yield Attempt(way, make, lambda made: budget_fit(symbol_in(made[0], self.name, nv.FuncOp), options.level))
+
+    def _last_stages(self) -> dict[str, Stage]:
+        """What follows on every way."""
+        options = self.options
+        readonly = readonly_arguments(symbol_in(self.source, self.name, tile.FuncOp))
+        hoist = HoistLoads(readonly, options.follows, options.level in FOLLOWING)
+        passes = (
+            *([OrderAtomics()] if options.deterministic else []),
+            *([MarkRowAligned(options.row_aligned)] if options.row_aligned else []),
+            *([hoist] if readonly or options.follows else []),
+        )
+        return {one.name: Stage(one, "nv") for one in passes}
+
+
+def _way_of(plan: BlockPlan) -> str:
+    rows = "" if plan.rows is None else f", {plan.rows} rows at a time"
+    return f"portable, warps={plan.warps} and stages={plan.depth}{rows}"
+
+
+def _without_strides(facts: Facts, row_aligned: tuple[int, ...]) -> Facts:
     """Facts without those about the strides of some arguments."""
     arguments = {f"arg{index}" for index in row_aligned}
     return facts.without(*(one for one in facts.of_kind(FactKind.STRIDE) if one.subject.partition(".")[0] in arguments))
 
 
-def _fix_extents(function: nv.FuncOp) -> None:
-    """Replaces extents of the grid that facts have made constants."""
-    for op in [op for op in function.walk() if isinstance(op, ExtentOp)]:
-        extent = function.grid.data[op.axis.value.data]
-        if isinstance(extent, int):
-            Rewriter.replace_op(op, arith.ConstantOp(IntegerAttr(extent, i32)))
-
-
-def _prepared(
-    module: ModuleOp,
-    name: str,
-    facts: Facts,
-    checks: Collection[str],
-    optimization: int,
-    arch: str,
-    seconds: StageTimes,
-) -> tuple[ModuleOp, list[HostCheck], CompileContext]:
-    """The module with facts applied, ready for a plan; and what has to be checked before it runs."""
-    lowered, context = specialized(module, name, facts, checks, seconds)
-    function = symbol_in(lowered, name, tile.FuncOp)
-    found = take_host_checks(function)
-    legalize(function, contract=optimization != EXACT, arch=arch, fast=optimization == SMALL)
-    seconds.lap("prepare")
-    return lowered, found, context
-
-
-def _lower(module: ModuleOp, name: str, plan: BlockPlan, *, small: bool) -> None:
-    """Lowers a tile function to the nv level under a plan."""
-    apply_plan(symbol_in(module, name, tile.FuncOp), plan, small=small)
-    lower(module, name, plan.warps, small=small)
-    made = symbol_in(module, name, nv.FuncOp)
-    merge_conversions(made)
-    if not small:
-        rotate_loops(made)
-        interleave_copies(made)
-    order_memory(made)
-
-
-def apply_plan(function: tile.FuncOp, plan: BlockPlan, *, small: bool = False) -> None:
-    """The rewrites above layouts that a plan asks for; where code is to be small, no loop is written twice."""
-    if plan.rows is not None:
-        spread_rows(function, plan.rows)
-    clip_ranges(function)
-    make_async(function, plan.depth)
-    if not small:
-        split_ranges(function)
-    unroll_rings(function)
-
-
-def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a", optimization: int = 3) -> CompiledPtx:
+def compile_lowered(
+    module: ModuleOp, name: str, options: CompileOptions = NEWEST, files: Files = NO_FILES, count: int = 0
+) -> CompiledPtx:
     """Compiles a function that is at the nv level already, written by passes or by hand."""
     seconds = StageTimes()
-    emitted = emit(module, name, arch)
+    emitted = emitted_of(module, name, options, files, count)
     seconds.lap("emit")
-    ptx = ptx_of(emitted.text, arch, optimization)
+    ptx = ptx_of(emitted.text, options)
+    if files is not NO_FILES:
+        ptx = files.text_instead(count + 1, "ptx", ptx, ".ptx")
     seconds.lap("llvm")
     function = symbol_in(module, name, nv.FuncOp)
     dots = any(isinstance(op, nv.MmaOp) for op in function.walk())
@@ -263,8 +292,18 @@ def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a", optimi
     )
 
 
-def ptx_of(written: str, arch: str, optimization: int = 3) -> str:
+def emitted_of(
+    module: ModuleOp, name: str, options: CompileOptions = NEWEST, files: Files = NO_FILES, count: int = 0
+) -> Emitted:
+    """LLVM text of a function at the nv level."""
+    emitted = emit(module, name, options.level)
+    return (
+        emitted if files is NO_FILES else replace(emitted, text=files.text_instead(count, "emit", emitted.text, ".ll"))
+    )
+
+
+def ptx_of(written: str, options: CompileOptions) -> str:
     """LLVM text as PTX."""
-    small = optimization == SMALL
+    small, arch = options.optimization == SMALL, options.level
     ptx = machine.assembly(TRIPLE + written, cpu=arch, features=FEATURES[arch], opt=0 if small else 2)
     return f"{BRIEFLY}\n{ptx}" if small else ptx

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tessera.compiler.attempts import Report
+from tessera.compiler.launch_plan import Plan
+from tessera.compiler.target import target_named
 from tessera.runtime.cache import store as cache
 from tessera.runtime.program.executable import Executable
-from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.arguments import NUMBERS, Number, collect, kinds_of
 from tessera.tile.calls.assumptions import guards_of
@@ -41,6 +43,9 @@ class GuardedKernel:
     row_width: int | None
     executable: Executable | CudaExecutable | None
     instance: Instance | None = None
+    report: Report = field(default_factory=Report)
+    """The way it was compiled, and those that were refused."""
+    target: str = "cpu"
 
     @staticmethod
     def of(
@@ -92,6 +97,8 @@ class GuardedKernel:
             "guards": self.guards,
             "schedule": asdict(self.schedule),
             "row_width": self.row_width,
+            "report": self.report.encoded(),
+            "target": self.target,
             "plan": None if self.executable is None else self.executable.plan.encoded(),
         }
         return cache.packed(head, code)
@@ -113,19 +120,17 @@ class GuardedKernel:
                 tuple(Guard(ask_of(ask), _number_of(answer)) for ask, answer in found["guards"]),
                 Schedule(block=None if block is None else tuple(block), **found["schedule"]),
                 found["row_width"],
-                None if found["plan"] is None else loaded(Plan.decoded(found["plan"]), code),
+                None if found["plan"] is None else loaded(Plan.decoded(found["plan"]), code, found["target"]),
+                report=Report.decoded(found["report"]),
+                target=found["target"],
             )
         except cache.UNREADABLE:
             return None
 
 
-def loaded(plan: Plan, code: bytes) -> Executable | CudaExecutable:
-    """A program ready to run: an image for the CPU, or PTX for a GPU."""
-    if plan.device is None:
-        return Executable(plan, code)
-    from tessera.runtime.cuda.executable import CudaExecutable
-
-    return CudaExecutable(plan, code)
+def loaded(plan: Plan, code: bytes, target: str) -> Any:
+    """A program of a target, ready to run."""
+    return target_named(target).load(plan, code)
 
 
 def kind_text(kind: Any) -> object:

@@ -19,7 +19,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from tessera import knobs
-from tessera.errors import CompileError, InternalError
+from tessera.errors import CompileError, FallbackError, InternalError
 from tessera.forking import fork_waits_for
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
@@ -164,8 +164,10 @@ class Programs:
             program, code = compiled(instance, chosen, assumed.facts(instance, values), lines_of(values))
         except CompileError as refusal:
             # A demanded kernel is refused with the reason; a fault of the compiler is always shown.
-            if chosen.demanded or isinstance(refusal, InternalError):
+            if chosen.demanded or isinstance(refusal, InternalError | FallbackError):
                 raise
+            if knobs.no_fallbacks.value:
+                raise in_the_interpreter(instance.name, refusal) from refusal
             _log_fallback(instance, refusal)
             return GuardedKernel.of(instance, None)
         if kept is not None:
@@ -176,6 +178,13 @@ class Programs:
 def lines_of(values: Sequence[Any]) -> dict[int, bool]:
     """Whether the rows of each array among values are aligned well for a GPU."""
     return {index: is_row_aligned(value) for index, value in enumerate(values) if isinstance(value, Tensor)}
+
+
+def in_the_interpreter(name: str, refusal: CompileError) -> FallbackError:
+    """The error of what runs in the interpreter, where fallbacks are errors."""
+    return FallbackError(
+        f"{name} would run in the interpreter: {refusal.message}", span=refusal.span, hint=refusal.hint
+    )
 
 
 def _log_fallback(instance: Instance, refusal: CompileError) -> None:

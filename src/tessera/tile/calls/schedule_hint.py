@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from tessera.compiler.options import CompileOptions
 from tessera.errors import ResourceError
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.settings import Settings
@@ -46,7 +47,8 @@ def nearest(schedule: Schedule, trace: Trace, arch: str) -> Schedule | None:
         seen.add(candidate)
         try:
             made = trace(candidate)
-            lower_kernel(made.module, made.name, arch=arch, warps=candidate.warps, stages=candidate.stages)
+            options = CompileOptions("cuda", arch, warps=candidate.warps, stages=candidate.stages)
+            lower_kernel(made.module, made.name, options)
         except ResourceError:
             waiting += _smaller(candidate)
             continue

@@ -9,6 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from tessera import knobs
+from tessera.compiler.options import CompileOptions
+from tessera.compiler.target import target_named, target_names
 from tessera.errors import DeviceError
 from tessera.interpreters.sanitizers.checks import AROUND, NOTHING
 from tessera.runtime.device.device import CPU, Device
@@ -36,6 +38,10 @@ class Settings:
     demanded: bool
     fast_math: bool = False
 
+    def options(self, **of_kernel: Any) -> CompileOptions:
+        """The options of a kernel under these settings."""
+        return CompileOptions(self.target, self.level, self.optimization, self.checks, self.deterministic, **of_kernel)
+
 
 _scope, _around, _tracer = knobs.scope, AROUND.get, CURRENT.get
 
@@ -61,9 +67,9 @@ def _worked_out() -> Settings | None:
 
 def _chosen() -> Settings | None:
     backend = knobs.backend.value or "auto"
-    if backend not in BACKENDS:
+    if backend not in BACKENDS and backend not in (others := target_names()):
         raise DeviceError(
-            f"expected a backend among {', '.join(BACKENDS)}, got {backend!r}",
+            f"expected a backend among {', '.join(dict.fromkeys([*BACKENDS, *others]))}, got {backend!r}",
             hint=f"set {knobs.backend.variable} to one of them, or leave it unset",
         )
     if knobs.interpret.value or backend == "interpreter":
@@ -83,9 +89,17 @@ def _chosen() -> Settings | None:
                 hint=f"leave {knobs.backend.variable} unset: the interpreter runs them",
             )
         return None
+    if backend not in BACKENDS:
+        return _of_target(backend)
     level, optimization, checks = features.level(), knobs.optimization.value, knobs.checks.value
     deterministic, fast = knobs.deterministic.value, knobs.fast_math.value
     return _interned("cpu", level, optimization, checks, deterministic, backend == "cpu", fast)
+
+
+def _of_target(name: str) -> Settings:
+    """The settings of a target that was named: it runs all kernels, on arrays of the CPU."""
+    level, optimization, checks = target_named(name).default_level(), knobs.optimization.value, knobs.checks.value
+    return _interned(name, level, optimization, checks, knobs.deterministic.value, True, knobs.fast_math.value)
 
 
 def _log_interpreted(checks: Sequence[str]) -> None:
@@ -120,7 +134,7 @@ def settings_of_gpu(architecture: str) -> Settings:
 
 def settings_on(device: Device, chosen: Settings) -> Settings:
     """The same settings for a device: those of the CPU, or of the architecture of a GPU."""
-    if device.kind == "cpu":
+    if device is CPU or device.kind == CPU.kind:
         return chosen
     if device.kind != "cuda":
         raise DeviceError(f"kernels have no machine code on {device}", hint="bring the arrays over first: .cpu()")

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1
 from xdsl.ir import Operation, SSAValue
 
-from tessera.errors import SourceSpan
 from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.conditions import Condition
+from tessera.transforms.core.context import CompileContext, HostCheck
+from tessera.transforms.core.function_pass import FunctionPass
 
 CHECKED = "checked"
 """Marks a division whose divisor is known not to be 0."""
@@ -40,12 +42,15 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
 
 
 @dataclass(frozen=True)
-class HostCheck:
-    """A condition that must not be 0, and the error message otherwise."""
+class TakeHostChecks(FunctionPass):
+    """`take_host_checks` for every tile function; the context gets the checks."""
 
-    condition: Condition
-    message: str
-    span: SourceSpan | None
+    name = "take-host-checks"
+
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        found = take_host_checks(function)
+        if isinstance(ctx, CompileContext):
+            ctx.host_checks += found
 
 
 def host_checks(function: tile.FuncOp) -> list[HostCheck]:

@@ -1,20 +1,34 @@
-"""The state that a compile hands from pass to pass: the dialects and the recorder of facts."""
+"""The state that a compile hands from pass to pass: the dialects, the recorder of facts, the host's checks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.ir import Dialect
 
+from tessera.errors import SourceSpan
 from tessera.ir.text import OWN_DIALECTS, new_context
+from tessera.shapes.conditions import Condition
 from tessera.transforms.core.facts import Facts, Recorder
+
+
+@dataclass(frozen=True)
+class HostCheck:
+    """A condition that must not be 0, and the error message otherwise."""
+
+    condition: Condition
+    message: str
+    span: SourceSpan | None
 
 
 class CompileContext(Context):
     """An xDSL context with the facts that hold in this compile."""
 
     recorder: Recorder
+    host_checks: list[HostCheck]
+    """What has to be checked before a launch, because passes took it out of a kernel."""
 
     @staticmethod
     def with_facts(facts: Facts | None = None, dialects: Iterable[Dialect] = OWN_DIALECTS) -> CompileContext:
@@ -23,6 +37,7 @@ class CompileContext(Context):
         for dialect in plain.loaded_dialects:
             context.load_dialect(dialect)
         context.recorder = Recorder(facts)
+        context.host_checks = []
         return context
 
 

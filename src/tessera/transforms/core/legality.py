@@ -44,7 +44,7 @@ _HOST: Kinds = frozenset(
 # Other arrangements of elements that exist: the host hands on the same memory with other sizes and strides.
 VIEWS = (graph.BroadcastOp, graph.ReshapeOp, graph.SliceOp, graph.TransposeOp)
 _ALGEBRA: Kinds = frozenset(graph.Graph.operations) - _TOP - _HOST - {graph.CallKernelOp}
-_TILE: Kinds = (frozenset(tile.Tile.operations) - _TOP) | SCALAR_OPS
+TILE_OPS: Kinds = (frozenset(tile.Tile.operations) - _TOP) | SCALAR_OPS
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,12 @@ class Level:
 
     name: str
     meaning: str
-    function: Kinds
-    region: Kinds
-    kernel: Kinds = _TILE
+    function: Kinds = frozenset()
+    region: Kinds = frozenset()
+    kernel: Kinds = TILE_OPS
+    top: Kinds = _TOP
+    has_layouts: bool = False
+    """Whether tiles have layouts; above the level that assigns them no tile has one."""
 
 
 LEVELS: Mapping[str, Level] = MappingProxyType(
@@ -85,26 +88,29 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
 )
 
 
-def check(module: ModuleOp, name: str) -> None:
+def check(module: ModuleOp, level: Level | str) -> None:
     """Refuses a module that holds an op its level does not allow."""
-    level = LEVELS[name]
+    level = LEVELS[level] if isinstance(level, str) else level
     for op, parent, allowed in _ops_with_parents(module, level):
         if type(op) not in allowed:
             raise CompileError(
-                f"{op.name} is not legal in a {parent} at the {name} level",
+                f"{op.name} is not legal in a {parent} at the {level.name} level",
                 span=span_of(op.location),
-                story=[f"the {name} level: {level.meaning}"],
+                story=[f"the {level.name} level: {level.meaning}"],
                 hint="a lowering left it behind; see docs/transforms.md",
             )
-        _check_layout(op, name)
+        _check_layout(op, level)
 
 
-def _check_layout(op: Operation, name: str) -> None:
+def _check_layout(op: Operation, level: Level) -> None:
     """Layouts appear below the tile level, all at once; above it no tile has one."""
     for result in op.results:
-        if isinstance(result.type, TensorType) and tile_type(result).encoding != NoneAttr():
+        if not isinstance(result.type, TensorType):
+            continue
+        if (tile_type(result).encoding != NoneAttr()) is not level.has_layouts:
+            has = "a layout" if not level.has_layouts else "no layout"
             raise CompileError(
-                f"{op.name} gives a tile with a layout at the {name} level: {tile_type(result)}",
+                f"{op.name} gives a tile with {has} at the {level.name} level: {tile_type(result)}",
                 span=span_of(op.location),
                 hint="layouts are assigned below the tile level",
             )
@@ -112,10 +118,11 @@ def _check_layout(op: Operation, name: str) -> None:
 
 def _ops_with_parents(module: ModuleOp, level: Level) -> Iterator[tuple[Operation, str, Kinds]]:
     for top in module.body.block.ops:
-        yield top, "module", _TOP
-        if isinstance(top, tile.FuncOp):
-            for op in top.body.walk():
-                yield op, "tile function", level.kernel
+        yield top, "module", level.top
+        if not isinstance(top, graph.FuncOp | graph_effects.StateOp):
+            inside = "tile function" if isinstance(top, tile.FuncOp) else "kernel"
+            for op in (inner for region in top.regions for inner in region.walk()):
+                yield op, inside, level.kernel
         elif isinstance(top, graph.FuncOp):
             for op in top.body.walk():
                 inside = isinstance(op.parent_op(), schedule.RegionOp)

@@ -7,13 +7,27 @@ divided up, then finds a number.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr
 
 from tessera.ir.common.attributes import SizesAttr, symbols_of
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Dim, Size
+from tessera.transforms.core.context import recorder_of
 from tessera.transforms.core.facts import Fact, FactKind, Recorder
+from tessera.transforms.core.function_pass import FunctionPass
+
+
+@dataclass(frozen=True)
+class FixSizes(FunctionPass):
+    """`fix_sizes` for every tile function, with the facts of this compile."""
+
+    name = "fix-sizes"
+
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        fix_sizes(function, recorder_of(ctx))
 
 
 def fix_sizes(function: tile.FuncOp, recorder: Recorder) -> None:

@@ -9,13 +9,10 @@ ahead of their iterations have to run on from one part to the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, UnitAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tessera.ir.common.attributes import integer
 from tessera.ir.pipe.warp_groups import ConsumerIdOp
@@ -31,33 +28,12 @@ from tessera.transforms.algebra.masks import (
     masks_in,
     true_if,
 )
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import insert_before, replace
 from tessera.transforms.loops.consumer_values import differ_between_consumers
 
 _index = IndexType()
 _Combine = Callable[[SSAValue, SSAValue], Operation]
-
-
-@dataclass(frozen=True)
-class ClipRanges(ModulePass):
-    """`clip_ranges` for every tile function."""
-
-    name = "clip-ranges"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            clip_ranges(function)
-
-
-@dataclass(frozen=True)
-class SplitRanges(ModulePass):
-    """`split_ranges` for every tile function."""
-
-    name = "split-ranges"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            split_ranges(function)
 
 
 def clip_ranges(function: tile.FuncOp) -> None:
@@ -80,6 +56,9 @@ def clip_ranges(function: tile.FuncOp) -> None:
                 _begin_later(loop, edges, others)
 
 
+ClipRanges = function_pass("clip-ranges", clip_ranges)
+
+
 def split_ranges(function: tile.FuncOp, common: Callable[[scf.ForOp], bool] = lambda _: False) -> None:
     """Peels the iterations of loops with dots in which all masks are true into a loop without masks.
 
@@ -89,6 +68,9 @@ def split_ranges(function: tile.FuncOp, common: Callable[[scf.ForOp], bool] = la
     for loop in reversed(_loops(function)):
         if any(isinstance(op, tile.DotOp) for op in loop.body.block.ops):
             _split(loop, common=common(loop) and not differ_between_consumers([loop.lb]))
+
+
+SplitRanges = function_pass("split-ranges", split_ranges)
 
 
 def _loops(function: tile.FuncOp) -> list[scf.ForOp]:

@@ -10,32 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import BoolAttr, IndexType, IntegerAttr, ModuleOp, i1
+from xdsl.dialects.builtin import BoolAttr, IndexType, IntegerAttr, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from tessera.ir.pipe.warp_groups import DotStartOp, PendingType, ProducerCopyOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.transforms.core.folding import materialize
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location, insert_before
 from tessera.transforms.core.slices import end_of
 
 _index = IndexType()
-
-
-@dataclass(frozen=True)
-class DeferEpilogueStore(ModulePass):
-    """The pass, for every warp-specialized tile function."""
-
-    name = "defer-epilogue-store"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            defer_epilogue_stores(function)
 
 
 def defer_epilogue_stores(function: tile.FuncOp, may_wait: Callable[[tile.StoreOp], bool] = lambda store: True) -> bool:
@@ -47,6 +35,9 @@ def defer_epilogue_stores(function: tile.FuncOp, may_wait: Callable[[tile.StoreO
                 _Writer(loop, found).run()
                 return True
     return False
+
+
+DeferEpilogueStore = function_pass("defer-epilogue-store", defer_epilogue_stores)
 
 
 @dataclass(frozen=True)

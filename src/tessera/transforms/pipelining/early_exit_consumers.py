@@ -9,30 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 
 from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location, insert_before
 from tessera.transforms.loops.live_iterations import ALL_ROWS, ROWS_END
 
 _index = IndexType()
-
-
-@dataclass(frozen=True)
-class EarlyExitConsumers(ModulePass):
-    """The pass, for every warp-specialized tile function."""
-
-    name = "early-exit-consumers"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            exit_early(function)
 
 
 def exit_early(function: tile.FuncOp) -> None:
@@ -44,6 +32,9 @@ def exit_early(function: tile.FuncOp) -> None:
             rows = rows_in(loop)
             if rows is not None and _is_marked(loop.ub) and ALL_ROWS not in loop.attributes:
                 _Loop(loop, partitions.consumers.value.data, rows).shorten()
+
+
+EarlyExitConsumers = function_pass("early-exit-consumers", exit_early)
 
 
 def rows_in(loop: scf.ForOp) -> int | None:

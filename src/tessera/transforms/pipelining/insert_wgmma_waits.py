@@ -11,11 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from tessera.ir.pipe import copies as pipe
@@ -30,19 +27,9 @@ from tessera.ir.pipe.warp_groups import (
 )
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.constants import integer_of
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import insert_before, replace
 from tessera.transforms.core.slices import end_of, operand_source
-
-
-@dataclass(frozen=True)
-class InsertWgmmaWaits(ModulePass):
-    """The pass, for every warp-specialized tile function."""
-
-    name = "insert-wgmma-waits"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            insert_waits(function)
 
 
 def insert_waits(function: tile.FuncOp) -> None:
@@ -50,6 +37,9 @@ def insert_waits(function: tile.FuncOp) -> None:
     for op in function.body.block.ops:
         if isinstance(op, WarpSpecializeOp):
             _insert_waits(op.consumer.block)
+
+
+InsertWgmmaWaits = function_pass("insert-wgmma-waits", insert_waits)
 
 
 def _insert_waits(block: Block) -> None:

@@ -9,28 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location, insert_before
 from tessera.transforms.loops.live_iterations import ROWS_BEGIN, Scalars, is_marked
 from tessera.transforms.pipelining.early_exit_consumers import draining, rows_in
-
-
-@dataclass(frozen=True)
-class LateStartConsumers(ModulePass):
-    """The pass, for every warp-specialized tile function."""
-
-    name = "late-start-consumers"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            start_late(function)
 
 
 def start_late(function: tile.FuncOp) -> None:
@@ -42,6 +30,9 @@ def start_late(function: tile.FuncOp) -> None:
             rows, first = rows_in(loop), _first_iteration(loop)
             if rows is not None and first is not None:
                 _Loop(loop, first, rows).begin_later()
+
+
+LateStartConsumers = function_pass("late-start-consumers", start_late)
 
 
 def _first_iteration(loop: scf.ForOp) -> SSAValue | None:

@@ -14,30 +14,29 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
+from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import insert_before, replace
 
 _index = IndexType()
 
 
 @dataclass(frozen=True)
-class MakeAsync(ModulePass):
+class MakeAsync(FunctionPass):
     """The pass, for every loop of every tile function."""
 
     name = "make-async"
     depth: int = 3
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            make_async(function, self.depth)
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        make_async(function, self.depth)
 
 
 def feeds_dots(load: tile.LoadOp) -> bool:

@@ -6,30 +6,16 @@ rank of a CTA in its cluster holds the same for all: each CTA loads a part of ev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe.warp_groups import ConsumerIdOp, CtaIdOp, PipelineStateType, ProducerCopyOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.constants import integer_of
-
-
-@dataclass(frozen=True)
-class MulticastLoads(ModulePass):
-    """The pass, for every tile function with clusters."""
-
-    name = "multicast-loads"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            multicast_loads(function)
+from tessera.transforms.core.function_pass import function_pass
 
 
 def multicast_loads(function: tile.FuncOp) -> int:
@@ -46,6 +32,9 @@ def multicast_loads(function: tile.FuncOp) -> int:
                 op.properties["multicast"] = UnitAttr()
                 found += 1
     return found
+
+
+MulticastLoads = function_pass("multicast-loads", multicast_loads)
 
 
 class _Uniformity:

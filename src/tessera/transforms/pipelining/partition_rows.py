@@ -14,9 +14,8 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
@@ -24,6 +23,7 @@ from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.common.elements import TileType
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
+from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.core.slices import Slice
 from tessera.transforms.pipelining.row_branches import decides_row_by_row
@@ -32,15 +32,14 @@ _index = IndexType()
 
 
 @dataclass(frozen=True)
-class PartitionRows(ModulePass):
+class PartitionRows(FunctionPass):
     """The pass, for every tile function whose number of rows is a multiple of `rows`, and greater."""
 
     name = "partition-rows"
     rows: int = 1
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            partition_rows(function, self.rows)
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        partition_rows(function, self.rows)
 
 
 class Rows:
@@ -53,25 +52,43 @@ class Rows:
         self.needed = needed
         self.axes: dict[SSAValue, int] = {}
         self.shared: set[SSAValue] = set()
+        self.refused: tuple[Operation | None, str] = None, ""
+        """The op, and the reason, for which the function does not work row by row."""
 
     def find(self) -> bool:
-        """Whether the function works row by row."""
+        """Whether the function works row by row; `refused` says otherwise why not."""
         ops = list(self.function.body.walk())
         stores = [op for op in ops if isinstance(op, tile.StoreOp)]
-        if not stores or any(op.parent_block() is not self.function.body.block for op in stores):
-            return False
+        if not stores:
+            return self._refuse(None, "it stores no tile")
+        for op in stores:
+            if op.parent_block() is not self.function.body.block:
+                return self._refuse(op, "a store stands in a loop or a branch")
         written = {tile.memory_of(op.view) for op in stores}
         for op in ops:
             if isinstance(op, tile.AtomicOp | tile.AssertOp | tile.DebugPrintOp):
-                return False
+                return self._refuse(op, f"{op.name} is for all rows at once")
             # Rows that were read before any was written would be read after some were.
             if isinstance(op, tile.LoadOp | tile.ReadOp | tile.ItemOp) and tile.memory_of(op.view) in written:
-                return False
+                return self._refuse(op, "memory is read that the kernel writes")
             # Random rounding depends on the numbers of elements.
             if isinstance(op, tile.EwOp) and op.seed is not None:
-                return False
-        apart = all(_writes_same_rows(one, other) for one, other in combinations(stores, 2))
-        return apart and all(self.ask(op.value, 0) for op in stores) and all(self._keeps_rows(op) for op in ops)
+                return self._refuse(op, "random rounding depends on the numbers of elements")
+        for one, other in combinations(stores, 2):
+            if not _writes_same_rows(one, other):
+                return self._refuse(other, "two stores into one array do not write the same rows")
+        for op in stores:
+            if not self.ask(op.value, 0):
+                return self._refuse(op, "its rows are not computed row by row")
+        for op in ops:
+            if not self._keeps_rows(op):
+                return self._refuse(op, f"{op.name} makes a value that all rows share")
+        return True
+
+    def _refuse(self, op: Operation | None, reason: str) -> bool:
+        if self.refused[1] == "":
+            self.refused = op, reason
+        return False
 
     def ask(self, value: SSAValue, axis: int | None) -> bool:
         """Whether a value can be had with its rows along an axis, or (None) for all rows at once."""
@@ -84,10 +101,11 @@ class Rows:
             return True
         if value in self.axes or value in self.shared:
             return self.axes.get(value) == axis
-        if tile_type(value).get_shape()[axis] != self.count:
-            return False
-        self.axes[value] = axis
         owner = value.owner
+        if tile_type(value).get_shape()[axis] != self.count:
+            wrong = owner if isinstance(owner, Operation) else None
+            return self._refuse(wrong, f"a tile of another number of rows than {self.count} goes into the result")
+        self.axes[value] = axis
         if isinstance(owner, Block):
             return self._ask_argument(value, owner, axis)
         if isinstance(owner, scf.ForOp | scf.IfOp):
@@ -95,7 +113,9 @@ class Rows:
             is_loop = isinstance(owner, scf.ForOp)
             return self._ask_loop(owner, index, axis) if is_loop else self._ask_branch(owner, index, axis)
         rule = _ASKS.get(type(owner))
-        return rule is not None and rule(self, owner, axis)
+        if rule is None or not rule(self, owner, axis):
+            return self._refuse(owner, f"rows of {owner.name} depend on other rows")
+        return True
 
     def _ask_argument(self, value: SSAValue, block: Block, axis: int) -> bool:
         loop = block.parent_op()

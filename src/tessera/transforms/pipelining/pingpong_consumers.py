@@ -9,31 +9,18 @@ is one that waits for dots between others, or that has no vector work.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tessera.ir.pipe.pingpong import PingpongArriveOp, PingpongWaitOp
 from tessera.ir.pipe.warp_groups import DotStartOp, DotsWaitOp, DotWaitOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import insert_before
 from tessera.transforms.core.slices import end_of
 from tessera.transforms.loops.consumer_values import differ_between_consumers
-
-
-@dataclass(frozen=True)
-class PingpongConsumers(ModulePass):
-    """The pass, for every warp-specialized tile function."""
-
-    name = "pingpong-consumers"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            pingpong(function)
 
 
 def pingpong(function: tile.FuncOp, pays: Callable[[scf.ForOp], bool] = lambda _: True) -> bool:
@@ -51,6 +38,9 @@ def pingpong(function: tile.FuncOp, pays: Callable[[scf.ForOp], bool] = lambda _
                 insert_before(behind, [PingpongArriveOp()])
                 found = True
     return found
+
+
+PingpongConsumers = function_pass("pingpong-consumers", pingpong)
 
 
 def _starts(block: Block) -> list[DotStartOp]:

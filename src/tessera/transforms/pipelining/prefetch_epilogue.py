@@ -7,35 +7,24 @@ the wait, which takes as long as before: the loaded tile arrives meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from tessera.ir.pipe.warp_groups import ConsumerReleaseOp, DotWaitOp
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import insert_before
-
-
-@dataclass(frozen=True)
-class PrefetchEpilogue(ModulePass):
-    """The pass, for every warp-specialized tile function."""
-
-    name = "prefetch-epilogue"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            prefetch_epilogues(function)
 
 
 def prefetch_epilogues(function: tile.FuncOp, has_room: Callable[[tile.LoadOp], bool] = lambda load: True) -> int:
     """Moves a load in front of each wait for accumulators of a loop, if it `has_room` beside them; how many."""
     waits = [op for op in function.body.walk() if isinstance(op, DotWaitOp)]
     return sum(_overtake(op, has_room) for op in waits if isinstance(op.pending.owner, scf.ForOp))
+
+
+PrefetchEpilogue = function_pass("prefetch-epilogue", prefetch_epilogues)
 
 
 def _overtake(wait: DotWaitOp, has_room: Callable[[tile.LoadOp], bool]) -> bool:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, ModuleOp
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType
 from xdsl.ir import SSAValue
-from xdsl.passes import ModulePass
 
 from tessera.dtypes.types import f8e4m3, f8e5m2, f32
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import insert_before
 from tessera.transforms.core.slices import end_of
 from tessera.transforms.loops.unroll_loop import unroll
@@ -31,15 +31,14 @@ DEPTH = 256
 
 
 @dataclass(frozen=True)
-class PromoteAccumulators(ModulePass):
+class PromoteAccumulators(FunctionPass):
     """The pass, for every tile function."""
 
     name = "promote-accumulators"
     depth: int = DEPTH
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            promote_accumulators(function, self.depth)
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        promote_accumulators(function, self.depth)
 
 
 def promote_accumulators(function: tile.FuncOp, depth: int = DEPTH) -> None:

@@ -7,28 +7,13 @@ still computes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from xdsl.context import Context
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tessera.ir.pipe.warp_groups import ConsumerReleaseOp, ConsumerWaitOp, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import insert_before
-
-
-@dataclass(frozen=True)
-class ReleaseEarly(ModulePass):
-    """The pass, for every warp-specialized tile function."""
-
-    name = "release-early"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            release_early(function)
 
 
 def release_early(function: tile.FuncOp) -> None:
@@ -36,6 +21,9 @@ def release_early(function: tile.FuncOp) -> None:
     for partitions in [op for op in function.body.walk() if isinstance(op, WarpSpecializeOp)]:
         for op in [inner for inner in partitions.consumer.walk() if isinstance(inner, ConsumerReleaseOp)]:
             _move(op)
+
+
+ReleaseEarly = function_pass("release-early", release_early)
 
 
 def _move(op: ConsumerReleaseOp) -> None:

@@ -13,32 +13,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.traits import MemoryEffectKind, get_effects
 
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.folding import literal
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import insert_before, replace
 from tessera.transforms.facts.value_bounds import written
 
 _index = IndexType()
 _ANY_ORDER = "tile.unordered"
 _Values = dict[SSAValue, SSAValue]
-
-
-@dataclass(frozen=True)
-class SoftwarePipelineDots(ModulePass):
-    """The pass, for every loop of every tile function."""
-
-    name = "software-pipeline-dots"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            pipeline_dots(function)
 
 
 def pipeline_dots(function: tile.FuncOp) -> bool:
@@ -53,6 +41,9 @@ def pipeline_dots(function: tile.FuncOp) -> bool:
             _Pipelined(loop, stages).write()
             found = True
     return found
+
+
+SoftwarePipelineDots = function_pass("software-pipeline-dots", pipeline_dots)
 
 
 # Which op belongs to which stage

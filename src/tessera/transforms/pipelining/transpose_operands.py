@@ -8,33 +8,20 @@ meaning of the kernel stays: the tile that is read is transposed back, which a d
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import tile_scheduler, transpose, warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.dead_code import sweep
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import replace
 
 BITS = (8,)
 """Elements of so many bits are multiplied along the depth only."""
-
-
-@dataclass(frozen=True)
-class TransposeOperands(ModulePass):
-    """The pass, for every warp-specialized tile function."""
-
-    name = "transpose-operands"
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            transpose_operands(function)
 
 
 def transpose_operands(function: tile.FuncOp, bits: Collection[int] = BITS) -> bool:
@@ -56,6 +43,9 @@ def transpose_operands(function: tile.FuncOp, bits: Collection[int] = BITS) -> b
         partitions, [warp_groups.WarpSpecializeOp(partitions.consumers.value.data, producer, consumer, transposer)], []
     )
     return True
+
+
+TransposeOperands = function_pass("transpose-operands", transpose_operands)
 
 
 def _lies_across(ring: SSAValue, bits: Collection[int]) -> bool:

@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tessera.interpreters.core.scalars import COMPARE, DIVISIONS, INTEGER
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location, insert_before, replace
 
 _index = IndexType()
@@ -26,6 +27,9 @@ def unroll_rings(function: tile.FuncOp) -> None:
     for op in list(function.body.walk()):
         if isinstance(op, scf.ForOp) and (depth := _depth(op)) is not None:
             _unroll(op, depth)
+
+
+UnrollRings = function_pass("unroll-rings", unroll_rings)
 
 
 def _depth(loop: scf.ForOp) -> int | None:

@@ -15,19 +15,21 @@ from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType, UnitAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
+from tessera.errors import CompileError
 from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.common.attributes import integer
 from tessera.ir.common.elements import TileType
+from tessera.ir.common.locations import span_of
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import tile_scheduler, warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_type
 from tessera.transforms.core.constants import integer_of
+from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots
@@ -40,8 +42,11 @@ _index = IndexType()
 
 
 @dataclass(frozen=True)
-class WarpSpecialize(ModulePass):
-    """The pass, for every tile function in which rows are independent and loads feed dots."""
+class WarpSpecialize(FunctionPass):
+    """The pass, for every tile function in which rows are independent and loads feed dots.
+
+    Where it is `demanded`, others are refused.
+    """
 
     name = "warp-specialize"
     consumers: int = 2
@@ -49,17 +54,51 @@ class WarpSpecialize(ModulePass):
     ahead: int = 2
     bands: bool = False
     cluster: int = 1
+    demanded: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            warp_specialize(
-                function,
-                consumers=self.consumers,
-                depth=self.depth,
-                ahead=self.ahead,
-                bands=self.bands,
-                cluster=self.cluster,
-            )
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        refusal = self.partition(function)
+        if refusal is not None and self.demanded:
+            raise refusal
+
+    def partition(self, function: tile.FuncOp) -> CompileError | None:
+        """Partitions a function; gives the reason where it cannot be, and leaves it as it is."""
+        count = rows_of(function)
+        axes = len(function.grid.data)
+        if not 1 <= axes <= _MOST_AXES:
+            return _refusal(function, f"its grid has {axes} axes, and warps are specialized with one to {_MOST_AXES}")
+        if count is None:
+            return _refusal(function, "its stores do not have one number of rows that consumers could share")
+        if count % self.consumers:
+            return _refusal(function, f"{self.consumers} consumers cannot share its {count} rows")
+        stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
+        needed = Slice(stores)
+        rows = Rows(function, count, needed)
+        if not rows.find():
+            op, reason = rows.refused
+            return _refusal(op or function, reason)
+        loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.LoadOp)]
+        loads = [op for op in loads if feeds_dots(op)]
+        produced, consumed = Slice(loads), Slice([*stores, *loads], blind=loads)
+        # The producer has no tiles to compute with. Shares of a tile are rows of it.
+        scalar = all(op in loads or isinstance(op, scf.ForOp | scf.IfOp) or not _makes_tile(op) for op in produced.ops)
+        if not loads:
+            return _refusal(function, "no tile that is loaded is an operand of a dot only")
+        if not scalar:
+            return _refusal(function, "where a tile is loaded depends on other tiles: the producer computes none")
+        if (load := next((load for load in loads if rows.axes.get(load.result, 0)), None)) is not None:
+            return _refusal(load, "rows of the result are columns of a loaded tile, which consumers cannot share")
+        # Tiles that all rows share come out of rings; every consumer would compute all of them otherwise.
+        dots = [op for op in needed.ops if isinstance(op, tile.DotOp)]
+        if (op := next((op for op in dots if op.result not in rows.axes), None)) is not None:
+            return _refusal(op, "all rows need this dot: every consumer would compute all of it")
+        if (op := next((op for op in dots if operand_source(op.b) not in loads), None)) is not None:
+            return _refusal(op, "the right operand of a dot is computed: wgmma reads it from shared memory only")
+        rings = _rings(function, loads, rows, consumed, (self.depth, self.ahead))
+        cluster = self.cluster if can_form_clusters(function, self.cluster, bands=self.bands) else 1
+        order = TileOrder(function, bands=self.bands, cluster=cluster)
+        _Writer(function, rows, rings, self.consumers, self.ahead).run(produced, consumed, order)
+        return None
 
 
 def warp_specialize(
@@ -72,31 +111,11 @@ def warp_specialize(
     of a `cluster` have instances side by side along that axis, if its extent is known to be a multiple of it, and all
     instances have as many iterations.
     """
-    count = rows_of(function)
-    if count is None or count % consumers or not 1 <= len(function.grid.data) <= _MOST_AXES:
-        return False
-    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
-    needed = Slice(stores)
-    rows = Rows(function, count, needed)
-    if not rows.find():
-        return False
-    loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.LoadOp)]
-    loads = [op for op in loads if feeds_dots(op)]
-    produced, consumed = Slice(loads), Slice([*stores, *loads], blind=loads)
-    # The producer has no tiles to compute with. Shares of a tile are rows of it.
-    scalar = all(op in loads or isinstance(op, scf.ForOp | scf.IfOp) or not _makes_tile(op) for op in produced.ops)
-    if not loads or not scalar or any(rows.axes.get(load.result, 0) for load in loads):
-        return False
-    # Tiles that all rows share come out of rings; every consumer would compute all of them otherwise.
-    dots = [op for op in needed.ops if isinstance(op, tile.DotOp)]
-    if any(op.result not in rows.axes or operand_source(op.b) not in loads for op in dots):
-        return False
-    rings = _rings(function, loads, rows, consumed, (depth, ahead))
-    order = TileOrder(
-        function, bands=bands, cluster=cluster if can_form_clusters(function, cluster, bands=bands) else 1
-    )
-    _Writer(function, rows, rings, consumers, ahead).run(produced, consumed, order)
-    return True
+    return WarpSpecialize(consumers, depth, ahead, bands, cluster).partition(function) is None
+
+
+def _refusal(op: Operation, reason: str) -> CompileError:
+    return CompileError(reason, span=span_of(op.location))
 
 
 def _makes_tile(op: Operation) -> bool:

@@ -17,18 +17,18 @@ from test_nv_memory import assert_text, kinds_of
 from test_nv_values import all_casts, reference, shared_division
 
 import tessera as ts
+from tessera.compiler.launch_plan import Failure
 from tessera.dtypes.types import ALL, DType, bf16, f16, f32
 from tessera.errors import TesseraError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common import elementwise as table
 from tessera.runtime.cuda.executable import CudaExecutable
-from tessera.runtime.program.launch_plan import Failure
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
+from tessera.targets.cuda.device_launch import plan_of_function
 from tessera.targets.cuda.interpreter.nv import run_nv_kernel
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.lower.legalize import SHORT_FORMS
-from tessera.tile.calls.host_plan import plan_of_function
 
 pytestmark = pytest.mark.gpu
 

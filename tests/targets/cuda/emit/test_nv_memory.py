@@ -9,6 +9,7 @@ import nv_cases
 import ptx_checks
 import pytest
 from emitted_runs import run
+from gpu_options import gpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nv_cases import Case, function_text, numbers, tile_text, view_text
@@ -190,7 +191,7 @@ def test_small_floats_are_added_in_pairs(dtype: DType) -> None:
 def test_atomics_assemble_for_older_machines() -> None:
     for dtype in (bf16, i8, f32):
         for kind in kinds_of(dtype):
-            made = compile_lowered(read(nv_cases.atomic(kind, dtype).text), "k", arch="sm_80")
+            made = compile_lowered(read(nv_cases.atomic(kind, dtype).text), "k", gpu("sm_80"))
             ptx_checks.check_clean(made.ptx, "sm_80")
 
 

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import ptx_checks
 import pytest
+from gpu_options import gpu
 from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -82,7 +83,7 @@ shapes [[M, K], [K1, N], [M1, N1]] grid [1] threads {32 * warps[0] * warps[1]} {
 
 @cache
 def compiled(source: str, arch: str = "sm_90a") -> CompiledPtx:
-    return compile_lowered(text.read(source), "f", arch=arch)
+    return compile_lowered(text.read(source), "f", gpu(arch))
 
 
 def check_product(

@@ -11,6 +11,7 @@ import nv_cases
 import ptx_checks
 import pytest
 from emitted_runs import Run, run
+from gpu_options import gpu
 from nv_cases import Case, function_text, tile_text, view_text
 from nv_layouts import Array
 from test_llvm_elementwise import Case as Row
@@ -143,7 +144,7 @@ def test_casts(target: DType) -> None:
 
 
 def instructions_of(case: Case, arch: str = "sm_90a") -> Counter[str]:
-    made = compile_lowered(read(case.text), "k", arch=arch)
+    made = compile_lowered(read(case.text), "k", gpu(arch))
     ptx_checks.check_clean(made.ptx, arch)
     return ptx_checks.instructions(made.ptx)
 
@@ -171,7 +172,7 @@ def test_floats_of_8_bits_are_cast_without_instructions_that_a_machine_lacks(tar
 def test_signs_are_not_taken_of_what_was_converted() -> None:
     """A GPU's conversions give every NaN the same sign. Other rows put the conversions into another block."""
     case = nv_cases.rows(["floordiv", "copysign"], [f16] * 2, [f16] * 2, [ones(f16)] * 2)
-    ptx = compile_lowered(read(case.text), "k", arch="sm_90a").ptx
+    ptx = compile_lowered(read(case.text), "k", gpu()).ptx
     converted = set(re.findall(r"cvt\.f32\.f16\s+(%r\d+)", ptx))
     taken = re.findall(r"copysign\.f32\s+%r\d+, (%r\d+), %r\d+", ptx)
     assert len(converted) == 8

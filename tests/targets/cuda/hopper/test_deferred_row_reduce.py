@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 from ptx_checks import check_clean
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
@@ -162,7 +163,7 @@ def test_one_agent_alone_finishes_them_in_every_turn() -> None:
     for rows, late in ((64, False), (128, True)):
         given = [ts.empty((2, 512, 64), ts.bf16)] * 3
         made = stdlib.attention.with_schedule(Schedule(block=(rows, 64))).lower(*given)
-        module = lower_kernel(made.module, made.name, row_aligned=range(4))[0]
+        module = lower_kernel(made.module, made.name, gpu(row_aligned=range(4)))[0]
         function = symbol_in(module, made.name, nv.FuncOp)
         sums = [op for op in in_loops(function, tile.ReduceOp) if op.kind.data == "sum"]
         assert (not sums) == late

@@ -14,7 +14,7 @@ import tessera as ts
 from tessera.errors import ShapeError
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.tile.calls.host_plan import plan_of_function
+from tessera.targets.cuda.device_launch import plan_of_function
 
 pytestmark = pytest.mark.gpu
 

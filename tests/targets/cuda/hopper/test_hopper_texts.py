@@ -7,16 +7,17 @@ import time
 from functools import cache
 
 import pytest
+from gpu_options import gpu
 from ptx_checks import check_clean, count, machine_instructions
 
 import golden_kernels as golden
+from tessera.compiler.launch_plan import ArrayArgument, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.dtypes.types import BY_NAME
 from tessera.errors import CompileError
-from tessera.runtime.program.launch_plan import ArrayArgument, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.targets import text
 from tessera.targets.cuda.compile import CompiledPtx, compile_lowered
+from tessera.targets.cuda.device_launch import plan_of_function
 from tessera.targets.cuda.ir.types import SharedType
-from tessera.tile.calls.host_plan import plan_of_function
 
 BOTH = [(name, element) for name in golden.names() for element in golden.ELEMENTS]
 # Registers at launch; of producers and consumers later. Steps of the products, and copies in and out.
@@ -174,7 +175,7 @@ nv.func @k(%c: !tile.view<1, f32, global>) outputs 1 shapes [[N]]
   nv.return
 }
 """
-    ptx = compile_lowered(text.read(source), "k", arch="sm_90a").ptx
+    ptx = compile_lowered(text.read(source), "k", gpu()).ptx
     places = {number: int(distance) for number, distance in re.findall(r"add\.s32\s+(%r\d+), %r\d+, (\d+);", ptx)}
     found = re.findall(r"mbarrier\.init\.shared::cta\.b64 \[(%r\d+)\], (\d);", ptx)
     assert [(places.get(number, 0), arrivals) for number, arrivals in found] == [

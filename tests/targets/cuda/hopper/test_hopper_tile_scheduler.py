@@ -20,6 +20,7 @@ from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
+from tessera.targets.cuda.device_launch import launch_of
 from tessera.targets.cuda.hopper.choose_warp_groups import WarpGroupPlan
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
 from tessera.targets.cuda.hopper.warp_specialized_chain import warp_specialized
@@ -27,7 +28,6 @@ from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper
 from tessera.targets.cuda.lower.legalize import legalize
-from tessera.tile.calls.host_plan import launch_of
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges
 from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx_checks import check_clean, count
@@ -60,7 +61,7 @@ def test_assembled(dtype: DType) -> None:
     for block in BLOCKS[dtype]:
         size = kernels.Product(512, 512, 512, block)
         module, name, row_aligned = traced(kernels.narrow(empty(dtype), size, RESULTS[dtype]))
-        made = compile_kernel(module, name, row_aligned=row_aligned)
+        made = compile_kernel(module, name, gpu(row_aligned=row_aligned))
         check_clean(made.ptx, "sm_90a")
         steps = block[2] * dtype.storage.itemsize // 32
         # Where sums go on from turn to turn, the first is written by itself; where they are promoted, those left over.
@@ -86,7 +87,7 @@ def check_meaning(dtype: DType, size: Any, blocks: int, seed: int) -> str:
     """Runs warpgroups, and compares with what NumPy says; gives the text."""
     module, name, row_aligned = traced(kernels.narrow(empty(dtype), size, RESULTS[dtype]))
     given = kernels.narrow(exact(dtype, seed), size, RESULTS[dtype]).arguments
-    lowered = lower_kernel(module, name, row_aligned=row_aligned)[0]
+    lowered = lower_kernel(module, name, gpu(row_aligned=row_aligned))[0]
     run_warpgroups(lowered, name, given, blocks=blocks, seed=seed)
     a, b, c = (
         np.asarray(cast(x, one, f64)) for x, one in zip(given, (dtype.base, dtype.base, RESULTS[dtype]), strict=True)
@@ -125,11 +126,11 @@ def test_columns_that_lie_side_by_side_are_not_given_to_agents(dtype: DType) -> 
     size = kernels.Product(512, 512, 512, (64, 64, 64))
     if dtype.is_float:
         module, name, row_aligned = traced(kernels.PRODUCTS["a·b"](empty(dtype), size))
-        assert ("wgmma" in compile_kernel(module, name, row_aligned=row_aligned).ptx) == (dtype.bits == 8)
+        assert ("wgmma" in compile_kernel(module, name, gpu(row_aligned=row_aligned)).ptx) == (dtype.bits == 8)
     call = kernels.narrow(empty(dtype), size, RESULTS[dtype])
     call.arguments[1] = ts.empty((512, 512), dtype).T
     module, name, _ = traced(call)
-    assert "wgmma" not in compile_kernel(module, name, row_aligned=[0, 2]).ptx
+    assert "wgmma" not in compile_kernel(module, name, gpu(row_aligned=[0, 2])).ptx
 
 
 def test_how_deep_a_turn_is_follows_from_the_type() -> None:

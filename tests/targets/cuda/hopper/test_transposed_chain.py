@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from gpu_options import gpu
 from ptx_checks import check_clean, count
 from xdsl.dialects.builtin import ModuleOp
 
@@ -35,7 +36,7 @@ def attention(shape: tuple[int, int, int, int], block: tuple[int, int], dtype: D
 
 
 def lowered(made: Any) -> ModuleOp:
-    return lower_kernel(made.module, made.name, row_aligned=range(4))[0]
+    return lower_kernel(made.module, made.name, gpu(row_aligned=range(4)))[0]
 
 
 def truth(q: Array, k: Array, v: Array, *, causal: bool) -> Array:
@@ -124,7 +125,7 @@ def test_products_mean_the_same(dtype: DType, result: DType, block: tuple[int, i
     m, n, k = 130, 112, 80
     made = consumers.Product(m, n, k, block).on(consumers.plain_narrow_gemm)
     made = made.lower(*(ts.empty(*each) for each in (((m, k), dtype), ((k, n), dtype), ((m, n), result))))
-    module = lower_kernel(made.module, made.name, row_aligned=range(3))[0]
+    module = lower_kernel(made.module, made.name, gpu(row_aligned=range(3)))[0]
     (first, *_) = (op for op in module.walk() if isinstance(op, hopper_transpose.TransposeSmemOp))
     assert not shared_type(first.transposed).is_paired
     chance = np.random.default_rng(k)

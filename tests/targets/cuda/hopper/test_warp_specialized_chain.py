@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx_checks import count
@@ -72,10 +73,10 @@ def traced(call: Any) -> tuple[ModuleOp, str, range]:
 def climbed(call: Any) -> tuple[CompiledPtx, Assembly]:
     """What a call runs in the end: agents, if their values fit the registers that they have, or else the next rung."""
     module, name, row_aligned = traced(call)
-    made = compile_kernel(module, name, row_aligned=row_aligned)
+    made = compile_kernel(module, name, gpu(row_aligned=row_aligned))
     found = assemble(made.ptx, "sm_90a")
     if "wgmma" in made.ptx and found.kernels[name].stack > made.local:
-        made = compile_kernel(module, name, row_aligned=row_aligned, spill_retry=PORTABLE)
+        made = compile_kernel(module, name, gpu(row_aligned=row_aligned), spill_retry=PORTABLE)
         found = assemble(made.ptx, "sm_90a")
     return made, found
 
@@ -178,21 +179,21 @@ def test_arrays_that_lie_anyhow_are_not_given_to_agents() -> None:
     small = Product(512, 512, 256, (64, 64, 32))
     module, name, row_aligned = traced(PRODUCTS["a·b"](empty(bf16), small))
     for known in ([0, 2], [1, 2]):
-        assert "wgmma" not in compile_kernel(module, name, row_aligned=known).ptx
+        assert "wgmma" not in compile_kernel(module, name, gpu(row_aligned=known)).ptx
     # Rows of the result may lie anywhere: threads store it.
-    assert "wgmma" in compile_kernel(module, name, row_aligned=[0, 1]).ptx
-    assert "wgmma" not in compile_kernel(module, name, row_aligned=row_aligned, arch="sm_90").ptx
-    assert "wgmma" not in compile_kernel(module, name, row_aligned=row_aligned, checks=("nan",)).ptx
+    assert "wgmma" in compile_kernel(module, name, gpu(row_aligned=[0, 1])).ptx
+    assert "wgmma" not in compile_kernel(module, name, gpu("sm_90", row_aligned=row_aligned)).ptx
+    assert "wgmma" not in compile_kernel(module, name, gpu(row_aligned=row_aligned, checks=("nan",))).ptx
     module, name, row_aligned = traced(PRODUCTS["a·b"](empty(ts.f32), small))
-    assert "wgmma" not in compile_kernel(module, name, row_aligned=row_aligned).ptx
+    assert "wgmma" not in compile_kernel(module, name, gpu(row_aligned=row_aligned)).ptx
 
 
 def test_a_schedule_decides_how_many_agents_there_are() -> None:
     call = PRODUCTS["a·b"](empty(bf16), Product(512, 512, 256, (128, 128, 64)))
     module, name, row_aligned = traced(call)
-    assert compile_kernel(module, name, row_aligned=row_aligned, warps=8).threads == 128 * 3
+    assert compile_kernel(module, name, gpu(row_aligned=row_aligned, warps=8)).threads == 128 * 3
     # Four warps are one agent, which has 64 rows: with 128 there is no such plan.
-    assert "wgmma" not in compile_kernel(module, name, row_aligned=row_aligned, warps=4).ptx
+    assert "wgmma" not in compile_kernel(module, name, gpu(row_aligned=row_aligned, warps=4)).ptx
 
 
 WIDE, SQUARE = (128, 256, 64), (128, 128, 64)
@@ -219,7 +220,7 @@ def test_blocks_fetch_together_where_there_are_many_programs(
     legalize(function, contract=True, arch="sm_90a")
     plan = next(warp_group_plans(function, None, None, row_aligned))
     assert (plan.cluster, plan.walks) == (cluster, walks)
-    lowered = symbol_in(lower_kernel(module, name, row_aligned=row_aligned)[0], name, nv.FuncOp)
+    lowered = symbol_in(lower_kernel(module, name, gpu(row_aligned=row_aligned))[0], name, nv.FuncOp)
     assert ("cluster" in lowered.attributes) == (cluster > 1)
     # With several programs, the last store is another one than those in the loop.
     stores = [op for op in lowered.walk() if isinstance(op, TmaStoreOp)]
@@ -243,7 +244,7 @@ def test_memory_beside_sums_is_read_in_pieces() -> None:
             module, symbol, row_aligned = traced(
                 PRODUCTS[name](empty(bf16), Product(4096, 4096, 256, (128, columns, 64)))
             )
-            lowered = symbol_in(lower_kernel(module, symbol, row_aligned=row_aligned)[0], symbol, nv.FuncOp)
+            lowered = symbol_in(lower_kernel(module, symbol, gpu(row_aligned=row_aligned))[0], symbol, nv.FuncOp)
             joins = [op for op in lowered.walk() if isinstance(op, JoinOp)]
             cut = bool(pieces) and columns > 64
             assert [len(op.pieces) for op in joins] == ([columns // 64] if cut else [])
@@ -275,7 +276,7 @@ def run_both(call: Any, blocks: int, seed: int | None) -> tuple[Array, Array]:
     given = [*call.arguments, *(np.full_like(call.arguments[0], np.nan) for _ in range(outputs))]
     plain, warps = (copies(given) for _ in range(2))
     run_kernel(module, name, plain)
-    lowered = lower_kernel(module, name, row_aligned=row_aligned)[0]
+    lowered = lower_kernel(module, name, gpu(row_aligned=row_aligned))[0]
     assert "nv.wgmma" in text.write(lowered)
     run_warpgroups(lowered, name, warps, blocks=blocks, seed=seed)
     return plain[-1].astype(np.float64), warps[-1].astype(np.float64)
@@ -312,7 +313,7 @@ def test_clusters_mean_the_same(
     monkeypatch.setattr(choose_warp_groups, "AT_ONCE", 1)
     call = PRODUCTS[name](drawn(bf16, 3), Product(*shape, block))
     module, symbol, row_aligned = traced(call)
-    assert "nv.cluster_sync" in text.write(lower_kernel(module, symbol, row_aligned=row_aligned)[0])
+    assert "nv.cluster_sync" in text.write(lower_kernel(module, symbol, gpu(row_aligned=row_aligned))[0])
     for blocks, seed in ((2, None), (4, 6)):
         expect_close(*run_both(call, blocks, seed), bf16)
 
@@ -354,7 +355,7 @@ GOLDEN: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_chain_writes_the_golden_text(name: str) -> None:
     module, symbol, row_aligned = traced(GOLDEN[name]())
-    lowered = lower_kernel(module, symbol, row_aligned=row_aligned)[0]
+    lowered = lower_kernel(module, symbol, gpu(row_aligned=row_aligned))[0]
     written, path = text.write(lowered), FOLDER / f"{name}.nv"
     if os.environ.get("TESSERA_UPDATE_GOLDEN"):
         path.write_text(written, "utf-8")

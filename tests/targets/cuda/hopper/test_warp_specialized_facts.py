@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +55,9 @@ def attention(shape: tuple[int, ...], block: tuple[int, int], *, causal: bool) -
 def test_constants_keep_agents_and_make_their_programs_shorter(causal: bool) -> None:
     made, facts = attention((4, 16, 2048, 64), (192, 128), causal=causal)
     row_aligned = range(5)
-    plain, known = (compile_kernel(made.module, made.name, row_aligned=row_aligned, facts=one) for one in (None, facts))
+    plain, known = (
+        compile_kernel(made.module, made.name, gpu(row_aligned=row_aligned), facts=one) for one in (None, facts)
+    )
     assert len(known.ptx) < (0.95 if causal else 0.7) * len(plain.ptx)
     for program in (plain, known):
         assert "wgmma.mma_async" in program.ptx
@@ -75,7 +78,9 @@ def test_constants_keep_agents_and_make_their_programs_shorter(causal: bool) -> 
 def test_strides_alone_change_nothing() -> None:
     made, facts = attention((2, 2, 300, 64), (64, 64), causal=True)
     strides = Facts(facts.of_kind(FactKind.STRIDE))
-    plain, known = (compile_kernel(made.module, made.name, row_aligned=range(5), facts=one) for one in (None, strides))
+    plain, known = (
+        compile_kernel(made.module, made.name, gpu(row_aligned=range(5)), facts=one) for one in (None, strides)
+    )
     assert plain.ptx == known.ptx
     assert not known.guards
 
@@ -90,7 +95,7 @@ def test_what_has_no_agents_makes_use_of_all_facts() -> None:
 def test_blocks_that_have_one_program_each_do_not_walk() -> None:
     made, facts = attention((1, 8, 512, 64), (64, 128), causal=True)
     plain, known = (
-        symbol_in(lower_kernel(made.module, made.name, row_aligned=range(5), facts=one)[0], made.name, nv.FuncOp)
+        symbol_in(lower_kernel(made.module, made.name, gpu(row_aligned=range(5)), facts=one)[0], made.name, nv.FuncOp)
         for one in (None, facts)
     )
     assert len(text.write(known)) < len(text.write(plain))
@@ -105,7 +110,7 @@ def run_both(call: Any, kinds: Sequence[FactKind], blocks: int, seed: int | None
         [cast("Array", one).copy() if isinstance(one, np.ndarray) else one for one in given] for _ in range(2)
     )
     run_kernel(module, name, plain)
-    lowered = lower_kernel(module, name, row_aligned=row_aligned, facts=facts_of(call.arguments, kinds))[0]
+    lowered = lower_kernel(module, name, gpu(row_aligned=row_aligned), facts=facts_of(call.arguments, kinds))[0]
     assert "nv.wgmma" in text.write(lowered)
     run_warpgroups(lowered, name, warps, blocks=blocks, seed=seed)
     return plain[-1].astype(np.float64), warps[-1].astype(np.float64)

@@ -13,9 +13,9 @@ from tessera.dtypes.types import BY_NAME
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
+from tessera.targets.cuda.device_launch import plan_of_function
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES
-from tessera.tile.calls.host_plan import plan_of_function
 
 every_type = pytest.mark.parametrize(("left", "right", "total"), TYPES)
 both_ways = pytest.mark.parametrize("in_registers", [False, True])

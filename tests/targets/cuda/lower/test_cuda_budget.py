@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 from xdsl.dialects.builtin import ModuleOp
 
 import tessera as ts
@@ -60,8 +61,11 @@ def lowered(case: Case, **how: Any) -> nv.FuncOp:
     kernel, given, static, schedule = case
     made = (kernel if schedule is None else kernel.with_schedule(schedule)).lower(*given, **static)
     function = symbol_in(made.module, made.name, tile.FuncOp)
+    retry = how.pop("spill_retry", 0)
     how = {"warps": made.schedule.warps, "stages": made.schedule.stages, **how}
-    module = lower_kernel(made.module, made.name, row_aligned=range(len(function.arguments)), **how)[0]
+    module = lower_kernel(
+        made.module, made.name, gpu(row_aligned=range(len(function.arguments)), **how), spill_retry=retry
+    )[0]
     return symbol_in(module, made.name, nv.FuncOp)
 
 
@@ -135,7 +139,7 @@ tile.func @k(%x: !tile.view<2, f32, global>, %y: !tile.view<1, f32, global>) out
 
 
 def threads_for(rows: int, columns: int, **how: Any) -> int:
-    module = lower_kernel(text.read(LARGE.format(rows=rows, columns=columns)), "k", **how)[0]
+    module = lower_kernel(text.read(LARGE.format(rows=rows, columns=columns)), "k", gpu(**how)).module
     return symbol_in(module, "k", nv.FuncOp).thread_count
 
 
@@ -208,7 +212,7 @@ def test_what_a_schedule_decides_stays() -> None:
 # The nearest schedule that fits
 
 
-def gpu(level: str = "sm_90a") -> Settings:
+def settings_of(level: str = "sm_90a") -> Settings:
     return Settings("cuda", level, 3, frozenset(), deterministic=False, demanded=False)
 
 
@@ -224,7 +228,7 @@ def suggestion(case: Case, schedule: Schedule, level: str = "sm_90a") -> tuple[O
     found = schedule_hint.nearest(schedule, trace, level)
     assert found is not None
     lowered((kernel, given, static, found), arch=level)
-    settings = gpu(level)
+    settings = settings_of(level)
     error = schedule_hint.suggesting(refusal.value, schedule, trace, settings)
     assert isinstance(error, OverBudgetError)
     return error, found
@@ -249,7 +253,7 @@ def test_other_errors_are_left_alone() -> None:
         raise AssertionError(schedule)
 
     error = ResourceError("no memory", hint="free some")
-    settings = gpu()
+    settings = settings_of()
     assert schedule_hint.suggesting(error, Schedule(block=(64, 64)), trace, settings) is error
     assert error.hint == "free some"
 
@@ -260,6 +264,6 @@ def test_where_nothing_fits_that_is_said() -> None:
     def trace(schedule: Schedule) -> Any:
         raise OverBudgetError("too wide")
 
-    settings = gpu()
+    settings = settings_of()
     error = schedule_hint.suggesting(OverBudgetError("too wide"), Schedule(block=(64, 64)), trace, settings)
     assert error.hint == "no smaller block fits, either: work on narrower rows"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 from ptx_machine import Launch
 from ptx_runs import numbers
 
@@ -59,7 +60,7 @@ def test_threads_add_up_a_row(dtype: DType, depth: int, width: int, block: int, 
     load = (TRANSPOSED if transposed else PLAIN).format(**sizes)
     module = text.read(ROW.format(**sizes, load=load, programs=programs))
     even = all(size * dtype.bits % 128 == 0 for size in (depth, columns, width * f32.bits // dtype.bits))
-    lowered, *_ = lower_kernel(module, "row", warps=warps, row_aligned=range(3) if even else (), follows=True)
+    lowered, *_ = lower_kernel(module, "row", gpu(warps=warps, row_aligned=range(3) if even else (), follows=True))
     program = compile_lowered(lowered, "row")
     x, w = numbers(1, (1, depth), dtype), numbers(2, (rows, columns), dtype)
     y = np.full((1, width), np.nan, np.float32)
@@ -90,7 +91,7 @@ def operations(cubin: bytes) -> Iterator[int]:
 def test_weights_are_read_before_the_wait_in_machine_code_too() -> None:
     sizes = {"type": "bf16", "depth": 2048, "width": 512, "block": 16, "rows": 2048, "columns": 512}
     module = text.read(ROW.format(**sizes, load=PLAIN.format(**sizes), programs=32))
-    lowered, *_ = lower_kernel(module, "row", warps=16, row_aligned=range(3), follows=True)
+    lowered, *_ = lower_kernel(module, "row", gpu(warps=16, row_aligned=range(3), follows=True))
     found = list(operations(assemble(compile_lowered(lowered, "row").ptx, "sm_90a").cubin))
     assert found.count(WAIT) == 1
     wait = found.index(WAIT)

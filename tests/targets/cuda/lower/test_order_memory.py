@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 from ptx_checks import check_clean
 
 from tessera import kernel, tile
@@ -47,7 +48,7 @@ def pushed_in_place(x: Filled):
 def test_threads_of_a_gpu_wait_where_others_may_touch_the_same_elements(program: Any, barriers: int) -> None:
     """Not where threads store only to places that they loaded; between a load and a store; in a loop, before both."""
     instance = program[1].lower(np.zeros((128, 64), np.float32))
-    lowered = lower_kernel(instance.module, instance.name, arch="sm_90a", warps=4)[0]
+    lowered = lower_kernel(instance.module, instance.name, gpu(warps=4))[0]
     function = symbol_in(lowered, instance.name, nv.FuncOp)
     assert sum(isinstance(op, nv.BarrierOp) for op in function.walk()) == barriers
     ptx = compile_lowered(lowered, instance.name).ptx

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu_options import gpu
 from nv_runs import at_nv_level, lowered
 from xdsl.dialects.builtin import ModuleOp
 
@@ -75,7 +76,7 @@ def test_only_where_the_order_shows(module: ModuleOp, waits: bool) -> None:
 
 
 def test_machine_code_of_turns() -> None:
-    made = compile_kernel(sums(inner=True), "k", ordered=True)
+    made = compile_kernel(sums(inner=True), "k", gpu(deterministic=True))
     for part in ("ld.acquire.gpu.global", "st.release.gpu.global", "fence.acq_rel.gpu"):
         assert part in made.ptx
     assert made.ptx.count("bar.sync") == 4

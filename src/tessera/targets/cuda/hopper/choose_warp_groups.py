@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
+from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.hopper.tma_boxes import is_mapped
@@ -65,21 +67,10 @@ def warp_group_plans(
     `row_aligned` are the arguments whose rows are aligned: the others have no tensor maps.
     """
     rows = rows_of(function)
-    if rows is None or rows % ROWS or not 1 <= rows // ROWS <= MOST_CONSUMERS:
+    if rows is None or why_not(function, warps, row_aligned) is not None:
         return
-    consumers = rows // ROWS
-    if warps is not None and warps != 4 * consumers:
-        return
-    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
-    inner = [op for op in loads if _is_repeated(op)]
-    if not inner or not all(is_mapped(op) and is_row_aligned(op.view, row_aligned) for op in loads):
-        return
-    dots = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
-    if not all(map(_has_warpgroups, dots)):
-        return
-    transposing = any(map(needs_transpose, loads))
-    if max(tile_type(op.result).get_shape()[1] for op in dots) > widest_dot(consumers, transposing=transposing):
-        return
+    consumers, loads = rows // ROWS, _operand_loads(function)
+    inner, transposing = [op for op in loads if _is_repeated(op)], any(map(needs_transpose, loads))
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
     instances = _instance_count(function)
     # Tiles that are transposed are not shared in a cluster: every CTA transposes its own.
@@ -89,6 +80,56 @@ def warp_group_plans(
     # Lowering takes long: plans that will not fit are left out, except the smallest one, which is tried anyhow.
     likely = [plan for plan in found[:-1] if shared_bytes(function, loads, plan, row_aligned) <= SHARED]
     yield from (*likely, found[-1])
+
+
+def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[int]) -> CompileError | None:
+    """The reason why warps of a function are not specialized; None where they may be."""
+    dots, rows = [op for op in function.body.walk() if isinstance(op, tile.DotOp)], rows_of(function)
+    if not dots:
+        return _refusal(function, "it has no dot", "only dots have producers")
+    if rows is None:
+        words = "its stores do not have one number of rows that consumers could share"
+        return _refusal(function, words, "store tiles of one number of rows, at the top level of the kernel")
+    if rows % ROWS or not 1 <= rows // ROWS <= MOST_CONSUMERS:
+        words = f"a program instance has {rows} rows: consumers have {ROWS} each, and there are 1 to {MOST_CONSUMERS}"
+        return _refusal(function, words, f"give it a block of {ROWS}, {2 * ROWS} or {MOST_CONSUMERS * ROWS} rows")
+    consumers, loads = rows // ROWS, _operand_loads(function)
+    if warps is not None and warps != 4 * consumers:
+        words = f"the schedule has {warps} warps, and {rows} rows are {4 * consumers} warps of consumers"
+        return _refusal(function, words, f"leave warps out, or give {4 * consumers}")
+    if not any(map(_is_repeated, loads)):
+        words = "no loop loads a tile that is an operand of a dot only: there is nothing to copy ahead"
+        return _refusal(dots[0], words, "load operands in the loop of the dot, and compute them in a kernel before")
+    for op in loads:
+        if not is_mapped(op):
+            words = "a loaded operand is not a box of an array, so it has no tensor map"
+            return _refusal(op, words, "index the array itself: slices along its axes, with its last axis contiguous")
+        if not is_row_aligned(op.view, row_aligned):
+            words = "rows of a loaded operand are not contiguous, or do not begin at multiples of 16 bytes"
+            return _refusal(op, words, "pass an array with stride 1 along its last axis and rows of whole 16 bytes")
+    for op in dots:
+        if not _has_warpgroups(op):
+            left, right, total = (tile_dtype(value) for value in (op.a, op.b, op.c))
+            words = f"wgmma has no dot of {left} and {right} into {total} in this layout"
+            return _refusal(op, words, "multiply bf16, f16 or 8-bit floats into f32, or i8 into i32")
+    widest = max(dots, key=lambda op: tile_type(op.result).get_shape()[1])
+    columns, most = (
+        tile_type(widest.result).get_shape()[1],
+        widest_dot(consumers, transposing=any(map(needs_transpose, loads))),
+    )
+    if columns > most:
+        words = f"a dot has {columns} columns: accumulators of {consumers} consumers have registers for {most}"
+        return _refusal(widest, words, f"give it a block of at most {most} columns")
+    return None
+
+
+def _refusal(op: Operation, reason: str, hint: str) -> CompileError:
+    return CompileError(reason, span=span_of(op.location), hint=hint)
+
+
+def _operand_loads(function: tile.FuncOp) -> list[tile.LoadOp]:
+    """Loads of tiles that are operands of dots only."""
+    return [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
 
 
 def _instance_count(function: tile.FuncOp) -> int | None:

@@ -20,6 +20,7 @@ from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.types import laid_out, layout_of
 from tessera.transforms.algebra.masks import constant_of
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location, insert_before
 
 _BOUNDS = 3
@@ -34,6 +35,9 @@ def defer_row_reductions(function: nv.FuncOp) -> None:
             web = _Web(op.results[0], reduced)
             if web.find():
                 web.write()
+
+
+DeferRowReductions = function_pass("defer-row-reductions", defer_row_reductions, nv.FuncOp)
 
 
 def _reduced(op: Operation) -> tile.ReduceOp | None:

@@ -23,6 +23,7 @@ from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.layouts import accumulator
 from tessera.targets.cuda.ir.types import laid_out, layout_of
 from tessera.targets.cuda.lower.layout_analysis import is_tile
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import replace
 
 PIECE = 64
@@ -33,6 +34,9 @@ def subtile_epilogues(function: nv.FuncOp) -> int:
     """Subtiles epilogues that load tiles behind the wait for an accumulator, and returns how many."""
     waits = [op for op in function.body.walk() if isinstance(op, wgmma.WgmmaWaitOp)]
     return sum(_cut(op) for wait in waits for op in _ends(wait))
+
+
+SubtileEpilogues = function_pass("subtile-epilogues", subtile_epilogues, nv.FuncOp)
 
 
 def _ends(wait: wgmma.WgmmaWaitOp) -> Iterator[tile.EwOp]:

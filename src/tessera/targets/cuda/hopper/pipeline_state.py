@@ -16,6 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import replace
 
 
@@ -37,6 +38,9 @@ def share_pipeline_states(function: tile.FuncOp) -> None:
         elif followers and isinstance(op, scf.IfOp):
             _thin_branch(op, followers)
     _count_once(function.body.block, {})
+
+
+SharePipelineStates = function_pass("share-pipeline-states", share_pipeline_states)
 
 
 class _Distance(NamedTuple):

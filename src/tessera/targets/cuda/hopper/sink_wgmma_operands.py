@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import wgmma
+from tessera.transforms.core.function_pass import function_pass
 
 
 def sink_wgmma_operands(function: nv.FuncOp) -> None:
@@ -21,6 +22,9 @@ def sink_wgmma_operands(function: nv.FuncOp) -> None:
         if isinstance(op, wgmma.WgmmaOp):
             for owner in _makers(op.a, set()):
                 _sink(owner)
+
+
+SinkWgmmaOperands = function_pass("sink-wgmma-operands", sink_wgmma_operands, nv.FuncOp)
 
 
 def _makers(value: SSAValue, seen: set[SSAValue]) -> list[tile.EwOp]:

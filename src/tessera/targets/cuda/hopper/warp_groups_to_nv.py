@@ -13,7 +13,9 @@ consumers of all have released it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
+from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -51,6 +53,7 @@ from tessera.targets.cuda.lower.division_narrowing import can_narrow_division
 from tessera.targets.cuda.lower.layout_analysis import is_tile
 from tessera.targets.cuda.lower.tile_to_nv import replace_function
 from tessera.transforms.core.dead_code import sweep
+from tessera.transforms.core.function_pass import FunctionPass
 
 
 def lower_warp_groups(
@@ -64,13 +67,39 @@ def lower_warp_groups(
     """
     function = symbol_in(module, name, tile.FuncOp)
     share_pipeline_states(function)
-    replace_function(function, WarpGroupLowering(function, registers, row_aligned).run())
+    replace_function(function, _finished(function, registers, row_aligned))
+
+
+@dataclass(frozen=True)
+class WarpGroupsToNv(FunctionPass):
+    """Writes nv functions of tile functions with partitions, whose rows of some arguments are aligned."""
+
+    name = "warp-groups-to-nv"
+    row_aligned: tuple[int, ...] | None = None
+
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        replace_function(function, WarpGroupLowering(function, None, self.row_aligned).run())
+
+
+def _finished(
+    function: tile.FuncOp, registers: tuple[int, int] | None, row_aligned: Collection[int] | None
+) -> nv.FuncOp:
+    """The nv function, after the rewrites that follow."""
+    made = WarpGroupLowering(function, registers, row_aligned).run()
+    vote_before_max(made)
+    partitions = [op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp)]
+    if any(op.consumers.value.data > 1 for op in partitions):
+        defer_row_reductions(made)
+    sink_wgmma_operands(made)
+    subtile_epilogues(made)
+    check_alone(made)
+    return made
 
 
 def can_lower(function: tile.FuncOp, row_aligned: Collection[int] | None = None) -> str | None:
     """The reason why a function with partitions has no form for sm_90a; None where it has one."""
     try:
-        WarpGroupLowering(function, None, row_aligned).run()
+        _finished(function, None, row_aligned)
     except CompileError as error:
         return error.message
     return None
@@ -100,14 +129,6 @@ class WarpGroupLowering(KernelSetup):
             self.out.add_op(hopper.ClusterSyncOp(aligned=False))
         self.out.add_op(nv.ReturnOp())
         sweep(made.body.block)
-        vote_before_max(made)
-        partitions = [op for op in self.source.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp)]
-        if any(op.consumers.value.data > 1 for op in partitions):
-            # A single consumer mostly waits for memory: measurements showed no gain for it.
-            defer_row_reductions(made)
-        sink_wgmma_operands(made)
-        subtile_epilogues(made)
-        check_alone(made)
         return made
 
     # Partitions

@@ -18,6 +18,7 @@ from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import laid_out, layout_of
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import insert_before, replace
 
 _MAXIMA = ("max", "top")
@@ -30,6 +31,9 @@ def vote_before_max(function: nv.FuncOp) -> None:
     for op in list(function.body.walk()):
         if isinstance(op, wgmma.AnyOp) and (vote := _vote(op)) is not None:
             _write(vote)
+
+
+VoteBeforeMax = function_pass("vote-before-max", vote_before_max, nv.FuncOp)
 
 
 @dataclass(frozen=True)

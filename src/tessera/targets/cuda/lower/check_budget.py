@@ -1,18 +1,14 @@
-"""`check-budget`: chooses the first of several plans for a kernel that fits the machine."""
+"""`check-budget`: whether a kernel fits the machine under a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from xdsl.dialects.builtin import ModuleOp
-
+from tessera.compiler.attempts import Fit, Report
 from tessera.errors import ResourceError
-from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.lower.budget import REGISTERS, Budget, estimate
-from tessera.targets.cuda.lower.choose_plan import SHARED, BlockPlan
+from tessera.targets.cuda.lower.choose_plan import SHARED
 
 FILE = 1 << 16
 """Registers of a multiprocessor, which the threads of a block share."""
@@ -22,44 +18,38 @@ HOPELESS = 1.5
 """So many times the registers there are. Below that a kernel runs, at worst with some of its values in local memory."""
 
 
+SMALLER = "give it a smaller block, or fewer stages"
+
+
 class OverBudgetError(ResourceError):
     """A kernel that does not fit a GPU under its schedule."""
 
 
-def fitted(
-    module: ModuleOp, name: str, arch: str, plans: Iterable[BlockPlan], lower: Callable[[ModuleOp, BlockPlan], None]
-) -> ModuleOp:
-    """The module lowered under the first plan that fits; where none does, under the one that comes nearest.
+def budget_fit(function: nv.FuncOp, arch: str) -> Fit:
+    """Whether a kernel fits: not at all, or by how much a thread needs more registers than it has."""
+    budget, most = estimate(function), registers_of(function.thread_count)
+    if (reason := refused(budget, most, arch)) is not None:
+        return Fit(reason, hint=SMALLER)
+    if budget.least > DOUBT * most:
+        words = f"a thread needs about {budget.least} registers, and has {most}"
+        return Fit(words, budget.least / most, SMALLER)
+    return Fit()
 
-    The module itself is what the last plan is tried on.
-    """
-    span = span_of(symbol_in(module, name, tile.FuncOp).location)
-    nearest: tuple[float, ModuleOp] | None = None
-    refusals: dict[str, None] = {}
-    waiting = list(plans)
-    while waiting:
-        plan = waiting.pop(0)
-        candidate = module.clone() if waiting else module
-        lower(candidate, plan)
-        made = symbol_in(candidate, name, nv.FuncOp)
-        budget, most = estimate(made), registers_of(made.thread_count)
-        refusal = refused(budget, most, arch)
-        if refusal is None:
-            if budget.least <= DOUBT * most:
-                return candidate
-            if nearest is None or budget.least / most < nearest[0]:
-                nearest = budget.least / most, candidate
-        else:
-            refusals[f"{refusal}, with warps={plan.warps} and stages={plan.depth}"] = None
-    if nearest is None:
-        first, *others = refusals
-        raise OverBudgetError(
-            f"{name} does not fit {arch}: {first}",
-            span=span,
-            story=[f"nor did it otherwise: {other}" for other in others],
-            hint="give it a smaller block, or fewer stages",
-        )
-    return nearest[1]
+
+def over_budget(function: tile.FuncOp, arch: str, report: Report) -> OverBudgetError:
+    """The error of a kernel for which no plan fits."""
+    tried = [one for one in report.refusals if one.way.startswith("portable")]
+    first, *others = dict.fromkeys(f"{one.reason}, with {_settings(one.way)}" for one in tried)
+    return OverBudgetError(
+        f"{function.sym_name.data} does not fit {arch}: {first}",
+        span=span_of(function.location),
+        story=[f"nor did it otherwise: {other}" for other in others],
+        hint=SMALLER,
+    )
+
+
+def _settings(way: str) -> str:
+    return way.removeprefix("portable, ").partition(",")[0]
 
 
 def registers_of(threads: int) -> int:

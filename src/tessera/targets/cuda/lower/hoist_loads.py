@@ -8,20 +8,59 @@ are loaded before that: they are there, or on their way, when the wait is over.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from math import prod
 
+from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from tessera.ir.common.attributes import integers
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
+from tessera.shapes.expr import element_count
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.types import layout_of
+from tessera.targets.cuda.lower.mark_in_bounds import mark_in_bounds
+from tessera.transforms.core.function_pass import FunctionPass
+from tessera.transforms.facts.mark_readonly import READONLY
 
 HELD = 80
 """Words of hoisted loads that a thread may hold."""
 _PLAIN = (nv.ReturnOp, nv.ConvertOp)
 _NUMBERS = (tile.ProgramIdOp, tile.DimOp, tile.StrideOp, tile.ViewOp)
+
+
+MULTIPROCESSORS = 132
+SHORT_THREADS = 256
+
+
+@dataclass(frozen=True)
+class HoistLoads(FunctionPass):
+    """Hoists loads of plain functions that have read-only arguments, or that follow others and are short.
+
+    Functions that follow others wait for them by themselves if the machine starts them `early`.
+    """
+
+    name = "hoist-loads"
+    kind = nv.FuncOp
+    readonly: tuple[int, ...] = ()
+    follows: bool = False
+    early: bool = False
+
+    def rewrite(self, function: nv.FuncOp, ctx: Context) -> None:
+        if not (self.readonly or (self.follows and _is_short(function))) or not is_plain(function):
+            return
+        if self.readonly:
+            function.attributes[READONLY] = integers(self.readonly)
+        mark_in_bounds(function)
+        hoist_loads(function, self.readonly, follows=self.follows and self.early)
+
+
+def _is_short(function: nv.FuncOp) -> bool:
+    """Whether all blocks of a kernel run at once, with threads to spare: starting it takes longer than it does."""
+    count = element_count(function.grid.data)
+    return isinstance(count, int) and count <= MULTIPROCESSORS and function.thread_count <= SHORT_THREADS
 
 
 def is_plain(function: nv.FuncOp) -> bool:

@@ -18,6 +18,7 @@ from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Digit, Layout
 from tessera.targets.cuda.ir.tensor_cores import depth_step
 from tessera.targets.cuda.ir.types import laid_out, layout_of
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location
 
 
@@ -27,6 +28,9 @@ def interleave_copies(function: nv.FuncOp) -> None:
         found = _find(loop.body.block)
         if found is not None:
             _move(found)
+
+
+InterleaveCopies = function_pass("interleave-copies", interleave_copies, nv.FuncOp)
 
 
 class _Found(NamedTuple):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -26,9 +27,12 @@ from tessera.transforms.algebra.odd_functions import use_sigmoids, use_tails
 from tessera.transforms.algebra.powers_of_two import use_powers_of_two
 from tessera.transforms.algebra.scaled_maxima import scale_maxima
 from tessera.transforms.algebra.wide_accumulation import widen_accumulation
+from tessera.transforms.core.function_pass import FunctionPass, function_pass
 
 _MOST_AXES = 3
 EIGHTS = (f8e4m3, f8e5m2)
+MULTIPLE = "multiple"
+"""Marks ops whose results need no rounding before they are added, until `round-multiples`."""
 
 
 @dataclass(frozen=True)
@@ -56,31 +60,90 @@ UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10, f16: 2.0**-13} 
 beside them would not."""
 
 
-def legalize(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", fast: bool = False) -> None:
-    """Rewrites and marks a function; for a `fast` compile, without rewrites that only make it run faster."""
-    _check(function)
-    multiples = single_multiples(function)
-    widen_accumulation(function)
-    make_dots_plain(function, arch)
-    multiples |= lower_degenerate_matmuls(function, rows=True)
+def legalize_stages(*, contract: bool, arch: str = "sm_90a", fast: bool = False) -> dict[str, FunctionPass]:
+    """The passes that legalize a function; for a `fast` compile, without those that only make it run faster."""
+    passes: list[FunctionPass] = [MarkMultiples(), WidenAccumulation(), PlainDots(arch), DegenerateMatmuls()]
     if contract:
-        _use_short_forms(function)
+        passes.append(UseShortForms())
     if contract and not fast:
-        multiples |= gather_factors(function, APPROXIMATE)
+        passes.append(GatherFactors())
     if not fast:
-        scale_maxima(function)
-    for op in function.body.walk():
-        if isinstance(op, tile.EwOp) and op.fn.data == "mul" and op.result not in (multiples if contract else ()):
-            op.attributes[ROUNDED] = UnitAttr()
-    if fast:
-        return
-    if arch == "sm_90a":
-        share_reciprocals(function)
+        passes.append(ScaleMaxima())
+    passes.append(RoundMultiples(contract))
+    if not fast:
+        passes += [*([ShareReciprocals()] if arch == "sm_90a" else []), UsePowersOfTwo(), ReduceEarly()]
+    return {one.name: one for one in passes}
+
+
+def legalize(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", fast: bool = False) -> None:
+    """Rewrites and marks a function by all of them."""
+    check_supported(function)
+    context = Context()
+    for one in legalize_stages(contract=contract, arch=arch, fast=fast).values():
+        one.rewrite(function, context)
+
+
+def _mark(values: Iterable[SSAValue]) -> None:
+    for value in values:
+        if isinstance(value.owner, Operation):
+            value.owner.attributes[MULTIPLE] = UnitAttr()
+
+
+def mark_multiples(function: tile.FuncOp) -> None:
+    """Marks multiples that one op alone uses, or that need no rounding: a sum of them may be rounded once."""
+    _mark(single_multiples(function))
+
+
+def lower_matmuls(function: tile.FuncOp) -> None:
+    """Writes dots of one row, one column or one step as what they are; their multiples need no rounding."""
+    _mark(lower_degenerate_matmuls(function, rows=True))
+
+
+def gather(function: tile.FuncOp) -> None:
+    """Gathers factors in front of approximate functions and maxima; the products need no rounding."""
+    _mark(gather_factors(function, APPROXIMATE))
+
+
+def use_powers(function: tile.FuncOp) -> None:
+    """Writes approximate exponentials as powers of two."""
     use_powers_of_two(function, APPROXIMATE, LOOSE, TOGETHER)
-    _reduce_early(function)
 
 
-def _use_short_forms(function: tile.FuncOp) -> None:
+MarkMultiples = function_pass("mark-multiples", mark_multiples)
+WidenAccumulation = function_pass("widen-accumulation", widen_accumulation)
+DegenerateMatmuls = function_pass("degenerate-matmuls", lower_matmuls)
+GatherFactors = function_pass("gather-factors", gather)
+ScaleMaxima = function_pass("scale-maxima", scale_maxima)
+ShareReciprocals = function_pass("share-reciprocals", share_reciprocals)
+UsePowersOfTwo = function_pass("powers-of-two", use_powers)
+
+
+@dataclass(frozen=True)
+class PlainDots(FunctionPass):
+    """Rewrites dots of types that an architecture has no instruction for."""
+
+    name = "plain-dots"
+    arch: str = "sm_90a"
+
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        make_dots_plain(function, self.arch)
+
+
+@dataclass(frozen=True)
+class RoundMultiples(FunctionPass):
+    """Marks products that are rounded before they are added: with `contract`, all but those that need not be."""
+
+    name = "round-multiples"
+    contract: bool = True
+
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        for op in function.body.walk():
+            is_multiple = op.attributes.pop(MULTIPLE, None) is not None
+            if isinstance(op, tile.EwOp) and op.fn.data == "mul" and not (is_multiple and self.contract):
+                op.attributes[ROUNDED] = UnitAttr()
+
+
+def use_short_forms(function: tile.FuncOp) -> None:
     """Marks functions whose short forms are exact enough for the results that they go into, or writes these forms."""
     use_tails(function, APPROXIMATE, Tolerances(_reads, SHORT_FORMS, UNITS).relative)
     tolerances = Tolerances(_reads, SHORT_FORMS, UNITS)
@@ -90,7 +153,7 @@ def _use_short_forms(function: tile.FuncOp) -> None:
     use_sigmoids(function, APPROXIMATE, LOOSE, tolerances.absolute)
 
 
-def _reduce_early(function: tile.FuncOp) -> None:
+def reduce_early(function: tile.FuncOp) -> None:
     """Puts reductions right behind what they reduce: wide tiles need not be kept for them."""
     for op in list(function.body.walk()):
         if not isinstance(op, tile.ReduceOp):
@@ -99,6 +162,10 @@ def _reduce_early(function: tile.FuncOp) -> None:
         if block is not None and isinstance(owner, Operation) and owner.parent_block() is block:
             op.detach()
             block.insert_op_after(op, owner)
+
+
+UseShortForms = function_pass("short-forms", use_short_forms)
+ReduceEarly = function_pass("reduce-early", reduce_early)
 
 
 def _reads(value: SSAValue) -> Iterator[tuple[Operation, DType]]:
@@ -113,7 +180,7 @@ def _reads(value: SSAValue) -> Iterator[tuple[Operation, DType]]:
             yield user, tile_dtype(value)
 
 
-def _check(function: tile.FuncOp) -> None:
+def check_supported(function: tile.FuncOp) -> None:
     """Raises the refusal of ops without machine code, before anything is written."""
     for op in function.body.walk():
         for value in op.results:

@@ -13,6 +13,7 @@ from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.cuda.lower.budget import partial_sums
+from tessera.transforms.core.function_pass import function_pass
 
 
 def merge_conversions(function: nv.FuncOp) -> None:
@@ -31,3 +32,6 @@ def merge_conversions(function: nv.FuncOp) -> None:
             made.replace_all_uses_with(op.result)
             convert.detach()
             convert.erase()
+
+
+MergeConversions = function_pass("merge-conversions", merge_conversions, nv.FuncOp)

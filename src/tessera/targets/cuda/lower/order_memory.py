@@ -18,6 +18,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.types import layout_of
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import insert_before
 
 
@@ -43,6 +44,9 @@ class _Access(NamedTuple):
 def order_memory(function: nv.FuncOp) -> int:
     """Puts barriers into a function without partitions, and returns how many."""
     return _Ordering(function.thread_count).block(function.body.block, frozenset[_Access]())[1]
+
+
+OrderMemory = function_pass("order-memory", order_memory, nv.FuncOp)
 
 
 class _Ordering:

@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tessera.ir.common.attributes import integer
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.ir import dialect as nv
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location
 
 COUNTER_BYTES = 4
@@ -32,6 +33,9 @@ def order_atomics(function: nv.FuncOp) -> bool:
         _insert(nv.SemaphoreSignalOp(), block.last_op)
         function.attributes["counters"] = integer(COUNTER_BYTES)
     return True
+
+
+OrderAtomics = function_pass("order-atomics", order_atomics, nv.FuncOp)
 
 
 def _insert(made: Operation, before: Operation) -> None:

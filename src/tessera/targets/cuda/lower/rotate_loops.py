@@ -16,6 +16,7 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.tensor_cores import depth_step
 from tessera.targets.cuda.lower.interleave_copies import part_of
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location, insert_before, replace
 
 
@@ -40,6 +41,9 @@ def rotate_loops(function: nv.FuncOp) -> None:
         iterations = _iterations(loop.body.block)
         if iterations is not None:
             _rotate(loop, iterations)
+
+
+RotateLoops = function_pass("rotate-loops", rotate_loops, nv.FuncOp)
 
 
 def _iterations(block: Block) -> list[RotatedIteration] | None:

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, ModuleOp, TensorType, UnitAttr, i32
+from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.attributes import integer
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
@@ -24,6 +22,7 @@ from tessera.targets.cuda.lower.division_narrowing import Division, can_narrow_d
 from tessera.targets.cuda.lower.layout_analysis import LayoutAnalysis, Operand, Shape, is_tile, needs, operand_of
 from tessera.targets.cuda.lower.plain_dots import has_instruction
 from tessera.targets.llvm.emitter_attributes import SHORT
+from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.tile_order import axes_of
@@ -33,21 +32,16 @@ GROUP = 8
 
 
 @dataclass(frozen=True)
-class TileToNv(ModulePass):
-    """The pass, for every tile function of a module, as blocks of so many warps."""
+class TileToNv(FunctionPass):
+    """The pass, for every tile function of a module, as blocks of so many warps; `small` ones have little code."""
 
     name = "tile-to-nv"
     warps: int = 4
+    small: bool = False
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            lower(op, function.sym_name.data, self.warps)
-
-
-def lower(module: ModuleOp, name: str, warps: int, *, small: bool = False) -> None:
-    """Replaces a tile function by an nv function; with `small`, by one of little code."""
-    function = symbol_in(module, name, tile.FuncOp)
-    replace_function(function, Lowering(function, LayoutAnalysis(function, Shape(warps)), small=small).run())
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        analysis = LayoutAnalysis(function, Shape(self.warps))
+        replace_function(function, Lowering(function, analysis, small=self.small).run())
 
 
 def replace_function(function: tile.FuncOp, made: nv.FuncOp) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute
 
+from tessera.compiler.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.errors import CompileError
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile.types import ViewType
-from tessera.runtime.program.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.targets.cuda.compile import CompiledPtx
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper_copies import TensorMapOp

@@ -1,0 +1,34 @@
+"""What compiling begins with on every target: a function by itself, with facts applied and checks written in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.interpreters.core.engine import symbol_in
+from tessera.ir.tile import dialect as tile
+from tessera.transforms.checks.instrument import Instrument
+from tessera.transforms.core.canonicalize import Canonicalize
+from tessera.transforms.core.common_subexpressions import CommonSubexpressions
+from tessera.transforms.core.facts import Facts
+from tessera.transforms.core.stages import Stage
+from tessera.transforms.facts.apply_facts import ApplyFacts
+
+
+def isolated(module: ModuleOp, name: str) -> ModuleOp:
+    """A module that holds a copy of one tile function and nothing else."""
+    return ModuleOp([symbol_in(module, name, tile.FuncOp).clone()])
+
+
+def apply_facts_stages(name: str, facts: Facts, checks: Collection[str]) -> dict[str, Stage]:
+    """The stages by which a function knows the facts of the compile and has its safety checks."""
+    stages: dict[str, Stage] = {}
+    if facts:
+        stages[ApplyFacts.name] = Stage(ApplyFacts(name), "tile")
+        stages["canonicalize-facts"] = Stage(Canonicalize(), "tile")
+        stages["cse-facts"] = Stage(CommonSubexpressions(), "tile")
+    if checks:
+        instrument = Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False)
+        stages["instrument-checks"] = Stage(instrument, "tile")
+    return stages

@@ -1,0 +1,59 @@
+"""The target `cpu`: processors of all families, by machine code that runs in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tessera.compiler.options import CompileOptions
+from tessera.compiler.target import Local, Target
+from tessera.targets.cpu import features
+from tessera.transforms.core.facts import Facts
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
+    from tessera.compiler.artifact import Artifact, Source
+    from tessera.ir.common.schedule_attributes import Config
+    from tessera.ir.schedule.dialect import RegionOp
+
+
+class CpuTarget(Target):
+    """Compiles one function per kernel, run by a pool of threads. The compiler is large: it is loaded when needed."""
+
+    name = "cpu"
+    levels = tuple(features.LEVELS)
+    executable = "tessera.runtime.program.executable:Executable"
+
+    def default_level(self) -> str:
+        return features.level()
+
+    def compile(
+        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
+    ) -> Artifact:
+        from tessera.compiler.artifact import Artifact, Words, plan_of
+        from tessera.targets.cpu.compile import compile_kernel
+
+        made = compile_kernel(source.module, source.name, options, facts)
+        words = Words(made.layout.first, made.layout.grid, made.layout.words)
+        return Artifact(plan_of(source, words, made.messages), made.image, made.guards, made.seconds)
+
+    def texts(self, source: Source, options: CompileOptions) -> tuple[str, str]:
+        from tessera.targets.cpu.compile import assembly_of, emitted_of, lower_kernel
+
+        lowered = lower_kernel(source.module, source.name, options).module
+        written = emitted_of(lowered, source.name, options).text
+        return written, assembly_of(written, options)
+
+    def passes(self) -> Mapping[str, type[ModulePass]]:
+        from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
+
+        return {TileToCpu.name: TileToCpu}
+
+    def blocks_for(self, region: RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:
+        from tessera.targets.cpu.region_blocks import blocks_for
+
+        return blocks_for(region, level, hints)
+
+
+CPU = CpuTarget()
