@@ -54,6 +54,17 @@ from tessera.tile.language.values import is_tracing
 from tessera.transforms.core.facts import FactKind, holds
 
 DEFAULT = Schedule(block=(64, 64))
+
+
+class Explained(str):
+    """A text that shows itself at a prompt as it is printed."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 _MOST_GRIDS = 256  # that a kernel remembers; they are quick to make again
 _FORM = (
     "schedule",
@@ -141,6 +152,19 @@ class Kernel(Named):
         """The words after the schedule of a kernel, or of a program of it, where there was a choice and no tuning."""
         count = 1 if self.space is None else self.space.count(None if made is None else made.row_width)
         return "" if count == 1 or self.tuning.get("tuned") else f", not tuned: first of {count} valid schedules"
+
+    def explain(self) -> Explained:
+        """The programs that calls of this kernel have used: for which arguments, how compiled, and what was refused.
+
+        What says `slower than` is a fallback: there is faster code of this kind, and the reason says why not here.
+        """
+        lines = [f"{self.__name__}: {len(programs := self._programs.all())} programs"]
+        for program in programs:
+            guards = ", ".join(map(str, program.guards)) or "all arguments"
+            way = "the interpreter" if program.executable is None else program.target
+            lines.append(f"  {program.schedule}, by {way}, for {guards}")
+            lines += [f"    {line}" for line in program.report.lines()]
+        return Explained("\n".join(lines))
 
     def with_schedule(self, schedule: Schedule) -> Self:
         """The same kernel under another schedule; what that leaves open stays."""

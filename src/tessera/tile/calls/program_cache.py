@@ -134,6 +134,13 @@ class Programs:
                 del self._found[next(iter(self._found))]
             self._found.setdefault(full_key, []).append(program)
 
+    def all(self) -> list[GuardedKernel]:
+        """The programs that calls have used in this process."""
+        with WORK.brief:
+            keyed = [program for programs in self._found.values() for program in programs]
+            kept = [program for programs in self._of_instances.values() for program in programs]
+        return list({id(program): program for program in (*keyed, *kept)}.values())
+
     def of_instance(
         self, instance: Instance, values: Sequence[Any], chosen: Settings, assumed: Assumptions
     ) -> GuardedKernel:

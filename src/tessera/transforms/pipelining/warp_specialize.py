@@ -66,34 +66,70 @@ class WarpSpecialize(FunctionPass):
         count = rows_of(function)
         axes = len(function.grid.data)
         if not 1 <= axes <= _MOST_AXES:
-            return _refusal(function, f"its grid has {axes} axes, and warps are specialized with one to {_MOST_AXES}")
+            return _refusal(
+                function,
+                f"its grid has {axes} axes, and warps are specialized with one to {_MOST_AXES}",
+                "merge axes of the grid",
+            )
         if count is None:
-            return _refusal(function, "its stores do not have one number of rows that consumers could share")
+            return _refusal(
+                function,
+                "its stores do not have one number of rows that consumers could share",
+                "store tiles of one number of rows",
+            )
         if count % self.consumers:
-            return _refusal(function, f"{self.consumers} consumers cannot share its {count} rows")
+            return _refusal(
+                function,
+                f"{self.consumers} consumers cannot share its {count} rows",
+                "give it a block of a multiple of 64 rows",
+            )
         stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
         needed = Slice(stores)
         rows = Rows(function, count, needed)
         if not rows.find():
             op, reason = rows.refused
-            return _refusal(op or function, reason)
+            return _refusal(
+                op or function,
+                reason,
+                "compute rows independently of each other, and store them at the top level of the kernel",
+            )
         loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.LoadOp)]
         loads = [op for op in loads if feeds_dots(op)]
         produced, consumed = Slice(loads), Slice([*stores, *loads], blind=loads)
         # The producer has no tiles to compute with. Shares of a tile are rows of it.
         scalar = all(op in loads or isinstance(op, scf.ForOp | scf.IfOp) or not _makes_tile(op) for op in produced.ops)
         if not loads:
-            return _refusal(function, "no tile that is loaded is an operand of a dot only")
+            return _refusal(
+                function,
+                "no tile that is loaded is an operand of a dot only",
+                "load operands of dots once for the dot, and once more for other uses",
+            )
         if not scalar:
-            return _refusal(function, "where a tile is loaded depends on other tiles: the producer computes none")
+            return _refusal(
+                function,
+                "where a tile is loaded depends on other tiles: the producer computes none",
+                "compute places from program_id, loop counters and sizes",
+            )
         if (load := next((load for load in loads if rows.axes.get(load.result, 0)), None)) is not None:
-            return _refusal(load, "rows of the result are columns of a loaded tile, which consumers cannot share")
+            return _refusal(
+                load,
+                "rows of the result are columns of a loaded tile, which consumers cannot share",
+                "keep the left operand with its rows first, transposed in memory beforehand",
+            )
         # Tiles that all rows share come out of rings; every consumer would compute all of them otherwise.
         dots = [op for op in needed.ops if isinstance(op, tile.DotOp)]
         if (op := next((op for op in dots if op.result not in rows.axes), None)) is not None:
-            return _refusal(op, "all rows need this dot: every consumer would compute all of it")
+            return _refusal(
+                op,
+                "all rows need this dot: every consumer would compute all of it",
+                "compute what all rows need in a kernel before",
+            )
         if (op := next((op for op in dots if operand_source(op.b) not in loads), None)) is not None:
-            return _refusal(op, "the right operand of a dot is computed: wgmma reads it from shared memory only")
+            return _refusal(
+                op,
+                "the right operand of a dot is computed: wgmma reads it from shared memory only",
+                "compute it in a kernel before, or compute the left operand instead",
+            )
         rings = _rings(function, loads, rows, consumed, (self.depth, self.ahead))
         cluster = self.cluster if can_form_clusters(function, self.cluster, bands=self.bands) else 1
         order = TileOrder(function, bands=self.bands, cluster=cluster)
@@ -114,8 +150,8 @@ def warp_specialize(
     return WarpSpecialize(consumers, depth, ahead, bands, cluster).partition(function) is None
 
 
-def _refusal(op: Operation, reason: str) -> CompileError:
-    return CompileError(reason, span=span_of(op.location))
+def _refusal(op: Operation, reason: str, hint: str) -> CompileError:
+    return CompileError(reason, span=span_of(op.location), hint=hint)
 
 
 def _makes_tile(op: Operation) -> bool:

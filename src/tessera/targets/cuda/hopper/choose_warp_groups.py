@@ -13,10 +13,11 @@ from tessera.errors import CompileError
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cuda.hopper.tma_boxes import is_mapped
+from tessera.targets.cuda.hopper.tma_boxes import ROWS as BOX_ROWS
+from tessera.targets.cuda.hopper.tma_boxes import fits, is_mapped
 from tessera.targets.cuda.ir.hopper_transpose import COLUMNS as TRANSPOSED_COLUMNS
 from tessera.targets.cuda.ir.hopper_transpose import ROWS as TRANSPOSED_ROWS
-from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, transposes_in_memory
+from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step, transposes_in_memory
 from tessera.targets.cuda.lower.multiprocessor_model import (
     AT_ONCE,
     CLUSTER,
@@ -87,6 +88,9 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
     dots, rows = [op for op in function.body.walk() if isinstance(op, tile.DotOp)], rows_of(function)
     if not dots:
         return _refusal(function, "it has no dot", "only dots have producers")
+    if (atomic := next((op for op in function.body.walk() if isinstance(op, tile.AtomicOp)), None)) is not None:
+        words = "it adds to memory, which is done for all rows at once"
+        return _refusal(atomic, words, "store partial results, and add them in a kernel behind")
     if rows is None:
         words = "its stores do not have one number of rows that consumers could share"
         return _refusal(function, words, "store tiles of one number of rows, at the top level of the kernel")
@@ -100,18 +104,24 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
     if not any(map(_is_repeated, loads)):
         words = "no loop loads a tile that is an operand of a dot only: there is nothing to copy ahead"
         return _refusal(dots[0], words, "load operands in the loop of the dot, and compute them in a kernel before")
-    for op in loads:
-        if not is_mapped(op):
-            words = "a loaded operand is not a box of an array, so it has no tensor map"
-            return _refusal(op, words, "index the array itself: slices along its axes, with its last axis contiguous")
-        if not is_row_aligned(op.view, row_aligned):
-            words = "rows of a loaded operand are not contiguous, or do not begin at multiples of 16 bytes"
-            return _refusal(op, words, "pass an array with stride 1 along its last axis and rows of whole 16 bytes")
     for op in dots:
         if not _has_warpgroups(op):
             left, right, total = (tile_dtype(value) for value in (op.a, op.b, op.c))
             words = f"wgmma has no dot of {left} and {right} into {total} in this layout"
             return _refusal(op, words, "multiply bf16, f16 or 8-bit floats into f32, or i8 into i32")
+    for op in loads:
+        if not fits(tile_type(op.result)):
+            shape, step = tile_type(op.result).get_shape(), depth_step(tile_dtype(op.result))
+            words = (
+                f"a loaded operand has {'x'.join(map(str, shape))} elements: copies take rows in groups of {BOX_ROWS}"
+            )
+            return _refusal(op, f"{words} and columns in groups of {step}", "give it a block of such sizes")
+        if not is_mapped(op):
+            words = "a loaded operand is not a box of an array, so it has no tensor map"
+            return _refusal(op, words, "index the array itself: slices along its axes, zeros beyond its ends")
+        if not is_row_aligned(op.view, row_aligned):
+            words = "rows of a loaded operand are not contiguous, or do not begin at multiples of 16 bytes"
+            return _refusal(op, words, "pass an array with stride 1 along its last axis and rows of whole 16 bytes")
     widest = max(dots, key=lambda op: tile_type(op.result).get_shape()[1])
     columns, most = (
         tile_type(widest.result).get_shape()[1],
