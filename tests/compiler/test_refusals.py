@@ -140,6 +140,9 @@ def test_errors_refuse_optional_ways_only() -> None:
     attempts = [Attempt("special", fails), Attempt("never tried", lambda: 1)]
     report = Report()
     assert first_that_fits(attempts, report, is_optional=True) is None
-    assert report.refusals == [Refusal("special", "it has no form", None, "write it otherwise")]
+    (refusal,) = report.refusals
+    assert (refusal.way, refusal.reason, refusal.hint) == ("special", "it has no form", "write it otherwise")
+    assert refusal.span is not None
+    assert str(Refusal("way", "why", hint="what helps")) == "way: why (what helps)"
     with pytest.raises(CompileError, match="it has no form"):
         first_that_fits(attempts, Report())
