@@ -282,8 +282,8 @@ class Function:
     def at(self, pointer: Value, offset: Value | int) -> Value:
         """The pointer `offset` bytes further on."""
         if isinstance(offset, int):
-            return pointer if offset == 0 else self.op("ptr", f"getelementptr i8, {pointer}, i64 {offset}")
-        return self.op("ptr", f"getelementptr i8, {pointer}, {offset}")
+            return pointer if offset == 0 else self.op(pointer.type, f"getelementptr i8, {pointer}, i64 {offset}")
+        return self.op(pointer.type, f"getelementptr i8, {pointer}, {offset}")
 
     def load(self, type_: str, pointer: Value, *, align: int) -> Value:
         return self.op(type_, f"load {type_}, {pointer}, align {align}")
@@ -343,7 +343,7 @@ class Function:
         stop: Value | int,
         step: Value | int,
         initial: Sequence[Value],
-        body: Callable[[Value, list[Value]], Sequence[Value]],
+        body: Callable[[Value, list[Value]], Sequence[Value] | None],
         *,
         runs: bool = False,
     ) -> list[Value]:
@@ -362,7 +362,7 @@ class Function:
         self._lines.append("")
         index = Value(f"%index{number_}", type_)
         carried = [Value(self._fresh(), value.type) for value in initial]
-        found = list(body(index, carried))
+        found = list(body(index, carried) or ())
         following = self.op(type_, f"add nsw {type_} {index.name}, {_plain(step)}")
         again = self.op("i1", f"icmp slt {following}, {_plain(stop)}")
         end = self._block
@@ -412,8 +412,8 @@ class Function:
     def branch(
         self,
         condition: Value,
-        then: Callable[[], Sequence[Value]],
-        otherwise: Callable[[], Sequence[Value]] | None = None,
+        then: Callable[[], Sequence[Value] | None],
+        otherwise: Callable[[], Sequence[Value] | None] | None = None,
         *,
         rare: bool = False,
     ) -> list[Value]:
@@ -422,11 +422,11 @@ class Function:
         yes, no, end = f"yes{self._count}", f"no{self._count}", f"end{self._count}"
         self.do(f"br {condition}, label %{yes}, label %{no}{', !prof !2' if rare else ''}")
         self.label(yes)
-        first = list(then())
+        first = list(then() or ())
         left = self._block
         self.jump(end)
         self.label(no)
-        second = list(otherwise()) if otherwise else []
+        second = list(otherwise() or ()) if otherwise else []
         right = self._block
         self.jump(end)
         self.label(end)

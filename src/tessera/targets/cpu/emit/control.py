@@ -1,63 +1,17 @@
-"""cpu level → LLVM text: loops, branches, the work that threads share, and their own memory."""
+"""cpu level → LLVM text: the work that threads share, and their own memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from xdsl.dialects import scf
-from xdsl.ir import Region
-
-from tessera.targets.cpu.emit.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, ViewDescriptor, emits
+from tessera.targets.cpu.emit.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, emits
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import BufferType, PanelsType, buffer_type, panels_type
-from tessera.targets.llvm.literals import literal
+from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.text import Value, number
 
 
-@emits(scf.ForOp)
-def _for(emitter: Emitter, op: scf.ForOp) -> None:
-    start, stop, step = (emitter.number(value) for value in (op.lb, op.ub, op.step))
-    first, last = literal(start), literal(stop)
-    body = op.body.block
-
-    def run(index: Value, carried: list[Value]) -> Sequence[Value]:
-        emitter.pending, outside = [], emitter.pending
-        emitter.values[body.args[0]] = index
-        emitter.bind_carried(body.args[1:], carried)
-        end = emitter.block(body)
-        found = emitter.carried(end.operands)
-        emitter.pending = outside
-        return found
-
-    initial = emitter.carried(op.iter_args)
-    every = literal(step)
-    if first is not None and last is not None and first < last:
-        once = every is not None and first + every >= last
-        found = run(start, initial) if once else emitter.f.loop(start, stop, step, initial, run, runs=True)
-    else:
-        found = emitter.f.loop(start, stop, step, initial, run)
-    emitter.bind_carried(op.results, found)
-
-
-@emits(scf.IfOp)
-def _if(emitter: Emitter, op: scf.IfOp) -> None:
-    def side(region: Region) -> Callable[[], Sequence[Value]]:
-        def run() -> Sequence[Value]:
-            if not region.blocks:
-                return []
-            emitter.pending, outside = [], emitter.pending
-            end = emitter.block(region.block)
-            found = emitter.carried(end.operands)
-            emitter.pending = outside
-            return found
-
-        return run
-
-    condition = emitter.number(op.cond)
-    emitter.bind_carried(op.results, emitter.f.branch(condition, side(op.true_region), side(op.false_region)))
-
-
-@emits(cpu.GridOp, plain=True)
+@emits(cpu.GridOp)
 def _grid(emitter: Emitter, op: cpu.GridOp) -> None:
     word = FIRST_ARGUMENT + 8 * (emitter.layout.grid + op.axis.value.data)
     emitter.values[op.result] = emitter.f.load("i64", emitter.f.at(emitter.args, word), align=8)

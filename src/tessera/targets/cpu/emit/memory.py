@@ -13,14 +13,14 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation
 
 from tessera.dtypes.types import DType, Kind
-from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cpu.emit.emitter import Emitter, Memory, ViewDescriptor, emits
+from tessera.targets.cpu.emit.emitter import Emitter, Memory, emits
 from tessera.targets.cpu.emit.registers import RegisterTile, is_column
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import LINE, BufferType, buffer_type
 from tessera.targets.llvm import casts, elements, elementwise
+from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.literals import constant, folded, literal
 from tessera.targets.llvm.text import Value, number, numbers, suffix_of, vector
 
@@ -30,26 +30,6 @@ INSIDE = "inside"
 def mark_inside(op: Operation) -> None:
     """Notes that an access needs no tests: all of it lies within the view, and the lanes are neighbours."""
     op.attributes[INSIDE] = UnitAttr()
-
-
-@emits(tile.DimOp, plain=True)
-def _dim(emitter: Emitter, op: tile.DimOp) -> None:
-    emitter.values[op.result] = emitter.view(op.view).sizes[op.axis.value.data]
-
-
-@emits(tile.StrideOp, plain=True)
-def _stride(emitter: Emitter, op: tile.StrideOp) -> None:
-    emitter.values[op.result] = emitter.view(op.view).strides[op.axis.value.data]
-
-
-@emits(tile.ViewOp, plain=True)
-def _view(emitter: Emitter, op: tile.ViewOp) -> None:
-    base, f = emitter.view(op.base), emitter.f
-    item = number(base.dtype.storage.itemsize, "i64")
-    pointer = f.at(base.pointer, folded(f, "mul", emitter.number(op.offset), item))
-    sizes = tuple(emitter.number(size) for size in op.sizes)
-    strides = tuple(emitter.number(stride) for stride in op.strides)
-    emitter.values[op.result] = ViewDescriptor(pointer, sizes, strides, base.dtype)
 
 
 @dataclass
@@ -327,37 +307,9 @@ def _atomic_step(emitter: Emitter, kind: str, pointer: Value, given: Value, dtyp
     f.label(out)
 
 
-def _folded(emitter: Emitter, given: RegisterTile, kind: str) -> Value:
-    """All truths of a tile as one, by `and` or `or`."""
-    f, lanes = emitter.f, emitter.machine.lanes
-    total = number(kind == "and", "i1")
-    for row, vector_number in given.positions:
-        live, vector_ = given.elements - vector_number * lanes, given.vector(row, vector_number)
-        if live < lanes:
-            mask = numbers([(lane < live) == (kind == "or") for lane in range(lanes)], "i1")
-            vector_ = f.binary("and" if kind == "or" else "or", vector_, mask)
-        total = f.binary(kind, total, f.call(f"llvm.vector.reduce.{kind}.v{lanes}i1", "i1", [vector_]))
-    return total
-
-
 @emits(cpu.AnyOp)
 def _any(emitter: Emitter, op: cpu.AnyOp) -> None:
-    emitter.values[op.result] = _folded(emitter, emitter.tile(op.operand), "or")
-
-
-@emits(tile.AssertOp)
-def _assert(emitter: Emitter, op: tile.AssertOp) -> None:
-    f = emitter.f
-    given = emitter.values[op.condition]
-    good = _folded(emitter, given, "and") if isinstance(given, RegisterTile) else given
-    span = span_of(op.location)
-    message = f"{span}: {op.message.data}" if span is not None else op.message.data
-
-    def wrong() -> Sequence[Value]:
-        emitter.report(message)
-        return []
-
-    f.branch(f.binary("xor", good, number(1, "i1")), wrong)
+    emitter.values[op.result] = emitter.joined(emitter.tile(op.operand), "or")
 
 
 # Buffers

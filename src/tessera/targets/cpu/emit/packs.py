@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tessera.targets.cpu.emit.emitter import Emitter, ViewDescriptor, emits
+from tessera.targets.cpu.emit.emitter import Emitter, emits
 from tessera.targets.cpu.emit.memory import INSIDE
 from tessera.targets.cpu.emit.tiles import square
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import PanelsType, rounded_up
 from tessera.targets.llvm import casts, elements
 from tessera.targets.llvm.elements import reaches
+from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.literals import literal
 from tessera.targets.llvm.text import Value, number, numbers, vector
 

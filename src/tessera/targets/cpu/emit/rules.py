@@ -8,12 +8,11 @@ from tessera.targets.cpu.emit import control as emit_control
 from tessera.targets.cpu.emit import matrix as emit_matrix
 from tessera.targets.cpu.emit import memory as emit_memory
 from tessera.targets.cpu.emit import packs as emit_packs
-from tessera.targets.cpu.emit import scalars as emit_scalars
 from tessera.targets.cpu.emit import tiles as emit_tiles
 from tessera.targets.cpu.emit.emitter import Emitted, Emitter, TargetMachine
 from tessera.targets.cpu.ir import dialect as cpu
 
-RULE_FILES = emit_control, emit_matrix, emit_memory, emit_packs, emit_scalars, emit_tiles
+RULE_FILES = emit_control, emit_matrix, emit_memory, emit_packs, emit_tiles
 
 
 def emit(module: ModuleOp, name: str, machine: TargetMachine) -> Emitted:

@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.emit.divisors import divisor_of, has_aligned_rows
-from tessera.targets.cuda.emit.emitter import GLOBAL, EmittedView, Emitter, Shared, emits
+from tessera.targets.cuda.emit.emitter import GLOBAL, Emitter, Shared, emits
 from tessera.targets.cuda.emit.shared_addresses import Addresses, base, swizzled_address
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Digit, replicas
 from tessera.targets.cuda.ir.types import CHUNK
 from tessera.targets.cuda.ptx.inline import asm, barrier, one
+from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number
 
@@ -107,7 +108,7 @@ def _divides(emitter: Emitter, value: Value, size: int) -> Value:
     return emitter.f.compare("eq", low, number(0, "i64"))
 
 
-def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: EmittedView) -> Source:
+def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: ViewDescriptor) -> Source:
     f, item = emitter.f, number(view.dtype.storage.itemsize, "i64")
     rank = view_type(op.view).rank.data
     offsets = [emitter.number(offset) for offset in op.offsets]

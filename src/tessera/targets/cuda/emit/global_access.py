@@ -16,10 +16,11 @@ from xdsl.ir import SSAValue
 from tessera.dtypes.types import DType
 from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.emit.divisors import divisor_of, has_aligned_rows, is_natural
-from tessera.targets.cuda.emit.emitter import EmittedView, Emitter
+from tessera.targets.cuda.emit.emitter import Emitter
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import CHUNK
 from tessera.targets.cuda.ptx.inline import asm
+from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number
 
@@ -120,7 +121,7 @@ class Access:
     layout: Layout
     shape: Sequence[int]
     pieces: Pieces = field(init=False)
-    view: EmittedView = field(init=False)
+    view: ViewDescriptor = field(init=False)
     starts: list[Value] = field(init=False)
     base: Value = field(init=False)
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from tessera.targets.cuda.emit.emitter import GLOBAL, Emitter, Rule, Shared, emits
+from tessera.targets.cuda.emit.emitter import Emitter, Shared, emits
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import barriers_type
 from tessera.targets.cuda.ir.types import shared_type
 from tessera.targets.cuda.ptx.inline import asm, barrier
 from tessera.targets.llvm.literals import folded
+from tessera.targets.llvm.scalars import integer_rule
 from tessera.targets.llvm.text import Value, number
 
 BARRIER_BYTES, WORD_BYTES = 8, 4
@@ -40,16 +41,8 @@ def flag(emitter: Emitter, condition: SSAValue) -> Value:
 _UNSIGNED = {arith.DivUIOp: "udiv", arith.RemUIOp: "urem", arith.ShLIOp: "shl", arith.ShRUIOp: "lshr"}
 
 
-def _unsigned_rule(opcode: str) -> Rule[Operation]:
-    def rule(emitter: Emitter, op: Operation) -> None:
-        a, b = (emitter.number(operand) for operand in op.operands)
-        emitter.values[op.results[0]] = folded(emitter.f, opcode, a, b)
-
-    return rule
-
-
 for _kind, _opcode in _UNSIGNED.items():
-    emits(_kind)(_unsigned_rule(_opcode))
+    emits(_kind)(integer_rule(_opcode))
 
 
 @emits(arith.ExtUIOp)
@@ -70,7 +63,7 @@ def _while(emitter: Emitter, op: scf.WhileOp) -> None:
 
     def run(handed: list[Value]) -> Sequence[Value]:
         emitter.bind_carried(body.args, handed)
-        return emitter.carried(emitter.block(body).operands)
+        return emitter.yielded(body)
 
     emitter.bind_carried(op.results, emitter.f.repeat(emitter.carried(op.arguments), tested, run))
 
@@ -311,9 +304,7 @@ def _get(emitter: Emitter, op: hopper.GetOp) -> None:
 
 def _counter(emitter: Emitter, number_: int) -> Value:
     """The address of a counter."""
-    f = emitter.f
-    counters = f.op(GLOBAL, f"inttoptr {emitter.param(emitter.block_layout.counters)} to {GLOBAL}")
-    return f.op(GLOBAL, f"getelementptr i8, {counters}, i64 {WORD_BYTES * number_}") if number_ else counters
+    return emitter.f.at(emitter.global_address(emitter.block_layout.counters), WORD_BYTES * number_)
 
 
 @emits(hopper.CountOp)

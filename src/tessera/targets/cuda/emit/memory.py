@@ -8,37 +8,23 @@ from xdsl.ir import SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cuda.emit.emitter import PROLOGUES, EmittedView, Emitter, emits
+from tessera.targets.cuda.emit.emitter import PROLOGUES, RULES, Emitter, emits
 from tessera.targets.cuda.emit.global_access import Access, Path, Pieces, is_aligned, packed, read, unpacked, write
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile, per_word
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.llvm import elements
+from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.literals import constant, folded
+from tessera.targets.llvm.rules import emit_view
 from tessera.targets.llvm.text import Value, number
 
 INSIDE = "inside"
 """Marks a load or store whose whole tile is known to be inside the view."""
 
 
-@emits(tile.DimOp)
-def _dim(emitter: Emitter, op: tile.DimOp) -> None:
-    emitter.values[op.result] = emitter.view(op.view).sizes[op.axis.value.data]
-
-
-@emits(tile.StrideOp)
-def _stride(emitter: Emitter, op: tile.StrideOp) -> None:
-    emitter.values[op.result] = emitter.view(op.view).strides[op.axis.value.data]
-
-
-@emits(tile.ViewOp)
+@RULES.overrides(tile.ViewOp)
 def _view(emitter: Emitter, op: tile.ViewOp) -> None:
-    base, f = emitter.view(op.base), emitter.f
-    item = number(base.dtype.storage.itemsize, "i64")
-    by = folded(f, "mul", emitter.number(op.offset), item)
-    pointer = f.op(base.pointer.type, f"getelementptr i8, {base.pointer}, {by}")
-    sizes = tuple(emitter.number(size) for size in op.sizes)
-    strides = tuple(emitter.number(stride) for stride in op.strides)
-    emitter.values[op.result] = EmittedView(pointer, sizes, strides, base.dtype)
+    emit_view(emitter, op)
     _test_once(emitter, op.result)
 
 
@@ -107,14 +93,14 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
     emitter.bind(op.result, [elements.to_register(f, value, dtype) for value in found])
 
 
-def _address(emitter: Emitter, view: EmittedView, positions: Sequence[Value]) -> tuple[Value, Value]:
+def _address(emitter: Emitter, view: ViewDescriptor, positions: Sequence[Value]) -> tuple[Value, Value]:
     """The address of an element, and whether it is inside of its view."""
     f, inside, offset = emitter.f, number(1, "i1"), number(0, "i64")
     for position, size, stride in zip(positions, view.sizes, view.strides, strict=True):
         inside = f.binary("and", inside, f.compare("ult", position, size))
         offset = folded(f, "add", offset, folded(f, "mul", position, stride))
     offset = folded(f, "mul", offset, number(view.dtype.storage.itemsize, "i64"))
-    return f.op(view.pointer.type, f"getelementptr i8, {view.pointer}, {offset}"), inside
+    return f.at(view.pointer, offset), inside
 
 
 @emits(tile.ReadOp)
@@ -165,11 +151,7 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
         access = Access(emitter, op.view, list(op.offsets), value.layout, value.shape)
         return access.by_paths(lambda path: _put(emitter, path, value), inside=INSIDE in op.attributes)
 
-    mine = emitter.first_replica(value.layout)
-    if mine is None:
-        put()
-    else:
-        emitter.branch(mine, put)
+    emitter.where(emitter.first_replica(value.layout), put)
 
 
 def _put(emitter: Emitter, path: Path, value: ThreadTile) -> Sequence[Value]:
