@@ -283,7 +283,7 @@ def _fma_integer(w: VectorWork, a: Value, b: Value, c: Value) -> Value:
 
 
 def _not(w: VectorWork, x: Value) -> Value:
-    return w.f.binary("xor", x, number(-1, x.type))
+    return w.f.binary("xor", x, -1)
 
 
 def _shl(w: VectorWork, a: Value, count: Value) -> Value:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from tessera.targets.llvm import angles
 from tessera.targets.llvm.elements import NAN
 from tessera.targets.llvm.floats import Floats, Operand, any_lane
-from tessera.targets.llvm.text import Value, number
+from tessera.targets.llvm.text import Value
 
 Recipe = Callable[..., Value]
 
@@ -457,7 +457,7 @@ def _large_range_reduced(k: Floats, x: Value) -> Sequence[Value]:
 def _product_words(k: Floats, a: Value, b: Value) -> tuple[Value, Value]:
     """The upper and the lower 64 bits of a product."""
     wide = k.f.binary("mul", *(k.f.convert("zext", factor, "i128") for factor in (a, b)))
-    upper = k.f.binary("lshr", wide, number(64, wide.type))
+    upper = k.f.binary("lshr", wide, 64)
     return k.f.convert("trunc", upper, "i64"), k.f.convert("trunc", wide, "i64")
 
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tessera.targets.llvm.elements import fuses, is_arm, reaches
-from tessera.targets.llvm.text import Function, Value, bits_of, lanes_of, like, number, numbers, poison, suffix_of
-
-Operand = Value | float
+from tessera.targets.llvm.text import (
+    Function,
+    Operand,
+    Value,
+    bits_of,
+    lanes_of,
+    like,
+    number,
+    numbers,
+    of_type,
+    poison,
+    suffix_of,
+)
 
 SIXTEEN = "<16 x float>"
 
@@ -24,7 +34,7 @@ class Floats:
         self._fuses = fuses(level)
 
     def of(self, x: Operand) -> Value:
-        return x if isinstance(x, Value) else number(x, self.type)
+        return of_type(self.type, x)
 
     # Arithmetic
 
@@ -106,7 +116,7 @@ class Floats:
         return number(value, self._words)
 
     def on_bits(self, opcode: str, words: Value, by: Value | int) -> Value:
-        return self.f.binary(opcode, words, self.word(by) if isinstance(by, int) else by)
+        return self.f.binary(opcode, words, by)
 
     def changed(self, other: str) -> Floats:
         """The same lanes of another element."""

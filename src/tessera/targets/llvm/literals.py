@@ -9,7 +9,7 @@ import numpy as np
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
 from tessera.targets.llvm import elements
-from tessera.targets.llvm.text import Function, Value, element_of, number
+from tessera.targets.llvm.text import Function, Operand, Value, element_of, number, of_type
 
 
 def constant(value: float | bool, dtype: DType, lanes: int = 0) -> Value:
@@ -30,8 +30,9 @@ _FOLDS: Mapping[str, Callable[[int, int], int]] = {
 }
 
 
-def folded(f: Function, opcode: str, a: Value, b: Value) -> Value:
+def folded(f: Function, opcode: str, a: Value, b: Operand) -> Value:
     """Whole-number arithmetic; on constants, the constant."""
+    b = of_type(a.type, b)
     left, right = literal(a), literal(b)
     if opcode in _FOLDS:
         if left is not None and right is not None:

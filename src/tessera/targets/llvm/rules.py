@@ -73,5 +73,5 @@ def _assert(emitter: KernelEmitter, op: tile.AssertOp) -> None:
     given = emitter.values[op.condition]
     good = given if isinstance(given, Value) else emitter.all_true(given)
     if good is not None:
-        wrong = emitter.f.binary("xor", good, number(1, "i1"))
+        wrong = emitter.f.binary("xor", good, 1)
         emitter.branch(wrong, lambda: emitter.report(said(op.message.data, op)))

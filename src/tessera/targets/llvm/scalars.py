@@ -84,7 +84,7 @@ def _division(emitter: KernelEmitter, op: Operation) -> tuple[Value, Value]:
     a, b = (emitter.number(operand) for operand in op.operands)
     if literal(b) not in (None, 0) or CHECKED in op.attributes:
         return a, b
-    zero = emitter.f.compare("eq", b, number(0, b.type))
+    zero = emitter.f.compare("eq", b, 0)
     emitter.f.branch(zero, lambda: emitter.report(said("divides by zero", op)))
     return a, emitter.f.select(zero, number(1, b.type), b)
 
@@ -102,11 +102,11 @@ def _remainder(emitter: KernelEmitter, op: arith.RemSIOp) -> None:
 def _floor_quotient(f: Function, a: Value, b: Value) -> Value:
     known = literal(b)
     if known is not None and known > 0 and known & (known - 1) == 0:
-        return f.binary("ashr", a, number(known.bit_length() - 1, a.type)) if known > 1 else a
+        return f.binary("ashr", a, known.bit_length() - 1) if known > 1 else a
     quotient = f.binary("sdiv", a, b)
     rest = f.binary("sub", a, f.binary("mul", quotient, b))
-    inexact = f.compare("ne", rest, number(0, a.type))
-    opposed = f.compare("slt", f.binary("xor", a, b), number(0, a.type))
+    inexact = f.compare("ne", rest, 0)
+    opposed = f.compare("slt", f.binary("xor", a, b), 0)
     down = f.convert("zext", f.binary("and", inexact, opposed), a.type)
     return f.binary("sub", quotient, down)
 

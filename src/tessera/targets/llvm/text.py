@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 _BARE_NAME = re.compile(r"[A-Za-z$._-][A-Za-z0-9$._-]*")
 _VECTOR = re.compile(r"<(\d+) x (.+)>")
@@ -80,6 +81,14 @@ def number(value: float | bool, type_: str) -> Value:
     if word in ("0", "0x0000000000000000", "0xH0000", "0xR0000"):
         return Value("zeroinitializer", type_)
     return Value("<" + ", ".join([f"{element} {word}"] * lanes) + ">", type_)
+
+
+Operand: TypeAlias = Value | float
+"""A value, or a constant of the type that the first operand has."""
+
+
+def of_type(type_: str, operand: Operand) -> Value:
+    return operand if isinstance(operand, Value) else number(operand, type_)
 
 
 def numbers(values: Sequence[float | int | bool], element: str) -> Value:
@@ -213,13 +222,13 @@ class Function:
         self._lines.append(f"  {made.name} = {text}")
         return made
 
-    def binary(self, opcode: str, a: Value, b: Value) -> Value:
-        return self.op(a.type, f"{opcode} {a}, {b.name}")
+    def binary(self, opcode: str, a: Value, b: Operand) -> Value:
+        return self.op(a.type, f"{opcode} {a}, {of_type(a.type, b).name}")
 
-    def compare(self, predicate: str, a: Value, b: Value) -> Value:
+    def compare(self, predicate: str, a: Value, b: Operand) -> Value:
         """`icmp` or `fcmp`, by the element."""
         opcode = "icmp" if element_of(a.type)[0] == "i" or a.type == "ptr" else "fcmp"
-        return self.op(like(a.type, "i1"), f"{opcode} {predicate} {a}, {b.name}")
+        return self.op(like(a.type, "i1"), f"{opcode} {predicate} {a}, {of_type(a.type, b).name}")
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
         return self.op(a.type, f"select {condition}, {a}, {b}")
@@ -244,9 +253,10 @@ class Function:
         self.do(text)
         return poison("void")
 
-    def intrinsic(self, name: str, *arguments: Value, flags: str = "") -> Value:
+    def intrinsic(self, name: str, first: Value, *others: Operand, flags: str = "") -> Value:
         """An overloaded intrinsic of one type: `intrinsic("fma", a, b, c)` calls llvm.fma on that type."""
-        type_ = arguments[0].type
+        type_ = first.type
+        arguments = [first, *(of_type(type_, other) for other in others)]
         return self.call(f"llvm.{name}.{suffix_of(type_)}", type_, arguments, flags=flags)
 
     def invoke(self, function: Function | str, arguments: Sequence[Value]) -> None:

@@ -32,10 +32,10 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
     outer, inner = emitter.number(op.outer), emitter.number(op.inner)
     once, body = op.once.block, op.body.block
     wanted = f.times(emitter.threads, SHARE)
-    least = f.intrinsic("smax", outer, number(1, "i64"))
+    least = f.intrinsic("smax", outer, 1)
     cuts = f.binary("sdiv", f.subtract(f.add(wanted, least), 1), least)
-    cuts = f.intrinsic("smax", f.intrinsic("smin", cuts, inner), number(1, "i64"))
-    alone = f.compare("eq", emitter.threads, number(1, "i64"))
+    cuts = f.intrinsic("smax", f.intrinsic("smin", cuts, inner), 1)
+    alone = f.compare("eq", emitter.threads, 1)
     cuts = f.select(alone, number(1, "i64"), cuts)
     length = f.binary("sdiv", f.subtract(f.add(inner, cuts), 1), cuts)
     pieces = f.binary("mul", outer, cuts)
@@ -45,7 +45,7 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
     kept = f.stack(8 * max(1, len(end.values)), 8)
     last = f.stack(8, 8)
     f.store(number(-1, "i64"), last, align=8)
-    queues = f.intrinsic("smin", emitter.threads, number(QUEUES, "i64"))
+    queues = f.intrinsic("smin", emitter.threads, QUEUES)
 
     def visit(offset: Value, _: list[Value]) -> Sequence[Value]:
         number_ = f.binary("urem", f.binary("add", emitter.thread, offset), queues)
@@ -146,7 +146,7 @@ def _ends(emitter: Emitter, view: ViewDescriptor) -> tuple[Value, Value]:
     f, item, zero = emitter.f, view.dtype.storage.itemsize, number(0, "i64")
     low, high = zero, number(1, "i64")
     for size, stride in zip(view.sizes, view.strides, strict=True):
-        last = f.binary("mul", f.binary("sub", size, number(1, "i64")), stride)
+        last = f.binary("mul", f.binary("sub", size, 1), stride)
         low = f.binary("add", low, f.intrinsic("smin", last, zero))
         high = f.binary("add", high, f.intrinsic("smax", last, zero))
     return f.at(view.pointer, f.times(low, item)), f.at(view.pointer, f.times(high, item))

@@ -299,11 +299,11 @@ def flush_subnormals(f: Function, level: str) -> Value:
     long. Gives the thread's own setting, or where it is kept."""
     if elements.is_arm(level):
         mode = f.call("llvm.aarch64.get.fpcr", "i64", [])
-        f.call("llvm.aarch64.set.fpcr", "void", [f.binary("or", mode, number(1 << 24, "i64"))])
+        f.call("llvm.aarch64.set.fpcr", "void", [f.binary("or", mode, 1 << 24)])
         return mode
     before, now = f.stack(4, 4), f.stack(4, 4)
     f.call("llvm.x86.sse.stmxcsr", "void", [before])
-    f.store(f.binary("or", f.load("i32", before, align=4), number(0x8040, "i32")), now, align=4)
+    f.store(f.binary("or", f.load("i32", before, align=4), 0x8040), now, align=4)
     f.call("llvm.x86.sse.ldmxcsr", "void", [now])
     return before
 

@@ -63,12 +63,12 @@ class _Strip:
         self.a, self.b, self.c, self.added = a, b, c, op.added is not None
         self.rows, self.panels = (size // TILE_ROWS for size in op.size.iter_values())
         row, col = emitter.number(op.row), emitter.number(op.col)
-        panel = f.binary("udiv", col, number(TILE_ROWS, "i64")) if literal(col) != 0 else col
-        self.from_a = f.at(left.pointer, folded(f, "mul", row, number(a.stride, "i64")))
-        from_b = f.at(right.pointer, folded(f, "mul", emitter.number(op.number), number(b.size, "i64")))
-        self.from_b = f.at(from_b, folded(f, "mul", panel, number(b.panel_size, "i64")))
-        to = f.at(out.pointer, folded(f, "mul", row, number(c.stride, "i64")))
-        self.to = f.at(to, folded(f, "mul", col, number(4, "i64")))
+        panel = f.binary("udiv", col, TILE_ROWS) if literal(col) != 0 else col
+        self.from_a = f.at(left.pointer, folded(f, "mul", row, a.stride))
+        from_b = f.at(right.pointer, folded(f, "mul", emitter.number(op.number), b.size))
+        self.from_b = f.at(from_b, folded(f, "mul", panel, b.panel_size))
+        to = f.at(out.pointer, folded(f, "mul", row, c.stride))
+        self.to = f.at(to, folded(f, "mul", col, 4))
         self.per_step = LINE // a.dtype.storage.itemsize
         self.steps = b.padded_rows // self.per_step
         self.depth = [emitter.number(bound) for bound in op.depth]
@@ -157,7 +157,7 @@ def _block(strip: _Strip, from_b: Value, to: Value, cols: int) -> None:
 
     if strip.depth:
         # Both are whole steps.
-        first, last = (f.binary("sdiv", bound, number(strip.per_step, "i64")) for bound in strip.depth)
+        first, last = (f.binary("sdiv", bound, strip.per_step) for bound in strip.depth)
         f.loop(first, last, 1, [], step)
     elif strip.steps == 1:
         step(number(0, "i64"), [])

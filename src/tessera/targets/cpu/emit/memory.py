@@ -59,7 +59,7 @@ class _Access:
         if not self.offsets:
             return apart()
         f = self.emitter.f
-        return f.branch(f.compare("eq", self.view.strides[self._axis], number(1, "i64")), together, apart)
+        return f.branch(f.compare("eq", self.view.strides[self._axis], 1), together, apart)
 
     @property
     def align(self) -> int:
@@ -81,7 +81,7 @@ class _Access:
         offset = number(0, "i64")
         for position, stride in zip(self._position(row, vector_number), self.view.strides, strict=True):
             offset = folded(f, "add", offset, folded(f, "mul", position, stride))
-        return f.at(self.view.pointer, folded(f, "mul", offset, number(item, "i64")))
+        return f.at(self.view.pointer, folded(f, "mul", offset, item))
 
     def pointers(self, row: int, vector_number: int) -> Value:
         """One pointer per lane."""
@@ -89,7 +89,7 @@ class _Access:
         first = self.pointer(row, vector_number)
         if not self.offsets:
             return f.splat(first, lanes)
-        step = folded(f, "mul", self.view.strides[self._axis], number(self.align, "i64"))
+        step = folded(f, "mul", self.view.strides[self._axis], self.align)
         steps = f.binary("mul", f.splat(step, lanes), numbers(range(lanes), "i64"))
         return f.op(vector(lanes, "ptr"), f"getelementptr i8, {first}, {steps}")
 
@@ -319,8 +319,8 @@ def _address_in(emitter: Emitter, memory: Memory, row: Value, col: Value) -> Val
     type_ = memory.type
     assert isinstance(type_, BufferType)
     f, item = emitter.f, type_.dtype.storage.itemsize
-    offset = folded(f, "mul", row, number(type_.stride, "i64"))
-    offset = folded(f, "add", offset, folded(f, "mul", col, number(item, "i64")))
+    offset = folded(f, "mul", row, type_.stride)
+    offset = folded(f, "add", offset, folded(f, "mul", col, item))
     return f.at(memory.pointer, offset)
 
 
@@ -390,10 +390,10 @@ def _dot(emitter: Emitter, op: cpu.DotOp) -> None:
     if isinstance(b, BufferType):
         from_b, row_size = _address_in(emitter, right, number(0, "i64"), col), b.stride
     else:
-        offset = folded(f, "mul", emitter.number(op.number), number(b.size, "i64"))
-        panel = f.binary("udiv", col, number(b.width.data, "i64")) if literal(col) != 0 else col
+        offset = folded(f, "mul", emitter.number(op.number), b.size)
+        panel = f.binary("udiv", col, b.width.data) if literal(col) != 0 else col
         row_size = b.row_size
-        from_b = f.at(f.at(right.pointer, offset), folded(f, "mul", panel, number(b.panel_size, "i64")))
+        from_b = f.at(f.at(right.pointer, offset), folded(f, "mul", panel, b.panel_size))
     fetched = 0 if depth * row_size <= NEAR else min(rows, -(-count * lanes * item // LINE))
     madd = _multiply_add(emitter, a.dtype, accumulator)
 

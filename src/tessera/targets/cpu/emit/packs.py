@@ -48,7 +48,7 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
     elif literal(rows) == 1 and literal(cols) is not None:
         from_columns()
     else:
-        f.branch(f.compare("eq", cols, number(1, "i64")), straight, from_columns)
+        f.branch(f.compare("eq", cols, 1), straight, from_columns)
 
 
 def _fill(packer: _Packer, *, inside: bool) -> None:
@@ -69,7 +69,7 @@ def _fill(packer: _Packer, *, inside: bool) -> None:
         dense = number(1, "i1")
     else:
         # Along its rows the view must hold all of the matrix; of its rows, some may be missing at the end.
-        dense = f.compare("eq", view.strides[1], number(1, "i64"))
+        dense = f.compare("eq", view.strides[1], 1)
         for offset in offsets:
             dense = f.binary("and", dense, f.compare("sge", offset, zero))
         whole = f.binary("and", dense, f.compare("sle", f.add(offsets[1], across), view.sizes[1]))
@@ -107,8 +107,8 @@ class _Packer:
     def live(self, axis: int, most: int) -> Value:
         """How many of so many elements the view has along an axis, from the matrix's first on."""
         f = self.f
-        there = f.intrinsic("smin", f.binary("sub", self.view.sizes[axis], self.offsets[axis]), number(most, "i64"))
-        return f.intrinsic("smax", there, number(0, "i64"))
+        there = f.intrinsic("smin", f.binary("sub", self.view.sizes[axis], self.offsets[axis]), most)
+        return f.intrinsic("smax", there, 0)
 
     def _source(self, row: Value, col: Value) -> Value:
         """The address of an element of the matrix."""
@@ -169,7 +169,7 @@ class _Packer:
         if known is not None:
             end = number(known // step * step, "i64")
         else:
-            end = f.binary("and", stop, number(-step, "i64")) if step > 1 else stop
+            end = f.binary("and", stop, -step) if step > 1 else stop
 
         def iteration(index: Value, _: list[Value]) -> Sequence[Value]:
             body(index)
@@ -185,7 +185,7 @@ class _Packer:
 
         def short_code(row: Value) -> None:
             def store_vector(col: Value, live_cols: int) -> None:
-                line = self._panel(f.binary("udiv", col, number(lanes, "i64")), row)
+                line = self._panel(f.binary("udiv", col, lanes), row)
                 f.store(self._converted(self._read(row, col, 0, live_cols, lanes)), line, align=self.item)
 
             self._over(self.col_count, lanes, store_vector)
@@ -205,7 +205,7 @@ class _Packer:
         f, lanes = self.f, self.lanes
 
         def strip(col: Value) -> None:
-            panel = f.binary("udiv", col, number(self.width, "i64"))
+            panel = f.binary("udiv", col, self.width)
             within = f.times(f.subtract(col, f.times(panel, self.width)), self.type.dtype.storage.itemsize)
 
             def store_square(row: Value, live_rows: int) -> None:
@@ -225,8 +225,8 @@ class _Packer:
         def line(row: Value) -> None:
             def panel(col: Value, live_cols: int) -> None:
                 rows = [self._read(row, col, ahead, live_cols, width) for ahead in range(self.depth)]
-                number_ = f.binary("udiv", col, number(width, "i64"))
-                to = self._panel(number_, f.binary("udiv", row, number(self.depth, "i64")))
+                number_ = f.binary("udiv", col, width)
+                to = self._panel(number_, f.binary("udiv", row, self.depth))
                 f.store(_interleaved(self.emitter, rows), to, align=self.item)
 
             self._over(self.col_count, width, panel)
@@ -239,14 +239,14 @@ class _Packer:
         word = vector(width, "i32")
 
         def panel(col: Value) -> None:
-            number_ = f.binary("udiv", col, number(width, "i64"))
+            number_ = f.binary("udiv", col, width)
 
             def store_square(row: Value, live_rows: int) -> None:
                 words: list[Value] = []
                 for lane in range(width):
                     read = self._read(row, col, lane, live_rows, width * depth)
                     words.append(f.op(word, f"bitcast {read} to {word}"))
-                to = self._panel(number_, f.binary("udiv", row, number(depth, "i64")))
+                to = self._panel(number_, f.binary("udiv", row, depth))
                 for lane, column in enumerate(square(self.emitter, words)):
                     f.store(column, f.at(to, lane * self.type.row_size), align=self.item)
 
@@ -261,8 +261,8 @@ class _Packer:
         memory, target = elements.memory_type(view.dtype, 0), elements.memory_type(self.type.dtype, 0)
 
         def one(row: Value, col: Value) -> None:
-            within = f.compare("slt", col, number(self.col_count, "i64"))
-            within = f.binary("and", within, f.compare("slt", row, number(self.row_count, "i64")))
+            within = f.compare("slt", col, self.col_count)
+            within = f.binary("and", within, f.compare("slt", row, self.row_count))
             for axis, step in ((self.rows_axis, row), (self.cols_axis, col)):
                 position = f.binary("add", self.offsets[axis], step)
                 within = f.binary("and", within, f.compare("ult", position, view.sizes[axis]))
@@ -271,8 +271,8 @@ class _Packer:
                 return [self._converted(f.load(memory, self._source(row, col), align=self.item))]
 
             (value,) = f.branch(within, read, lambda: [number(0, target)])
-            panel = f.binary("udiv", col, number(self.width, "i64"))
-            line = f.binary("udiv", row, number(self.depth, "i64"))
+            panel = f.binary("udiv", col, self.width)
+            line = f.binary("udiv", row, self.depth)
             position = f.times(f.subtract(col, f.times(panel, self.width)), self.depth)
             position = f.binary("add", position, f.subtract(row, f.times(line, self.depth)))
             f.store(value, f.at(self._panel(panel, line), f.times(position, item)), align=item)

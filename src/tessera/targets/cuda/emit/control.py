@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import IntegerAttr
 
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.emit.emitter import Emitter, emits
-from tessera.targets.llvm.text import Function, Value, number
+from tessera.targets.llvm.text import Function, Value
 
 
 @emits(tile.ProgramIdOp)
@@ -30,7 +30,7 @@ def program_ids(emitter: Emitter) -> list[Value]:
         rest, plane = _divided(f, rest, f.binary("mul", extents[0], extents[1])) if count > 2 else (None, rest)
         band, within = _divided(f, plane, f.times(extents[1], rows))
         first = f.times(band, rows)
-        height = f.intrinsic("umin", f.binary("sub", extents[0], first), number(rows, "i32"))
+        height = f.intrinsic("umin", f.binary("sub", extents[0], first), rows)
         column, row = _divided(f, within, height)
         found = [f.binary("add", first, row), column]
         if rest is None:

@@ -68,7 +68,7 @@ class ConversionBuffer:
                 if base.name == "0":
                     continue
                 if axis == order.atom_axis and order.atom > 1:
-                    base = f.binary("udiv", base, number(order.atom, "i32"))
+                    base = f.binary("udiv", base, order.atom)
                 if axis == order.fast:
                     column = base
                 else:
@@ -90,8 +90,8 @@ class ConversionBuffer:
                 rows += step * offset
         if order.mask:
             row, column = f.add(row, rows), f.add(column, columns)
-            swizzle = f.binary("lshr", row, number(order.shift, "i32")) if order.shift else row
-            swizzle = f.times(f.binary("and", swizzle, number(order.mask, "i32")), order.group)
+            swizzle = f.binary("lshr", row, order.shift) if order.shift else row
+            swizzle = f.times(f.binary("and", swizzle, order.mask), order.group)
             column = f.binary("xor", column, swizzle)
             rows = columns = 0
         offset = f.times(f.binary("add", f.times(row, order.pitch), column), order.atom_bytes)

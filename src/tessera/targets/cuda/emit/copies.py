@@ -95,7 +95,7 @@ def _whole(emitter: Emitter, op: nv.CopyAsyncOp, size: int) -> Value | None:
                 bits = f.binary("or", bits, f.times(stride, item))
         bits = f.binary("or", bits, f.times(view.sizes[axis], item))
         found = _divides(emitter, bits, size)
-        return f.binary("and", found, f.compare("eq", view.strides[axis], number(1, "i64")))
+        return f.binary("and", found, f.compare("eq", view.strides[axis], 1))
 
     found = emitter.once(("whole", op.view, axis, size), test)
     if aligned_start:
@@ -104,8 +104,8 @@ def _whole(emitter: Emitter, op: nv.CopyAsyncOp, size: int) -> Value | None:
 
 
 def _divides(emitter: Emitter, value: Value, size: int) -> Value:
-    low = emitter.f.binary("and", value, number(size - 1, "i64"))
-    return emitter.f.compare("eq", low, number(0, "i64"))
+    low = emitter.f.binary("and", value, size - 1)
+    return emitter.f.compare("eq", low, 0)
 
 
 def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: ViewDescriptor) -> Source:
@@ -168,21 +168,21 @@ def _copy_chunks(emitter: Emitter, source: Source, shared: Shared, *, inside: bo
     at_row, at_column = folded(f, "add", source.row, row), folded(f, "add", source.column, column)
     busy = None
     if idle.size > 1:
-        busy = f.compare("ult", emitter.thread, number(across.size * down.size, "i32"))
+        busy = f.compare("ult", emitter.thread, across.size * down.size)
     for left in range(0, chunks, across.size):
-        start = folded(f, "add", first, number(left * CHUNK, "i64"))
+        start = folded(f, "add", first, left * CHUNK)
         limit = source.rows
         if not inside:
             within = f.compare("ult", f.add(at_column, left * per_chunk), source.columns)
             limit = f.select(within, source.rows, number(0, "i32"))
         some = busy
         if left + across.size > chunks:
-            some = _both(emitter, some, f.compare("ult", column, number((chunks - left) * per_chunk, "i32")))
+            some = _both(emitter, some, f.compare("ult", column, (chunks - left) * per_chunk))
         for further in range(0, type_.rows, down.size):
-            here = folded(f, "add", start, folded(f, "mul", source.down, number(further, "i64")))
+            here = folded(f, "add", start, folded(f, "mul", source.down, further))
             mine = some
             if further + down.size > type_.rows:
-                mine = _both(emitter, mine, f.compare("ult", row, number(type_.rows - further, "i32")))
+                mine = _both(emitter, mine, f.compare("ult", row, type_.rows - further))
             size = None
             if not inside:
                 within = f.compare("ult", f.add(at_row, further), limit)
@@ -266,8 +266,8 @@ def _for_each(emitter: Emitter, shared: Shared, width: int, copy: Callable[[Valu
     to_row = -(-type_.columns // width)
 
     def iteration(index: Value, carried: list[Value]) -> Sequence[Value]:
-        row = f.binary("udiv", index, number(to_row, "i32"))
-        column = f.times(f.binary("urem", index, number(to_row, "i32")), width)
+        row = f.binary("udiv", index, to_row)
+        column = f.times(f.binary("urem", index, to_row), width)
         left = f.times(column, type_.itemsize)
         copy(row, column, swizzled_address(emitter, shared, row, left, type_.columns * type_.itemsize))
         return carried

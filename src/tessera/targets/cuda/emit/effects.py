@@ -128,7 +128,7 @@ def _to_the_counter(emitter: Emitter, text: str, given: Value) -> None:
     def run() -> None:
         asm(f, text, arguments=[emitter.global_address(emitter.block_layout.counters), given], effects=True)
 
-    emitter.branch(f.compare("eq", emitter.thread, number(0, "i32")), run)
+    emitter.branch(f.compare("eq", emitter.thread, 0), run)
 
 
 @emits(nv.SemaphoreWaitOp)

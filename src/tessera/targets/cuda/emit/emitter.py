@@ -123,8 +123,8 @@ class Emitter(KernelEmitter):
         )
         (self.params,) = self.f.arguments
         self.thread = self.sreg("tid.x")
-        self.lane = self.f.binary("and", self.thread, number(WARP - 1, "i32"))
-        self.warp = self.f.binary("lshr", self.thread, number(5, "i32"))
+        self.lane = self.f.binary("and", self.thread, WARP - 1)
+        self.warp = self.f.binary("lshr", self.thread, 5)
         self._bind_arguments()
         self._bind_bases()
         for prologue in PROLOGUES:
@@ -216,10 +216,10 @@ class Emitter(KernelEmitter):
         for digit, below in layout.positions:
             if digit.axis != axis:
                 continue
-            part = f.binary("udiv", self.thread, number(below, "i32")) if below > 1 else self.thread
+            part = f.binary("udiv", self.thread, below) if below > 1 else self.thread
             # The last digit's threads are all there are.
             if below * digit.size < self.source.thread_count:
-                part = f.binary("urem", part, number(digit.size, "i32"))
+                part = f.binary("urem", part, digit.size)
             part = f.times(part, digit.step)
             total = part if total.name == "0" else f.binary("add", total, part)
         return total
@@ -277,7 +277,7 @@ class Emitter(KernelEmitter):
                 if reach + offset < size:
                     continue
                 if offset not in known:
-                    known[offset] = self.f.compare("slt", self.base(layout, axis), number(size - offset, "i32"))
+                    known[offset] = self.f.compare("slt", self.base(layout, axis), size - offset)
                 before = found[register]
                 found[register] = known[offset] if before is None else self.f.binary("and", before, known[offset])
         return found
@@ -288,12 +288,12 @@ class Emitter(KernelEmitter):
         for digit, below in layout.positions:
             if digit.axis >= 0 or digit.size == 1:
                 continue
-            part = self.f.binary("udiv", self.thread, number(below, "i32"))
-            part = self.f.binary("urem", part, number(digit.size, "i32"))
-            first = self.f.compare("eq", part, number(0, "i32"))
+            part = self.f.binary("udiv", self.thread, below)
+            part = self.f.binary("urem", part, digit.size)
+            first = self.f.compare("eq", part, 0)
             found = first if found is None else self.f.binary("and", found, first)
         if layout.thread_count < self.cooperating:
-            first = self.f.compare("ult", self.thread, number(layout.thread_count, "i32"))
+            first = self.f.compare("ult", self.thread, layout.thread_count)
             found = first if found is None else self.f.binary("and", found, first)
         return found
 
@@ -312,7 +312,7 @@ class Emitter(KernelEmitter):
         for register, where in enumerate(inside):
             value = given.element(register)
             if where is not None:
-                value = f.binary("or", value, f.binary("xor", where, number(1, "i1")))
+                value = f.binary("or", value, f.binary("xor", where, 1))
             total = value if total is None else f.binary("and", total, value)
         return total
 

@@ -79,11 +79,11 @@ def is_aligned(emitter: Emitter, value: SSAValue, pieces: Pieces) -> Value | Non
         for axis, stride in enumerate(view.strides):
             if axis != pieces.axis:
                 found = f.binary("or", found, f.times(stride, view.dtype.storage.itemsize))
-        found = f.compare("eq", f.binary("and", found, number(pieces.bytes - 1, "i64")), number(0, "i64"))
+        found = f.compare("eq", f.binary("and", found, pieces.bytes - 1), 0)
         stride = view.strides[pieces.axis]
         if literal(stride) == 1:
             return found
-        return f.binary("and", found, f.compare("eq", stride, number(1, "i64")))
+        return f.binary("and", found, f.compare("eq", stride, 1))
 
     return emitter.once(("aligned", value, pieces), test)
 
@@ -135,7 +135,7 @@ class Access:
             own = f.convert("zext", emitter.base(self.layout, axis), "i64") if self._varies(axis) else number(0, "i64")
             position = folded(f, "add", start, own)
             flat = folded(f, "add", flat, folded(f, "mul", position, self.view.strides[axis]))
-        flat = folded(f, "mul", flat, number(self.item, "i64"))
+        flat = folded(f, "mul", flat, self.item)
         self.base = f.op(self.view.pointer.type, f"getelementptr i8, {self.view.pointer}, {flat}")
 
     @property
@@ -156,8 +156,8 @@ class Access:
         start = self.starts[pieces.axis]
         known = divisor_of(self.offsets[pieces.axis]) % pieces.count == 0
         f = self.emitter.f
-        lowest = None if known else f.binary("and", start, number(pieces.count - 1, "i64"))
-        even = None if lowest is None else f.compare("eq", lowest, number(0, "i64"))
+        lowest = None if known else f.binary("and", start, pieces.count - 1)
+        even = None if lowest is None else f.compare("eq", lowest, 0)
         return both(self.emitter, is_aligned(self.emitter, self.source, pieces), even)
 
     def within(self) -> Value | None:
@@ -169,9 +169,9 @@ class Access:
                 tests.append(None if 0 <= first <= known - extent else NEVER)
                 continue
             if not is_natural(self.offsets[axis]):
-                tests.append(f.compare("sge", start, number(0, "i64")))
+                tests.append(f.compare("sge", start, 0))
             if known is not None:
-                tests.append(f.compare("sle", start, number(known - extent, "i64")))
+                tests.append(f.compare("sle", start, known - extent))
             else:
                 # In this order nothing overflows.
                 tests.append(f.compare("sle", start, f.subtract(size, extent)))
@@ -186,7 +186,7 @@ class Access:
         if known is not None:
             return None if known % self.pieces.count == 0 else NEVER
         f, mask = self.emitter.f, number(self.pieces.count - 1, "i64")
-        return f.compare("eq", f.binary("and", size, mask), number(0, "i64"))
+        return f.compare("eq", f.binary("and", size, mask), 0)
 
     def by_paths(self, move: Callable[[Path], Sequence[Value]], *, inside: bool) -> Sequence[Value]:
         """Does an access in the quickest way that is right, and gives what it gives.
@@ -303,7 +303,7 @@ class Path:
         if known is not None:
             return number(min(max(known, low), high), "i32")
         f = self._f
-        value = f.intrinsic("smin", f.intrinsic("smax", value, number(low, "i64")), number(high, "i64"))
+        value = f.intrinsic("smin", f.intrinsic("smax", value, low), high)
         return f.convert("trunc", value, "i32")
 
 
@@ -384,7 +384,7 @@ def packed(emitter: Emitter, values: Sequence[Value]) -> Value:
     found: Value | None = None
     for index, value in enumerate(values):
         wide = f.convert("zext", value, "i32")
-        wide = f.binary("shl", wide, number(8 * index, "i32")) if index else wide
+        wide = f.binary("shl", wide, 8 * index) if index else wide
         found = wide if found is None else f.binary("or", found, wide)
     assert found is not None
     return found
@@ -392,5 +392,5 @@ def packed(emitter: Emitter, values: Sequence[Value]) -> Value:
 
 def unpacked(emitter: Emitter, word: Value, ways: int) -> list[Value]:
     f, bits = emitter.f, 32 // ways
-    moved = [f.binary("lshr", word, number(bits * index, "i32")) if index else word for index in range(ways)]
+    moved = [f.binary("lshr", word, bits * index) if index else word for index in range(ways)]
     return [f.convert("trunc", part, f"i{bits}") for part in moved]

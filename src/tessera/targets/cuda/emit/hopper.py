@@ -75,7 +75,7 @@ _IDS: dict[str, Callable[[Emitter], Value]] = {
     "thread": lambda emitter: emitter.thread,
     "lane": lambda emitter: emitter.lane,
     "warp": lambda emitter: emitter.warp,
-    "warpgroup": lambda emitter: _uniform(emitter, emitter.f.binary("lshr", emitter.thread, number(7, "i32"))),
+    "warpgroup": lambda emitter: _uniform(emitter, emitter.f.binary("lshr", emitter.thread, 7)),
     "block": lambda emitter: emitter.sreg("ctaid.x"),
     "blocks": lambda emitter: emitter.sreg("nctaid.x"),
     "rank": lambda emitter: emitter.sreg("cluster.ctarank"),
@@ -107,7 +107,7 @@ def _set_registers(emitter: Emitter, op: hopper.SetmaxnregOp) -> None:
 def _advance(emitter: Emitter, op: hopper.AdvanceOp) -> None:
     f = emitter.f
     following = f.add(emitter.number(op.slot), 1)
-    wraps = f.compare("eq", following, number(op.depth.value.data, "i32"))
+    wraps = f.compare("eq", following, op.depth.value.data)
     emitter.values[op.next_slot] = f.select(wraps, number(0, "i32"), following)
     emitter.values[op.next_phase] = f.binary("xor", emitter.number(op.phase), f.convert("zext", wraps, "i32"))
 
@@ -123,7 +123,7 @@ def _barriers(emitter: Emitter, op: hopper.MbarriersOp) -> None:
 def _element_address(emitter: Emitter, array: SSAValue, number_: SSAValue, size: int) -> Value:
     """The address of one of several things side by side."""
     f = emitter.f
-    return f.binary("add", emitter.number(array), folded(f, "mul", emitter.number(number_), number(size, "i32")))
+    return f.binary("add", emitter.number(array), folded(f, "mul", emitter.number(number_), size))
 
 
 @emits(hopper.MbarrierInitOp)

@@ -59,8 +59,8 @@ class _Transposing:
             self.row = self._add(self._left(start, 4), self._add(near, self._left(second, 1)))
         self.column = self._add(self._left(inside, 1), self._xor(self._and(matrix, 1), crossed))
         self.half = self._shift(matrix, 1)
-        upper = emitter.f.compare("uge", lane, number(16, "i32"))
-        crosses = None if paired else emitter.f.compare("uge", self._and(lane, 3), number(2, "i32"))
+        upper = emitter.f.compare("uge", lane, 16)
+        crosses = None if paired else emitter.f.compare("uge", self._and(lane, 3), 2)
         self.firsts, self.seconds = (self._selector(upper, crosses, index) for index in (0, 1))
         self.sources: dict[int, Value] = {}
         self.targets: dict[int, Value] = {}
@@ -139,13 +139,13 @@ class _Transposing:
     # Numbers of 32 bits
 
     def _and(self, value: Value, mask: int) -> Value:
-        return self.emitter.f.binary("and", value, number(mask, "i32"))
+        return self.emitter.f.binary("and", value, mask)
 
     def _shift(self, value: Value, by: int) -> Value:
-        return self.emitter.f.binary("lshr", value, number(by, "i32"))
+        return self.emitter.f.binary("lshr", value, by)
 
     def _left(self, value: Value, by: int) -> Value:
-        return self.emitter.f.binary("shl", value, number(by, "i32"))
+        return self.emitter.f.binary("shl", value, by)
 
     def _xor(self, one_: Value, other: Value) -> Value:
         return self.emitter.f.binary("xor", one_, other)
@@ -154,7 +154,7 @@ class _Transposing:
         return self.emitter.f.binary("add", one_, other)
 
     def _times(self, value: Value, factor: int) -> Value:
-        return self.emitter.f.binary("mul", value, number(factor, "i32"))
+        return self.emitter.f.binary("mul", value, factor)
 
     def _least(self, value: Value, most: int) -> Value:
-        return self.emitter.f.intrinsic("umin", value, number(most, "i32"))
+        return self.emitter.f.intrinsic("umin", value, most)

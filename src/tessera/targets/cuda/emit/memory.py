@@ -99,7 +99,7 @@ def _address(emitter: Emitter, view: ViewDescriptor, positions: Sequence[Value])
     for position, size, stride in zip(positions, view.sizes, view.strides, strict=True):
         inside = f.binary("and", inside, f.compare("ult", position, size))
         offset = folded(f, "add", offset, folded(f, "mul", position, stride))
-    offset = folded(f, "mul", offset, number(view.dtype.storage.itemsize, "i64"))
+    offset = folded(f, "mul", offset, view.dtype.storage.itemsize)
     return f.at(view.pointer, offset), inside
 
 

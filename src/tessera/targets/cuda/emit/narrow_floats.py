@@ -44,7 +44,7 @@ def opened(emitter: Emitter, tile: ThreadTile, register: int) -> Value:
 
         def of_word() -> Value:
             opcode, by = ("and", -0x10000) if upper else ("shl", 16)
-            return f.convert("bitcast", f.binary(opcode, word, number(by, "i32")), "float")
+            return f.convert("bitcast", f.binary(opcode, word, by), "float")
 
         return emitter.once((dtype, word, upper), of_word)
     if dtype in _NAMES and has_eights(emitter) and tile.has_words:
@@ -57,14 +57,14 @@ def opened(emitter: Emitter, tile: ThreadTile, register: int) -> Value:
 
 def _of_half(emitter: Emitter, pair: Value, index: int) -> Value:
     f = emitter.f
-    part = f.binary("lshr", pair, number(16, "i32")) if index else pair
+    part = f.binary("lshr", pair, 16) if index else pair
     return f.convert("fpext", f.convert("bitcast", f.convert("trunc", part, "i16"), "half"), "float")
 
 
 def _halves(emitter: Emitter, dtype: DType, word: Value, index: int) -> Value:
     """Two 8-bit floats of a word as f16, in a word."""
     f = emitter.f
-    part = f.binary("lshr", word, number(16, "i32")) if index else word
+    part = f.binary("lshr", word, 16) if index else word
     return one(f, f"cvt.rn.f16x2.{_NAMES[dtype]} $0, $1;", "i32", f.convert("trunc", part, "i16"))
 
 
@@ -107,7 +107,7 @@ def _bind_pairs(emitter: Emitter, result: SSAValue, dtype: DType, values: Sequen
 
 def _parts(emitter: Emitter, word: Value, type_: str) -> list[Value]:
     f, bits = emitter.f, int(type_[1:])
-    upper = f.binary("lshr", word, number(bits, word.type))
+    upper = f.binary("lshr", word, bits)
     return [f.convert("trunc", word, type_), f.convert("trunc", upper, type_)]
 
 
@@ -122,7 +122,7 @@ def _pair(emitter: Emitter, dtype: DType, low: Value, high: Value) -> Value:
         return codes
     predicate, limit, code = _OVERFLOW[dtype.base]
     for index, value in enumerate((low, high)):
-        inside = f.compare(predicate, f.intrinsic("fabs", value), number(limit, "float"))
+        inside = f.compare(predicate, f.intrinsic("fabs", value), limit)
         beyond = number(code << (8 * index), "i16")
         sign = number((0x80 if index == 0 else 0x8000) | (0xFF00 if index == 0 else 0xFF), "i16")
         codes = f.select(inside, codes, f.binary("or", f.binary("and", codes, sign), beyond))

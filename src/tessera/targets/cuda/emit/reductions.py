@@ -86,7 +86,7 @@ def fold_registers(emitter: Emitter, operand: ThreadTile, axis: int, neutral: Va
         value = operand.element(register)
         if reach + offset >= size:
             if offset not in within:
-                within[offset] = f.compare("slt", emitter.base(layout, axis), number(size - offset, "i32"))
+                within[offset] = f.compare("slt", emitter.base(layout, axis), size - offset)
             value = f.select(within[offset], value, neutral)
         group.append(value)
     return [_folded(group, combine) if group else neutral for _, group in sorted(groups.items())]
@@ -115,8 +115,8 @@ class _Part:
     def value(self, emitter: Emitter) -> Value:
         f, part = emitter.f, emitter.thread
         if self.below > 1:
-            part = f.binary("udiv", part, number(self.below, "i32"))
-        return f.binary("urem", part, number(self.size, "i32"))
+            part = f.binary("udiv", part, self.below)
+        return f.binary("urem", part, self.size)
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def _spread(
     while lanes and len(values) > 1 and _halves(positions) is not None:
         across, apart, half = lanes.pop(), _halves(positions), len(values) // 2
         assert apart is not None
-        upper = f.compare("ne", f.binary("and", emitter.thread, number(across, "i32")), number(0, "i32"))
+        upper = f.compare("ne", f.binary("and", emitter.thread, across), 0)
         pairs = list(zip(values[:half], values[half:], strict=True))
         kept = [f.select(upper, high, low) for low, high in pairs]
         given = [f.select(upper, low, high) for low, high in pairs]
@@ -284,7 +284,7 @@ def _spread(
     barrier(f)
     writes = _is_first(emitter, threads.replicas, layout)
     if met:
-        lowest = f.compare("eq", f.binary("and", emitter.thread, number(met, "i32")), number(0, "i32"))
+        lowest = f.compare("eq", f.binary("and", emitter.thread, met), 0)
         writes = lowest if writes is None else f.binary("and", writes, lowest)
     if writes is None:
         write()
@@ -314,9 +314,9 @@ def _halves(positions: Sequence[int]) -> int | None:
 def _is_first(emitter: Emitter, parts: Sequence[_Part], layout: Layout) -> Value | None:
     """Whether a thread's number is 0 in all these parts, and it is one of the layout's threads."""
     f, found = emitter.f, None
-    tests = [f.compare("eq", part.value(emitter), number(0, "i32")) for part in parts if part.size > 1]
+    tests = [f.compare("eq", part.value(emitter), 0) for part in parts if part.size > 1]
     if layout.thread_count < emitter.source.thread_count:
-        tests.append(f.compare("ult", emitter.thread, number(layout.thread_count, "i32")))
+        tests.append(f.compare("ult", emitter.thread, layout.thread_count))
     for test in tests:
         found = test if found is None else f.binary("and", found, test)
     return found

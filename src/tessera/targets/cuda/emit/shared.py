@@ -32,7 +32,7 @@ def _slot(emitter: Emitter, op: nv.SlotOp) -> None:
     f, ring, type_ = emitter.f, emitter.memory(op.ring), shared_type(op.result)
     slot = emitter.number(op.number)
     slot = f.convert("trunc", slot, "i32") if slot.name.startswith("%") else number(int(slot.name), "i32")
-    further = folded(f, "mul", slot, number(type_.size, "i32"))
+    further = folded(f, "mul", slot, type_.size)
     emitter.values[op.result] = Shared(folded(f, "add", ring.address, further), type_)
 
 
@@ -250,10 +250,10 @@ def _elements_of(emitter: Emitter, words: Sequence[Value], dtype: DType, count: 
     for index in range(count):
         if bits == 64:
             low, high = (f.convert("zext", words[2 * index + part], "i64") for part in (0, 1))
-            raw = f.binary("or", low, f.binary("shl", high, number(32, "i64")))
+            raw = f.binary("or", low, f.binary("shl", high, 32))
         else:
             word, shift = words[index * bits // 32], index * bits % 32
-            raw = f.binary("lshr", word, number(shift, word.type)) if shift else word
+            raw = f.binary("lshr", word, shift) if shift else word
             raw = f.convert("trunc", raw, f"i{bits}")
         raw = raw if memory == raw.type else f.convert("bitcast", raw, memory)
         found.append(elements.to_register(f, raw, dtype))
@@ -266,7 +266,7 @@ def _bytes_of(emitter: Emitter, values: Sequence[Value], dtype: DType) -> list[V
     raw = [elements.to_memory(f, value, dtype) for value in values]
     raw = [value if value.type == f"i{bits}" else f.convert("bitcast", value, f"i{bits}") for value in raw]
     if bits == 64:
-        halves = [(f.convert("trunc", value, "i32"), f.binary("lshr", value, number(32, "i64"))) for value in raw]
+        halves = [(f.convert("trunc", value, "i32"), f.binary("lshr", value, 32)) for value in raw]
         return [word for low, high in halves for word in (low, f.convert("trunc", high, "i32"))]
     if bits == 32 or len(raw) * bits < 32:
         return raw if len(raw) == 1 or bits == 32 else [_joined(emitter, raw, bits)]
@@ -278,7 +278,7 @@ def _joined(emitter: Emitter, parts: Sequence[Value], bits: int) -> Value:
     f, type_ = emitter.f, f"i{bits * len(parts)}"
     found = f.convert("zext", parts[0], type_)
     for index, part in enumerate(parts[1:], 1):
-        wide = f.binary("shl", f.convert("zext", part, type_), number(bits * index, type_))
+        wide = f.binary("shl", f.convert("zext", part, type_), bits * index)
         found = f.binary("or", found, wide)
     return found
 

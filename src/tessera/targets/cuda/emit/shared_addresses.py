@@ -24,9 +24,9 @@ def base(emitter: Emitter, digits: Sequence[Digit], axis: int) -> Value:
     for digit, below in Layout(tuple(digits), ()).positions:
         if digit.axis != axis or digit.size == 1:
             continue
-        part = f.binary("udiv", emitter.thread, number(below, "i32")) if below > 1 else emitter.thread
+        part = f.binary("udiv", emitter.thread, below) if below > 1 else emitter.thread
         if below * digit.size < emitter.source.thread_count:
-            part = f.binary("urem", part, number(digit.size, "i32"))
+            part = f.binary("urem", part, digit.size)
         part = f.times(part, digit.step)
         total = part if total.name == "0" else f.binary("add", total, part)
     return total
@@ -74,7 +74,7 @@ class Addresses:
         if moved == 0:
             return first
         if (row, -moved) not in self._known:
-            self._known[row, -moved] = self.emitter.f.binary("xor", first, number(moved, "i32"))
+            self._known[row, -moved] = self.emitter.f.binary("xor", first, moved)
         return self._known[row, -moved]
 
     def _whole(self, row: int, low: int) -> Value:
@@ -88,8 +88,8 @@ class Addresses:
         f, shared = self.emitter.f, self.shared.type
         rows, lefts = self._coordinates()
         wide = shared.panels * self._panel
-        row_ = f.intrinsic("umin", f.add(rows, row), number(shared.rows - 1, "i32"))
-        left_ = f.intrinsic("umin", f.add(lefts, left), number(wide - self.width, "i32"))
+        row_ = f.intrinsic("umin", f.add(rows, row), shared.rows - 1)
+        left_ = f.intrinsic("umin", f.add(lefts, left), wide - self.width)
         return self._address(row_, left_, wide)
 
     def _coordinates(self) -> tuple[Value, Value]:
@@ -113,11 +113,11 @@ def swizzled_address(emitter: Emitter, shared: Shared, row: Value, left: Value, 
     down = f.times(row, panel)
     found = down
     if reach >= panel:
-        number_ = f.binary("lshr", left, number(panel.bit_length() - 1, "i32"))
+        number_ = f.binary("lshr", left, panel.bit_length() - 1)
         found = f.binary("add", found, f.times(number_, shared.type.panel_bytes))
-        left = f.binary("and", left, number(panel - 1, "i32"))
+        left = f.binary("and", left, panel - 1)
     if panel > CHUNK:
-        swizzle = f.binary("and", f.binary("lshr", down, number(3, "i32")), number(panel - CHUNK, "i32"))
+        swizzle = f.binary("and", f.binary("lshr", down, 3), panel - CHUNK)
         left = f.binary("xor", left, swizzle)
     return f.binary("add", shared.address, f.binary("add", found, left))
 

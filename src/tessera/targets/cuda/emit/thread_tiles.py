@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from tessera.dtypes.types import DType, Kind
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ptx.inline import one
-from tessera.targets.llvm.text import Function, Value, number
+from tessera.targets.llvm.text import Function, Value
 
 
 def per_word(dtype: DType) -> int:
@@ -136,7 +136,7 @@ class ThreadTile:
         assert self.questions is not None
         f, found = self._emitter.f, None
         for asked in self.questions:
-            answer = f.compare(asked.predicate, asked.number, number(asked.offsets[register], "i32"))
+            answer = f.compare(asked.predicate, asked.number, asked.offsets[register])
             found = answer if found is None else f.binary("and", found, answer)
         assert found is not None
         return found
@@ -146,7 +146,7 @@ class ThreadTile:
         f, ways = self._emitter.f, per_word(self.dtype)
         bits = 32 // ways
         word, index = self._words[register // ways], register % ways
-        moved = f.binary("lshr", word, number(bits * index, "i32")) if index else word
+        moved = f.binary("lshr", word, bits * index) if index else word
         return f.convert("trunc", moved, f"i{bits}")
 
     def _packed(self, index: int) -> Value:
@@ -157,7 +157,7 @@ class ThreadTile:
         found: Value | None = None
         for part, element in enumerate(given):
             wide = f.convert("zext", element, "i32")
-            wide = f.binary("shl", wide, number(32 // ways * part, "i32")) if part else wide
+            wide = f.binary("shl", wide, 32 // ways * part) if part else wide
             found = wide if found is None else f.binary("or", found, wide)
         assert found is not None
         return found

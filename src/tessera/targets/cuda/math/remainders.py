@@ -85,15 +85,15 @@ def _wide_rest(k: MachineFloats, a: Value, b: Value) -> Value:
     """The remainder of a by b; neither is negative."""
     f = k.f
     apart = f.binary("sub", _exponent(k, a), _exponent(k, b))
-    steps = f.binary("add", f.binary("sdiv", apart, number(_BITS, "i64")), number(2, "i64"))
-    steps = f.intrinsic("smax", f.intrinsic("smin", steps, number(_MOST_STEPS, "i64")), number(1, "i64"))
+    steps = f.binary("add", f.binary("sdiv", apart, _BITS), 2)
+    steps = f.intrinsic("smax", f.intrinsic("smin", steps, _MOST_STEPS), 1)
 
     def iteration(_: Value, carried: list[Value]) -> Sequence[Value]:
         (rest,) = carried
         between = f.binary("sub", _exponent(k, rest), _exponent(k, b))
-        shift = f.binary("sub", between, number(_BITS, "i64"))
-        shift = f.intrinsic("smin", f.intrinsic("smax", shift, number(0, "i64")), number(2 * 1023, "i64"))
-        first = f.binary("lshr", shift, number(1, "i64"))
+        shift = f.binary("sub", between, _BITS)
+        shift = f.intrinsic("smin", f.intrinsic("smax", shift, 0), 2 * 1023)
+        first = f.binary("lshr", shift, 1)
         multiple = k.mul(k.mul(b, _power(k, first)), _power(k, f.binary("sub", shift, first)))
         quotient = f.intrinsic("trunc", k.div(rest, multiple))
         left = k.fma(k.neg(quotient), multiple, rest)
