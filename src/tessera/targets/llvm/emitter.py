@@ -126,12 +126,17 @@ class KernelEmitter(ABC):
         """`if` within a rule."""
         return self.f.branch(condition, then, otherwise)
 
-    def where(self, condition: Value | None, then: Callable[[], Sequence[Value] | None]) -> None:
+    def where(
+        self,
+        condition: Value | None,
+        then: Callable[[], Sequence[Value] | None],
+        otherwise: Callable[[], Sequence[Value] | None] | None = None,
+    ) -> None:
         """Does something where a condition holds; None is one that always does."""
         if condition is None:
             then()
         else:
-            self.branch(condition, then)
+            self.branch(condition, then, otherwise)
 
     def yielded(self, block: Block) -> list[Value]:
         """Emits a block of a loop or a branch, and gives what its terminator hands on."""

@@ -76,4 +76,4 @@ def shift(f: Function, opcode: str, a: Value, count: Value) -> Value:
     if opcode == "ashr":
         return f.binary(opcode, a, f.intrinsic("umin", count, last))
     fits = f.compare("ule", count, last)
-    return f.select(fits, f.binary(opcode, a, f.select(fits, count, number(0, a.type))), number(0, a.type))
+    return f.select(fits, f.binary(opcode, a, f.select(fits, count, 0)), 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -230,8 +230,8 @@ class Function:
         opcode = "icmp" if element_of(a.type)[0] == "i" or a.type == "ptr" else "fcmp"
         return self.op(like(a.type, "i1"), f"{opcode} {predicate} {a}, {of_type(a.type, b).name}")
 
-    def select(self, condition: Value, a: Value, b: Value) -> Value:
-        return self.op(a.type, f"select {condition}, {a}, {b}")
+    def select(self, condition: Value, a: Value, b: Operand) -> Value:
+        return self.op(a.type, f"select {condition}, {a}, {of_type(a.type, b)}")
 
     def convert(self, opcode: str, a: Value, element: str) -> Value:
         """`sext`, `fptrunc`, `bitcast` and their like, to another element with as many lanes."""
@@ -320,6 +320,29 @@ class Function:
         name = self._fresh()
         self._entry.append(f"  {name} = alloca [{size} x i8], align {align}")
         return Value(name, "ptr")
+
+    def together(self, values: Sequence[Value]) -> Value:
+        """Values as the lanes of a vector; one by itself stays a scalar."""
+        if len(values) == 1:
+            return values[0]
+        found = poison(vector(len(values), values[0].type))
+        for index, value in enumerate(values):
+            found = self.insert(found, value, index)
+        return found
+
+    # Truths
+
+    def all_of(self, conditions: Iterable[Value | None]) -> Value | None:
+        """All of some conditions; None is one that always holds."""
+        found: Value | None = None
+        for condition in conditions:
+            if condition is not None:
+                found = condition if found is None else self.binary("and", found, condition)
+        return found
+
+    def divides(self, size: int, value: Value) -> Value:
+        """Whether a value is a multiple of a power of two."""
+        return self.compare("eq", self.binary("and", value, size - 1), 0)
 
     # Whole numbers
 

@@ -139,7 +139,7 @@ class _Packer:
         if self.limits is not None:
             down, across = (col, row) if self.cols_axis == 0 else (row, col)
             there, width = self.limits
-            width = f.select(f.compare("slt", f.add(down, ahead), there), width, number(0, "i64"))
+            width = f.select(f.compare("slt", f.add(down, ahead), there), width, 0)
             count = f.convert("trunc", f.binary("sub", width, across), "i32")
             mask = f.compare("slt", numbers(range(lanes), "i32"), f.splat(count, lanes))
             return f.masked_load(memory, pointer, mask, number(0, memory), align=self.item)

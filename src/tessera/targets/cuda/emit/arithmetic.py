@@ -146,7 +146,7 @@ def _fused(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
 
     if all(operand.packs for operand in operands):
         words = zip(*(operand.words() for operand in operands), strict=True)
-        emitter.bind_words(op.result, _each(words, fused(f"{dtype}x2", "i32")))
+        emitter.bind(op.result, words=_each(words, fused(f"{dtype}x2", "i32")))
     else:
         emitter.bind(op.result, _each(_elements(operands), fused(str(dtype), "i16")))
     return True
@@ -159,7 +159,7 @@ def _signs(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
     if op.fn.data not in ("neg", "abs") or not plain or not operand.packs or not operand.has_words:
         return False
     opcode, mask = ("xor", -0x7FFF8000) if op.fn.data == "neg" else ("and", 0x7FFF7FFF)
-    emitter.bind_words(op.result, [f.binary(opcode, word, mask) for word in operand.words()])
+    emitter.bind(op.result, words=[f.binary(opcode, word, mask) for word in operand.words()])
     return True
 
 

@@ -53,7 +53,7 @@ def emit_masks(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) 
     if first.dtype is not bool_ or first.questions is None:
         return False
     if op.fn.data == "and" and (more := others[0].questions) is not None:
-        emitter.bind_questions(op.result, (*first.questions, *more))
+        emitter.bind(op.result, questions=(*first.questions, *more))
         return True
     if op.fn.data != "select" or op.result_dtype is not f32:
         return False
@@ -130,11 +130,7 @@ class _Bits:
             else:
                 return None
         if tuple(forms) not in self.words:
-            f = self.emitter.f
-            found: Value | None = None
-            for form in forms:
-                part = self._part(*form)
-                found = part if found is None else f.binary("and", found, part)
+            found = self.emitter.f.all_of(self._part(*form) for form in forms)
             assert found is not None
             self.words[tuple(forms)] = found
         return self.words[tuple(forms)]

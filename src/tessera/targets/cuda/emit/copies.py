@@ -8,6 +8,7 @@ that fails too, element by element; which it is, the view's address and strides 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from tessera.ir.tile.types import view_type
@@ -17,7 +18,7 @@ from tessera.targets.cuda.emit.shared_addresses import Addresses, base, swizzled
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Digit, replicas
 from tessera.targets.cuda.ir.types import CHUNK
-from tessera.targets.cuda.ptx.inline import asm, barrier, one
+from tessera.targets.cuda.ptx.inline import asm, barrier, one, predicated
 from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number
@@ -51,29 +52,16 @@ def _copy(emitter: Emitter, op: nv.CopyAsyncOp) -> None:
     shared = emitter.memory(op.shared)
     source = _source(emitter, op, emitter.view(op.view))
 
-    def chunks() -> Sequence[Value]:
-        _copy_chunks(emitter, source, shared, inside=INSIDE in op.attributes)
-        return []
+    chunks = partial(_copy_chunks, emitter, source, shared, inside=INSIDE in op.attributes)
+    words, single = (partial(copy, emitter, source, shared) for copy in (_copy_words, _copy_elements))
 
-    def words() -> Sequence[Value]:
-        _copy_words(emitter, source, shared)
-        return []
-
-    def single() -> Sequence[Value]:
-        _copy_elements(emitter, source, shared)
-        return []
-
-    def others() -> Sequence[Value]:
+    def others() -> None:
         if shared.type.itemsize > WORD:
-            return single()
-        found = _whole(emitter, op, WORD)
-        return words() if found is None else emitter.branch(found, words, single)
+            single()
+        else:
+            emitter.where(_whole(emitter, op, WORD), words, single)
 
-    whole = _whole(emitter, op, CHUNK)
-    if whole is None:
-        chunks()
-    else:
-        emitter.branch(whole, chunks, others)
+    emitter.where(_whole(emitter, op, CHUNK), chunks, others)
 
 
 def _whole(emitter: Emitter, op: nv.CopyAsyncOp, size: int) -> Value | None:
@@ -94,18 +82,12 @@ def _whole(emitter: Emitter, op: nv.CopyAsyncOp, size: int) -> Value | None:
             if other != axis:
                 bits = f.binary("or", bits, f.times(stride, item))
         bits = f.binary("or", bits, f.times(view.sizes[axis], item))
-        found = _divides(emitter, bits, size)
-        return f.binary("and", found, f.compare("eq", view.strides[axis], 1))
+        return f.binary("and", f.divides(size, bits), f.compare("eq", view.strides[axis], 1))
 
     found = emitter.once(("whole", op.view, axis, size), test)
     if aligned_start:
         return found
-    return f.binary("and", found, _divides(emitter, f.times(emitter.number(op.offsets[axis]), item), size))
-
-
-def _divides(emitter: Emitter, value: Value, size: int) -> Value:
-    low = emitter.f.binary("and", value, size - 1)
-    return emitter.f.compare("eq", low, 0)
+    return f.binary("and", found, f.divides(size, f.times(emitter.number(op.offsets[axis]), item)))
 
 
 def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: ViewDescriptor) -> Source:
@@ -121,7 +103,7 @@ def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: ViewDescriptor) -> Sourc
     if INSIDE not in op.attributes:
         for axis in range(rank - 2):
             within = f.compare("ult", offsets[axis], view.sizes[axis])
-            rows = f.select(within, rows, number(0, "i32"))
+            rows = f.select(within, rows, 0)
     return Source(
         folded(f, "add", address, folded(f, "mul", further, item)),
         _narrow(emitter, offsets[row]),
@@ -174,24 +156,20 @@ def _copy_chunks(emitter: Emitter, source: Source, shared: Shared, *, inside: bo
         limit = source.rows
         if not inside:
             within = f.compare("ult", f.add(at_column, left * per_chunk), source.columns)
-            limit = f.select(within, source.rows, number(0, "i32"))
+            limit = f.select(within, source.rows, 0)
         some = busy
         if left + across.size > chunks:
-            some = _both(emitter, some, f.compare("ult", column, (chunks - left) * per_chunk))
+            some = f.all_of((some, f.compare("ult", column, (chunks - left) * per_chunk)))
         for further in range(0, type_.rows, down.size):
             here = folded(f, "add", start, folded(f, "mul", source.down, further))
             mine = some
             if further + down.size > type_.rows:
-                mine = _both(emitter, mine, f.compare("ult", row, type_.rows - further))
+                mine = f.all_of((mine, f.compare("ult", row, type_.rows - further)))
             size = None
             if not inside:
                 within = f.compare("ult", f.add(at_row, further), limit)
-                size = f.select(within, number(CHUNK, "i32"), number(0, "i32"))
+                size = f.select(within, number(CHUNK, "i32"), 0)
             _begin(emitter, addresses.at(further, left * per_chunk), here, CHUNK, size, mine)
-
-
-def _both(emitter: Emitter, first: Value | None, second: Value) -> Value:
-    return second if first is None else emitter.f.binary("and", first, second)
 
 
 def _moved(emitter: Emitter, address: Value, count: Value, step: Value) -> Value:
@@ -214,10 +192,7 @@ def _begin(
     if size is not None:
         text += f", ${len(arguments)}"
         arguments.append(size)
-    text += ";"
-    if condition is not None:
-        text = f"{{ .reg .pred p; setp.ne.b32 p, ${len(arguments)}, 0; @p {text} }}"
-        arguments.append(f.convert("zext", condition, "i32"))
+    text, arguments = predicated(f, f"{text};", arguments, condition)
     asm(f, text, arguments=arguments, effects=True)
 
 
@@ -229,7 +204,7 @@ def _copy_words(emitter: Emitter, source: Source, shared: Shared) -> None:
 
     def copy(row: Value, column: Value, address: Value) -> None:
         within, found = _found(emitter, source, row, column)
-        size = f.select(within, number(WORD, "i32"), number(0, "i32"))
+        size = f.select(within, number(WORD, "i32"), 0)
         _begin(emitter, (address, 0), found, WORD, size, None)
 
     _for_each(emitter, shared, WORD // item, copy)

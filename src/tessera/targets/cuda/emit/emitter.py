@@ -167,6 +167,10 @@ class Emitter(KernelEmitter):
         self._scratch = max(self._scratch, size)
         return self.shared(self._scratch_at)
 
+    def shared_pointer(self, size: int) -> Value:
+        """The same as a pointer."""
+        return self.f.op(SHARED, f"inttoptr {self.scratch(size)} to {SHARED}")
+
     def base(self, layout: Layout, axis: int) -> Value:
         """The part of coordinates along an axis that depends on the thread, as i32."""
         return self._bases[layout.threads, axis]
@@ -232,30 +236,20 @@ class Emitter(KernelEmitter):
     def tile(self, value: SSAValue) -> ThreadTile:
         return self.bound(value, ThreadTile)
 
-    def bind(self, result: SSAValue, values: Sequence[Value]) -> ThreadTile:
-        """Binds a tile by its elements."""
-        made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), elements=values)
-        self.values[result] = made
-        return made
-
-    def bind_words(self, result: SSAValue, words: Sequence[Value]) -> ThreadTile:
-        """Binds a tile of 8- or 16-bit elements by its words."""
-        made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), words=words)
-        self.values[result] = made
-        return made
-
-    def bind_affine(self, result: SSAValue, affine: Affine) -> ThreadTile:
-        """Binds a tile of positions."""
-        made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), affine=affine)
-        self.values[result] = made
-        return made
-
-    def bind_questions(self, result: SSAValue, questions: tuple[Question, ...]) -> ThreadTile:
-        """Binds a tile of truths by what is asked of each register."""
-        shape, layout = tile_type(result).get_shape(), layout_of(result)
-        made = ThreadTile(self, shape, tile_dtype(result), layout, questions=questions)
-        self.values[result] = made
-        return made
+    def bind(
+        self,
+        result: SSAValue,
+        elements: Sequence[Value] | None = None,
+        *,
+        words: Sequence[Value] | None = None,
+        affine: Affine | None = None,
+        questions: tuple[Question, ...] | None = None,
+    ) -> None:
+        """Binds a tile by its elements; by its words, if they have 8 or 16 bits; by positions, or what is asked."""
+        shape, dtype, layout = tile_type(result).get_shape(), tile_dtype(result), layout_of(result)
+        self.values[result] = ThreadTile(
+            self, shape, dtype, layout, elements=elements, words=words, affine=affine, questions=questions
+        )
 
     def shared_offset(self, op: Operation) -> int:
         """The offset of an allocation in shared memory."""
@@ -278,24 +272,21 @@ class Emitter(KernelEmitter):
                     continue
                 if offset not in known:
                     known[offset] = self.f.compare("slt", self.base(layout, axis), size - offset)
-                before = found[register]
-                found[register] = known[offset] if before is None else self.f.binary("and", before, known[offset])
+                found[register] = self.f.all_of((found[register], known[offset]))
         return found
 
     def first_replica(self, layout: Layout) -> Value | None:
         """Whether this thread is the first of those that hold the same elements; None where all are."""
-        found: Value | None = None
-        for digit, below in layout.positions:
-            if digit.axis >= 0 or digit.size == 1:
-                continue
-            part = self.f.binary("udiv", self.thread, below)
-            part = self.f.binary("urem", part, digit.size)
-            first = self.f.compare("eq", part, 0)
-            found = first if found is None else self.f.binary("and", found, first)
-        if layout.thread_count < self.cooperating:
-            first = self.f.compare("ult", self.thread, layout.thread_count)
-            found = first if found is None else self.f.binary("and", found, first)
-        return found
+
+        def tests() -> Iterator[Value]:
+            for digit, below in layout.positions:
+                if digit.axis < 0 and digit.size > 1:
+                    part = self.f.binary("udiv", self.thread, below)
+                    yield self.f.compare("eq", self.f.binary("urem", part, digit.size), 0)
+            if layout.thread_count < self.cooperating:
+                yield self.f.compare("ult", self.thread, layout.thread_count)
+
+        return self.f.all_of(tests())
 
     # Failures
 
@@ -307,14 +298,12 @@ class Emitter(KernelEmitter):
         return self.f.op(GLOBAL, f"inttoptr {self.param(word)} to {GLOBAL}")
 
     def all_true(self, given: ThreadTile) -> Value | None:
-        f, total = self.f, None
-        inside = self.inside(given.layout, given.shape)
-        for register, where in enumerate(inside):
-            value = given.element(register)
-            if where is not None:
-                value = f.binary("or", value, f.binary("xor", where, 1))
-            total = value if total is None else f.binary("and", total, value)
-        return total
+        def tests() -> Iterator[Value]:
+            for register, where in enumerate(self.inside(given.layout, given.shape)):
+                value = given.element(register)
+                yield value if where is None else self.f.binary("or", value, self.f.binary("xor", where, 1))
+
+        return self.f.all_of(tests())
 
     # Blocks
 

@@ -79,11 +79,8 @@ def is_aligned(emitter: Emitter, value: SSAValue, pieces: Pieces) -> Value | Non
         for axis, stride in enumerate(view.strides):
             if axis != pieces.axis:
                 found = f.binary("or", found, f.times(stride, view.dtype.storage.itemsize))
-        found = f.compare("eq", f.binary("and", found, pieces.bytes - 1), 0)
-        stride = view.strides[pieces.axis]
-        if literal(stride) == 1:
-            return found
-        return f.binary("and", found, f.compare("eq", stride, 1))
+        whole, stride = f.divides(pieces.bytes, found), view.strides[pieces.axis]
+        return whole if literal(stride) == 1 else f.binary("and", whole, f.compare("eq", stride, 1))
 
     return emitter.once(("aligned", value, pieces), test)
 
@@ -93,13 +90,7 @@ NEVER = number(False, "i1")
 
 def both(emitter: Emitter, *conditions: Value | None) -> Value | None:
     """All of some conditions; None is one that always holds."""
-    found: Value | None = None
-    for condition in conditions:
-        if condition == NEVER:
-            return NEVER
-        if condition is not None:
-            found = condition if found is None else emitter.f.binary("and", found, condition)
-    return found
+    return NEVER if NEVER in conditions else emitter.f.all_of(conditions)
 
 
 def either(emitter: Emitter, a: Value | None, b: Value | None) -> Value | None:
@@ -156,8 +147,7 @@ class Access:
         start = self.starts[pieces.axis]
         known = divisor_of(self.offsets[pieces.axis]) % pieces.count == 0
         f = self.emitter.f
-        lowest = None if known else f.binary("and", start, pieces.count - 1)
-        even = None if lowest is None else f.compare("eq", lowest, 0)
+        even = None if known else f.divides(pieces.count, start)
         return both(self.emitter, is_aligned(self.emitter, self.source, pieces), even)
 
     def within(self) -> Value | None:
@@ -185,8 +175,7 @@ class Access:
         known = literal(size)
         if known is not None:
             return None if known % self.pieces.count == 0 else NEVER
-        f, mask = self.emitter.f, number(self.pieces.count - 1, "i64")
-        return f.compare("eq", f.binary("and", size, mask), 0)
+        return self.emitter.f.divides(self.pieces.count, size)
 
     def by_paths(self, move: Callable[[Path], Sequence[Value]], *, inside: bool) -> Sequence[Value]:
         """Does an access in the quickest way that is right, and gives what it gives.
@@ -374,23 +363,3 @@ def write(emitter: Emitter, values: Sequence[Value], address: tuple[Value, int],
         store = f"@${len(arguments)} {store}"
         arguments.append(where)
     asm(f, store, arguments=arguments, effects=True)
-
-
-def packed(emitter: Emitter, values: Sequence[Value]) -> Value:
-    """Elements of 8 or 16 bits as a word, the first in the lowest bits."""
-    f = emitter.f
-    if values[0].type == "i16":
-        return asm(f, "mov.b32 $0, {$1, $2};", returns=["i32"], arguments=list(values))[0]
-    found: Value | None = None
-    for index, value in enumerate(values):
-        wide = f.convert("zext", value, "i32")
-        wide = f.binary("shl", wide, 8 * index) if index else wide
-        found = wide if found is None else f.binary("or", found, wide)
-    assert found is not None
-    return found
-
-
-def unpacked(emitter: Emitter, word: Value, ways: int) -> list[Value]:
-    f, bits = emitter.f, 32 // ways
-    moved = [f.binary("lshr", word, bits * index) if index else word for index in range(ways)]
-    return [f.convert("trunc", part, f"i{bits}") for part in moved]

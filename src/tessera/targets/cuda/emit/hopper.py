@@ -12,7 +12,7 @@ from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import barriers_type
 from tessera.targets.cuda.ir.types import shared_type
-from tessera.targets.cuda.ptx.inline import asm, barrier
+from tessera.targets.cuda.ptx.inline import asm, barrier, predicated
 from tessera.targets.llvm.literals import folded
 from tessera.targets.llvm.scalars import integer_rule
 from tessera.targets.llvm.text import Value, number
@@ -30,9 +30,10 @@ def get(emitter: Emitter, text: str, *arguments: Value) -> Value:
     return asm(emitter.f, text, returns=["i32"], arguments=arguments, effects=True, convergent=True)[0]
 
 
-def flag(emitter: Emitter, condition: SSAValue) -> Value:
-    """A condition as inline PTX takes it: 1 or 0."""
-    return emitter.f.convert("zext", emitter.number(condition), "i32")
+def _do_where(emitter: Emitter, text: str, arguments: Sequence[Value], condition: SSAValue | None) -> None:
+    """An instruction that is done, without a branch, only where a condition holds."""
+    text, arguments = predicated(emitter.f, text, arguments, None if condition is None else emitter.number(condition))
+    do(emitter, text, *arguments)
 
 
 # Unsigned numbers, and loops that test at their end
@@ -148,10 +149,7 @@ def _arrive(emitter: Emitter, op: hopper.MbarrierArriveOp) -> None:
     # Not .release.cluster for other blocks: that is a fence of the whole GPU, and what was read needs none.
     space = "shared::cta" if barriers_type(op.barriers).scope.data == "block" else "shared::cluster"
     arrive = f"mbarrier.arrive.{space}.b64 _, [$0];"
-    if op.condition is None:
-        do(emitter, arrive, address)
-    else:
-        do(emitter, f"{{ .reg .pred p; setp.ne.b32 p, $1, 0; @p {arrive} }}", address, flag(emitter, op.condition))
+    _do_where(emitter, arrive, [address], op.condition)
 
 
 @emits(hopper.MbarrierExpectOp)
@@ -254,10 +252,7 @@ def _copy_out(emitter: Emitter, op: hopper_copies.TmaStoreOp) -> None:
     shared, map_ = emitter.memory(op.shared).address, emitter.number(op.map)
     arguments = [shared, map_, *(emitter.number(offset) for offset in op.offsets)]
     copy = f"cp.async.bulk.tensor.{axes}d.global.shared::cta.bulk_group [$1, {_coordinates(axes, 2)}], [$0];"
-    if op.condition is not None:
-        arguments.append(flag(emitter, op.condition))
-        copy = f"{{ .reg .pred p; setp.ne.b32 p, ${axes + 2}, 0; @p {copy} }}"
-    do(emitter, copy, *arguments)
+    _do_where(emitter, copy, arguments, op.condition)
 
 
 @emits(hopper_copies.TmaCommitOp)

@@ -9,8 +9,8 @@ from xdsl.ir import SSAValue
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emit.emitter import PROLOGUES, RULES, Emitter, emits
-from tessera.targets.cuda.emit.global_access import Access, Path, Pieces, is_aligned, packed, read, unpacked, write
-from tessera.targets.cuda.emit.thread_tiles import ThreadTile, per_word
+from tessera.targets.cuda.emit.global_access import Access, Path, Pieces, is_aligned, read, write
+from tessera.targets.cuda.emit.thread_tiles import ThreadTile, packed, per_word, unpacked
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.emitter import ViewDescriptor
@@ -81,15 +81,15 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
             where = path.inside(register)
             found += read(emitter, unit, units, path.address(register), where, [fill] * units, constant=unchanging)
         if pieces.in_words and not in_words:
-            return [packed(emitter, found[first : first + ways]) for first in range(0, len(found), ways)]
+            return [packed(f, found[first : first + ways]) for first in range(0, len(found), ways)]
         return found
 
     found = access.by_paths(move, inside=INSIDE in op.attributes)
     if pieces.in_words and per_word(dtype):
-        emitter.bind_words(op.result, found)
+        emitter.bind(op.result, words=found)
         return
     if pieces.in_words:
-        found = [part for word in found for part in unpacked(emitter, word, ways)]
+        found = [part for word in found for part in unpacked(f, word, ways)]
     emitter.bind(op.result, [elements.to_register(f, value, dtype) for value in found])
 
 
@@ -173,4 +173,4 @@ def _words(emitter: Emitter, value: ThreadTile, registers: range) -> list[Value]
     firsts = registers[::ways]
     if per_word(value.dtype):
         return [value.word(first // ways) for first in firsts]
-    return [packed(emitter, [_in_memory(emitter, value, first + part) for part in range(ways)]) for first in firsts]
+    return [packed(emitter.f, [_in_memory(emitter, value, first + part) for part in range(ways)]) for first in firsts]

@@ -80,7 +80,7 @@ class _Operand:
         left = f.binary("sub", number(self.depth - first, "i32"), self.emitter.base(self.layout, self.axis))
         if self.depth % self.side == 0:
             inside = f.compare("sgt", left, 0)
-            return f.select(inside, found, number(0, found.type))
+            return f.select(inside, found, 0)
         kept = f.times(f.intrinsic("smin", f.intrinsic("smax", left, 0), 4), self.bits)
         bits = f.binary("shl", number(1, "i64"), f.convert("zext", kept, "i64"))
         return f.binary("and", found, f.convert("trunc", f.subtract(bits, 1), "i32"))
@@ -100,7 +100,7 @@ def _mma(emitter: Emitter, op: nv.MmaOp) -> None:
     else:
         _Mma(emitter, instruction, left, right, accumulators).run()
     if per_word(dtype):
-        emitter.bind_words(op.result, accumulators)
+        emitter.bind(op.result, words=accumulators)
     else:
         emitter.bind(op.result, accumulators)
 

@@ -188,7 +188,7 @@ def _columns(emitter: Emitter, op: wgmma.ColumnsOp) -> None:
     source, first = emitter.tile(op.operand), op.first.value.data // 8 * 4
     count = layout_of(op.result).count
     if source.packs:
-        emitter.bind_words(op.result, source.words()[first // 2 : (first + count) // 2])
+        emitter.bind(op.result, words=source.words()[first // 2 : (first + count) // 2])
     else:
         emitter.bind(op.result, source.elements()[first : first + count])
 
@@ -197,7 +197,7 @@ def _columns(emitter: Emitter, op: wgmma.ColumnsOp) -> None:
 def _join(emitter: Emitter, op: wgmma.JoinOp) -> None:
     pieces = [emitter.tile(piece) for piece in op.pieces]
     if all(piece.packs for piece in pieces):
-        emitter.bind_words(op.result, [word for piece in pieces for word in piece.words()])
+        emitter.bind(op.result, words=[word for piece in pieces for word in piece.words()])
     else:
         emitter.bind(op.result, [element for piece in pieces for element in piece.elements()])
 
