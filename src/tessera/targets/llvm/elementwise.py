@@ -17,7 +17,16 @@ from tessera.ir.common import elementwise, reductions
 from tessera.targets.llvm import integers, mathematics
 from tessera.targets.llvm.casts import cast
 from tessera.targets.llvm.elements import NAN, decode, encode, extend, is_arm, literal, reaches
-from tessera.targets.llvm.floats import Floats, Sixteen, any_lane, fits_sixteens, in_sixteens, lane_by_lane
+from tessera.targets.llvm.floats import (
+    Floats,
+    Sixteen,
+    any_lane,
+    fits_sixteens,
+    floored_quotient,
+    floored_rest,
+    in_sixteens,
+    lane_by_lane,
+)
 from tessera.targets.llvm.text import Function, Value, element_of, lanes_of, number
 
 
@@ -178,8 +187,8 @@ def _reciprocal(w: VectorWork, x: Value) -> Value:
 _FEW = 2.0**29
 
 
-def _division(w: VectorWork, a: Value, b: Value) -> tuple[Floats, Value, Value, Value, Value]:
-    """Both operands in f64, the remainder with the sign of b, and where the quotient is one less than it was cut to."""
+def _division(w: VectorWork, a: Value, b: Value) -> tuple[Floats, Value, Value, Value]:
+    """Both operands in f64, and the remainder with the sign of a."""
     f = w.f
     narrow = element_of(a.type) == "float"
     a, b = (f.convert("fpext", operand, "double") if narrow else operand for operand in (a, b))
@@ -201,26 +210,16 @@ def _division(w: VectorWork, a: Value, b: Value) -> tuple[Floats, Value, Value, 
         rest = chosen[0]
     else:
         rest = lane_by_lane(f, "fmod", [a, b], exact)
-    other_sign = f.binary("xor", k.compare("olt", b, 0.0), k.compare("olt", rest, 0.0))
-    lower = k.both(other_sign, k.compare("une", rest, 0.0))
-    return k, a, b, rest, lower
+    return k, a, b, rest
 
 
 def _floordiv(w: VectorWork, a: Value, b: Value) -> Value:
-    k, a, b, rest, lower = _division(w, a, b)
-    quotient = k.div(k.sub(a, rest), b)
-    quotient = k.select(lower, k.sub(quotient, 1.0), quotient)
-    floor = w.f.intrinsic("floor", quotient)
-    whole = k.select(k.compare("ogt", k.sub(quotient, floor), 0.5), k.add(floor, 1.0), floor)
-    ratio = k.div(a, b)
-    whole = k.select(k.compare("oeq", quotient, 0.0), k.with_sign(0.0, ratio), whole)
-    return k.select(k.compare("oeq", b, 0.0), ratio, whole)
+    return floored_quotient(*_division(w, a, b))
 
 
 def _rem(w: VectorWork, a: Value, b: Value) -> Value:
-    k, _, b, rest, lower = _division(w, a, b)
-    zero = k.compare("oeq", rest, 0.0)
-    return k.select(zero, k.with_sign(0.0, b), k.select(lower, k.add(rest, b), rest))
+    k, _, b, rest = _division(w, a, b)
+    return floored_rest(k, b, rest)
 
 
 def _floordiv_integer(w: VectorWork, a: Value, b: Value) -> Value:
