@@ -92,7 +92,7 @@ def extend(f: Function, value: Value, dtype: DType) -> Value:
     return f.binary("sub", f.binary("xor", low, sign), sign)
 
 
-def literal(value: float, dtype: DType, lanes: int = 0) -> Value:
+def constant(value: float, dtype: DType, lanes: int = 0) -> Value:
     """A constant of any type, rounded into it as a cast would."""
     wide = f64 if isinstance(value, float) else (bool_ if isinstance(value, bool) else (u64 if value > 0 else i64))
     held = cast(np.array([value], wide.storage), wide, dtype)

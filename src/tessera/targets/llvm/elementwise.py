@@ -16,7 +16,7 @@ from tessera.errors import CompileError
 from tessera.ir.common import elementwise, reductions
 from tessera.targets.llvm import integers, mathematics
 from tessera.targets.llvm.casts import cast
-from tessera.targets.llvm.elements import NAN, decode, encode, extend, is_arm, literal, reaches
+from tessera.targets.llvm.elements import NAN, constant, decode, encode, extend, is_arm, reaches
 from tessera.targets.llvm.floats import (
     Floats,
     Sixteen,
@@ -446,7 +446,7 @@ def _closed(f: Function, found: Value, work: DType, result: DType, level: str, *
 
 def identity(kind: str, dtype: DType, lanes: int = 0) -> Value:
     """The identity of a reduction."""
-    return literal(reductions.check(kind, dtype).identity(dtype), dtype, lanes)
+    return constant(reductions.check(kind, dtype).identity(dtype), dtype, lanes)
 
 
 def combine(f: Function, kind: str, a: Value, b: Value, dtype: DType, level: str, *, nnan: bool = False) -> Value:

@@ -12,8 +12,9 @@ from tessera.dtypes.types import bool_
 from tessera.interpreters.core.scalars import CASTS, FLOAT, INTEGER_CASTS, ORDERED
 from tessera.ir.common.elements import dtype_of
 from tessera.targets.llvm import casts, elementwise
+from tessera.targets.llvm.elements import constant
 from tessera.targets.llvm.emitter import KernelEmitter, RuleTable, said
-from tessera.targets.llvm.literals import constant, folded, literal
+from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Function, Value, number
 from tessera.transforms.checks.host_checks import CHECKED
 

@@ -400,19 +400,10 @@ class Function:
         again = self.op("i1", f"icmp slt {following}, {_plain(stop)}")
         end = self._block
         self.do(f"br {again}, label %{top}, label %{out}, !llvm.loop !0")
-        phis = [f"  {index.name} = phi {type_} [ {_plain(start)}, %{before} ], [ {following.name}, %{end} ]"]
-        for name, first, last in zip(carried, initial, found, strict=True):
-            phis.append(f"  {name.name} = phi {name.type} [ {first.name}, %{before} ], [ {last.name}, %{end} ]")
-        self._lines[hole] = "\n".join(phis)
+        starts = [of_type(type_, start), *initial]
+        self._lines[hole] = _phis([index, *carried], starts, before, [following, *found], end)
         self.label(out)
-        if runs:
-            return found
-        results: list[Value] = []
-        for first, last in zip(initial, found, strict=True):
-            results.append(
-                self.op(first.type, f"phi {first.type} [ {first.name}, %{before} ], [ {last.name}, %{end} ]")
-            )
-        return results
+        return found if runs else self._merged(initial, before, found, end)
 
     def repeat(
         self,
@@ -435,10 +426,7 @@ class Function:
         found = list(body(list(handed)))
         end = self._block
         self.do(f"br label %{top}, !llvm.loop !0")
-        phis: list[str] = []
-        for name, first, last in zip(carried, initial, found, strict=True):
-            phis.append(f"  {name.name} = phi {name.type} [ {first.name}, %{before} ], [ {last.name}, %{end} ]")
-        self._lines[hole] = "\n".join(phis)
+        self._lines[hole] = _phis(carried, initial, before, found, end)
         self.label(out)
         return list(handed)
 
@@ -463,10 +451,11 @@ class Function:
         right = self._block
         self.jump(end)
         self.label(end)
-        return [
-            self.op(a.type, f"phi {a.type} [ {a.name}, %{left} ], [ {b.name}, %{right} ]")
-            for a, b in zip(first, second, strict=True)
-        ]
+        return self._merged(first, left, second, right)
+
+    def _merged(self, first: Sequence[Value], left: str, second: Sequence[Value], right: str) -> list[Value]:
+        """Values where two blocks meet."""
+        return [self.op(a.type, _phi(a, left, b, right)) for a, b in zip(first, second, strict=True)]
 
     def give(self, value: Value | None = None) -> None:
         self.do("ret void" if value is None else f"ret {value}")
@@ -475,6 +464,17 @@ class Function:
 def _bare(type_: str) -> str:
     """A type without the attributes behind it."""
     return type_[: type_.index(">") + 1] if type_.startswith("<") else type_.split(maxsplit=1)[0]
+
+
+def _phi(a: Value, left: str, b: Value, right: str) -> str:
+    """One of two values, by the block that was left."""
+    return f"phi {a.type} [ {a.name}, %{left} ], [ {b.name}, %{right} ]"
+
+
+def _phis(names: Sequence[Value], first: Sequence[Value], before: str, last: Sequence[Value], end: str) -> str:
+    """What a loop carries: as it begins, and as its body leaves it."""
+    lines = zip(names, first, last, strict=True)
+    return "\n".join(f"  {name.name} = {_phi(a, before, b, end)}" for name, a, b in lines)
 
 
 def _plain(value: Value | int) -> str:

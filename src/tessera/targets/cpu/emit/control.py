@@ -47,12 +47,11 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
     f.store(number(-1, "i64"), last, align=8)
     queues = f.intrinsic("smin", emitter.threads, QUEUES)
 
-    def visit(offset: Value, _: list[Value]) -> Sequence[Value]:
+    def visit(offset: Value, _: list[Value]) -> None:
         number_ = f.binary("urem", f.binary("add", emitter.thread, offset), queues)
         first, end_ = (f.binary("sdiv", f.binary("mul", pieces, at), queues) for at in (number_, f.add(number_, 1)))
         counter = f.at(emitter.args, f.add(f.times(number_, 8), FIRST_ARGUMENT + 8 * emitter.layout.queues))
         empty(counter, first, end_)
-        return []
 
     def empty(counter: Value, first: Value, stop: Value) -> None:
         top, work, out = (f"{name}{len(emitter.values)}" for name in ("queue", "work", "done"))
@@ -69,7 +68,7 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
         here = f.binary("sdiv", piece, cuts)
         cut = f.subtract(piece, f.binary("mul", here, cuts))
 
-        def prepare() -> Sequence[Value]:
+        def prepare() -> None:
             f.store(here, last, align=8)
             emitter.values[once.args[0]] = here
             emitter.cursor = f.at(emitter.workspace, emitter.static_size)
@@ -79,7 +78,6 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
                 word = found.pointer if isinstance(found, Memory) else found
                 f.store(word, f.at(kept, 8 * position), align=8)
             emitter.cursor = None
-            return []
 
         if list(once.ops) != [end]:
             f.branch(f.compare("ne", f.load("i64", last, align=8), here), prepare)
@@ -93,10 +91,9 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
         start = f.binary("mul", cut, length)
         stop = f.intrinsic("smin", f.add(start, length), inner)
 
-        def run(index: Value, _: list[Value]) -> Sequence[Value]:
+        def run(index: Value, _: list[Value]) -> None:
             emitter.values[body.args[1]] = index
             emitter.block(body)
-            return []
 
         f.loop(start, stop, 1, [], run)
 
@@ -122,9 +119,8 @@ def _borrow(emitter: Emitter, op: cpu.BorrowOp) -> None:
     def copied() -> Sequence[Value]:
         copy = f.at(emitter.workspace, emitter.workspace_offsets[op])
 
-        def one(index: Value, _: list[Value]) -> Sequence[Value]:
+        def one(index: Value, _: list[Value]) -> None:
             f.store(f.load(element, f.at(there, index), align=item), f.at(copy, index), align=item)
-            return []
 
         f.loop(0, type_.size, item, [], one)
         return [copy]

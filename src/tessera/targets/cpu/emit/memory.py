@@ -21,7 +21,7 @@ from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import LINE, BufferType, buffer_type
 from tessera.targets.llvm import casts, elements, elementwise
 from tessera.targets.llvm.emitter import ViewDescriptor
-from tessera.targets.llvm.literals import constant, folded, literal
+from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number, numbers, suffix_of, vector
 
 INSIDE = "inside"
@@ -127,7 +127,7 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
         if access.neighbours and mask is None:
             read = f.load(memory, access.pointer(row, vector_number), align=access.align)
         else:
-            pad = elements.to_memory(f, constant(op.pad_value, dtype, lanes), dtype)
+            pad = elements.to_memory(f, elements.constant(op.pad_value, dtype, lanes), dtype)
             every = number(1, vector(lanes, "i1")) if mask is None else mask
 
             def together() -> Sequence[Value]:
@@ -161,7 +161,7 @@ def _read(emitter: Emitter, op: tile.ReadOp) -> None:
             offset = f.binary("add", offset, f.binary("mul", position, f.splat(stride, lanes)))
         offset = f.binary("mul", offset, f.splat(number(item, "i64"), lanes))
         pointers = f.op(vector(lanes, "ptr"), f"getelementptr i8, {view.pointer}, {offset}")
-        pad = elements.to_memory(f, constant(0, view.dtype, lanes), view.dtype)
+        pad = elements.to_memory(f, elements.constant(0, view.dtype, lanes), view.dtype)
         return elements.to_register(f, _gather(emitter, pointers, mask, pad, item), view.dtype)
 
     made = emitter.make(op.result, make)
@@ -218,7 +218,7 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
         mask = access.mask(row, vector_number)
         written = elements.to_memory(f, value.vector(row, vector_number), value.dtype)
 
-        def together() -> Sequence[Value]:
+        def together() -> None:
             pointer = access.pointer(row, vector_number)
             if mask is None:
                 f.store(written, pointer, align=access.align)
@@ -226,12 +226,10 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
                 store_first(emitter, written, pointer, value.elements - vector_number * lanes, access.align)
             else:
                 f.masked_store(written, pointer, mask, align=access.align)
-            return []
 
-        def apart() -> Sequence[Value]:
+        def apart() -> None:
             every = number(1, vector(lanes, "i1")) if mask is None else mask
             _scatter(emitter, written, access.pointers(row, vector_number), every, access.align)
-            return []
 
         access.either(together, apart)
 
@@ -262,21 +260,18 @@ def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
             within = f.binary("and", within, f.compare("ult", position, size))
             flat = f.binary("add", flat, f.binary("mul", position, stride))
 
-        def combine() -> Sequence[Value]:
+        def combine() -> None:
             where = f.binary("add", f.times(row, row_size), f.times(col, item))
             given = f.load(elements.memory_type(dtype, 0), f.at(scratch, where), align=item)
             _atomic_step(emitter, kind, f.at(view.pointer, f.times(flat, item)), given, dtype)
-            return []
 
         f.branch(within, combine)
 
-    def over_rows(row: Value, _: list[Value]) -> Sequence[Value]:
-        def over_cols(col: Value, _: list[Value]) -> Sequence[Value]:
+    def over_rows(row: Value, _: list[Value]) -> None:
+        def over_cols(col: Value, _: list[Value]) -> None:
             visit(row, col)
-            return []
 
         f.loop(0, value.elements, 1, [], over_cols)
-        return []
 
     f.loop(0, value.rows, 1, [], over_rows)
 

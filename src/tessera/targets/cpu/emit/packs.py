@@ -31,15 +31,13 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
     offsets = [emitter.number(offset) for offset in op.offsets]
     transposed = op.transposed is not None
 
-    def straight() -> Sequence[Value]:
+    def straight() -> None:
         _fill(_Packer(emitter, view, offsets, type_, first, transposed), inside=INSIDE in op.attributes)
-        return []
 
-    def from_columns() -> Sequence[Value]:
+    def from_columns() -> None:
         """A view whose columns lie side by side is one of rows, transposed."""
         other = ViewDescriptor(view.pointer, view.sizes[::-1], view.strides[::-1], view.dtype)
         _fill(_Packer(emitter, other, offsets[::-1], type_, first, not transposed), inside=False)
-        return []
 
     rows, cols = view.strides
     # Short code has one way only: a view whose columns lie side by side goes element by element.
@@ -153,9 +151,8 @@ class _Packer:
         f = self.f
         whole = stop // step * step
 
-        def iteration(index: Value, _: list[Value]) -> Sequence[Value]:
+        def iteration(index: Value, _: list[Value]) -> None:
             body(index, step)
-            return []
 
         if whole:
             f.loop(0, whole, step, [], iteration, runs=True)
@@ -171,9 +168,8 @@ class _Packer:
         else:
             end = f.binary("and", stop, -step) if step > 1 else stop
 
-        def iteration(index: Value, _: list[Value]) -> Sequence[Value]:
+        def iteration(index: Value, _: list[Value]) -> None:
             body(index)
-            return []
 
         f.loop(start, end, step, [], iteration)
         return end
@@ -277,13 +273,11 @@ class _Packer:
             position = f.binary("add", position, f.subtract(row, f.times(line, self.depth)))
             f.store(value, f.at(self._panel(panel, line), f.times(position, item)), align=item)
 
-        def down(row: Value, _: list[Value]) -> Sequence[Value]:
-            def across(col: Value, _: list[Value]) -> Sequence[Value]:
+        def down(row: Value, _: list[Value]) -> None:
+            def across(col: Value, _: list[Value]) -> None:
                 one(row, col)
-                return []
 
             f.loop(first_col, padded, 1, [], across)
-            return []
 
         f.loop(first_row, self.type.padded_rows, 1, [], down)
 

@@ -51,10 +51,9 @@ def _adds_pairs(emitter: Emitter, dtype: DType) -> bool:
     return dtype is f16 or (dtype is bf16 and emitter.machine >= 90)
 
 
-def _combine(emitter: Emitter, path: Path, kind: str, value: ThreadTile) -> Sequence[Value]:
+def _combine(emitter: Emitter, path: Path, kind: str, value: ThreadTile) -> None:
     for register in range(0, value.count, path.count):
         _combine_piece(emitter, path, kind, value, register)
-    return []
 
 
 def _combine_piece(emitter: Emitter, path: Path, kind: str, value: ThreadTile, register: int) -> None:

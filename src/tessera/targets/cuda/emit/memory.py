@@ -14,7 +14,7 @@ from tessera.targets.cuda.emit.thread_tiles import ThreadTile, packed, per_word,
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.emitter import ViewDescriptor
-from tessera.targets.llvm.literals import constant, folded
+from tessera.targets.llvm.literals import folded
 from tessera.targets.llvm.rules import emit_view
 from tessera.targets.llvm.text import Value, number
 
@@ -109,7 +109,7 @@ def _read(emitter: Emitter, op: tile.ReadOp) -> None:
     indices, unchanging = [emitter.tile(index) for index in op.indices], _is_constant(emitter, op.view)
     type_, shape = elements.memory_type(dtype), tile_type(op.result).get_shape()
     ghosts, found = emitter.inside(layout, shape), list[Value]()
-    nothing = number(0, type_) if type_.startswith("i") else constant(0, dtype)
+    nothing = number(0, type_) if type_.startswith("i") else elements.constant(0, dtype)
     for register in range(layout.count):
         pointer, inside = _address(emitter, view, [index.element(register) for index in indices])
         if (here := ghosts[register]) is not None:
@@ -131,7 +131,7 @@ def _item(emitter: Emitter, op: tile.ItemOp) -> None:
 def _padding(value: float, access: Access) -> Value:
     """The value for elements outside, as in memory."""
     dtype = access.view.dtype
-    found = constant(value, dtype)
+    found = elements.constant(value, dtype)
     if dtype.is_integer and dtype.bits < 8:
         return number(int(found.name) % (1 << dtype.bits), found.type)
     return number(int(value), "i8") if elements.memory_type(dtype) != found.type else found
@@ -154,13 +154,12 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
     emitter.where(emitter.first_replica(value.layout), put)
 
 
-def _put(emitter: Emitter, path: Path, value: ThreadTile) -> Sequence[Value]:
+def _put(emitter: Emitter, path: Path, value: ThreadTile) -> None:
     in_words = path.access.pieces.in_words and path.count > 1
     for register in range(0, value.count, path.count):
         registers = range(register, register + path.count)
         given = _words(emitter, value, registers) if in_words else [_in_memory(emitter, value, at) for at in registers]
         write(emitter, given, path.address(register), path.inside(register))
-    return []
 
 
 def _in_memory(emitter: Emitter, value: ThreadTile, register: int) -> Value:
