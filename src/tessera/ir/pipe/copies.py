@@ -121,6 +121,15 @@ def cluster_of(function: FuncOp) -> int:
     return found.value.data if isinstance(found, IntegerAttr) else 1
 
 
+def check_copy(view: SSAValue, offsets: Sequence[SSAValue], ring: SSAValue) -> None:
+    """Refuses to copy what does not fit into a slot."""
+    seen, held = view_type(view), slot_type(ring)
+    if len(offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
+        raise VerifyException(f"{len(offsets)} offsets into {seen}, for slots of {held}")
+    if seen.element != held.element_type:
+        raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
+
+
 @irdl_op_definition
 class CopyOp(IRDLOperation):
     """Begins to copy the tile at `offsets` of a view into a slot; zeros where it leaves the view."""
@@ -138,11 +147,7 @@ class CopyOp(IRDLOperation):
         super().__init__(operands=[view, offsets, ring, slot])
 
     def verify_(self) -> None:
-        seen, held = view_type(self.view), slot_type(self.ring)
-        if len(self.offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
-            raise VerifyException(f"{len(self.offsets)} offsets into {seen}, for slots of {held}")
-        if seen.element != held.element_type:
-            raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
+        check_copy(self.view, self.offsets, self.ring)
 
 
 @irdl_op_definition

@@ -35,8 +35,23 @@ class WorkQueueOp(IRDLOperation):
         super().__init__(result_types=[WorkQueueType(depth)])
 
 
+class _SchedulerOp(OrderedOp):
+    """The number of a program instance, at a slot of a work queue."""
+
+    work_queue = operand_def(AnyWorkQueue)
+    state = operand_def(AnyPipelineState)
+    result = result_def(IndexType)
+    assembly_format = "$work_queue `[` $state `]` attr-dict `:` type($work_queue) `,` type($state)"
+
+    def __init__(self, work_queue: SSAValue, state: SSAValue) -> None:
+        super().__init__(operands=[work_queue, state], result_types=[IndexType()])
+
+    def verify_(self) -> None:
+        check_state(self.work_queue, self.state)
+
+
 @irdl_op_definition
-class SchedulerFetchOp(OrderedOp):
+class SchedulerFetchOp(_SchedulerOp):
     """Waits until all consumers have read a slot, fetches the next number, and puts it there.
 
     No two fetches of any CTAs give the same number. The first is the number of CTAs; they go on by one, also behind the
@@ -44,36 +59,22 @@ class SchedulerFetchOp(OrderedOp):
     """
 
     name = "pipe.scheduler_fetch"
-    work_queue = operand_def(AnyWorkQueue)
-    state = operand_def(AnyPipelineState)
-    result = result_def(IndexType)
-    assembly_format = "$work_queue `[` $state `]` attr-dict `:` type($work_queue) `,` type($state)"
-
-    def __init__(self, work_queue: SSAValue, state: SSAValue) -> None:
-        super().__init__(operands=[work_queue, state], result_types=[IndexType()])
 
     def verify_(self) -> None:
-        check_state(self.work_queue, self.state)
+        super().verify_()
         check_persistent(self)
         if not is_in_producer(self):
             raise VerifyException("the producer fetches for all")
 
 
 @irdl_op_definition
-class SchedulerReadOp(OrderedOp):
+class SchedulerReadOp(_SchedulerOp):
     """Waits until the number of a slot has been fetched, and gives it. Reading it releases the slot, too."""
 
     name = "pipe.scheduler_read"
-    work_queue = operand_def(AnyWorkQueue)
-    state = operand_def(AnyPipelineState)
-    result = result_def(IndexType)
-    assembly_format = "$work_queue `[` $state `]` attr-dict `:` type($work_queue) `,` type($state)"
-
-    def __init__(self, work_queue: SSAValue, state: SSAValue) -> None:
-        super().__init__(operands=[work_queue, state], result_types=[IndexType()])
 
     def verify_(self) -> None:
-        check_state(self.work_queue, self.state)
+        super().verify_()
         if is_in_producer(self):
             raise VerifyException("the producer has the number from pipe.scheduler_fetch")
 

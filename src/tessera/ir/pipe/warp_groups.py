@@ -35,9 +35,9 @@ from tessera.ir.common.attributes import IntegerConstraint, integer
 from tessera.ir.common.checking import around, ops_of
 from tessera.ir.common.effects import HasEffects, OrderedOp
 from tessera.ir.common.elements import TileType, dtype_of
-from tessera.ir.pipe.copies import AnyRing, is_tile_type, ring_type, slot_type
+from tessera.ir.pipe.copies import AnyRing, check_copy, is_tile_type, ring_type, slot_type
 from tessera.ir.tile.dialect import FuncOp, ProgramIdOp, accesses
-from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_type, view_type
+from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_type
 
 
 class _Slots(ParametrizedAttribute, TypeAttribute):
@@ -219,39 +219,35 @@ class ConsumerIdOp(IRDLOperation):
             raise VerifyException("the producer has no number")
 
 
+class _CtaOp(IRDLOperation):
+    """A number that persistent CTAs have: a function with the attribute `persistent` runs once for each of them."""
+
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[IndexType()])
+
+    def verify_(self) -> None:
+        check_persistent(self)
+
+
 @irdl_op_definition
-class CtaIdOp(IRDLOperation):
-    """The number of this persistent CTA: a function with the attribute `persistent` runs once for each of them.
+class CtaIdOp(_CtaOp):
+    """The number of this persistent CTA.
 
     They share the program instances of the grid: each goes through some of them in a loop.
     """
 
     name = "pipe.cta_id"
-    result = result_def(IndexType)
-    traits = traits_def(Pure())
-    assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__(result_types=[IndexType()])
-
-    def verify_(self) -> None:
-        check_persistent(self)
 
 
 @irdl_op_definition
-class CtaCountOp(IRDLOperation):
+class CtaCountOp(_CtaOp):
     """The number of persistent CTAs."""
 
     name = "pipe.cta_count"
-    result = result_def(IndexType)
-    traits = traits_def(Pure())
-    assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__(result_types=[IndexType()])
-
-    def verify_(self) -> None:
-        check_persistent(self)
 
 
 @irdl_op_definition
@@ -338,11 +334,7 @@ class ProducerCopyOp(IRDLOperation):
         check_state(self.ring, self.state)
         if not is_in_producer(self):
             raise VerifyException("rings are filled by the producer")
-        seen, held = view_type(self.view), slot_type(self.ring)
-        if len(self.offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
-            raise VerifyException(f"{len(self.offsets)} offsets into {seen}, for slots of {held}")
-        if seen.element != held.element_type:
-            raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
+        check_copy(self.view, self.offsets, self.ring)
 
 
 @irdl_op_definition

@@ -137,14 +137,10 @@ class Module:
     def declare(self, text: str) -> None:
         self._declarations[text] = None
 
-    def constant(self, name: str, text: str) -> Value:
-        """A global called `name`, defined by `text`: `constant [64 x i8] zeroinitializer, align 64`."""
+    def define(self, name: str, text: str) -> Value:
+        """A global called `name`, of any kind, defined by `text`: `constant [64 x i8] zeroinitializer, align 64`."""
         self._globals[name] = text
         return Value(f"@{name}", "ptr")
-
-    def global_text(self, name: str, text: str) -> None:
-        """A global called `name`, of any kind: `external addrspace(3) global [0 x i8]`."""
-        self._globals[name] = text
 
     def function(
         self,

@@ -286,7 +286,7 @@ def configure_tiles(f: Function) -> None:
     """Gives every register its full size: 16 rows of 64 bytes."""
     words: list[int] = [1, 0, *[0] * 14, *([LINE, 0] * 8), *[0] * 16, *[TILE_ROWS] * 8, *[0] * 8]
     text = ", ".join(f"i8 {word}" for word in words)
-    shape = f.module.constant("tile_shape", f"private constant [64 x i8] [{text}], align 64")
+    shape = f.module.define("tile_shape", f"private constant [64 x i8] [{text}], align 64")
     f.call("llvm.x86.ldtilecfg", "void", [shape])
 
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.emit.divisors import divisor_of, has_aligned_rows
 from tessera.targets.cuda.emit.emitter import GLOBAL, Emitter, Shared, emits
-from tessera.targets.cuda.emit.shared_addresses import Addresses, base, swizzled_address
+from tessera.targets.cuda.emit.shared_addresses import Addresses, swizzled_address
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir.layouts import Digit, replicas
+from tessera.targets.cuda.ir.layouts import Digit, Layout, replicas
 from tessera.targets.cuda.ir.types import CHUNK
 from tessera.targets.cuda.ptx.inline import asm, barrier, one, predicated
 from tessera.targets.llvm.emitter import ViewDescriptor
@@ -143,7 +143,7 @@ def _copy_chunks(emitter: Emitter, source: Source, shared: Shared, *, inside: bo
     chunks = -(-type_.columns * type_.itemsize // CHUNK)
     across, down, idle = spread(type_.rows, type_.panel.data, emitter.source.thread_count)
     digits = (across._replace(step=per_chunk), down, idle)
-    row, column = base(emitter, digits, 0), base(emitter, digits, 1)
+    row, column = (emitter.thread_part(Layout(digits, ()), axis) for axis in (0, 1))
     addresses = Addresses(emitter, shared, digits, CHUNK)
     first = _moved(emitter, source.address, row, source.down)
     first = _moved(emitter, first, column, number(type_.itemsize, "i64"))
@@ -254,7 +254,6 @@ def _for_each(emitter: Emitter, shared: Shared, width: int, copy: Callable[[Valu
 
 @emits(nv.CommitOp)
 def _commit(emitter: Emitter, op: nv.CommitOp) -> None:
-    del op
     asm(emitter.f, "cp.async.commit_group;", effects=True)
 
 

@@ -105,7 +105,7 @@ class Emitter(KernelEmitter):
 
     def emit(self) -> Emitted:
         function, name = self.source, self.source.sym_name.data
-        self.module.global_text("shared", f"external addrspace(3) global [0 x i8], align {1024}")
+        self.module.define("shared", f"external addrspace(3) global [0 x i8], align {1024}")
         least = function.attributes.get("blocks")
         attributes = f'"nvvm.maxntid"="{function.thread_count}"'
         if isinstance(least, IntegerAttr):
@@ -213,12 +213,13 @@ class Emitter(KernelEmitter):
         """Makes the thread's bases of a layout available; only in front of the kernel's own ops."""
         for axis in range(rank):
             if (layout.threads, axis) not in self._bases:
-                self._bases[layout.threads, axis] = self._base(layout, axis)
+                self._bases[layout.threads, axis] = self.thread_part(layout, axis)
 
-    def _base(self, layout: Layout, axis: int) -> Value:
+    def thread_part(self, layout: Layout, axis: int) -> Value:
+        """The part of coordinates along an axis that depends on the thread, written here."""
         f, total = self.f, number(0, "i32")
         for digit, below in layout.positions:
-            if digit.axis != axis:
+            if digit.axis != axis or digit.size == 1:
                 continue
             part = f.binary("udiv", self.thread, below) if below > 1 else self.thread
             # The last digit's threads are all there are.

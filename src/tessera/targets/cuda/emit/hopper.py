@@ -168,13 +168,11 @@ def _fence(emitter: Emitter, op: hopper.FenceOp) -> None:
 
 @emits(nv.BarrierOp)
 def _barrier(emitter: Emitter, op: nv.BarrierOp) -> None:
-    del op
     barrier(emitter.f)
 
 
 @emits(nv.GriddepcontrolWaitOp)
 def _follow(emitter: Emitter, op: nv.GriddepcontrolWaitOp) -> None:
-    del op
     if emitter.follows:
         # The next kernel is let in as soon as this one has asked for what it may read early. It waits for this one to
         # end, and this one for those in front. Let in even earlier, it slowed reads down on an H200.
@@ -194,7 +192,6 @@ def _announce(emitter: Emitter, op: hopper.BarrierArriveOp) -> None:
 
 @emits(hopper.WarpSyncOp)
 def _warp_sync(emitter: Emitter, op: hopper.WarpSyncOp) -> None:
-    del op
     do(emitter, "bar.warp.sync -1;")
 
 
@@ -257,7 +254,6 @@ def _copy_out(emitter: Emitter, op: hopper_copies.TmaStoreOp) -> None:
 
 @emits(hopper_copies.TmaCommitOp)
 def _commit_copies(emitter: Emitter, op: hopper_copies.TmaCommitOp) -> None:
-    del op
     do(emitter, "cp.async.bulk.commit_group;")
 
 

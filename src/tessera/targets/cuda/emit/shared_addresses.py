@@ -12,24 +12,10 @@ from collections.abc import Sequence
 from tessera.targets.cuda.emit.emitter import Emitter, Shared
 from tessera.targets.cuda.ir.layouts import Digit, Layout
 from tessera.targets.cuda.ir.types import CHUNK
-from tessera.targets.llvm.text import Value, number
+from tessera.targets.llvm.text import Value
 
 SWIZZLE_ROWS = 8
 """Rows after which swizzling repeats."""
-
-
-def base(emitter: Emitter, digits: Sequence[Digit], axis: int) -> Value:
-    """The part of a coordinate that depends on the thread, for digits that no tile of the kernel has."""
-    f, total = emitter.f, number(0, "i32")
-    for digit, below in Layout(tuple(digits), ()).positions:
-        if digit.axis != axis or digit.size == 1:
-            continue
-        part = f.binary("udiv", emitter.thread, below) if below > 1 else emitter.thread
-        if below * digit.size < emitter.source.thread_count:
-            part = f.binary("urem", part, digit.size)
-        part = f.times(part, digit.step)
-        total = part if total.name == "0" else f.binary("add", total, part)
-    return total
 
 
 class Addresses:
@@ -42,7 +28,7 @@ class Addresses:
     def __init__(self, emitter: Emitter, shared: Shared, digits: Sequence[Digit], width: int) -> None:
         self.emitter, self.shared, self.digits, self.width = emitter, shared, tuple(digits), width
         self._item, self._panel = shared.type.itemsize, shared.type.panel.data
-        layout = Layout(self.digits, ())
+        self._layout = layout = Layout(self.digits, ())
         self._row_reach, self._reach = layout.reach(0), layout.reach(1) * self._item
         self._bits = _bits(self.digits, self._item)
         self._swizzle_varies = any(digit.axis == 0 and digit.step % SWIZZLE_ROWS for digit in self.digits)
@@ -95,9 +81,9 @@ class Addresses:
     def _coordinates(self) -> tuple[Value, Value]:
         """The thread's row, and its column in bytes."""
         if self._bases is None:
-            columns = base(self.emitter, self.digits, 1)
+            columns = self.emitter.thread_part(self._layout, 1)
             lefts = self.emitter.f.times(columns, self._item) if columns.name != "0" else columns
-            self._bases = base(self.emitter, self.digits, 0), lefts
+            self._bases = self.emitter.thread_part(self._layout, 0), lefts
         return self._bases
 
     def _address(self, row: Value, left: Value, reach: int) -> Value:

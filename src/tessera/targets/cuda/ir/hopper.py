@@ -232,41 +232,34 @@ class FenceOp(OrderedOp):
             raise VerifyException(f"expected init or async, got {self.kind.data}")
 
 
-def _check_threads(threads: int) -> None:
-    if threads < 32 or threads % 32 or threads > 1024:
-        raise VerifyException(f"whole warps meet at a barrier, at most 1024 threads, not {threads}")
+class _NamedBarrierOp(OrderedOp):
+    """A step at a named barrier, where so many threads come."""
+
+    number = operand_def(i32)
+    threads = prop_def(IntegerConstraint)
+    assembly_format = "$number `,` $threads attr-dict"
+
+    def __init__(self, number: SSAValue, threads: int) -> None:
+        super().__init__(operands=[number], properties={"threads": integer(threads)})
+
+    def verify_(self) -> None:
+        threads = self.threads.value.data
+        if threads < 32 or threads % 32 or threads > 1024:
+            raise VerifyException(f"whole warps meet at a barrier, at most 1024 threads, not {threads}")
 
 
 @irdl_op_definition
-class BarrierSyncOp(OrderedOp):
+class BarrierSyncOp(_NamedBarrierOp):
     """Waits at a named barrier until so many threads have come, or announced that they need not wait."""
 
     name = "nv.barrier_sync"
-    number = operand_def(i32)
-    threads = prop_def(IntegerConstraint)
-    assembly_format = "$number `,` $threads attr-dict"
-
-    def __init__(self, number: SSAValue, threads: int) -> None:
-        super().__init__(operands=[number], properties={"threads": integer(threads)})
-
-    def verify_(self) -> None:
-        _check_threads(self.threads.value.data)
 
 
 @irdl_op_definition
-class BarrierArriveOp(OrderedOp):
+class BarrierArriveOp(_NamedBarrierOp):
     """Counts as having come to a named barrier, and goes on."""
 
     name = "nv.barrier_arrive"
-    number = operand_def(i32)
-    threads = prop_def(IntegerConstraint)
-    assembly_format = "$number `,` $threads attr-dict"
-
-    def __init__(self, number: SSAValue, threads: int) -> None:
-        super().__init__(operands=[number], properties={"threads": integer(threads)})
-
-    def verify_(self) -> None:
-        _check_threads(self.threads.value.data)
 
 
 @irdl_op_definition
