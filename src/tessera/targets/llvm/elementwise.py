@@ -252,10 +252,6 @@ def _extreme(*, largest: bool) -> tuple[Recipe, Recipe]:
 # Sums of products
 
 
-def _fma(w: VectorWork, a: Value, b: Value, c: Value) -> Value:
-    return w.f.intrinsic("fma", a, b, c)
-
-
 def _fma_once(w: VectorWork, a: Value, b: Value, c: Value) -> Value:
     """a·b + c of f32 values for rounding elsewhere: in f64 the product is exact and the sum is rounded to odd."""
     f = w.f
@@ -328,7 +324,7 @@ _ROWS: dict[str, Rule] = {
     "min": Rule(*_extreme(largest=False), exact=True, half=True),
     "max": Rule(*_extreme(largest=True), exact=True, half=True),
     "copysign": Rule(_intrinsic("copysign"), exact=True, half=True),
-    "fma": Rule(_fma, _fma_integer, half=True, fused=True),
+    "fma": Rule(_intrinsic("fma"), _fma_integer, half=True, fused=True),
     "and": Rule(None, _instruction("and")),
     "or": Rule(None, _instruction("or")),
     "xor": Rule(None, _instruction("xor")),

@@ -27,8 +27,7 @@ class RuleTable(dict[type[Operation], Callable[[EmitterT, Any], None]], Generic[
 
     def emits(self, *kinds: type[OpT]) -> Callable[[Callable[[EmitterT, OpT], None]], Callable[[EmitterT, OpT], None]]:
         """Registers the rule of one op, or of several."""
-
-        assert not any(kind in self for kind in kinds), f"one of {kinds} has two rules"
+        assert not any(kind in self for kind in kinds), f"one of {[kind.name for kind in kinds]} has two rules"
         return self.overrides(*kinds)
 
     def overrides(

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from tessera.targets.llvm import angles
 from tessera.targets.llvm.elements import NAN
 from tessera.targets.llvm.floats import Floats, any_lane, logarithm_at_ends, power_at_one
-from tessera.targets.llvm.text import Value
+from tessera.targets.llvm.text import Operand, Value
 
 Recipe = Callable[..., Value]
 

@@ -52,12 +52,12 @@ class _Access:
         """Whether the elements of a vector lie side by side."""
         return bool(self.offsets) and (self.inside or literal(self.view.strides[self._axis]) == 1)
 
-    def either(self, together: Callable[[], Sequence[Value]], apart: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+    def either(
+        self, together: Callable[[], Sequence[Value] | None], apart: Callable[[], Sequence[Value] | None]
+    ) -> Sequence[Value]:
         """Emits one code for vectors whose elements lie side by side, another for those whose elements are apart."""
-        if self.neighbours:
-            return together()
-        if not self.offsets:
-            return apart()
+        if self.neighbours or not self.offsets:
+            return (together() if self.neighbours else apart()) or ()
         f = self.emitter.f
         return f.branch(f.compare("eq", self.view.strides[self._axis], 1), together, apart)
 

@@ -118,12 +118,8 @@ def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
             if fn in known:
                 recipe = known[fn]
                 return lambda *values: recipe(MachineFloats(f), *values)
-    elif fn in f64_functions.F64:
-        wide_recipe = f64_functions.F64[fn]
+    elif (wide_recipe := f64_functions.F64.get(fn) or functions.WIDE.get(fn)) is not None:
         return lambda *values: wide_recipe(MachineFloats(f, "double"), *values)
-    elif fn in functions.WIDE:
-        of_any = functions.WIDE[fn]
-        return lambda *values: of_any(MachineFloats(f, "double"), *values)
     contract = ROUNDED not in op.attributes
 
     def apply(*values: Value) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from tessera.dtypes.types import DType, Kind, bf16, f16, f32, f64
 from tessera.errors import CompileError
@@ -37,11 +37,12 @@ def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
     """Every element of the tile once: not ghosts, not what is outside, and by the first of those that hold it."""
     value, kind = emitter.tile(op.value), op.kind.data
 
-    def each() -> Sequence[Value]:
+    def each() -> None:
         access = Access(emitter, op.view, list(op.offsets), value.layout, value.shape)
         if kind == "sum" and access.pieces.in_words and _adds_pairs(emitter, value.dtype):
-            return access.by_paths(lambda path: _combine(emitter, path, kind, value), inside=False)
-        return _combine(emitter, Path(access, pieces=False, tested=True), kind, value)
+            access.by_paths(lambda path: _combine(emitter, path, kind, value), inside=False)
+        else:
+            _combine(emitter, Path(access, pieces=False, tested=True), kind, value)
 
     emitter.where(emitter.first_replica(value.layout), each)
 

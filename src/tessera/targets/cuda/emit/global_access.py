@@ -26,7 +26,7 @@ from tessera.targets.llvm.text import Value, number
 
 _FARTHEST = 2**31 - 1
 
-Moved = Callable[[], Sequence[Value]]
+Moved = Callable[[], Sequence[Value] | None]
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Access:
             return None if known % self.pieces.count == 0 else NEVER
         return self.emitter.f.divides(self.pieces.count, size)
 
-    def by_paths(self, move: Callable[[Path], Sequence[Value]], *, inside: bool) -> Sequence[Value]:
+    def by_paths(self, move: Callable[[Path], Sequence[Value] | None], *, inside: bool) -> Sequence[Value]:
         """Does an access in the quickest way that is right, and gives what it gives.
 
         Whole tiles without tests, in pieces; then pieces that are tested; then elements that are tested. `inside`
@@ -188,16 +188,16 @@ class Access:
 
         def choose(condition: Value | None, then: Moved, otherwise: Moved) -> Sequence[Value]:
             if condition is None or condition == NEVER:
-                return then() if condition is None else otherwise()
+                return (then() if condition is None else otherwise()) or ()
             return emitter.branch(condition, then, otherwise)
 
-        def fast() -> Sequence[Value]:
+        def fast() -> Sequence[Value] | None:
             return move(Path(self, pieces=True, tested=False))
 
-        def edge() -> Sequence[Value]:
+        def edge() -> Sequence[Value] | None:
             return move(Path(self, pieces=True, tested=True))
 
-        def careful() -> Sequence[Value]:
+        def careful() -> Sequence[Value] | None:
             return move(Path(self, pieces=False, tested=within is not None))
 
         if self.pieces.count == 1:

@@ -23,18 +23,8 @@ from tessera.targets.cuda.emit.emitter import Emitted, Emitter
 from tessera.targets.cuda.ir import dialect as nv
 
 RULE_FILES = (
-    control,
-    conversions,
-    copies,
-    effects,
-    hopper,
-    hopper_transpose,
-    memory,
-    mma,
-    reductions,
-    shared,
-    values,
-    wgmma,
+    *(control, conversions, copies, effects, hopper, hopper_transpose),
+    *(memory, mma, reductions, shared, values, wgmma),
 )
 
 
