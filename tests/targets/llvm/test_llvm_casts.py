@@ -45,7 +45,7 @@ from tessera.dtypes.types import (
 )
 from tessera.errors import CompileError
 from tessera.targets.llvm.casts import cast, fast_bf16
-from tessera.targets.llvm.elements import decode, literal, memory_type, reaches, register_type
+from tessera.targets.llvm.elements import constant, decode, memory_type, reaches, register_type
 from tessera.targets.llvm.text import Function, Module, Value
 
 POLICIES = (
@@ -151,7 +151,7 @@ def test_literals_are_rounded_as_casts_are(dtype: DType) -> None:
     numbers = [0, 1, -1, 3, 300, 1.0, -0.0, 0.1, -2.5, 1e300, float("inf"), float("nan"), True]
     loops = Loops(HERE[0])
     for at, number in enumerate(numbers):
-        loops.add(f"n{at}", [bool_], dtype, 4, lambda _, __, number=number: literal(number, dtype, 4))
+        loops.add(f"n{at}", [bool_], dtype, 4, lambda _, __, number=number: constant(number, dtype, 4))
     for at, number in enumerate(numbers):
         wide = {float: f64, int: i64, bool: bool_}[type(number)]
         wanted = casting.cast(np.full(WIDTH, number, wide.storage), wide, dtype)

@@ -16,18 +16,19 @@ from tessera.ir.common.locations import span_of
 
 Values = Sequence[Any]
 OpT = TypeVar("OpT", bound=Operation)
-Rule = Callable[["Frame", OpT, Values], Values]
+Rule = Callable[["Frame", OpT, Values], Values | None]
 Witness = Callable[[Operation, Values, Values], None]
 """Looks at an op, its operands and its results when it has run."""
 RULES: dict[type[Operation], Rule[Any]] = {}
 
 
-def meaning(kind: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
-    """Registers the rule of one op: (frame, op, operand values) → result values."""
+def meaning(*kinds: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers the rule of some ops: (frame, op, operand values) → result values, or None where there are none."""
 
     def register(rule: Rule[OpT]) -> Rule[OpT]:
-        assert kind not in RULES, f"{kind.name} has two meanings"
-        RULES[kind] = rule
+        for kind in kinds:
+            assert kind not in RULES, f"{kind.name} has two meanings"
+            RULES[kind] = rule
         return rule
 
     return register
@@ -73,7 +74,7 @@ class Frame:
             raise CompileError(
                 f"{op.name} has no reference meaning", span=span_of(op.location), hint="add a rule in interpreters/"
             )
-        results = rule(self, op, operands)
+        results = rule(self, op, operands) or []
         if self.witness is not None:
             self.witness(op, operands, results)
         return results

@@ -46,6 +46,14 @@ class ArrayView:
         return strided.view(self.argument.dtype)
 
 
+def read_window(view: ArrayView, offsets: Sequence[int], shape: Sequence[int], pad: Any = 0) -> Array:
+    """The tile at some offsets of a view, and a number where it leaves the view."""
+    found = np.full(shape, pad, view.array.dtype)
+    inside, within = window(view, offsets, shape)
+    found[within] = view.array[inside]
+    return found
+
+
 def window(
     view: ArrayView, offsets: Sequence[int], shape: Sequence[int]
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:

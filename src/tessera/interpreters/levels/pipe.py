@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from tessera.dtypes.casting import cast
-from tessera.dtypes.types import f64
 from tessera.errors import RaceError, ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning
-from tessera.interpreters.core.views import Array, window
-from tessera.ir.common.elements import dtype_of
+from tessera.interpreters.core.views import Array, read_window
 from tessera.ir.pipe import copies as pipe
 
 
@@ -52,32 +47,26 @@ def _ring(frame: Frame, op: pipe.RingOp, operands: Values) -> Values:
 
 
 @meaning(pipe.CopyOp)
-def _copy(frame: Frame, op: pipe.CopyOp, operands: Values) -> Values:
+def _copy(frame: Frame, op: pipe.CopyOp, operands: Values) -> None:
     view, *offsets, ring, slot = operands
     ring.check(slot)
     if slot in ring.arriving or slot in ring.used:
         why = "another copy into it is in flight" if slot in ring.arriving else "the tile in it may still be read"
         raise RaceError(f"a copy into slot {slot}: {why}", hint="put pipe.wait in front of the copy")
-    type_ = pipe.slot_type(op.ring)
-    dtype = dtype_of(type_.element_type)
-    found = np.full(type_.get_shape(), cast(np.zeros(()), f64, dtype), dtype.storage)
-    inside, cut = window(view, offsets, type_.get_shape())
-    found[cut] = view.array[inside]
+    found = read_window(view, offsets, pipe.slot_type(op.ring).get_shape())
     ring.arriving.add(slot)
     _of(frame).begun.append((ring, slot, found))
-    return []
 
 
 @meaning(pipe.CommitOp)
-def _commit(frame: Frame, op: pipe.CommitOp, operands: Values) -> Values:
+def _commit(frame: Frame, op: pipe.CommitOp, operands: Values) -> None:
     traffic = _of(frame)
     traffic.groups.append(traffic.begun)
     traffic.begun = []
-    return []
 
 
 @meaning(pipe.WaitOp)
-def _wait(frame: Frame, op: pipe.WaitOp, operands: Values) -> Values:
+def _wait(frame: Frame, op: pipe.WaitOp, operands: Values) -> None:
     traffic = _of(frame)
     while len(traffic.groups) > op.pending.value.data:
         for ring, slot, found in traffic.groups.pop(0):
@@ -85,7 +74,6 @@ def _wait(frame: Frame, op: pipe.WaitOp, operands: Values) -> Values:
             ring.arriving.discard(slot)
     for ring in traffic.rings.values():
         ring.used.clear()
-    return []
 
 
 @meaning(pipe.GetOp)

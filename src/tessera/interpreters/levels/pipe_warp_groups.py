@@ -8,7 +8,7 @@ instances that there were. Each CTA of a cluster copies all of a multicast tile,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -19,11 +19,10 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import f64
 from tessera.errors import RaceError
 from tessera.interpreters.core.concurrency import CooperativeThreads
 from tessera.interpreters.core.engine import Frame, Values, meaning
-from tessera.interpreters.core.views import Array, ArrayView, window
+from tessera.interpreters.core.views import Array, read_window
 from tessera.interpreters.levels.pipe import Ring
 from tessera.interpreters.levels.tile import Runner, multiply
 from tessera.ir.common.elements import dtype_of
@@ -192,7 +191,7 @@ def _wait(group: WarpGroup, ready: Callable[[], bool], waits_for: str) -> None:
 
 
 @meaning(warp_groups.WarpSpecializeOp)
-def _warp_specialize(frame: Frame, op: warp_groups.WarpSpecializeOp, operands: Values) -> Values:
+def _warp_specialize(frame: Frame, op: warp_groups.WarpSpecializeOp, operands: Values) -> None:
     chance, count = frame.machine.chance, op.consumers.value.data
     groups = WarpGroups(CooperativeThreads(chance, hint=_HINT), count, chance)
     regions = {PRODUCER: op.producer, TRANSPOSER: op.transposer} | dict.fromkeys(range(count), op.consumer)
@@ -205,7 +204,6 @@ def _warp_specialize(frame: Frame, op: warp_groups.WarpSpecializeOp, operands: V
     for ring in groups.shared.values():
         ring.check_end()
     _check_multicast_end(frame.kept[Runner], groups)
-    return []
 
 
 def _run(frame: Frame, block: Any) -> None:
@@ -248,7 +246,7 @@ def _advance(frame: Frame, op: warp_groups.AdvanceOp, operands: Values) -> Value
 
 
 @meaning(warp_groups.ProducerCopyOp)
-def _producer_copy(frame: Frame, op: warp_groups.ProducerCopyOp, operands: Values) -> Values:
+def _producer_copy(frame: Frame, op: warp_groups.ProducerCopyOp, operands: Values) -> None:
     view, *offsets, ring, entry = operands
     group = _warp_group(frame)
     shared = group.groups.ring(ring, op.ring)
@@ -257,11 +255,10 @@ def _producer_copy(frame: Frame, op: warp_groups.ProducerCopyOp, operands: Value
         _check_multicast(
             frame.kept[Runner], shared, op.ring, entry, (id(view.argument), view.first, view.strides, *offsets)
         )
-    shared.inbound[entry] = partial(_copied, op, view, offsets)
+    shared.inbound[entry] = partial(read_window, view, offsets, pipe.slot_type(op.ring).get_shape())
     shared.filled += 1
     if group.groups.chance is not None and group.groups.chance.integers(2):
         shared.land(entry)
-    return []
 
 
 def _acquire(group: WarpGroup, shared: SharedRing, entry: int) -> None:
@@ -296,15 +293,6 @@ def _check_multicast_end(runner: Runner, groups: WarpGroups) -> None:
             )
 
 
-def _copied(op: warp_groups.ProducerCopyOp, view: ArrayView, offsets: Sequence[int]) -> Array:
-    type_ = pipe.slot_type(op.ring)
-    dtype = dtype_of(type_.element_type)
-    found = np.full(type_.get_shape(), cast(np.zeros(()), f64, dtype), dtype.storage)
-    inside, cut = window(view, offsets, type_.get_shape())
-    found[cut] = view.array[inside]
-    return found
-
-
 @meaning(warp_groups.ConsumerWaitOp)
 def _consumer_wait(frame: Frame, op: warp_groups.ConsumerWaitOp, operands: Values) -> Values:
     ring, entry = operands
@@ -330,7 +318,7 @@ def _consumer_wait(frame: Frame, op: warp_groups.ConsumerWaitOp, operands: Value
 
 
 @meaning(warp_groups.ConsumerReleaseOp)
-def _consumer_release(frame: Frame, op: warp_groups.ConsumerReleaseOp, operands: Values) -> Values:
+def _consumer_release(frame: Frame, op: warp_groups.ConsumerReleaseOp, operands: Values) -> None:
     ring, entry = operands
     group = _warp_group(frame)
     shared = group.groups.ring(ring, op.ring)
@@ -347,11 +335,10 @@ def _consumer_release(frame: Frame, op: warp_groups.ConsumerReleaseOp, operands:
                 hint=f"put pipe.dot_wait or pipe.dots_wait with {behind} younger dots in front of it",
             )
     shared.released[group.number] += 1
-    return []
 
 
 @meaning(transpose.TransposeSmemOp)
-def _transpose_smem(frame: Frame, op: transpose.TransposeSmemOp, operands: Values) -> Values:
+def _transpose_smem(frame: Frame, op: transpose.TransposeSmemOp, operands: Values) -> None:
     ring, other, entry = operands
     group = _warp_group(frame)
     shared, transposed = group.groups.ring(ring, op.ring), group.groups.ring(other, op.transposed)
@@ -363,7 +350,6 @@ def _transpose_smem(frame: Frame, op: transpose.TransposeSmemOp, operands: Value
     transposed.filled += 1
     shared.waited[TRANSPOSER] += 1
     shared.released[TRANSPOSER] += 1
-    return []
 
 
 # The tile scheduler
@@ -417,15 +403,14 @@ def _scheduler_read(frame: Frame, op: tile_scheduler.SchedulerReadOp, operands: 
 
 
 @meaning(pingpong.PingpongWaitOp)
-def _pingpong_wait(frame: Frame, op: pingpong.PingpongWaitOp, operands: Values) -> Values:
+def _pingpong_wait(frame: Frame, op: pingpong.PingpongWaitOp, operands: Values) -> None:
     group = _warp_group(frame)
     _wait(group, lambda: group.groups.pingpong == group.number, "the ping-pong barrier")
     group.holds_pingpong = True
-    return []
 
 
 @meaning(pingpong.PingpongArriveOp)
-def _pingpong_arrive(frame: Frame, op: pingpong.PingpongArriveOp, operands: Values) -> Values:
+def _pingpong_arrive(frame: Frame, op: pingpong.PingpongArriveOp, operands: Values) -> None:
     group = _warp_group(frame)
     if not group.holds_pingpong:
         raise RaceError(
@@ -434,7 +419,6 @@ def _pingpong_arrive(frame: Frame, op: pingpong.PingpongArriveOp, operands: Valu
         )
     group.holds_pingpong = False
     group.groups.pingpong = (group.number + 1) % group.groups.count
-    return []
 
 
 # Dots
@@ -485,6 +469,5 @@ def _dot_wait(frame: Frame, op: warp_groups.DotWaitOp, operands: Values) -> Valu
 
 
 @meaning(warp_groups.DotsWaitOp)
-def _dots_wait(frame: Frame, op: warp_groups.DotsWaitOp, operands: Values) -> Values:
+def _dots_wait(frame: Frame, op: warp_groups.DotsWaitOp, operands: Values) -> None:
     _warp_group(frame).finish(op.younger.value.data)
-    return []

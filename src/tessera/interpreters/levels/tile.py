@@ -19,7 +19,7 @@ from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, So
 from tessera.interpreters.core import scalars
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
-from tessera.interpreters.core.views import Array, ArrayView, window
+from tessera.interpreters.core.views import Array, ArrayView, read_window, window
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, asked
 from tessera.interpreters.sanitizers.watching import SanitizedRun
@@ -201,10 +201,7 @@ def _load(frame: Frame, op: tile.LoadOp, operands: Values) -> Values:
     result = tile_type(op.result)
     dtype = dtype_of(result.element_type)
     pad = cast(np.asarray(op.pad_value, np.float64), f64, dtype)
-    loaded = np.full(result.get_shape(), pad, dtype.storage)
-    inside, within = window(view, offsets, result.get_shape())
-    loaded[within] = view.array[inside]
-    return [loaded]
+    return [read_window(view, offsets, result.get_shape(), pad)]
 
 
 @meaning(tile.ReadOp)
@@ -226,15 +223,14 @@ def _item(frame: Frame, op: tile.ItemOp, operands: Values) -> Values:
 
 
 @meaning(tile.StoreOp)
-def _store(frame: Frame, op: tile.StoreOp, operands: Values) -> Values:
+def _store(frame: Frame, op: tile.StoreOp, operands: Values) -> None:
     value, view, *offsets = operands
     inside, within = window(view, offsets, value.shape)
     view.array[inside] = value[within]
-    return []
 
 
 @meaning(tile.AtomicOp)
-def _atomic(frame: Frame, op: tile.AtomicOp, operands: Values) -> Values:
+def _atomic(frame: Frame, op: tile.AtomicOp, operands: Values) -> None:
     value, view, *offsets = operands
     inside, within = window(view, offsets, value.shape)
     dtype = tile_dtype(op.value)
@@ -242,7 +238,6 @@ def _atomic(frame: Frame, op: tile.AtomicOp, operands: Values) -> Values:
     target, source = view.array[(*inside, ...)], value[(*within, ...)]
     for index in _separate(target):
         target[index] = elementwise.apply(combine, [target[index], source[index]], [dtype, dtype])
-    return []
 
 
 def _separate(target: Array) -> Iterable[Any]:
@@ -325,12 +320,11 @@ def multiply(a: Array, b: Array, left: DType, right: DType) -> tuple[Array, DTyp
 
 
 @meaning(tile.AssertOp)
-def _assert(frame: Frame, op: tile.AssertOp, operands: Values) -> Values:
+def _assert(frame: Frame, op: tile.AssertOp, operands: Values) -> None:
     condition = np.asarray(operands[0], np.bool_)
     if not condition.all():
         where = [int(index) for index in np.argwhere(~condition)[0]]
         raise CompileError(f"assertion failed at {where} in program instance {list(frame.program)}: {op.message.data}")
-    return []
 
 
 @meaning(tile.DebugPrintOp)

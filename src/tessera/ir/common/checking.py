@@ -6,14 +6,18 @@ stands, its traits and what it checks by itself, is looked at every time.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation, OpDef
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait
+from xdsl.utils.exceptions import VerifyException
+
+OpT = TypeVar("OpT", bound=Operation)
 
 _MOST_REMEMBERED = 1 << 14
 _GOOD: set[tuple[object, ...]] = set()
@@ -111,3 +115,19 @@ def _is_alone(op: Operation) -> bool:
     if block is None or not isinstance(holder, ModuleOp) or holder.parent is not None:
         return False
     return not block.args and not any(other.results for other in block.ops)
+
+
+def ops_of(module: str) -> tuple[type[IRDLOperation], ...]:
+    """The ops that a module defines, in the order in which it does."""
+    defined = [kind for kind in vars(sys.modules[module]).values() if isinstance(kind, type) and "name" in vars(kind)]
+    return tuple(kind for kind in defined if issubclass(kind, IRDLOperation) and kind.__module__ == module)
+
+
+def around(op: Operation, kind: type[OpT], what: str) -> OpT:
+    """The op of a kind that another one is a part of; refuses an op that is not: it has to be a part of `what`."""
+    found = op.parent_op()
+    while found is not None and not isinstance(found, kind):
+        found = found.parent_op()
+    if found is None:
+        raise VerifyException(f"{op.name} is a part of {what}")
+    return found

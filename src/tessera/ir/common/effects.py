@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Resource, get_effects
 
 READ, WRITE = MemoryEffectKind.READ, MemoryEffectKind.WRITE
@@ -87,3 +88,12 @@ def may_conflict(first: EffectInstance, second: EffectInstance) -> bool:
     if first.kind is READ and second.kind is READ:
         return False
     return first.resource == second.resource
+
+
+class OrderedOp(IRDLOperation):
+    """An op that no access to memory may be moved across."""
+
+    traits = traits_def(HasEffects())
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}

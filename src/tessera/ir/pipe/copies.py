@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, TensorType, UnitAttr
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     BaseAttr,
     IRDLOperation,
@@ -29,9 +29,10 @@ from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, integer
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.checking import around, ops_of
+from tessera.ir.common.effects import MEMORY, HasEffects, OrderedOp, writes
 from tessera.ir.common.elements import TileType, is_element
-from tessera.ir.tile.dialect import FuncOp, memory_of
+from tessera.ir.tile.dialect import FuncOp, accesses
 from tessera.ir.tile.types import AnyTile, AnyView, tile_type, view_type
 
 VERSION = 3
@@ -120,6 +121,15 @@ def cluster_of(function: FuncOp) -> int:
     return found.value.data if isinstance(found, IntegerAttr) else 1
 
 
+def check_copy(view: SSAValue, offsets: Sequence[SSAValue], ring: SSAValue) -> None:
+    """Refuses to copy what does not fit into a slot."""
+    seen, held = view_type(view), slot_type(ring)
+    if len(offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
+        raise VerifyException(f"{len(offsets)} offsets into {seen}, for slots of {held}")
+    if seen.element != held.element_type:
+        raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
+
+
 @irdl_op_definition
 class CopyOp(IRDLOperation):
     """Begins to copy the tile at `offsets` of a view into a slot; zeros where it leaves the view."""
@@ -130,28 +140,14 @@ class CopyOp(IRDLOperation):
     ring = operand_def(AnyRing)
     slot = operand_def(IndexType)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("view",), written=("ring",))
     assembly_format = "$view `[` $offsets `]` `,` $ring `[` $slot `]` attr-dict `:` type($view) `,` type($ring)"
 
     def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], ring: SSAValue, slot: SSAValue) -> None:
         super().__init__(operands=[view, offsets, ring, slot])
 
     def verify_(self) -> None:
-        seen, held = view_type(self.view), slot_type(self.ring)
-        if len(self.offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
-            raise VerifyException(f"{len(self.offsets)} offsets into {seen}, for slots of {held}")
-        if seen.element != held.element_type:
-            raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.ring)}
-
-
-def _check_inside(op: Operation) -> None:
-    around = op.parent_op()
-    while around is not None and not isinstance(around, FuncOp):
-        around = around.parent_op()
-    if around is None:
-        raise VerifyException(f"{op.name} is a part of a tile function")
+        check_copy(self.view, self.offsets, self.ring)
 
 
 @irdl_op_definition
@@ -162,35 +158,28 @@ class CommitOp(IRDLOperation):
     traits = traits_def(HasEffects())
     assembly_format = "attr-dict"
 
-    def __init__(self) -> None:
-        super().__init__()
-
     def verify_(self) -> None:
-        _check_inside(self)
+        around(self, FuncOp, "a tile function")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(MEMORY)}
 
 
 @irdl_op_definition
-class WaitOp(IRDLOperation):
+class WaitOp(OrderedOp):
     """Waits until at most `pending` groups are under way. Tiles got from slots before are no longer read then."""
 
     name = "pipe.wait"
     pending = prop_def(IntegerConstraint)
-    traits = traits_def(HasEffects())
     assembly_format = "$pending attr-dict"
 
     def __init__(self, pending: int) -> None:
         super().__init__(properties={"pending": integer(pending)})
 
     def verify_(self) -> None:
-        _check_inside(self)
+        around(self, FuncOp, "a tile function")
         if self.pending.value.data < 0:
             raise VerifyException(f"a number of groups is not negative, got {self.pending.value.data}")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
@@ -202,6 +191,7 @@ class GetOp(IRDLOperation):
     slot = operand_def(IndexType)
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("ring",))
     assembly_format = "$ring `[` $slot `]` attr-dict `:` type($ring) `->` type($result)"
 
     def __init__(self, ring: SSAValue, slot: SSAValue) -> None:
@@ -211,8 +201,5 @@ class GetOp(IRDLOperation):
         if tile_type(self.result) != slot_type(self.ring):
             raise VerifyException(f"a ring of {slot_type(self.ring)} does not hold {self.result.type}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, self.ring)}
 
-
-OPS: tuple[type[IRDLOperation], ...] = (RingOp, CopyOp, CommitOp, WaitOp, GetOp)
+OPS = ops_of(__name__)

@@ -6,31 +6,22 @@ multiplies. Consumers that begin their dots one after the other compute while ot
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-
-from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def
-from xdsl.traits import EffectInstance
+from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.checking import ops_of
+from tessera.ir.common.effects import OrderedOp
 from tessera.ir.pipe.warp_groups import is_in_consumer
 
 
-class _PingpongOp(IRDLOperation):
+class _PingpongOp(OrderedOp):
     """A step at a ping-pong barrier. No access to memory moves across it."""
 
-    traits = traits_def(HasEffects())
     assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def verify_(self) -> None:
         if not is_in_consumer(self):
             raise VerifyException("only consumers have ping-pong barriers")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
@@ -47,4 +38,4 @@ class PingpongArriveOp(_PingpongOp):
     name = "pipe.pingpong_arrive"
 
 
-OPS: tuple[type[IRDLOperation], ...] = (PingpongWaitOp, PingpongArriveOp)
+OPS = ops_of(__name__)

@@ -6,17 +6,16 @@ between the producer and the consumers: it waits for a tile, and puts its transp
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, traits_def
-from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.checking import ops_of
+from tessera.ir.common.effects import HasEffects
 from tessera.ir.pipe.copies import AnyRing, slot_type
 from tessera.ir.pipe.warp_groups import AnyPipelineState, check_state, partitions_around
+from tessera.ir.tile.dialect import accesses
 
 
 @irdl_op_definition
@@ -31,6 +30,7 @@ class TransposeSmemOp(IRDLOperation):
     transposed = operand_def(AnyRing)
     state = operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("ring",), written=("ring", "transposed"))
     assembly_format = (
         "$ring `,` $transposed `[` $state `]` attr-dict `:` type($ring) `,` type($transposed) `,` type($state)"
     )
@@ -48,9 +48,6 @@ class TransposeSmemOp(IRDLOperation):
         if before.get_num_dims() != 2 or after != TensorType(before.element_type, before.get_shape()[::-1]):
             raise VerifyException(f"{before} transposed is not {after}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, self.ring), writes(MEMORY, self.ring), writes(MEMORY, self.transposed)}
-
 
 def is_transposed_from(ring: SSAValue) -> bool:
     """Whether the tiles of a ring are transposed into another; consumers read that one then."""
@@ -62,4 +59,4 @@ def is_transposed_into(ring: SSAValue) -> bool:
     return any(isinstance(use.operation, TransposeSmemOp) and use.index == 1 for use in ring.uses)
 
 
-OPS: tuple[type[IRDLOperation], ...] = (TransposeSmemOp,)
+OPS = ops_of(__name__)

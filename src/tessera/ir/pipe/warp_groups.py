@@ -7,7 +7,6 @@ producer fills slots in order, as far ahead as there are any; every consumer wai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IndexType, IntAttr, TensorType, UnitAttr
@@ -29,15 +28,16 @@ from xdsl.irdl import (
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-from xdsl.traits import EffectInstance, NoTerminator, Pure
+from xdsl.traits import NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, integer
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.checking import around, ops_of
+from tessera.ir.common.effects import HasEffects, OrderedOp
 from tessera.ir.common.elements import TileType, dtype_of
-from tessera.ir.pipe.copies import AnyRing, is_tile_type, ring_type, slot_type
-from tessera.ir.tile.dialect import FuncOp, ProgramIdOp, memory_of
-from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_type, view_type
+from tessera.ir.pipe.copies import AnyRing, check_copy, is_tile_type, ring_type, slot_type
+from tessera.ir.tile.dialect import FuncOp, ProgramIdOp, accesses
+from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_type
 
 
 class _Slots(ParametrizedAttribute, TypeAttribute):
@@ -169,12 +169,7 @@ class WarpSpecializeOp(IRDLOperation):
 
 def partitions_around(op: IRDLOperation) -> WarpSpecializeOp:
     """The specialized warp groups that an op belongs to."""
-    found = op.parent_op()
-    while found is not None and not isinstance(found, WarpSpecializeOp):
-        found = found.parent_op()
-    if found is None:
-        raise VerifyException(f"{op.name} is a part of pipe.warp_specialize")
-    return found
+    return around(op, WarpSpecializeOp, "pipe.warp_specialize")
 
 
 def is_in_consumer(op: IRDLOperation) -> bool:
@@ -188,12 +183,7 @@ def is_in_producer(op: IRDLOperation) -> bool:
 
 
 def _function_around(op: IRDLOperation) -> FuncOp:
-    found = op.parent_op()
-    while found is not None and not isinstance(found, FuncOp):
-        found = found.parent_op()
-    if found is None:
-        raise VerifyException(f"{op.name} is a part of a tile function")
-    return found
+    return around(op, FuncOp, "a tile function")
 
 
 def check_persistent(op: IRDLOperation) -> None:
@@ -229,39 +219,35 @@ class ConsumerIdOp(IRDLOperation):
             raise VerifyException("the producer has no number")
 
 
+class _CtaOp(IRDLOperation):
+    """A number that persistent CTAs have: a function with the attribute `persistent` runs once for each of them."""
+
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[IndexType()])
+
+    def verify_(self) -> None:
+        check_persistent(self)
+
+
 @irdl_op_definition
-class CtaIdOp(IRDLOperation):
-    """The number of this persistent CTA: a function with the attribute `persistent` runs once for each of them.
+class CtaIdOp(_CtaOp):
+    """The number of this persistent CTA.
 
     They share the program instances of the grid: each goes through some of them in a loop.
     """
 
     name = "pipe.cta_id"
-    result = result_def(IndexType)
-    traits = traits_def(Pure())
-    assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__(result_types=[IndexType()])
-
-    def verify_(self) -> None:
-        check_persistent(self)
 
 
 @irdl_op_definition
-class CtaCountOp(IRDLOperation):
+class CtaCountOp(_CtaOp):
     """The number of persistent CTAs."""
 
     name = "pipe.cta_count"
-    result = result_def(IndexType)
-    traits = traits_def(Pure())
-    assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__(result_types=[IndexType()])
-
-    def verify_(self) -> None:
-        check_persistent(self)
 
 
 @irdl_op_definition
@@ -336,6 +322,7 @@ class ProducerCopyOp(IRDLOperation):
     ring = operand_def(AnyRing)
     state = operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("view",), written=("ring",))
     assembly_format = (
         "$view `[` $offsets `]` `,` $ring `[` $state `]` attr-dict `:` type($view) `,` type($ring) `,` type($state)"
     )
@@ -347,14 +334,7 @@ class ProducerCopyOp(IRDLOperation):
         check_state(self.ring, self.state)
         if not is_in_producer(self):
             raise VerifyException("rings are filled by the producer")
-        seen, held = view_type(self.view), slot_type(self.ring)
-        if len(self.offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
-            raise VerifyException(f"{len(self.offsets)} offsets into {seen}, for slots of {held}")
-        if seen.element != held.element_type:
-            raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.ring)}
+        check_copy(self.view, self.offsets, self.ring)
 
 
 @irdl_op_definition
@@ -370,6 +350,7 @@ class ConsumerWaitOp(IRDLOperation):
     part = opt_prop_def(UnitAttr)
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("ring",))
     assembly_format = (
         "(`part` $part^)? $ring `[` $state `]` attr-dict `:` type($ring) `,` type($state) `->` type($result)"
     )
@@ -400,9 +381,6 @@ class ConsumerWaitOp(IRDLOperation):
         if not rows or TensorType(made.element_type, [consumers * rows[0], *others]) != held:
             raise VerifyException(f"{consumers} of {made} are not {held}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, self.ring)}
-
 
 @irdl_op_definition
 class ConsumerReleaseOp(IRDLOperation):
@@ -412,6 +390,7 @@ class ConsumerReleaseOp(IRDLOperation):
     ring = operand_def(AnyRing)
     state = operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("ring",), written=("ring",))
     assembly_format = "$ring `[` $state `]` attr-dict `:` type($ring) `,` type($state)"
 
     def __init__(self, ring: SSAValue, state: SSAValue) -> None:
@@ -422,15 +401,12 @@ class ConsumerReleaseOp(IRDLOperation):
         if not is_in_consumer(self):
             raise VerifyException("the producer waits for no tile, and has none to release")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, self.ring), writes(MEMORY, self.ring)}
-
 
 # Dots
 
 
 @irdl_op_definition
-class DotStartOp(IRDLOperation):
+class DotStartOp(OrderedOp):
     """Begins a dot, `c + a · b`; the accumulator may itself be pending.
 
     The slots that it reads may be released only when it has been waited for.
@@ -441,7 +417,6 @@ class DotStartOp(IRDLOperation):
     b = operand_def(AnyTile)
     c = operand_def(_AnyAccumulator)
     result = result_def(AnyPending)
-    traits = traits_def(HasEffects())
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
 
     def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
@@ -465,19 +440,15 @@ class DotStartOp(IRDLOperation):
                 "fewer bits"
             )
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
-
 
 @irdl_op_definition
-class DotWaitOp(IRDLOperation):
+class DotWaitOp(OrderedOp):
     """Waits for a dot; `younger` ones that were begun after it may still run."""
 
     name = "pipe.dot_wait"
     pending = operand_def(AnyPending)
     younger = prop_def(IntegerConstraint)
     result = result_def(AnyTile)
-    traits = traits_def(HasEffects())
     assembly_format = "$pending `younger` $younger attr-dict `:` type($pending) `->` type($result)"
 
     def __init__(self, pending: SSAValue, younger: int) -> None:
@@ -492,17 +463,13 @@ class DotWaitOp(IRDLOperation):
             )
         _check_younger(self)
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
-
 
 @irdl_op_definition
-class DotsWaitOp(IRDLOperation):
+class DotsWaitOp(OrderedOp):
     """Waits until at most `younger` dots run: slots that older ones have read may be released."""
 
     name = "pipe.dots_wait"
     younger = prop_def(IntegerConstraint)
-    traits = traits_def(HasEffects())
     assembly_format = "$younger attr-dict"
 
     def __init__(self, younger: int) -> None:
@@ -511,23 +478,6 @@ class DotsWaitOp(IRDLOperation):
     def verify_(self) -> None:
         _check_younger(self)
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
-
-OPS: tuple[type[IRDLOperation], ...] = (
-    WarpSpecializeOp,
-    ConsumerIdOp,
-    CtaIdOp,
-    CtaCountOp,
-    GridExtentOp,
-    PipelineStateOp,
-    AdvanceOp,
-    ProducerCopyOp,
-    ConsumerWaitOp,
-    ConsumerReleaseOp,
-    DotStartOp,
-    DotWaitOp,
-    DotsWaitOp,
-)
+OPS = ops_of(__name__)
 TYPES: tuple[type[ParametrizedAttribute], ...] = (PipelineStateType, WorkQueueType, PendingType)

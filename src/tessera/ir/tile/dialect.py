@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -97,6 +98,16 @@ def memory_of(view: SSAValue) -> SSAValue:
     if OVERLAPPING not in function.attributes:
         return base
     return base.block.args[first_overlapping(function, len(base.block.args))[base.index]]
+
+
+def accesses(*, read: Sequence[str] = (), written: Sequence[str] = ()) -> Callable[[Any], AbstractSet[EffectInstance]]:
+    """The method `effects` of ops that access the memory of some of their operands and results, given by name."""
+
+    def effects(op: Operation) -> AbstractSet[EffectInstance]:
+        found = {reads(MEMORY, memory_of(getattr(op, name))) for name in read}
+        return found | {writes(MEMORY, memory_of(getattr(op, name))) for name in written}
+
+    return effects
 
 
 def first_overlapping(function: Operation, count: int) -> tuple[int, ...]:
@@ -345,6 +356,7 @@ class LoadOp(IRDLOperation):
     pad = opt_prop_def(FloatAttr.constr(type=eq(Float64Type())))
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("view",))
     assembly_format = (
         "$view `[` $offsets `]` (`pad` custom<Number>($pad)^)? attr-dict `:` type($view) `->` type($result)"
     )
@@ -369,9 +381,6 @@ class LoadOp(IRDLOperation):
         if not dtype.is_float and not (pad.is_integer() and dtype.min_value <= pad <= dtype.max_value):
             raise VerifyException(f"pad {pad} is not a value of {view_type(self.view).element}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, memory_of(self.view))}
-
 
 @irdl_op_definition
 class ReadOp(IRDLOperation):
@@ -382,6 +391,7 @@ class ReadOp(IRDLOperation):
     indices = var_operand_def(AnyTile)
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("view",))
     assembly_format = "$view `[` $indices `]` attr-dict `:` type($view) `,` type($indices) `->` type($result)"
 
     def __init__(self, view: SSAValue, indices: Sequence[SSAValue]) -> None:
@@ -400,9 +410,6 @@ class ReadOp(IRDLOperation):
         if result.element_type != seen.element:
             raise VerifyException(f"the view holds {seen.element}, the tile {result.element_type}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, memory_of(self.view))}
-
 
 @irdl_op_definition
 class ItemOp(IRDLOperation):
@@ -413,6 +420,7 @@ class ItemOp(IRDLOperation):
     offsets = var_operand_def(IndexType)
     result = result_def(AnyAttr())
     traits = traits_def(HasEffects())
+    effects = accesses(read=("view",))
     assembly_format = "$view `[` $offsets `]` attr-dict `:` type($view) `->` type($result)"
 
     def __init__(self, view: SSAValue, offsets: Sequence[SSAValue]) -> None:
@@ -425,9 +433,6 @@ class ItemOp(IRDLOperation):
         if self.result.type != seen.element or seen.dtype.kind is not Kind.INT or seen.dtype.bits < 8:
             raise VerifyException(f"an item is a signed integer of whole bytes, as the view has it, not {seen.element}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, memory_of(self.view))}
-
 
 @irdl_op_definition
 class StoreOp(IRDLOperation):
@@ -438,6 +443,7 @@ class StoreOp(IRDLOperation):
     view = operand_def(AnyView)
     offsets = var_operand_def(IndexType)
     traits = traits_def(HasEffects())
+    effects = accesses(written=("view",))
     assembly_format = "$value `,` $view `[` $offsets `]` attr-dict `:` type($value) `,` type($view)"
 
     def __init__(self, value: SSAValue, view: SSAValue, offsets: Sequence[SSAValue]) -> None:
@@ -445,9 +451,6 @@ class StoreOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check_access(self.view, self.offsets, self.value)
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {writes(MEMORY, memory_of(self.view))}
 
 
 @irdl_op_definition

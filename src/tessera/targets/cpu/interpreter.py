@@ -89,7 +89,7 @@ def _grid(frame: Frame, op: cpu.GridOp, operands: Values) -> Values:
 
 
 @meaning(cpu.ParallelOp)
-def _parallel(frame: Frame, op: cpu.ParallelOp, operands: Values) -> Values:
+def _parallel(frame: Frame, op: cpu.ParallelOp, operands: Values) -> None:
     assert isinstance(frame, CpuFrame)
     outer, inner = operands
     made: Values = []
@@ -99,7 +99,6 @@ def _parallel(frame: Frame, op: cpu.ParallelOp, operands: Values) -> Values:
             made, last = frame.run(op.once.block, [here]), here
         frame.program = here, there
         frame.run(op.body.block, [here, there, *made])
-    return []
 
 
 def _pairs(outer: int, inner: int, chance: np.random.Generator | None) -> Iterator[tuple[int, int]]:
@@ -181,10 +180,9 @@ def _reserve(frame: Frame, op: cpu.ReserveOp, operands: Values) -> Values:
 
 
 @meaning(cpu.ClearOp)
-def _clear(frame: Frame, op: cpu.ClearOp, operands: Values) -> Values:
+def _clear(frame: Frame, op: cpu.ClearOp, operands: Values) -> None:
     buffer: Buffer = operands[0]
     buffer.lines[...] = 0
-    return []
 
 
 @meaning(cpu.LoadOp)
@@ -196,22 +194,20 @@ def _load(frame: Frame, op: cpu.LoadOp, operands: Values) -> Values:
 
 
 @meaning(cpu.StoreOp)
-def _store(frame: Frame, op: cpu.StoreOp, operands: Values) -> Values:
+def _store(frame: Frame, op: cpu.StoreOp, operands: Values) -> None:
     value, buffer, row, col = operands
     part = buffer.part(row, col, extent(value.shape))
     part[...] = value.reshape(part.shape)
-    return []
 
 
 @meaning(cpu.PackOp)
-def _pack(frame: Frame, op: cpu.PackOp, operands: Values) -> Values:
+def _pack(frame: Frame, op: cpu.PackOp, operands: Values) -> None:
     view, first, second, panels, number = operands
     matrix = panels.matrix(number)
     seen = matrix.T if op.transposed is not None else matrix
     inside, within = window(view, (first, second), seen.shape)
     seen[...] = 0
     seen[within] = cast(view.array[inside], view_dtype(op), panels.type.dtype)
-    return []
 
 
 def view_dtype(op: cpu.PackOp) -> DType:
@@ -260,7 +256,7 @@ def _dot(frame: Frame, op: cpu.DotOp, operands: Values) -> Values:
 
 
 @meaning(cpu.MatmulOp)
-def _matmul(frame: Frame, op: cpu.MatmulOp, operands: Values) -> Values:
+def _matmul(frame: Frame, op: cpu.MatmulOp, operands: Values) -> None:
     a, b, number, out, row, col, *depth = operands
     height, width = op.size.iter_values()
     for buffer in (a, out):
@@ -287,7 +283,6 @@ def _matmul(frame: Frame, op: cpu.MatmulOp, operands: Values) -> Values:
         if op.added is not None:
             product = np.add(product, cast(target, out.type.dtype, carrier))
         target[...] = cast(product, carrier, out.type.dtype)
-    return []
 
 
 @meaning(cpu.AnyOp)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from tessera.targets.llvm.floats import Floats
-from tessera.targets.llvm.text import Value
+from tessera.targets.llvm.text import Value, bits_of
 
 LARGE = 2.0**17
 """Angles from here on are not split exactly by three parts of π/2."""
@@ -39,31 +39,32 @@ def split(k: Floats, x: Value) -> tuple[Value, Value]:
 
 def sine(k: Floats, x: Value, quarter: Value, r: Value) -> Value:
     """The sine of x, of the lowest bits of n and of r."""
-    found = k.select(_odd(k, quarter), _cosine(k, r), _sine(k, r))
+    found = k.select(is_odd(k, quarter), _cosine(k, r), _sine(k, r))
     # The sign of sin(−0); r has lost it where n is −0.
     found = k.select(k.compare("oeq", x, 0.0), x, found)
-    return _signed_by_quarter(k, found, quarter)
+    return signed_by_quarter(k, found, quarter)
 
 
 def cosine(k: Floats, quarter: Value, r: Value) -> Value:
-    found = k.select(_odd(k, quarter), _sine(k, r), _cosine(k, r))
-    return _signed_by_quarter(k, found, k.on_bits("add", quarter, 1))
+    found = k.select(is_odd(k, quarter), _sine(k, r), _cosine(k, r))
+    return signed_by_quarter(k, found, k.on_bits("add", quarter, 1))
 
 
 def tangent(k: Floats, x: Value, quarter: Value, r: Value) -> Value:
-    odd = _odd(k, quarter)
+    odd = is_odd(k, quarter)
     sine, cosine = _sine(k, r), _cosine(k, r)
     found = k.div(k.select(odd, cosine, sine), k.select(odd, k.neg(sine), cosine))
     return k.select(k.compare("oeq", x, 0.0), x, found)
 
 
-def _odd(k: Floats, quarter: Value) -> Value:
+def is_odd(k: Floats, quarter: Value) -> Value:
+    """Whether the number of a quarter is odd."""
     return k.f.compare("ne", k.on_bits("and", quarter, 1), k.word(0))
 
 
-def _signed_by_quarter(k: Floats, found: Value, quarter: Value) -> Value:
+def signed_by_quarter(k: Floats, found: Value, quarter: Value) -> Value:
     """The result, negated in the second half of a period."""
-    sign = k.on_bits("shl", k.on_bits("and", quarter, 2), 30)
+    sign = k.on_bits("shl", k.on_bits("and", quarter, 2), bits_of(k.type) - 2)
     return k.of_bits(k.on_bits("xor", k.bits(found), sign))
 
 

@@ -23,7 +23,7 @@ def cast(f: Function, value: Value, source: DType, target: DType, level: str, *,
         value, source = f.convert("zext", value, "i8"), u8
     if target.kind is Kind.BOOL:
         wide = decode(f, value, source, level)
-        return f.compare("une" if source.is_float else "ne", wide, number(0, wide.type))
+        return f.compare("une" if source.is_float else "ne", wide, 0)
     if target.is_float:
         return _to_float(f, value, source, target, level, dot_only)
     if source.is_float:
@@ -74,7 +74,7 @@ def _integer_to_integer(f: Function, value: Value, source: DType, target: DType)
 
 
 def _bounded(f: Function, side: str, value: Value, dtype: DType, limit: int) -> Value:
-    return f.intrinsic(f"{'s' if dtype.kind is Kind.INT else 'u'}{side}", value, number(limit, value.type))
+    return f.intrinsic(f"{'s' if dtype.kind is Kind.INT else 'u'}{side}", value, limit)
 
 
 def _float_to_integer(f: Function, value: Value, source: DType, target: DType, level: str) -> Value:
@@ -97,7 +97,7 @@ def _float_to_integer(f: Function, value: Value, source: DType, target: DType, l
     opcode = "fptoui" if int(target.max_value) >= 1 << (work - 1) else "fptosi"
     found = f.convert(opcode, inside, f"i{work}")
     if highest != limit:
-        above = f.compare("ogt", number_, number(float(highest), wide.type))
+        above = f.compare("ogt", number_, float(highest))
         found = f.select(above, number(limit, found.type), found)
     return f.convert("trunc", found, element_of(register_type(target)))
 
@@ -143,15 +143,15 @@ def _scaled(f: Function, wide: Value, shift: int) -> Value:
     Only the last factor may lead among the subnormal numbers: what an earlier one leads there ends up as 0.
     """
     while shift > 1022:
-        wide = f.binary("fmul", wide, number(2.0**1022, wide.type))
+        wide = f.binary("fmul", wide, 2.0**1022)
         shift -= 1022
     last = max(shift, -1022)
     shift -= last
     while shift:
         step = max(shift, -1022)
-        wide = f.binary("fmul", wide, number(2.0**step, wide.type))
+        wide = f.binary("fmul", wide, 2.0**step)
         shift -= step
-    return f.binary("fmul", wide, number(2.0**last, wide.type))
+    return f.binary("fmul", wide, 2.0**last)
 
 
 def _rounded_to_odd(f: Function, wide: Value) -> Value:
@@ -162,7 +162,7 @@ def _rounded_to_odd(f: Function, wide: Value) -> Value:
     near = f.convert("fptrunc", wide, "float")
     back = f.convert("fpext", near, "double")
     words = bits(f, near)
-    even = f.compare("eq", f.binary("and", words, number(1, words.type)), number(0, words.type))
+    even = f.compare("eq", f.binary("and", words, 1), 0)
     size, reached = (f.intrinsic("fabs", number_) for number_ in (wide, back))
     one = number(1, words.type)
     up = f.binary("and", even, f.compare("ogt", size, reached))

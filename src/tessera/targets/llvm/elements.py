@@ -79,20 +79,20 @@ def to_memory(f: Function, value: Value, dtype: DType) -> Value:
     if dtype.kind is Kind.BOOL:
         return f.convert("zext", value, "i8")
     if dtype.is_integer and dtype.bits < 8:
-        return f.binary("and", value, number((1 << dtype.bits) - 1, value.type))
+        return f.binary("and", value, (1 << dtype.bits) - 1)
     return value
 
 
 def extend(f: Function, value: Value, dtype: DType) -> Value:
     """The low bits of a register as a value of a 4-bit integer; the bits above them do not matter."""
-    low = f.binary("and", value, number((1 << dtype.bits) - 1, value.type))
+    low = f.binary("and", value, (1 << dtype.bits) - 1)
     if dtype.kind is Kind.UINT:
         return low
     sign = number(1 << (dtype.bits - 1), value.type)
     return f.binary("sub", f.binary("xor", low, sign), sign)
 
 
-def literal(value: float, dtype: DType, lanes: int = 0) -> Value:
+def constant(value: float, dtype: DType, lanes: int = 0) -> Value:
     """A constant of any type, rounded into it as a cast would."""
     wide = f64 if isinstance(value, float) else (bool_ if isinstance(value, bool) else (u64 if value > 0 else i64))
     held = cast(np.array([value], wide.storage), wide, dtype)
@@ -113,7 +113,7 @@ def word(value: int, like_: Value) -> Value:
 
 
 def not_a_number(f: Function, value: Value) -> Value:
-    return f.compare("uno", value, number(0.0, value.type))
+    return f.compare("uno", value, 0.0)
 
 
 def canonical(f: Function, value: Value) -> Value:
@@ -148,7 +148,7 @@ def decode(f: Function, value: Value, dtype: DType, level: str) -> Value:
     half = value if dtype.base is f16 else _as_half(f, value, fmt)
     wide = f.convert("fpext", f.convert("bitcast", half, "half"), "float")
     if fmt.bias != 15:
-        wide = f.binary("fmul", wide, number(2.0 ** (15 - fmt.bias), wide.type))
+        wide = f.binary("fmul", wide, 2.0 ** (15 - fmt.bias))
     return _with_nan(f, wide, value, fmt)
 
 
@@ -156,24 +156,22 @@ def _as_half(f: Function, value: Value, fmt: FloatFormat) -> Value:
     """A code's fields, at the bits that they have in f16; its bias is still the format's own."""
     moved = 10 - fmt.mantissa_bits
     wide = f.convert("sext", value, "i16")
-    shifted = f.binary("shl", wide, number(moved, wide.type))
+    shifted = f.binary("shl", wide, moved)
     sign_at = fmt.exponent_bits + fmt.mantissa_bits
     magnitude = ((1 << sign_at) - 1) << moved
     if sign_at == 7:
         # The sign was copied upwards by `sext`.
-        return f.binary("and", shifted, number((0x8000 | magnitude) - 0x10000, wide.type))
-    sign = f.binary("shl", wide, number(15 - sign_at, wide.type))
-    return f.binary(
-        "or", f.binary("and", shifted, number(magnitude, wide.type)), f.binary("and", sign, number(-0x8000, wide.type))
-    )
+        return f.binary("and", shifted, (0x8000 | magnitude) - 0x10000)
+    sign = f.binary("shl", wide, 15 - sign_at)
+    return f.binary("or", f.binary("and", shifted, magnitude), f.binary("and", sign, -0x8000))
 
 
 def _with_nan(f: Function, wide: Value, code: Value, fmt: FloatFormat) -> Value:
     if fmt.specials is not Specials.NAN_ONLY:
         return wide
     largest = (1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1
-    magnitude = f.binary("and", code, number(largest, code.type))
-    return f.select(f.compare("eq", magnitude, number(largest, code.type)), number(NAN, wide.type), wide)
+    magnitude = f.binary("and", code, largest)
+    return f.select(f.compare("eq", magnitude, largest), number(NAN, wide.type), wide)
 
 
 def _widen_by_integers(f: Function, value: Value, fmt: FloatFormat) -> Value:
@@ -189,7 +187,7 @@ def _widen_by_integers(f: Function, value: Value, fmt: FloatFormat) -> Value:
         normal = f.select(f.compare("uge", magnitude, top), special, normal)
     # A subnormal number is put behind a leading 1, which is then subtracted.
     lifted = f.convert("bitcast", f.binary("add", moved_magnitude, word((128 - fmt.bias) << 23, wide)), "float")
-    subnormal = f.binary("fsub", lifted, number(2.0 ** (1 - fmt.bias), lifted.type))
+    subnormal = f.binary("fsub", lifted, 2.0 ** (1 - fmt.bias))
     small = f.compare("ult", magnitude, word(1 << fmt.mantissa_bits, wide))
     found = f.select(small, f.convert("bitcast", subnormal, "i32"), normal)
     sign = f.binary("and", f.binary("shl", wide, word(31 - sign_at, wide)), word(-(1 << 31), wide))

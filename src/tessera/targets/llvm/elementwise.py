@@ -16,8 +16,17 @@ from tessera.errors import CompileError
 from tessera.ir.common import elementwise, reductions
 from tessera.targets.llvm import integers, mathematics
 from tessera.targets.llvm.casts import cast
-from tessera.targets.llvm.elements import NAN, decode, encode, extend, is_arm, literal, reaches
-from tessera.targets.llvm.floats import Floats, Sixteen, any_lane, fits_sixteens, in_sixteens, lane_by_lane
+from tessera.targets.llvm.elements import NAN, constant, decode, encode, extend, is_arm, reaches
+from tessera.targets.llvm.floats import (
+    Floats,
+    Sixteen,
+    any_lane,
+    fits_sixteens,
+    floored_quotient,
+    floored_rest,
+    in_sixteens,
+    lane_by_lane,
+)
 from tessera.targets.llvm.text import Function, Value, element_of, lanes_of, number
 
 
@@ -178,8 +187,8 @@ def _reciprocal(w: VectorWork, x: Value) -> Value:
 _FEW = 2.0**29
 
 
-def _division(w: VectorWork, a: Value, b: Value) -> tuple[Floats, Value, Value, Value, Value]:
-    """Both operands in f64, the remainder with the sign of b, and where the quotient is one less than it was cut to."""
+def _division(w: VectorWork, a: Value, b: Value) -> tuple[Floats, Value, Value, Value]:
+    """Both operands in f64, and the remainder with the sign of a."""
     f = w.f
     narrow = element_of(a.type) == "float"
     a, b = (f.convert("fpext", operand, "double") if narrow else operand for operand in (a, b))
@@ -201,26 +210,16 @@ def _division(w: VectorWork, a: Value, b: Value) -> tuple[Floats, Value, Value, 
         rest = chosen[0]
     else:
         rest = lane_by_lane(f, "fmod", [a, b], exact)
-    other_sign = f.binary("xor", k.compare("olt", b, 0.0), k.compare("olt", rest, 0.0))
-    lower = k.both(other_sign, k.compare("une", rest, 0.0))
-    return k, a, b, rest, lower
+    return k, a, b, rest
 
 
 def _floordiv(w: VectorWork, a: Value, b: Value) -> Value:
-    k, a, b, rest, lower = _division(w, a, b)
-    quotient = k.div(k.sub(a, rest), b)
-    quotient = k.select(lower, k.sub(quotient, 1.0), quotient)
-    floor = w.f.intrinsic("floor", quotient)
-    whole = k.select(k.compare("ogt", k.sub(quotient, floor), 0.5), k.add(floor, 1.0), floor)
-    ratio = k.div(a, b)
-    whole = k.select(k.compare("oeq", quotient, 0.0), k.with_sign(0.0, ratio), whole)
-    return k.select(k.compare("oeq", b, 0.0), ratio, whole)
+    return floored_quotient(*_division(w, a, b))
 
 
 def _rem(w: VectorWork, a: Value, b: Value) -> Value:
-    k, _, b, rest, lower = _division(w, a, b)
-    zero = k.compare("oeq", rest, 0.0)
-    return k.select(zero, k.with_sign(0.0, b), k.select(lower, k.add(rest, b), rest))
+    k, _, b, rest = _division(w, a, b)
+    return floored_rest(k, b, rest)
 
 
 def _floordiv_integer(w: VectorWork, a: Value, b: Value) -> Value:
@@ -253,10 +252,6 @@ def _extreme(*, largest: bool) -> tuple[Recipe, Recipe]:
 # Sums of products
 
 
-def _fma(w: VectorWork, a: Value, b: Value, c: Value) -> Value:
-    return w.f.intrinsic("fma", a, b, c)
-
-
 def _fma_once(w: VectorWork, a: Value, b: Value, c: Value) -> Value:
     """a·b + c of f32 values for rounding elsewhere: in f64 the product is exact and the sum is rounded to odd."""
     f = w.f
@@ -283,7 +278,7 @@ def _fma_integer(w: VectorWork, a: Value, b: Value, c: Value) -> Value:
 
 
 def _not(w: VectorWork, x: Value) -> Value:
-    return w.f.binary("xor", x, number(-1, x.type))
+    return w.f.binary("xor", x, -1)
 
 
 def _shl(w: VectorWork, a: Value, count: Value) -> Value:
@@ -329,7 +324,7 @@ _ROWS: dict[str, Rule] = {
     "min": Rule(*_extreme(largest=False), exact=True, half=True),
     "max": Rule(*_extreme(largest=True), exact=True, half=True),
     "copysign": Rule(_intrinsic("copysign"), exact=True, half=True),
-    "fma": Rule(_fma, _fma_integer, half=True, fused=True),
+    "fma": Rule(_intrinsic("fma"), _fma_integer, half=True, fused=True),
     "and": Rule(None, _instruction("and")),
     "or": Rule(None, _instruction("or")),
     "xor": Rule(None, _instruction("xor")),
@@ -447,7 +442,7 @@ def _closed(f: Function, found: Value, work: DType, result: DType, level: str, *
 
 def identity(kind: str, dtype: DType, lanes: int = 0) -> Value:
     """The identity of a reduction."""
-    return literal(reductions.check(kind, dtype).identity(dtype), dtype, lanes)
+    return constant(reductions.check(kind, dtype).identity(dtype), dtype, lanes)
 
 
 def combine(f: Function, kind: str, a: Value, b: Value, dtype: DType, level: str, *, nnan: bool = False) -> Value:

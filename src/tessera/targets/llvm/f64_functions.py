@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from tessera.targets.llvm import angles
 from tessera.targets.llvm.elements import NAN
-from tessera.targets.llvm.floats import Floats, Operand, any_lane
-from tessera.targets.llvm.text import Value, number
+from tessera.targets.llvm.floats import Floats, any_lane, logarithm_at_ends, power_at_one
+from tessera.targets.llvm.text import Operand, Value
 
 Recipe = Callable[..., Value]
 
@@ -206,7 +206,7 @@ _LOG = (
 
 def log(k: Floats, x: Value) -> Value:
     e, f = _exponent(k, x)
-    return _defined(k, x, _logarithm(k, e, f, _curve(k, f)))
+    return logarithm_at_ends(k, x, _logarithm(k, e, f, _curve(k, f)))
 
 
 def log1p(k: Floats, x: Value) -> Value:
@@ -218,7 +218,7 @@ def log1p(k: Floats, x: Value) -> Value:
     lost = k.div(lost, total)
     lost = k.select(k.compare("ord", lost, 0.0), lost, 0.0)
     found = _logarithm(k, e, f, k.add(_curve(k, f), lost))
-    return k.with_sign(_defined(k, total, found), x)
+    return k.with_sign(logarithm_at_ends(k, total, found), x)
 
 
 def log2(k: Floats, x: Value) -> Value:
@@ -227,7 +227,7 @@ def log2(k: Floats, x: Value) -> Value:
     found, rest = _product(k, natural.high, _LOG2_E)
     rest = k.add(rest, k.fma(natural.high, _LOG2_E_REST, k.mul(natural.low, _LOG2_E)))
     total, lost = _sum(k, e, found)
-    return _defined(k, x, k.add(total, k.add(lost, rest)))
+    return logarithm_at_ends(k, x, k.add(total, k.add(lost, rest)))
 
 
 def _exponent(k: Floats, x: Value) -> tuple[Value, Value]:
@@ -256,13 +256,6 @@ def _logarithm(k: Floats, e: Value, f: Value, rest: Value) -> Value:
     return k.add(total, k.add(k.fma(e, _LN_2_SHORT_REST, lost), rest))
 
 
-def _defined(k: Floats, x: Value, found: Value) -> Value:
-    """Infinite for 0 and infinity, NaN below."""
-    found = k.select(k.compare("oeq", x, math.inf), x, found)
-    found = k.select(k.compare("oeq", x, 0.0), -math.inf, found)
-    return k.select(k.compare("ult", x, 0.0), NAN, found)
-
-
 # Powers: 2^(b · log2(a)), with the logarithm in two parts.
 
 # log2((1 + s) / (1 − s)) / s in s²: 2/ln 2 and 2/(3 ln 2) in two parts each, then the rest with an error of 2^-73.
@@ -288,11 +281,7 @@ def power(k: Floats, a: Value, b: Value) -> Value:
     signed = k.select(even, found, k.with_sign(found, a))
     negative = k.both(k.compare("olt", a, 0.0), k.compare("ogt", a, -math.inf))
     found = k.select(whole, signed, k.select(negative, NAN, found))
-    # 1 to any power, anything to the power 0, and −1 to an infinite power are 1.
-    one = k.either(k.compare("oeq", a, 1.0), k.compare("oeq", b, 0.0))
-    endless = k.compare("oeq", k.absolute(b), math.inf)
-    one = k.either(one, k.both(endless, k.compare("oeq", a, -1.0)))
-    return k.select(one, 1.0, found)
+    return power_at_one(k, a, b, found)
 
 
 def _log2_pair(k: Floats, x: Value) -> Pair:
@@ -350,21 +339,21 @@ _TWO_OVER_PI_WORDS = (
 def sin(k: Floats, x: Value) -> Value:
     quarter, r = _range_reduced(k, x)
     sine, cosine = _sine_and_cosine(k, r)
-    found = k.select(_odd(k, quarter), k.add(*cosine), k.add(*sine))
+    found = k.select(angles.is_odd(k, quarter), k.add(*cosine), k.add(*sine))
     # The sign of sin(−0), which the sum has lost.
-    return k.select(k.compare("oeq", x, 0.0), x, _signed_by_quarter(k, found, quarter))
+    return k.select(k.compare("oeq", x, 0.0), x, angles.signed_by_quarter(k, found, quarter))
 
 
 def cos(k: Floats, x: Value) -> Value:
     quarter, r = _range_reduced(k, x)
     sine, cosine = _sine_and_cosine(k, r)
-    found = k.select(_odd(k, quarter), k.add(*sine), k.add(*cosine))
-    return _signed_by_quarter(k, found, k.on_bits("add", quarter, 1))
+    found = k.select(angles.is_odd(k, quarter), k.add(*sine), k.add(*cosine))
+    return angles.signed_by_quarter(k, found, k.on_bits("add", quarter, 1))
 
 
 def tan(k: Floats, x: Value) -> Value:
     quarter, r = _range_reduced(k, x)
-    odd = _odd(k, quarter)
+    odd = angles.is_odd(k, quarter)
     sine, cosine = (_sum(k, *part) for part in _sine_and_cosine(k, r))
     above = Pair(*(k.select(odd, *parts) for parts in zip(cosine, sine, strict=True)))
     below = Pair(*(k.select(odd, k.neg(of_sine), of_cosine) for of_sine, of_cosine in zip(sine, cosine, strict=True)))
@@ -379,16 +368,6 @@ def _sine_and_cosine(k: Floats, r: Pair) -> tuple[Pair, Pair]:
     # What cos(r) loses where r and r² lack something.
     lost = k.fma(square_rest, -0.5, k.fma(k.neg(r.high), r.low, flat_rest))
     return Pair(r.high, curve), Pair(flat, k.fma(k.mul(square, square), k.polynomial(square, _COS), lost))
-
-
-def _odd(k: Floats, quarter: Value) -> Value:
-    return k.f.compare("ne", k.on_bits("and", quarter, 1), k.word(0))
-
-
-def _signed_by_quarter(k: Floats, found: Value, quarter: Value) -> Value:
-    """The result, negated in the second half of a period."""
-    sign = k.on_bits("shl", k.on_bits("and", quarter, 2), 62)
-    return k.of_bits(k.on_bits("xor", k.bits(found), sign))
 
 
 def _range_reduced(k: Floats, x: Value) -> tuple[Value, Pair]:
@@ -457,7 +436,7 @@ def _large_range_reduced(k: Floats, x: Value) -> Sequence[Value]:
 def _product_words(k: Floats, a: Value, b: Value) -> tuple[Value, Value]:
     """The upper and the lower 64 bits of a product."""
     wide = k.f.binary("mul", *(k.f.convert("zext", factor, "i128") for factor in (a, b)))
-    upper = k.f.binary("lshr", wide, number(64, wide.type))
+    upper = k.f.binary("lshr", wide, 64)
     return k.f.convert("trunc", upper, "i64"), k.f.convert("trunc", wide, "i64")
 
 

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 
-from tessera.targets.llvm.elements import fuses, is_arm, reaches
-from tessera.targets.llvm.text import Function, Value, bits_of, lanes_of, like, number, numbers, poison, suffix_of
-
-Operand = Value | float
+from tessera.targets.llvm.elements import NAN, fuses, is_arm, reaches
+from tessera.targets.llvm.text import (
+    Function,
+    Operand,
+    Value,
+    bits_of,
+    lanes_of,
+    like,
+    number,
+    numbers,
+    of_type,
+    poison,
+    suffix_of,
+)
 
 SIXTEEN = "<16 x float>"
 
@@ -24,7 +35,7 @@ class Floats:
         self._fuses = fuses(level)
 
     def of(self, x: Operand) -> Value:
-        return x if isinstance(x, Value) else number(x, self.type)
+        return of_type(self.type, x)
 
     # Arithmetic
 
@@ -106,7 +117,7 @@ class Floats:
         return number(value, self._words)
 
     def on_bits(self, opcode: str, words: Value, by: Value | int) -> Value:
-        return self.f.binary(opcode, words, self.word(by) if isinstance(by, int) else by)
+        return self.f.binary(opcode, words, by)
 
     def changed(self, other: str) -> Floats:
         """The same lanes of another element."""
@@ -172,6 +183,44 @@ class Sixteen(Floats):
     def look_up(self, table: Sequence[float], x: Value) -> Value:
         """The entry of a table of sixteen at the lowest four bits of each lane."""
         return self.f.call("llvm.x86.avx512.permvar.sf.512", SIXTEEN, [numbers(table, "float"), self.bits(x)])
+
+
+def logarithm_at_ends(k: Floats, x: Value, found: Value) -> Value:
+    """A logarithm: infinite for 0 and infinity, NaN below."""
+    found = k.select(k.compare("oeq", x, inf), x, found)
+    found = k.select(k.compare("oeq", x, 0.0), -inf, found)
+    return k.select(k.compare("ult", x, 0.0), NAN, found)
+
+
+def power_at_one(k: Floats, a: Value, b: Value, found: Value) -> Value:
+    """A power: 1 to any power, anything to the power 0, and −1 to an infinite power are 1."""
+    one = k.either(k.compare("oeq", a, 1.0), k.compare("oeq", b, 0.0))
+    endless = k.compare("oeq", k.absolute(b), inf)
+    one = k.either(one, k.both(endless, k.compare("oeq", a, -1.0)))
+    return k.select(one, 1.0, found)
+
+
+def floored_quotient(k: Floats, a: Value, b: Value, rest: Value) -> Value:
+    """a / b rounded down, by the remainder that has the sign of a."""
+    lower, quotient = _is_cut_up(k, b, rest), k.div(k.sub(a, rest), b)
+    quotient = k.select(lower, k.sub(quotient, 1.0), quotient)
+    floor = k.f.intrinsic("floor", quotient)
+    whole = k.select(k.compare("ogt", k.sub(quotient, floor), 0.5), k.add(floor, 1.0), floor)
+    ratio = k.div(a, b)
+    whole = k.select(k.compare("oeq", quotient, 0.0), k.with_sign(0.0, ratio), whole)
+    return k.select(k.compare("oeq", b, 0.0), ratio, whole)
+
+
+def floored_rest(k: Floats, b: Value, rest: Value) -> Value:
+    """The remainder that has the sign of b, by the one that has the sign of a."""
+    lower = _is_cut_up(k, b, rest)
+    return k.select(k.compare("oeq", rest, 0.0), k.with_sign(0.0, b), k.select(lower, k.add(rest, b), rest))
+
+
+def _is_cut_up(k: Floats, b: Value, rest: Value) -> Value:
+    """Whether the quotient that was cut towards zero is one more than the one that is rounded down."""
+    other_sign = k.f.binary("xor", k.compare("olt", b, 0.0), k.compare("olt", rest, 0.0))
+    return k.both(other_sign, k.compare("une", rest, 0.0))
 
 
 def fits_sixteens(type_: str, level: str) -> bool:

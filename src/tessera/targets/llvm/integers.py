@@ -13,15 +13,15 @@ def divide(f: Function, a: Value, b: Value, *, signed: bool) -> tuple[Value, Val
     divisor = f.select(by_zero, number(1, a.type), b)
     if signed:
         # The smallest number over −1 is itself, as it is over 1.
-        lowest = f.compare("eq", a, number(-1 << (bits_of(a.type) - 1), a.type))
-        wraps = f.binary("and", lowest, f.compare("eq", b, number(-1, a.type)))
+        lowest = f.compare("eq", a, -1 << (bits_of(a.type) - 1))
+        wraps = f.binary("and", lowest, f.compare("eq", b, -1))
         divisor = f.select(wraps, number(1, a.type), divisor)
     quotient = _truncated(f, a, divisor, signed=signed)
     rest = f.binary("sub", a, f.binary("mul", quotient, divisor))
     if signed:
         opposite = f.compare("slt", f.binary("xor", rest, divisor), zero)
         down = f.binary("and", opposite, f.compare("ne", rest, zero))
-        quotient = f.select(down, f.binary("sub", quotient, number(1, a.type)), quotient)
+        quotient = f.select(down, f.binary("sub", quotient, 1), quotient)
         rest = f.select(down, f.binary("add", rest, divisor), rest)
     return f.select(by_zero, zero, quotient), f.select(by_zero, a, rest)
 
@@ -64,7 +64,7 @@ def power(f: Function, a: Value, b: Value, *, signed: bool) -> Value:
     found = f.loop(0, bits_of(a.type), 1, [one, a, b], square, runs=True)[0]
     if not signed:
         return found
-    minus_one = f.compare("eq", a, number(-1, a.type))
+    minus_one = f.compare("eq", a, -1)
     unit = f.binary("or", minus_one, f.compare("eq", a, one))
     inverse = f.select(unit, f.select(odd(b), a, one), zero)
     return f.select(f.compare("slt", b, zero), inverse, found)
@@ -76,4 +76,4 @@ def shift(f: Function, opcode: str, a: Value, count: Value) -> Value:
     if opcode == "ashr":
         return f.binary(opcode, a, f.intrinsic("umin", count, last))
     fits = f.compare("ule", count, last)
-    return f.select(fits, f.binary(opcode, a, f.select(fits, count, number(0, a.type))), number(0, a.type))
+    return f.select(fits, f.binary(opcode, a, f.select(fits, count, 0)), 0)

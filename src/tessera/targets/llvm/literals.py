@@ -1,27 +1,10 @@
-"""Constants as registers hold them, and whole-number arithmetic that folds them on the way."""
+"""Whole-number arithmetic that folds constants on the way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
-
-from tessera.dtypes.casting import cast
-from tessera.dtypes.types import DType, f64
-from tessera.targets.llvm import elements
-from tessera.targets.llvm.text import Function, Value, element_of, number
-
-
-def constant(value: float | bool, dtype: DType, lanes: int = 0) -> Value:
-    """A number of a type as registers hold it, rounded to it."""
-    type_ = elements.register_type(dtype, lanes)
-    if not dtype.is_float:
-        return number(int(value), type_)
-    rounded = cast(np.asarray(value, np.float64), f64, dtype)
-    if element_of(type_) in ("float", "double"):
-        return number(float(rounded), type_)
-    return number(int(rounded.view(f"u{rounded.dtype.itemsize}")), type_)
-
+from tessera.targets.llvm.text import Function, Operand, Value, number, of_type
 
 _FOLDS: Mapping[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
@@ -30,8 +13,9 @@ _FOLDS: Mapping[str, Callable[[int, int], int]] = {
 }
 
 
-def folded(f: Function, opcode: str, a: Value, b: Value) -> Value:
+def folded(f: Function, opcode: str, a: Value, b: Operand) -> Value:
     """Whole-number arithmetic; on constants, the constant."""
+    b = of_type(a.type, b)
     left, right = literal(a), literal(b)
     if opcode in _FOLDS:
         if left is not None and right is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from tessera.targets.llvm.elements import NAN
-from tessera.targets.llvm.floats import Floats, Sixteen
+from tessera.targets.llvm.floats import Floats, Sixteen, logarithm_at_ends, power_at_one
 from tessera.targets.llvm.text import Value
 
 _LN_2, _LN_2_REST = 0.693145751953125, 1.428606765330187e-06
@@ -85,9 +85,7 @@ def _defined(k: Floats, x: Value, found: Value) -> Value:
     """Infinite for 0 and infinity, NaN below; sixteen lanes have that already."""
     if isinstance(k, Sixteen):
         return found
-    found = k.select(k.compare("oeq", x, math.inf), x, found)
-    found = k.select(k.compare("oeq", x, 0.0), -math.inf, found)
-    return k.select(k.compare("ult", x, 0.0), NAN, found)
+    return logarithm_at_ends(k, x, found)
 
 
 # log2((1 + s) / (1 − s)) / s in s² for |s| ≤ 0.1716: 2^-45
@@ -127,11 +125,7 @@ def power(k: Floats, a: Value, b: Value) -> Value:
     found = wide.of_bits(wide.on_bits("xor", wide.bits(found), sign))
     negative = wide.both(wide.compare("olt", base, 0.0), wide.compare("ogt", base, -math.inf))
     found = wide.select(wide.both(negative, broken), NAN, found)
-    # 1 to any power, anything to the power 0, and −1 to an infinite power are 1.
-    one = wide.either(wide.compare("oeq", base, 1.0), wide.compare("oeq", exponent, 0.0))
-    endless = wide.compare("oeq", wide.absolute(exponent), math.inf)
-    one = wide.either(one, wide.both(endless, wide.compare("oeq", base, -1.0)))
-    return k.f.convert("fptrunc", wide.select(one, 1.0, found), "float")
+    return k.f.convert("fptrunc", power_at_one(wide, base, exponent, found), "float")
 
 
 def _log2_wide(k: Floats, x: Value) -> Value:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 _BARE_NAME = re.compile(r"[A-Za-z$._-][A-Za-z0-9$._-]*")
 _VECTOR = re.compile(r"<(\d+) x (.+)>")
@@ -82,6 +83,14 @@ def number(value: float | bool, type_: str) -> Value:
     return Value("<" + ", ".join([f"{element} {word}"] * lanes) + ">", type_)
 
 
+Operand: TypeAlias = Value | float
+"""A value, or a constant of the type that the first operand has."""
+
+
+def of_type(type_: str, operand: Operand) -> Value:
+    return operand if isinstance(operand, Value) else number(operand, type_)
+
+
 def numbers(values: Sequence[float | int | bool], element: str) -> Value:
     """A constant vector."""
     words = ", ".join(f"{element} {_word(value, element)}" for value in values)
@@ -128,14 +137,10 @@ class Module:
     def declare(self, text: str) -> None:
         self._declarations[text] = None
 
-    def constant(self, name: str, text: str) -> Value:
-        """A global called `name`, defined by `text`: `constant [64 x i8] zeroinitializer, align 64`."""
+    def define(self, name: str, text: str) -> Value:
+        """A global called `name`, of any kind, defined by `text`: `constant [64 x i8] zeroinitializer, align 64`."""
         self._globals[name] = text
         return Value(f"@{name}", "ptr")
-
-    def global_text(self, name: str, text: str) -> None:
-        """A global called `name`, of any kind: `external addrspace(3) global [0 x i8]`."""
-        self._globals[name] = text
 
     def function(
         self,
@@ -213,16 +218,16 @@ class Function:
         self._lines.append(f"  {made.name} = {text}")
         return made
 
-    def binary(self, opcode: str, a: Value, b: Value) -> Value:
-        return self.op(a.type, f"{opcode} {a}, {b.name}")
+    def binary(self, opcode: str, a: Value, b: Operand) -> Value:
+        return self.op(a.type, f"{opcode} {a}, {of_type(a.type, b).name}")
 
-    def compare(self, predicate: str, a: Value, b: Value) -> Value:
+    def compare(self, predicate: str, a: Value, b: Operand) -> Value:
         """`icmp` or `fcmp`, by the element."""
         opcode = "icmp" if element_of(a.type)[0] == "i" or a.type == "ptr" else "fcmp"
-        return self.op(like(a.type, "i1"), f"{opcode} {predicate} {a}, {b.name}")
+        return self.op(like(a.type, "i1"), f"{opcode} {predicate} {a}, {of_type(a.type, b).name}")
 
-    def select(self, condition: Value, a: Value, b: Value) -> Value:
-        return self.op(a.type, f"select {condition}, {a}, {b}")
+    def select(self, condition: Value, a: Value, b: Operand) -> Value:
+        return self.op(a.type, f"select {condition}, {a}, {of_type(a.type, b)}")
 
     def convert(self, opcode: str, a: Value, element: str) -> Value:
         """`sext`, `fptrunc`, `bitcast` and their like, to another element with as many lanes."""
@@ -244,9 +249,10 @@ class Function:
         self.do(text)
         return poison("void")
 
-    def intrinsic(self, name: str, *arguments: Value, flags: str = "") -> Value:
+    def intrinsic(self, name: str, first: Value, *others: Operand, flags: str = "") -> Value:
         """An overloaded intrinsic of one type: `intrinsic("fma", a, b, c)` calls llvm.fma on that type."""
-        type_ = arguments[0].type
+        type_ = first.type
+        arguments = [first, *(of_type(type_, other) for other in others)]
         return self.call(f"llvm.{name}.{suffix_of(type_)}", type_, arguments, flags=flags)
 
     def invoke(self, function: Function | str, arguments: Sequence[Value]) -> None:
@@ -282,8 +288,8 @@ class Function:
     def at(self, pointer: Value, offset: Value | int) -> Value:
         """The pointer `offset` bytes further on."""
         if isinstance(offset, int):
-            return pointer if offset == 0 else self.op("ptr", f"getelementptr i8, {pointer}, i64 {offset}")
-        return self.op("ptr", f"getelementptr i8, {pointer}, {offset}")
+            return pointer if offset == 0 else self.op(pointer.type, f"getelementptr i8, {pointer}, i64 {offset}")
+        return self.op(pointer.type, f"getelementptr i8, {pointer}, {offset}")
 
     def load(self, type_: str, pointer: Value, *, align: int) -> Value:
         return self.op(type_, f"load {type_}, {pointer}, align {align}")
@@ -310,6 +316,29 @@ class Function:
         name = self._fresh()
         self._entry.append(f"  {name} = alloca [{size} x i8], align {align}")
         return Value(name, "ptr")
+
+    def together(self, values: Sequence[Value]) -> Value:
+        """Values as the lanes of a vector; one by itself stays a scalar."""
+        if len(values) == 1:
+            return values[0]
+        found = poison(vector(len(values), values[0].type))
+        for index, value in enumerate(values):
+            found = self.insert(found, value, index)
+        return found
+
+    # Truths
+
+    def all_of(self, conditions: Iterable[Value | None]) -> Value | None:
+        """All of some conditions; None is one that always holds."""
+        found: Value | None = None
+        for condition in conditions:
+            if condition is not None:
+                found = condition if found is None else self.binary("and", found, condition)
+        return found
+
+    def divides(self, size: int, value: Value) -> Value:
+        """Whether a value is a multiple of a power of two."""
+        return self.compare("eq", self.binary("and", value, size - 1), 0)
 
     # Whole numbers
 
@@ -343,7 +372,7 @@ class Function:
         stop: Value | int,
         step: Value | int,
         initial: Sequence[Value],
-        body: Callable[[Value, list[Value]], Sequence[Value]],
+        body: Callable[[Value, list[Value]], Sequence[Value] | None],
         *,
         runs: bool = False,
     ) -> list[Value]:
@@ -362,24 +391,15 @@ class Function:
         self._lines.append("")
         index = Value(f"%index{number_}", type_)
         carried = [Value(self._fresh(), value.type) for value in initial]
-        found = list(body(index, carried))
+        found = list(body(index, carried) or ())
         following = self.op(type_, f"add nsw {type_} {index.name}, {_plain(step)}")
         again = self.op("i1", f"icmp slt {following}, {_plain(stop)}")
         end = self._block
         self.do(f"br {again}, label %{top}, label %{out}, !llvm.loop !0")
-        phis = [f"  {index.name} = phi {type_} [ {_plain(start)}, %{before} ], [ {following.name}, %{end} ]"]
-        for name, first, last in zip(carried, initial, found, strict=True):
-            phis.append(f"  {name.name} = phi {name.type} [ {first.name}, %{before} ], [ {last.name}, %{end} ]")
-        self._lines[hole] = "\n".join(phis)
+        starts = [of_type(type_, start), *initial]
+        self._lines[hole] = _phis([index, *carried], starts, before, [following, *found], end)
         self.label(out)
-        if runs:
-            return found
-        results: list[Value] = []
-        for first, last in zip(initial, found, strict=True):
-            results.append(
-                self.op(first.type, f"phi {first.type} [ {first.name}, %{before} ], [ {last.name}, %{end} ]")
-            )
-        return results
+        return found if runs else self._merged(initial, before, found, end)
 
     def repeat(
         self,
@@ -402,18 +422,15 @@ class Function:
         found = list(body(list(handed)))
         end = self._block
         self.do(f"br label %{top}, !llvm.loop !0")
-        phis: list[str] = []
-        for name, first, last in zip(carried, initial, found, strict=True):
-            phis.append(f"  {name.name} = phi {name.type} [ {first.name}, %{before} ], [ {last.name}, %{end} ]")
-        self._lines[hole] = "\n".join(phis)
+        self._lines[hole] = _phis(carried, initial, before, found, end)
         self.label(out)
         return list(handed)
 
     def branch(
         self,
         condition: Value,
-        then: Callable[[], Sequence[Value]],
-        otherwise: Callable[[], Sequence[Value]] | None = None,
+        then: Callable[[], Sequence[Value] | None],
+        otherwise: Callable[[], Sequence[Value] | None] | None = None,
         *,
         rare: bool = False,
     ) -> list[Value]:
@@ -422,18 +439,19 @@ class Function:
         yes, no, end = f"yes{self._count}", f"no{self._count}", f"end{self._count}"
         self.do(f"br {condition}, label %{yes}, label %{no}{', !prof !2' if rare else ''}")
         self.label(yes)
-        first = list(then())
+        first = list(then() or ())
         left = self._block
         self.jump(end)
         self.label(no)
-        second = list(otherwise()) if otherwise else []
+        second = list(otherwise() or ()) if otherwise else []
         right = self._block
         self.jump(end)
         self.label(end)
-        return [
-            self.op(a.type, f"phi {a.type} [ {a.name}, %{left} ], [ {b.name}, %{right} ]")
-            for a, b in zip(first, second, strict=True)
-        ]
+        return self._merged(first, left, second, right)
+
+    def _merged(self, first: Sequence[Value], left: str, second: Sequence[Value], right: str) -> list[Value]:
+        """Values where two blocks meet."""
+        return [self.op(a.type, _phi(a, left, b, right)) for a, b in zip(first, second, strict=True)]
 
     def give(self, value: Value | None = None) -> None:
         self.do("ret void" if value is None else f"ret {value}")
@@ -442,6 +460,17 @@ class Function:
 def _bare(type_: str) -> str:
     """A type without the attributes behind it."""
     return type_[: type_.index(">") + 1] if type_.startswith("<") else type_.split(maxsplit=1)[0]
+
+
+def _phi(a: Value, left: str, b: Value, right: str) -> str:
+    """One of two values, by the block that was left."""
+    return f"phi {a.type} [ {a.name}, %{left} ], [ {b.name}, %{right} ]"
+
+
+def _phis(names: Sequence[Value], first: Sequence[Value], before: str, last: Sequence[Value], end: str) -> str:
+    """What a loop carries: as it begins, and as its body leaves it."""
+    lines = zip(names, first, last, strict=True)
+    return "\n".join(f"  {name.name} = {_phi(a, before, b, end)}" for name, a, b in lines)
 
 
 def _plain(value: Value | int) -> str:

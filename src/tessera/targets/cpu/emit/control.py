@@ -1,63 +1,17 @@
-"""cpu level → LLVM text: loops, branches, the work that threads share, and their own memory."""
+"""cpu level → LLVM text: the work that threads share, and their own memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from xdsl.dialects import scf
-from xdsl.ir import Region
-
-from tessera.targets.cpu.emit.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, ViewDescriptor, emits
+from tessera.targets.cpu.emit.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, emits
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import BufferType, PanelsType, buffer_type, panels_type
-from tessera.targets.llvm.literals import literal
+from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.text import Value, number
 
 
-@emits(scf.ForOp)
-def _for(emitter: Emitter, op: scf.ForOp) -> None:
-    start, stop, step = (emitter.number(value) for value in (op.lb, op.ub, op.step))
-    first, last = literal(start), literal(stop)
-    body = op.body.block
-
-    def run(index: Value, carried: list[Value]) -> Sequence[Value]:
-        emitter.pending, outside = [], emitter.pending
-        emitter.values[body.args[0]] = index
-        emitter.bind_carried(body.args[1:], carried)
-        end = emitter.block(body)
-        found = emitter.carried(end.operands)
-        emitter.pending = outside
-        return found
-
-    initial = emitter.carried(op.iter_args)
-    every = literal(step)
-    if first is not None and last is not None and first < last:
-        once = every is not None and first + every >= last
-        found = run(start, initial) if once else emitter.f.loop(start, stop, step, initial, run, runs=True)
-    else:
-        found = emitter.f.loop(start, stop, step, initial, run)
-    emitter.bind_carried(op.results, found)
-
-
-@emits(scf.IfOp)
-def _if(emitter: Emitter, op: scf.IfOp) -> None:
-    def side(region: Region) -> Callable[[], Sequence[Value]]:
-        def run() -> Sequence[Value]:
-            if not region.blocks:
-                return []
-            emitter.pending, outside = [], emitter.pending
-            end = emitter.block(region.block)
-            found = emitter.carried(end.operands)
-            emitter.pending = outside
-            return found
-
-        return run
-
-    condition = emitter.number(op.cond)
-    emitter.bind_carried(op.results, emitter.f.branch(condition, side(op.true_region), side(op.false_region)))
-
-
-@emits(cpu.GridOp, plain=True)
+@emits(cpu.GridOp)
 def _grid(emitter: Emitter, op: cpu.GridOp) -> None:
     word = FIRST_ARGUMENT + 8 * (emitter.layout.grid + op.axis.value.data)
     emitter.values[op.result] = emitter.f.load("i64", emitter.f.at(emitter.args, word), align=8)
@@ -78,10 +32,10 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
     outer, inner = emitter.number(op.outer), emitter.number(op.inner)
     once, body = op.once.block, op.body.block
     wanted = f.times(emitter.threads, SHARE)
-    least = f.intrinsic("smax", outer, number(1, "i64"))
+    least = f.intrinsic("smax", outer, 1)
     cuts = f.binary("sdiv", f.subtract(f.add(wanted, least), 1), least)
-    cuts = f.intrinsic("smax", f.intrinsic("smin", cuts, inner), number(1, "i64"))
-    alone = f.compare("eq", emitter.threads, number(1, "i64"))
+    cuts = f.intrinsic("smax", f.intrinsic("smin", cuts, inner), 1)
+    alone = f.compare("eq", emitter.threads, 1)
     cuts = f.select(alone, number(1, "i64"), cuts)
     length = f.binary("sdiv", f.subtract(f.add(inner, cuts), 1), cuts)
     pieces = f.binary("mul", outer, cuts)
@@ -91,14 +45,13 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
     kept = f.stack(8 * max(1, len(end.values)), 8)
     last = f.stack(8, 8)
     f.store(number(-1, "i64"), last, align=8)
-    queues = f.intrinsic("smin", emitter.threads, number(QUEUES, "i64"))
+    queues = f.intrinsic("smin", emitter.threads, QUEUES)
 
-    def visit(offset: Value, _: list[Value]) -> Sequence[Value]:
+    def visit(offset: Value, _: list[Value]) -> None:
         number_ = f.binary("urem", f.binary("add", emitter.thread, offset), queues)
         first, end_ = (f.binary("sdiv", f.binary("mul", pieces, at), queues) for at in (number_, f.add(number_, 1)))
         counter = f.at(emitter.args, f.add(f.times(number_, 8), FIRST_ARGUMENT + 8 * emitter.layout.queues))
         empty(counter, first, end_)
-        return []
 
     def empty(counter: Value, first: Value, stop: Value) -> None:
         top, work, out = (f"{name}{len(emitter.values)}" for name in ("queue", "work", "done"))
@@ -115,7 +68,7 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
         here = f.binary("sdiv", piece, cuts)
         cut = f.subtract(piece, f.binary("mul", here, cuts))
 
-        def prepare() -> Sequence[Value]:
+        def prepare() -> None:
             f.store(here, last, align=8)
             emitter.values[once.args[0]] = here
             emitter.cursor = f.at(emitter.workspace, emitter.static_size)
@@ -125,7 +78,6 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
                 word = found.pointer if isinstance(found, Memory) else found
                 f.store(word, f.at(kept, 8 * position), align=8)
             emitter.cursor = None
-            return []
 
         if list(once.ops) != [end]:
             f.branch(f.compare("ne", f.load("i64", last, align=8), here), prepare)
@@ -139,10 +91,9 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
         start = f.binary("mul", cut, length)
         stop = f.intrinsic("smin", f.add(start, length), inner)
 
-        def run(index: Value, _: list[Value]) -> Sequence[Value]:
+        def run(index: Value, _: list[Value]) -> None:
             emitter.values[body.args[1]] = index
             emitter.block(body)
-            return []
 
         f.loop(start, stop, 1, [], run)
 
@@ -168,9 +119,8 @@ def _borrow(emitter: Emitter, op: cpu.BorrowOp) -> None:
     def copied() -> Sequence[Value]:
         copy = f.at(emitter.workspace, emitter.workspace_offsets[op])
 
-        def one(index: Value, _: list[Value]) -> Sequence[Value]:
+        def one(index: Value, _: list[Value]) -> None:
             f.store(f.load(element, f.at(there, index), align=item), f.at(copy, index), align=item)
-            return []
 
         f.loop(0, type_.size, item, [], one)
         return [copy]
@@ -192,7 +142,7 @@ def _ends(emitter: Emitter, view: ViewDescriptor) -> tuple[Value, Value]:
     f, item, zero = emitter.f, view.dtype.storage.itemsize, number(0, "i64")
     low, high = zero, number(1, "i64")
     for size, stride in zip(view.sizes, view.strides, strict=True):
-        last = f.binary("mul", f.binary("sub", size, number(1, "i64")), stride)
+        last = f.binary("mul", f.binary("sub", size, 1), stride)
         low = f.binary("add", low, f.intrinsic("smin", last, zero))
         high = f.binary("add", high, f.intrinsic("smax", last, zero))
     return f.at(view.pointer, f.times(low, item)), f.at(view.pointer, f.times(high, item))

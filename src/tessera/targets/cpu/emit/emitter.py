@@ -7,49 +7,33 @@ a thread needs for given arguments, and nothing else that outsiders call. Argume
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tessera.dtypes.types import DType
-from tessera.errors import CompileError
 from tessera.ir.common.checking import operands_of
 from tessera.ir.common.elements import dtype_of
-from tessera.ir.common.locations import span_of
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.targets.cpu.emit.registers import RegisterTile
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import LINE, TILE_ROWS, BufferType, PanelsType, buffer_type, panels_type, rounded_up
-from tessera.targets.llvm import elements
-from tessera.targets.llvm.text import Function, Module, Value, number
+from tessera.targets.llvm import elements, rules
+from tessera.targets.llvm.emitter import KernelEmitter, RuleTable, ViewDescriptor, argument_words, is_tile, some
+from tessera.targets.llvm.text import Function, Module, Value, number, numbers
 
-STATUS, DETAILS, FIRST_ARGUMENT = 8, 16, 64
-"""Bytes into the block of arguments: what went wrong, details of that, the arguments."""
+STATUS, FIRST_ARGUMENT = 8, 64
+"""Bytes into the block of arguments: what went wrong, the arguments."""
 QUEUES = 8
 """Counters of work behind the arguments."""
 
-OpT = TypeVar("OpT", bound=Operation)
-Rule = Callable[["Emitter", OpT], None]
-RULES: dict[type[Operation], Rule[Any]] = {}
-PLAIN: set[type[Operation]] = set()
+RULES: RuleTable[Emitter] = RuleTable({**rules.PLAIN, **rules.RULES})
+emits = RULES.emits
+PLAIN: frozenset[type[Operation]] = frozenset({*rules.PLAIN, cpu.GridOp})
 """Ops on scalars and views that have no effect: what memory a thread needs may be computed with them."""
-
-
-def emits(kind: type[OpT], *, plain: bool = False) -> Callable[[Rule[OpT]], Rule[OpT]]:
-    """Registers the rule of one op."""
-
-    def register(rule: Rule[OpT]) -> Rule[OpT]:
-        assert kind not in RULES, f"{kind.name} has two rules"
-        RULES[kind] = rule
-        if plain:
-            PLAIN.add(kind)
-        return rule
-
-    return register
 
 
 @dataclass(frozen=True)
@@ -65,16 +49,6 @@ class TargetMachine:
 
 
 @dataclass(frozen=True)
-class ViewDescriptor:
-    """The pointer, sizes and strides (in elements) of a view, as LLVM values."""
-
-    pointer: Value
-    sizes: tuple[Value, ...]
-    strides: tuple[Value, ...]
-    dtype: DType
-
-
-@dataclass(frozen=True)
 class Memory:
     """A buffer or panels."""
 
@@ -82,14 +56,14 @@ class Memory:
     type: BufferType | PanelsType
 
 
-@dataclass
+@dataclass(frozen=True)
 class ArgumentBlockLayout:
     """The word of the argument block at which each argument begins; a view has its pointer, sizes and strides there."""
 
-    first: list[int] = field(default_factory=list[int])
-    grid: int = 0
-    queues: int = 0
-    words: int = 0
+    first: Sequence[int]
+    grid: int
+    queues: int
+    words: int
 
 
 @dataclass(frozen=True)
@@ -102,22 +76,23 @@ class Emitted:
     """The error message for status 1, 2, …"""
 
 
-class Emitter:
+class Emitter(KernelEmitter):
     """Writes one kernel."""
 
+    machines = "CPUs"
+    rules = RULES
+
     def __init__(self, function: cpu.FuncOp, machine: TargetMachine) -> None:
+        super().__init__(Module(short=machine.small))
         self.source = function
         self.machine = machine
-        self.module = Module(short=machine.small)
-        self.messages: dict[str, int] = {}
+        self.level = machine.level
         self.layout = _layout(function)
-        self.values: dict[SSAValue, Any] = {}
         self.workspace_offsets, self.static_size = _workspace_offsets(function)
         dots = any(isinstance(op, cpu.MatmulOp | cpu.DotOp) for op in function.body.walk())
         self.flushes = dots and machine.contract
         """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""
         self.pending: list[tuple[object, RegisterTile]] = []
-        self.f: Function
         self.cursor: Value | None = None
 
     def emit(self) -> Emitted:
@@ -183,31 +158,13 @@ class Emitter:
                 RULES[type(op)](self, op)
         self.f.give(total)
 
-    @property
-    def level(self) -> str:
-        return self.machine.level
-
     # Values
 
-    def number(self, value: SSAValue) -> Value:
-        found = self.values[value]
-        assert isinstance(found, Value), value
-        return found
-
-    def view(self, value: SSAValue) -> ViewDescriptor:
-        found = self.values[value]
-        assert isinstance(found, ViewDescriptor), value
-        return found
-
     def memory(self, value: SSAValue) -> Memory:
-        found = self.values[value]
-        assert isinstance(found, Memory), value
-        return found
+        return self.bound(value, Memory)
 
     def tile(self, value: SSAValue) -> RegisterTile:
-        found = self.values[value]
-        assert isinstance(found, RegisterTile), value
-        return found
+        return self.bound(value, RegisterTile)
 
     def make(self, result: SSAValue, maker: Callable[[int, int], Value]) -> RegisterTile:
         """Binds a register tile whose vectors are made when asked for."""
@@ -226,40 +183,36 @@ class Emitter:
                 made.all()
         self.pending = [entry for entry in self.pending if entry[0] != origin]
 
-    def report(self, message: str, details: Sequence[Value] = ()) -> None:
-        """Notes that something went wrong, unless something did before."""
-        code = self.messages.setdefault(message, len(self.messages) + 1)
-        status = self.f.at(self.args, STATUS)
-        pair = self.f.op("{ i64, i1 }", f"cmpxchg {status}, i64 0, i64 {code} monotonic monotonic")
-        if not details:
-            return
-        won = self.f.op("i1", f"extractvalue {{ i64, i1 }} {pair.name}, 1")
+    def record(self) -> Value:
+        return self.f.at(self.args, STATUS)
 
-        def write() -> Sequence[Value]:
-            for position, detail in enumerate(details[:6]):
-                self.f.store(detail, self.f.at(self.args, DETAILS + 8 * position), align=8)
-            return []
+    def all_true(self, given: RegisterTile) -> Value:
+        return self.joined(given, "and")
 
-        self.f.branch(won, write)
+    def joined(self, given: RegisterTile, kind: str) -> Value:
+        """All truths of a tile as one, by `and` or `or`."""
+        f, lanes = self.f, self.machine.lanes
+        total = number(kind == "and", "i1")
+        for row, vector_number in given.positions:
+            live, vector = given.elements - vector_number * lanes, given.vector(row, vector_number)
+            if live < lanes:
+                mask = numbers([(lane < live) == (kind == "or") for lane in range(lanes)], "i1")
+                vector = f.binary("and" if kind == "or" else "or", vector, mask)
+            total = f.binary(kind, total, f.call(f"llvm.vector.reduce.{kind}.v{lanes}i1", "i1", [vector]))
+        return total
 
     # Blocks
 
-    def block(self, block: Block) -> Operation:
-        """Emits the ops of a block up to its terminator, which is given back."""
-        for op in block.ops:
-            if op is block.last_op:
-                return op
-            rule = RULES.get(type(op))
-            if rule is None:
-                raise CompileError(
-                    f"{op.name} has no machine code for CPUs",
-                    span=span_of(op.location),
-                    hint="run the kernel in the interpreter: TESSERA_INTERPRET=1",
-                )
-            if op.regions:
-                self.settle(op)
-            rule(self, op)
-        raise AssertionError("a block without a terminator")
+    def emit_op(self, op: Operation) -> None:
+        if op.regions:
+            self.settle(op)
+        super().emit_op(op)
+
+    def yielded(self, block: Block) -> list[Value]:
+        self.pending, outside = [], self.pending
+        found = super().yielded(block)
+        self.pending = outside
+        return found
 
     def settle(self, op: Operation) -> None:
         """Makes every vector that a nested block uses, in front of it."""
@@ -269,36 +222,21 @@ class Emitter:
                 if isinstance(found, RegisterTile):
                     found.all()
 
-    def carried(self, values: Sequence[SSAValue]) -> list[Value]:
-        """Values as a flat list for a loop or branch to carry."""
-        flat: list[Value] = []
-        for value in values:
-            found = self.values[value]
-            flat += found.all() if isinstance(found, RegisterTile) else [found]
-        return flat
+    def flat(self, found: Any) -> Sequence[Value]:
+        return found.all() if isinstance(found, RegisterTile) else [found]
 
-    def bind_carried(self, values: Sequence[SSAValue], flat: Sequence[Value]) -> None:
-        """The other way round."""
-        rest = list(flat)
-        for value in values:
-            if isinstance(value.type, TensorType):
-                shape, dtype, lanes = tile_type(value).get_shape(), tile_dtype(value), self.machine.lanes
-                count = len(list(RegisterTile.of(shape, dtype, lanes, ()).positions))
-                self.values[value] = RegisterTile.of(shape, dtype, lanes, rest[:count])
-                del rest[:count]
-            else:
-                self.values[value] = rest.pop(0)
+    def of_flat(self, value: SSAValue, rest: Iterator[Value]) -> Any:
+        if not is_tile(value):
+            return next(rest)
+        shape, dtype, lanes = tile_type(value).get_shape(), tile_dtype(value), self.machine.lanes
+        count = len(list(RegisterTile.of(shape, dtype, lanes, ()).positions))
+        return RegisterTile.of(shape, dtype, lanes, some(count, rest))
 
 
 def _layout(function: cpu.FuncOp) -> ArgumentBlockLayout:
-    layout = ArgumentBlockLayout()
-    for type_ in function.function_type.inputs:
-        layout.first.append(layout.words)
-        layout.words += 1 + 2 * type_.rank.data if isinstance(type_, ViewType) else 1
-    layout.grid = layout.words
-    layout.queues = layout.words + len(function.grid.data)
-    layout.words = layout.queues + QUEUES
-    return layout
+    first, grid = argument_words(function.function_type.inputs.data)
+    queues = grid + len(function.grid.data)
+    return ArgumentBlockLayout(first, grid, queues, queues + QUEUES)
 
 
 def _in_once(op: Operation) -> bool:
@@ -348,7 +286,7 @@ def configure_tiles(f: Function) -> None:
     """Gives every register its full size: 16 rows of 64 bytes."""
     words: list[int] = [1, 0, *[0] * 14, *([LINE, 0] * 8), *[0] * 16, *[TILE_ROWS] * 8, *[0] * 8]
     text = ", ".join(f"i8 {word}" for word in words)
-    shape = f.module.constant("tile_shape", f"private constant [64 x i8] [{text}], align 64")
+    shape = f.module.define("tile_shape", f"private constant [64 x i8] [{text}], align 64")
     f.call("llvm.x86.ldtilecfg", "void", [shape])
 
 
@@ -361,11 +299,11 @@ def flush_subnormals(f: Function, level: str) -> Value:
     long. Gives the thread's own setting, or where it is kept."""
     if elements.is_arm(level):
         mode = f.call("llvm.aarch64.get.fpcr", "i64", [])
-        f.call("llvm.aarch64.set.fpcr", "void", [f.binary("or", mode, number(1 << 24, "i64"))])
+        f.call("llvm.aarch64.set.fpcr", "void", [f.binary("or", mode, 1 << 24)])
         return mode
     before, now = f.stack(4, 4), f.stack(4, 4)
     f.call("llvm.x86.sse.stmxcsr", "void", [before])
-    f.store(f.binary("or", f.load("i32", before, align=4), number(0x8040, "i32")), now, align=4)
+    f.store(f.binary("or", f.load("i32", before, align=4), 0x8040), now, align=4)
     f.call("llvm.x86.sse.ldmxcsr", "void", [now])
     return before
 

@@ -6,7 +6,7 @@ number: LLVM's allocator has no part in it. A thread sets their shape when it en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from tessera.dtypes.types import Kind
@@ -14,7 +14,7 @@ from tessera.targets.cpu.emit.emitter import Emitter, emits
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import LINE, TILE_ROWS, BufferType, PanelsType, buffer_type
 from tessera.targets.llvm.literals import folded, literal
-from tessera.targets.llvm.text import Function, Value, number
+from tessera.targets.llvm.text import Function, Value, number, of_type
 
 _ACCUMULATORS, _ROWS, _COLS = 0, 4, 6
 """The first register of each group."""
@@ -28,22 +28,20 @@ class _Unit:
         self._f: Function = emitter.f
 
     def load(self, register: int, pointer: Value, stride: Value | int) -> None:
-        step = number(stride, "i64") if isinstance(stride, int) else stride
-        self._f.module.declare("declare void @llvm.x86.tileloadd64(i8 immarg, ptr, i64)")
-        self._f.do(f"call void @llvm.x86.tileloadd64(i8 {register}, {pointer}, {step})")
+        self._do("tileloadd64", register, pointer, of_type("i64", stride))
 
     def store(self, register: int, pointer: Value, stride: int) -> None:
-        self._f.module.declare("declare void @llvm.x86.tilestored64(i8 immarg, ptr, i64)")
-        self._f.do(f"call void @llvm.x86.tilestored64(i8 {register}, {pointer}, i64 {stride})")
+        self._do("tilestored64", register, pointer, number(stride, "i64"))
 
     def clear(self, register: int) -> None:
-        self._f.module.declare("declare void @llvm.x86.tilezero(i8 immarg)")
-        self._f.do(f"call void @llvm.x86.tilezero(i8 {register})")
+        self._do("tilezero", register)
 
     def multiply(self, total: int, a: int, b: int) -> None:
-        name = f"llvm.x86.{self._dot_instruction}"
-        self._f.module.declare(f"declare void @{name}(i8 immarg, i8 immarg, i8 immarg)")
-        self._f.do(f"call void @{name}(i8 {total}, i8 {a}, i8 {b})")
+        self._do(self._dot_instruction, total, a, b)
+
+    def _do(self, name: str, *arguments: Value | int) -> None:
+        """An instruction; numbers are those of registers."""
+        self._f.call(f"llvm.x86.{name}", "void", [of_type("i8", argument) for argument in arguments])
 
 
 _PRODUCTS = {Kind.FLOAT: "tdpbf16ps", Kind.INT: "tdpbssd", Kind.UINT: "tdpbuud"}
@@ -63,12 +61,12 @@ class _Strip:
         self.a, self.b, self.c, self.added = a, b, c, op.added is not None
         self.rows, self.panels = (size // TILE_ROWS for size in op.size.iter_values())
         row, col = emitter.number(op.row), emitter.number(op.col)
-        panel = f.binary("udiv", col, number(TILE_ROWS, "i64")) if literal(col) != 0 else col
-        self.from_a = f.at(left.pointer, folded(f, "mul", row, number(a.stride, "i64")))
-        from_b = f.at(right.pointer, folded(f, "mul", emitter.number(op.number), number(b.size, "i64")))
-        self.from_b = f.at(from_b, folded(f, "mul", panel, number(b.panel_size, "i64")))
-        to = f.at(out.pointer, folded(f, "mul", row, number(c.stride, "i64")))
-        self.to = f.at(to, folded(f, "mul", col, number(4, "i64")))
+        panel = f.binary("udiv", col, TILE_ROWS) if literal(col) != 0 else col
+        self.from_a = f.at(left.pointer, folded(f, "mul", row, a.stride))
+        from_b = f.at(right.pointer, folded(f, "mul", emitter.number(op.number), b.size))
+        self.from_b = f.at(from_b, folded(f, "mul", panel, b.panel_size))
+        to = f.at(out.pointer, folded(f, "mul", row, c.stride))
+        self.to = f.at(to, folded(f, "mul", col, 4))
         self.per_step = LINE // a.dtype.storage.itemsize
         self.steps = b.padded_rows // self.per_step
         self.depth = [emitter.number(bound) for bound in op.depth]
@@ -94,9 +92,8 @@ class _Strip:
         """So many panels of `b` at a time, and the columns of the result that they make."""
         f, whole = self.f, self.panels // count * count
 
-        def iteration(index: Value, _: list[Value]) -> Sequence[Value]:
+        def iteration(index: Value, _: list[Value]) -> None:
             body(f.at(self.from_b, f.times(index, self.b.panel_size)), f.at(self.to, f.times(index, LINE)), count)
-            return []
 
         if whole == count:
             body(self.from_b, self.to, count)
@@ -143,7 +140,7 @@ def _block(strip: _Strip, from_b: Value, to: Value, cols: int) -> None:
     for i, j in blocks:
         strip.start(_ACCUMULATORS + 2 * i + j, strip.accumulator(to, i, j))
 
-    def step(index: Value, _: list[Value]) -> Sequence[Value]:
+    def step(index: Value, _: list[Value]) -> None:
         """One step takes 64 bytes of every row of `a`, and 16 lines of each panel of `b`."""
         rows_at = f.at(strip.from_a, f.times(index, LINE))
         cols_at = f.at(from_b, f.times(index, TILE_ROWS * LINE))
@@ -153,11 +150,10 @@ def _block(strip: _Strip, from_b: Value, to: Value, cols: int) -> None:
                 if i == 0:
                     strip.load_cols(_COLS + j, j, cols_at)
                 unit.multiply(_ACCUMULATORS + 2 * i + j, _ROWS + i, _COLS + j)
-        return []
 
     if strip.depth:
         # Both are whole steps.
-        first, last = (f.binary("sdiv", bound, number(strip.per_step, "i64")) for bound in strip.depth)
+        first, last = (f.binary("sdiv", bound, strip.per_step) for bound in strip.depth)
         f.loop(first, last, 1, [], step)
     elif strip.steps == 1:
         step(number(0, "i64"), [])
@@ -172,8 +168,7 @@ def _clear(emitter: Emitter, op: cpu.ClearOp) -> None:
     f, memory, type_ = emitter.f, emitter.memory(op.buffer), buffer_type(op.buffer)
     line = number(0, f"<{LINE} x i8>")
 
-    def one(index: Value, _: list[Value]) -> Sequence[Value]:
+    def one(index: Value, _: list[Value]) -> None:
         f.store(line, f.at(memory.pointer, index), align=LINE)
-        return []
 
     f.loop(0, type_.size, LINE, [], one)

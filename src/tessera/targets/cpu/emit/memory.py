@@ -13,15 +13,15 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation
 
 from tessera.dtypes.types import DType, Kind
-from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cpu.emit.emitter import Emitter, Memory, ViewDescriptor, emits
+from tessera.targets.cpu.emit.emitter import Emitter, Memory, emits
 from tessera.targets.cpu.emit.registers import RegisterTile, is_column
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import LINE, BufferType, buffer_type
 from tessera.targets.llvm import casts, elements, elementwise
-from tessera.targets.llvm.literals import constant, folded, literal
+from tessera.targets.llvm.emitter import ViewDescriptor
+from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number, numbers, suffix_of, vector
 
 INSIDE = "inside"
@@ -30,26 +30,6 @@ INSIDE = "inside"
 def mark_inside(op: Operation) -> None:
     """Notes that an access needs no tests: all of it lies within the view, and the lanes are neighbours."""
     op.attributes[INSIDE] = UnitAttr()
-
-
-@emits(tile.DimOp, plain=True)
-def _dim(emitter: Emitter, op: tile.DimOp) -> None:
-    emitter.values[op.result] = emitter.view(op.view).sizes[op.axis.value.data]
-
-
-@emits(tile.StrideOp, plain=True)
-def _stride(emitter: Emitter, op: tile.StrideOp) -> None:
-    emitter.values[op.result] = emitter.view(op.view).strides[op.axis.value.data]
-
-
-@emits(tile.ViewOp, plain=True)
-def _view(emitter: Emitter, op: tile.ViewOp) -> None:
-    base, f = emitter.view(op.base), emitter.f
-    item = number(base.dtype.storage.itemsize, "i64")
-    pointer = f.at(base.pointer, folded(f, "mul", emitter.number(op.offset), item))
-    sizes = tuple(emitter.number(size) for size in op.sizes)
-    strides = tuple(emitter.number(stride) for stride in op.strides)
-    emitter.values[op.result] = ViewDescriptor(pointer, sizes, strides, base.dtype)
 
 
 @dataclass
@@ -72,14 +52,14 @@ class _Access:
         """Whether the elements of a vector lie side by side."""
         return bool(self.offsets) and (self.inside or literal(self.view.strides[self._axis]) == 1)
 
-    def either(self, together: Callable[[], Sequence[Value]], apart: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+    def either(
+        self, together: Callable[[], Sequence[Value] | None], apart: Callable[[], Sequence[Value] | None]
+    ) -> Sequence[Value]:
         """Emits one code for vectors whose elements lie side by side, another for those whose elements are apart."""
-        if self.neighbours:
-            return together()
-        if not self.offsets:
-            return apart()
+        if self.neighbours or not self.offsets:
+            return (together() if self.neighbours else apart()) or ()
         f = self.emitter.f
-        return f.branch(f.compare("eq", self.view.strides[self._axis], number(1, "i64")), together, apart)
+        return f.branch(f.compare("eq", self.view.strides[self._axis], 1), together, apart)
 
     @property
     def align(self) -> int:
@@ -101,7 +81,7 @@ class _Access:
         offset = number(0, "i64")
         for position, stride in zip(self._position(row, vector_number), self.view.strides, strict=True):
             offset = folded(f, "add", offset, folded(f, "mul", position, stride))
-        return f.at(self.view.pointer, folded(f, "mul", offset, number(item, "i64")))
+        return f.at(self.view.pointer, folded(f, "mul", offset, item))
 
     def pointers(self, row: int, vector_number: int) -> Value:
         """One pointer per lane."""
@@ -109,7 +89,7 @@ class _Access:
         first = self.pointer(row, vector_number)
         if not self.offsets:
             return f.splat(first, lanes)
-        step = folded(f, "mul", self.view.strides[self._axis], number(self.align, "i64"))
+        step = folded(f, "mul", self.view.strides[self._axis], self.align)
         steps = f.binary("mul", f.splat(step, lanes), numbers(range(lanes), "i64"))
         return f.op(vector(lanes, "ptr"), f"getelementptr i8, {first}, {steps}")
 
@@ -147,7 +127,7 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
         if access.neighbours and mask is None:
             read = f.load(memory, access.pointer(row, vector_number), align=access.align)
         else:
-            pad = elements.to_memory(f, constant(op.pad_value, dtype, lanes), dtype)
+            pad = elements.to_memory(f, elements.constant(op.pad_value, dtype, lanes), dtype)
             every = number(1, vector(lanes, "i1")) if mask is None else mask
 
             def together() -> Sequence[Value]:
@@ -181,7 +161,7 @@ def _read(emitter: Emitter, op: tile.ReadOp) -> None:
             offset = f.binary("add", offset, f.binary("mul", position, f.splat(stride, lanes)))
         offset = f.binary("mul", offset, f.splat(number(item, "i64"), lanes))
         pointers = f.op(vector(lanes, "ptr"), f"getelementptr i8, {view.pointer}, {offset}")
-        pad = elements.to_memory(f, constant(0, view.dtype, lanes), view.dtype)
+        pad = elements.to_memory(f, elements.constant(0, view.dtype, lanes), view.dtype)
         return elements.to_register(f, _gather(emitter, pointers, mask, pad, item), view.dtype)
 
     made = emitter.make(op.result, make)
@@ -238,7 +218,7 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
         mask = access.mask(row, vector_number)
         written = elements.to_memory(f, value.vector(row, vector_number), value.dtype)
 
-        def together() -> Sequence[Value]:
+        def together() -> None:
             pointer = access.pointer(row, vector_number)
             if mask is None:
                 f.store(written, pointer, align=access.align)
@@ -246,12 +226,10 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
                 store_first(emitter, written, pointer, value.elements - vector_number * lanes, access.align)
             else:
                 f.masked_store(written, pointer, mask, align=access.align)
-            return []
 
-        def apart() -> Sequence[Value]:
+        def apart() -> None:
             every = number(1, vector(lanes, "i1")) if mask is None else mask
             _scatter(emitter, written, access.pointers(row, vector_number), every, access.align)
-            return []
 
         access.either(together, apart)
 
@@ -282,21 +260,18 @@ def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
             within = f.binary("and", within, f.compare("ult", position, size))
             flat = f.binary("add", flat, f.binary("mul", position, stride))
 
-        def combine() -> Sequence[Value]:
+        def combine() -> None:
             where = f.binary("add", f.times(row, row_size), f.times(col, item))
             given = f.load(elements.memory_type(dtype, 0), f.at(scratch, where), align=item)
             _atomic_step(emitter, kind, f.at(view.pointer, f.times(flat, item)), given, dtype)
-            return []
 
         f.branch(within, combine)
 
-    def over_rows(row: Value, _: list[Value]) -> Sequence[Value]:
-        def over_cols(col: Value, _: list[Value]) -> Sequence[Value]:
+    def over_rows(row: Value, _: list[Value]) -> None:
+        def over_cols(col: Value, _: list[Value]) -> None:
             visit(row, col)
-            return []
 
         f.loop(0, value.elements, 1, [], over_cols)
-        return []
 
     f.loop(0, value.rows, 1, [], over_rows)
 
@@ -327,37 +302,9 @@ def _atomic_step(emitter: Emitter, kind: str, pointer: Value, given: Value, dtyp
     f.label(out)
 
 
-def _folded(emitter: Emitter, given: RegisterTile, kind: str) -> Value:
-    """All truths of a tile as one, by `and` or `or`."""
-    f, lanes = emitter.f, emitter.machine.lanes
-    total = number(kind == "and", "i1")
-    for row, vector_number in given.positions:
-        live, vector_ = given.elements - vector_number * lanes, given.vector(row, vector_number)
-        if live < lanes:
-            mask = numbers([(lane < live) == (kind == "or") for lane in range(lanes)], "i1")
-            vector_ = f.binary("and" if kind == "or" else "or", vector_, mask)
-        total = f.binary(kind, total, f.call(f"llvm.vector.reduce.{kind}.v{lanes}i1", "i1", [vector_]))
-    return total
-
-
 @emits(cpu.AnyOp)
 def _any(emitter: Emitter, op: cpu.AnyOp) -> None:
-    emitter.values[op.result] = _folded(emitter, emitter.tile(op.operand), "or")
-
-
-@emits(tile.AssertOp)
-def _assert(emitter: Emitter, op: tile.AssertOp) -> None:
-    f = emitter.f
-    given = emitter.values[op.condition]
-    good = _folded(emitter, given, "and") if isinstance(given, RegisterTile) else given
-    span = span_of(op.location)
-    message = f"{span}: {op.message.data}" if span is not None else op.message.data
-
-    def wrong() -> Sequence[Value]:
-        emitter.report(message)
-        return []
-
-    f.branch(f.binary("xor", good, number(1, "i1")), wrong)
+    emitter.values[op.result] = emitter.joined(emitter.tile(op.operand), "or")
 
 
 # Buffers
@@ -367,8 +314,8 @@ def _address_in(emitter: Emitter, memory: Memory, row: Value, col: Value) -> Val
     type_ = memory.type
     assert isinstance(type_, BufferType)
     f, item = emitter.f, type_.dtype.storage.itemsize
-    offset = folded(f, "mul", row, number(type_.stride, "i64"))
-    offset = folded(f, "add", offset, folded(f, "mul", col, number(item, "i64")))
+    offset = folded(f, "mul", row, type_.stride)
+    offset = folded(f, "add", offset, folded(f, "mul", col, item))
     return f.at(memory.pointer, offset)
 
 
@@ -438,10 +385,10 @@ def _dot(emitter: Emitter, op: cpu.DotOp) -> None:
     if isinstance(b, BufferType):
         from_b, row_size = _address_in(emitter, right, number(0, "i64"), col), b.stride
     else:
-        offset = folded(f, "mul", emitter.number(op.number), number(b.size, "i64"))
-        panel = f.binary("udiv", col, number(b.width.data, "i64")) if literal(col) != 0 else col
+        offset = folded(f, "mul", emitter.number(op.number), b.size)
+        panel = f.binary("udiv", col, b.width.data) if literal(col) != 0 else col
         row_size = b.row_size
-        from_b = f.at(f.at(right.pointer, offset), folded(f, "mul", panel, number(b.panel_size, "i64")))
+        from_b = f.at(f.at(right.pointer, offset), folded(f, "mul", panel, b.panel_size))
     fetched = 0 if depth * row_size <= NEAR else min(rows, -(-count * lanes * item // LINE))
     madd = _multiply_add(emitter, a.dtype, accumulator)
 

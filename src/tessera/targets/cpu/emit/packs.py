@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tessera.targets.cpu.emit.emitter import Emitter, ViewDescriptor, emits
+from tessera.targets.cpu.emit.emitter import Emitter, emits
 from tessera.targets.cpu.emit.memory import INSIDE
 from tessera.targets.cpu.emit.tiles import square
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import PanelsType, rounded_up
 from tessera.targets.llvm import casts, elements
 from tessera.targets.llvm.elements import reaches
+from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.literals import literal
 from tessera.targets.llvm.text import Value, number, numbers, vector
 
@@ -30,15 +31,13 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
     offsets = [emitter.number(offset) for offset in op.offsets]
     transposed = op.transposed is not None
 
-    def straight() -> Sequence[Value]:
+    def straight() -> None:
         _fill(_Packer(emitter, view, offsets, type_, first, transposed), inside=INSIDE in op.attributes)
-        return []
 
-    def from_columns() -> Sequence[Value]:
+    def from_columns() -> None:
         """A view whose columns lie side by side is one of rows, transposed."""
         other = ViewDescriptor(view.pointer, view.sizes[::-1], view.strides[::-1], view.dtype)
         _fill(_Packer(emitter, other, offsets[::-1], type_, first, not transposed), inside=False)
-        return []
 
     rows, cols = view.strides
     # Short code has one way only: a view whose columns lie side by side goes element by element.
@@ -47,7 +46,7 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
     elif literal(rows) == 1 and literal(cols) is not None:
         from_columns()
     else:
-        f.branch(f.compare("eq", cols, number(1, "i64")), straight, from_columns)
+        f.branch(f.compare("eq", cols, 1), straight, from_columns)
 
 
 def _fill(packer: _Packer, *, inside: bool) -> None:
@@ -68,7 +67,7 @@ def _fill(packer: _Packer, *, inside: bool) -> None:
         dense = number(1, "i1")
     else:
         # Along its rows the view must hold all of the matrix; of its rows, some may be missing at the end.
-        dense = f.compare("eq", view.strides[1], number(1, "i64"))
+        dense = f.compare("eq", view.strides[1], 1)
         for offset in offsets:
             dense = f.binary("and", dense, f.compare("sge", offset, zero))
         whole = f.binary("and", dense, f.compare("sle", f.add(offsets[1], across), view.sizes[1]))
@@ -106,8 +105,8 @@ class _Packer:
     def live(self, axis: int, most: int) -> Value:
         """How many of so many elements the view has along an axis, from the matrix's first on."""
         f = self.f
-        there = f.intrinsic("smin", f.binary("sub", self.view.sizes[axis], self.offsets[axis]), number(most, "i64"))
-        return f.intrinsic("smax", there, number(0, "i64"))
+        there = f.intrinsic("smin", f.binary("sub", self.view.sizes[axis], self.offsets[axis]), most)
+        return f.intrinsic("smax", there, 0)
 
     def _source(self, row: Value, col: Value) -> Value:
         """The address of an element of the matrix."""
@@ -138,7 +137,7 @@ class _Packer:
         if self.limits is not None:
             down, across = (col, row) if self.cols_axis == 0 else (row, col)
             there, width = self.limits
-            width = f.select(f.compare("slt", f.add(down, ahead), there), width, number(0, "i64"))
+            width = f.select(f.compare("slt", f.add(down, ahead), there), width, 0)
             count = f.convert("trunc", f.binary("sub", width, across), "i32")
             mask = f.compare("slt", numbers(range(lanes), "i32"), f.splat(count, lanes))
             return f.masked_load(memory, pointer, mask, number(0, memory), align=self.item)
@@ -152,9 +151,8 @@ class _Packer:
         f = self.f
         whole = stop // step * step
 
-        def iteration(index: Value, _: list[Value]) -> Sequence[Value]:
+        def iteration(index: Value, _: list[Value]) -> None:
             body(index, step)
-            return []
 
         if whole:
             f.loop(0, whole, step, [], iteration, runs=True)
@@ -168,11 +166,10 @@ class _Packer:
         if known is not None:
             end = number(known // step * step, "i64")
         else:
-            end = f.binary("and", stop, number(-step, "i64")) if step > 1 else stop
+            end = f.binary("and", stop, -step) if step > 1 else stop
 
-        def iteration(index: Value, _: list[Value]) -> Sequence[Value]:
+        def iteration(index: Value, _: list[Value]) -> None:
             body(index)
-            return []
 
         f.loop(start, end, step, [], iteration)
         return end
@@ -184,7 +181,7 @@ class _Packer:
 
         def short_code(row: Value) -> None:
             def store_vector(col: Value, live_cols: int) -> None:
-                line = self._panel(f.binary("udiv", col, number(lanes, "i64")), row)
+                line = self._panel(f.binary("udiv", col, lanes), row)
                 f.store(self._converted(self._read(row, col, 0, live_cols, lanes)), line, align=self.item)
 
             self._over(self.col_count, lanes, store_vector)
@@ -204,7 +201,7 @@ class _Packer:
         f, lanes = self.f, self.lanes
 
         def strip(col: Value) -> None:
-            panel = f.binary("udiv", col, number(self.width, "i64"))
+            panel = f.binary("udiv", col, self.width)
             within = f.times(f.subtract(col, f.times(panel, self.width)), self.type.dtype.storage.itemsize)
 
             def store_square(row: Value, live_rows: int) -> None:
@@ -224,8 +221,8 @@ class _Packer:
         def line(row: Value) -> None:
             def panel(col: Value, live_cols: int) -> None:
                 rows = [self._read(row, col, ahead, live_cols, width) for ahead in range(self.depth)]
-                number_ = f.binary("udiv", col, number(width, "i64"))
-                to = self._panel(number_, f.binary("udiv", row, number(self.depth, "i64")))
+                number_ = f.binary("udiv", col, width)
+                to = self._panel(number_, f.binary("udiv", row, self.depth))
                 f.store(_interleaved(self.emitter, rows), to, align=self.item)
 
             self._over(self.col_count, width, panel)
@@ -238,14 +235,14 @@ class _Packer:
         word = vector(width, "i32")
 
         def panel(col: Value) -> None:
-            number_ = f.binary("udiv", col, number(width, "i64"))
+            number_ = f.binary("udiv", col, width)
 
             def store_square(row: Value, live_rows: int) -> None:
                 words: list[Value] = []
                 for lane in range(width):
                     read = self._read(row, col, lane, live_rows, width * depth)
                     words.append(f.op(word, f"bitcast {read} to {word}"))
-                to = self._panel(number_, f.binary("udiv", row, number(depth, "i64")))
+                to = self._panel(number_, f.binary("udiv", row, depth))
                 for lane, column in enumerate(square(self.emitter, words)):
                     f.store(column, f.at(to, lane * self.type.row_size), align=self.item)
 
@@ -260,8 +257,8 @@ class _Packer:
         memory, target = elements.memory_type(view.dtype, 0), elements.memory_type(self.type.dtype, 0)
 
         def one(row: Value, col: Value) -> None:
-            within = f.compare("slt", col, number(self.col_count, "i64"))
-            within = f.binary("and", within, f.compare("slt", row, number(self.row_count, "i64")))
+            within = f.compare("slt", col, self.col_count)
+            within = f.binary("and", within, f.compare("slt", row, self.row_count))
             for axis, step in ((self.rows_axis, row), (self.cols_axis, col)):
                 position = f.binary("add", self.offsets[axis], step)
                 within = f.binary("and", within, f.compare("ult", position, view.sizes[axis]))
@@ -270,19 +267,17 @@ class _Packer:
                 return [self._converted(f.load(memory, self._source(row, col), align=self.item))]
 
             (value,) = f.branch(within, read, lambda: [number(0, target)])
-            panel = f.binary("udiv", col, number(self.width, "i64"))
-            line = f.binary("udiv", row, number(self.depth, "i64"))
+            panel = f.binary("udiv", col, self.width)
+            line = f.binary("udiv", row, self.depth)
             position = f.times(f.subtract(col, f.times(panel, self.width)), self.depth)
             position = f.binary("add", position, f.subtract(row, f.times(line, self.depth)))
             f.store(value, f.at(self._panel(panel, line), f.times(position, item)), align=item)
 
-        def down(row: Value, _: list[Value]) -> Sequence[Value]:
-            def across(col: Value, _: list[Value]) -> Sequence[Value]:
+        def down(row: Value, _: list[Value]) -> None:
+            def across(col: Value, _: list[Value]) -> None:
                 one(row, col)
-                return []
 
             f.loop(first_col, padded, 1, [], across)
-            return []
 
         f.loop(first_row, self.type.padded_rows, 1, [], down)
 

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.targets.cpu.emit import control as emit_control
-from tessera.targets.cpu.emit import matrix as emit_matrix
-from tessera.targets.cpu.emit import memory as emit_memory
-from tessera.targets.cpu.emit import packs as emit_packs
-from tessera.targets.cpu.emit import scalars as emit_scalars
-from tessera.targets.cpu.emit import tiles as emit_tiles
+from tessera.interpreters.core.engine import symbol_in
+from tessera.targets.cpu.emit import control, matrix, memory, packs, tiles
 from tessera.targets.cpu.emit.emitter import Emitted, Emitter, TargetMachine
 from tessera.targets.cpu.ir import dialect as cpu
 
-RULE_FILES = emit_control, emit_matrix, emit_memory, emit_packs, emit_scalars, emit_tiles
+RULE_FILES = control, matrix, memory, packs, tiles
 
 
 def emit(module: ModuleOp, name: str, machine: TargetMachine) -> Emitted:
     """The LLVM text of one cpu function."""
-    function = next(op for op in module.body.block.ops if isinstance(op, cpu.FuncOp) and op.sym_name.data == name)
-    return Emitter(function, machine).emit()
+    return Emitter(symbol_in(module, name, cpu.FuncOp), machine).emit()

@@ -6,7 +6,6 @@ Loops are `scf.for`, scalars `arith`, and work on register tiles is spelled with
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, UnitAttr
 from xdsl.ir import Attribute, Dialect, Region, SSAValue
@@ -26,14 +25,15 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
+from xdsl.traits import HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import bool_
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, SizesAttr, integer, integers
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.checking import ops_of
+from tessera.ir.common.effects import HasEffects
 from tessera.ir.common.functions import Facts, Function, extents, parse_extents, print_extents
-from tessera.ir.tile.dialect import ProgramIdOp, memory_of, verify_signature
+from tessera.ir.tile.dialect import ProgramIdOp, accesses, verify_signature
 from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, tile_type, view_type
 from tessera.ir.tile.values import verify_reduction
 from tessera.shapes.expr import Size
@@ -188,6 +188,7 @@ class BufferOp(IRDLOperation):
     name = "cpu.buffer"
     result = result_def(AnyBuffer)
     traits = traits_def(HasEffects())
+    effects = accesses(written=("result",))
     assembly_format = "attr-dict `:` type($result)"
 
     def __init__(self, type_: BufferType) -> None:
@@ -196,9 +197,6 @@ class BufferOp(IRDLOperation):
     def verify_(self) -> None:
         if buffer_type(self.result).dense.data:
             raise VerifyException("only borrowed rows lie side by side")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {writes(MEMORY, self.result)}
 
 
 @irdl_op_definition
@@ -214,6 +212,7 @@ class BorrowOp(IRDLOperation):
     written = var_operand_def(AnyView)
     result = result_def(AnyBuffer)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("view",), written=("result",))
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "$view `[` $offsets `]` (`written` $written^ `:` type($written))? attr-dict `:` type($view) `->` type($result)"
@@ -230,9 +229,6 @@ class BorrowOp(IRDLOperation):
             raise VerifyException("rows are borrowed from a view of rank 2, at two offsets")
         if seen.dtype is not made.dtype or not made.dense.data:
             raise VerifyException(f"rows of {seen} make a dense buffer of {seen.dtype}, not {made}")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.result)}
 
 
 def _check_own(buffer: SSAValue) -> None:
@@ -262,6 +258,7 @@ class LoadOp(IRDLOperation):
     column = opt_prop_def(UnitAttr)
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("buffer",))
     assembly_format = (
         "(`column` $column^)? $buffer `[` $row `,` $col `]` attr-dict `:` type($buffer) `->` type($result)"
     )
@@ -278,9 +275,6 @@ class LoadOp(IRDLOperation):
         if self.column is not None and tile_type(self.result).get_shape()[1:] != (1,):
             raise VerifyException(f"a column of a buffer is a tile of one column, not {self.result.type}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, self.buffer)}
-
 
 @irdl_op_definition
 class StoreOp(IRDLOperation):
@@ -292,6 +286,7 @@ class StoreOp(IRDLOperation):
     row = operand_def(IndexType)
     col = operand_def(IndexType)
     traits = traits_def(HasEffects())
+    effects = accesses(written=("buffer",))
     assembly_format = "$value `,` $buffer `[` $row `,` $col `]` attr-dict `:` type($value) `,` type($buffer)"
 
     def __init__(self, value: SSAValue, buffer: SSAValue, row: SSAValue, col: SSAValue) -> None:
@@ -300,9 +295,6 @@ class StoreOp(IRDLOperation):
     def verify_(self) -> None:
         _check_access(self.buffer, self.value)
         _check_own(self.buffer)
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {writes(MEMORY, self.buffer)}
 
 
 @irdl_op_definition
@@ -313,13 +305,11 @@ class ReserveOp(IRDLOperation):
     count = operand_def(IndexType)
     result = result_def(AnyPanels)
     traits = traits_def(HasEffects())
+    effects = accesses(written=("result",))
     assembly_format = "$count attr-dict `:` type($result)"
 
     def __init__(self, count: SSAValue, type_: PanelsType) -> None:
         super().__init__(operands=[count], result_types=[type_])
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {writes(MEMORY, self.result)}
 
 
 @irdl_op_definition
@@ -336,6 +326,7 @@ class PackOp(IRDLOperation):
     number = operand_def(IndexType)
     transposed = opt_prop_def(UnitAttr)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("view",), written=("panels",))
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "(`transposed` $transposed^)? $view `[` $offsets `]` `,` $panels `[` $number `]` attr-dict "
@@ -352,9 +343,6 @@ class PackOp(IRDLOperation):
     def verify_(self) -> None:
         if view_type(self.view).rank.data != 2 or len(self.offsets) != 2:
             raise VerifyException("a matrix is packed from a view of rank 2, at two offsets")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.panels)}
 
 
 @irdl_op_definition
@@ -375,6 +363,7 @@ class DotOp(IRDLOperation):
     depth = opt_operand_def(IndexType)
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("a", "b"))
     assembly_format = (
         "$a `[` $row `]` `,` $b `[` $number `,` $col `]` `,` $c (`depth` $depth^)? attr-dict "
         "`:` type($a) `,` type($b) `,` type($c) `->` type($result)"
@@ -407,9 +396,6 @@ class DotOp(IRDLOperation):
         if kind.kind is not left.dtype.kind or kind.bits < left.dtype.bits:
             raise VerifyException(f"dots of {left.dtype} do not accumulate in {kind}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, self.a), reads(MEMORY, self.b)}
-
 
 @irdl_op_definition
 class MatmulOp(IRDLOperation):
@@ -430,6 +416,7 @@ class MatmulOp(IRDLOperation):
     size = prop_def(Integers)
     added = opt_prop_def(UnitAttr)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("a", "b", "out"), written=("out",))
     assembly_format = (
         "(`added` $added^)? $a `,` $b `[` $number `]` `,` $out `[` $row `,` $col `]` `size` $size (`depth` $depth^)? "
         "attr-dict `:` type($a) `,` type($b) `,` type($out)"
@@ -468,9 +455,6 @@ class MatmulOp(IRDLOperation):
         if out.dtype.bits != 32 or out.dtype.kind is not left.dtype.kind:
             raise VerifyException(f"dots of {left.dtype} do not accumulate in {out.dtype}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, self.a), reads(MEMORY, self.b), reads(MEMORY, self.out), writes(MEMORY, self.out)}
-
 
 @irdl_op_definition
 class ClearOp(IRDLOperation):
@@ -479,6 +463,7 @@ class ClearOp(IRDLOperation):
     name = "cpu.clear"
     buffer = operand_def(AnyBuffer)
     traits = traits_def(HasEffects())
+    effects = accesses(written=("buffer",))
     assembly_format = "$buffer attr-dict `:` type($buffer)"
 
     def __init__(self, buffer: SSAValue) -> None:
@@ -486,9 +471,6 @@ class ClearOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check_own(self.buffer)
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {writes(MEMORY, self.buffer)}
 
 
 @irdl_op_definition
@@ -536,25 +518,4 @@ class PartialOp(IRDLOperation):
         verify_reduction(self.kind.data, tile_dtype(self.acc))
 
 
-Cpu = Dialect(
-    "cpu",
-    [
-        FuncOp,
-        ReturnOp,
-        GridOp,
-        ParallelOp,
-        YieldOp,
-        BufferOp,
-        BorrowOp,
-        LoadOp,
-        StoreOp,
-        ReserveOp,
-        PackOp,
-        DotOp,
-        MatmulOp,
-        ClearOp,
-        AnyOp,
-        PartialOp,
-    ],
-    [BufferType, PanelsType],
-)
+Cpu = Dialect("cpu", [*ops_of(__name__)], [BufferType, PanelsType])

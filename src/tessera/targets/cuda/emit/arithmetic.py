@@ -105,7 +105,7 @@ def _widened(emitter: Emitter, operand: ThreadTile, dtype: DType) -> list[Value]
 def _signed_alike(emitter: Emitter, half: Value) -> Value:
     """An f32 with the sign of an f16, by its bits: a NaN that is converted loses its sign."""
     words = emitter.f.convert("zext", half, "i32")
-    return emitter.f.convert("bitcast", emitter.f.binary("shl", words, number(16, words.type)), "float")
+    return emitter.f.convert("bitcast", emitter.f.binary("shl", words, 16), "float")
 
 
 def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
@@ -118,12 +118,8 @@ def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
             if fn in known:
                 recipe = known[fn]
                 return lambda *values: recipe(MachineFloats(f), *values)
-    elif fn in f64_functions.F64:
-        wide_recipe = f64_functions.F64[fn]
+    elif (wide_recipe := f64_functions.F64.get(fn) or functions.WIDE.get(fn)) is not None:
         return lambda *values: wide_recipe(MachineFloats(f, "double"), *values)
-    elif fn in functions.WIDE:
-        of_any = functions.WIDE[fn]
-        return lambda *values: of_any(MachineFloats(f, "double"), *values)
     contract = ROUNDED not in op.attributes
 
     def apply(*values: Value) -> Value:
@@ -146,7 +142,7 @@ def _fused(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
 
     if all(operand.packs for operand in operands):
         words = zip(*(operand.words() for operand in operands), strict=True)
-        emitter.bind_words(op.result, _each(words, fused(f"{dtype}x2", "i32")))
+        emitter.bind(op.result, words=_each(words, fused(f"{dtype}x2", "i32")))
     else:
         emitter.bind(op.result, _each(_elements(operands), fused(str(dtype), "i16")))
     return True
@@ -159,7 +155,7 @@ def _signs(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
     if op.fn.data not in ("neg", "abs") or not plain or not operand.packs or not operand.has_words:
         return False
     opcode, mask = ("xor", -0x7FFF8000) if op.fn.data == "neg" else ("and", 0x7FFF7FFF)
-    emitter.bind_words(op.result, [f.binary(opcode, word, number(mask, "i32")) for word in operand.words()])
+    emitter.bind(op.result, words=[f.binary(opcode, word, mask) for word in operand.words()])
     return True
 
 
@@ -181,7 +177,7 @@ def _casts(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
     if source.affine is not None and result is f32 and APPROXIMATE in op.attributes:
         # The thread's base is converted once; constants are added to that.
         base, offsets = f.convert("sitofp", source.affine.base, "float"), source.affine.offsets
-        moved = {offset: f.binary("fadd", base, number(float(offset), "float")) for offset in sorted(set(offsets))}
+        moved = {offset: f.binary("fadd", base, float(offset)) for offset in sorted(set(offsets))}
         emitter.bind(op.result, [moved[offset] for offset in offsets])
         return True
 
@@ -262,8 +258,8 @@ def _inverse(emitter: Emitter, divisor: Value) -> tuple[Value | None, Value]:
         if _LEAST <= known <= _MOST:
             return None, f.binary("fdiv", unit, divisor)
     size = f.intrinsic("fabs", divisor)
-    large = f.compare("ogt", size, number(_MOST, "float"))
-    small = f.compare("olt", size, number(_LEAST, "float"))
+    large = f.compare("ogt", size, _MOST)
+    small = f.compare("olt", size, _LEAST)
     scale = f.select(large, number(2.0**-64, "float"), unit)
     scale = f.select(small, number(2.0**64, "float"), scale)
     scaled = f.binary("fmul", divisor, scale)

@@ -53,7 +53,7 @@ def emit_masks(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) 
     if first.dtype is not bool_ or first.questions is None:
         return False
     if op.fn.data == "and" and (more := others[0].questions) is not None:
-        emitter.bind_questions(op.result, (*first.questions, *more))
+        emitter.bind(op.result, questions=(*first.questions, *more))
         return True
     if op.fn.data != "select" or op.result_dtype is not f32:
         return False
@@ -130,11 +130,7 @@ class _Bits:
             else:
                 return None
         if tuple(forms) not in self.words:
-            f = self.emitter.f
-            found: Value | None = None
-            for form in forms:
-                part = self._part(*form)
-                found = part if found is None else f.binary("and", found, part)
+            found = self.emitter.f.all_of(self._part(*form) for form in forms)
             assert found is not None
             self.words[tuple(forms)] = found
         return self.words[tuple(forms)]
@@ -144,10 +140,10 @@ class _Bits:
         f = self.emitter.f
         whole, rest = divmod(more, self.period)
         count = self._count(bound, plus, rest)
-        count = f.intrinsic("smax", f.add(count, self.run * whole), number(0, "i32"))
+        count = f.intrinsic("smax", f.add(count, self.run * whole), 0)
         # The machine moves all ones out of a word if it is told to move them farther than that.
         moved = one(f, "shl.b32 $0, $1, $2;", "i32", number(-1, "i32"), count)
-        return f.binary("xor", moved, number(-1, "i32")) if below else moved
+        return f.binary("xor", moved, -1) if below else moved
 
     def _count(self, bound: Value, plus: bool, more: int) -> Value:
         """How many positions there are below ±bound + more, were there positions everywhere."""
@@ -155,11 +151,11 @@ class _Bits:
         if known is not None:
             return known
         f = self.emitter.f
-        near = f.intrinsic("smin", f.intrinsic("smax", bound, number(-_FAR, "i32")), number(_FAR, "i32"))
+        near = f.intrinsic("smin", f.intrinsic("smax", bound, -_FAR), _FAR)
         end = f.add(near if plus else f.binary("sub", number(0, "i32"), near), more)
-        periods = f.binary("ashr", end, number(self.period.bit_length() - 1, "i32"))
-        rest = f.binary("and", end, number(self.period - 1, "i32"))
-        rest = f.intrinsic("smin", rest, number(self.run, "i32"))
+        periods = f.binary("ashr", end, self.period.bit_length() - 1)
+        rest = f.binary("and", end, self.period - 1)
+        rest = f.intrinsic("smin", rest, self.run)
         found = f.add(f.times(periods, self.run), rest)
         self.counts[bound, plus, more] = found
         return found

@@ -1,57 +1,12 @@
-"""nv level → LLVM text: loops, branches, and where a program instance is in its grid."""
+"""nv level → LLVM text: where a program instance is in its grid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Region
 
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.emit.emitter import Emitter, emits
-from tessera.targets.llvm import scalars
-from tessera.targets.llvm.literals import literal
-from tessera.targets.llvm.text import Function, Value, number
-
-for _kind, _rule in scalars.RULES.items():
-    emits(_kind)(_rule)
-
-
-@emits(scf.ForOp)
-def _for(emitter: Emitter, op: scf.ForOp) -> None:
-    start, stop, step = (emitter.number(value) for value in (op.lb, op.ub, op.step))
-    first, last, every = literal(start), literal(stop), literal(step)
-    body = op.body.block
-
-    def run(index: Value, carried: list[Value]) -> Sequence[Value]:
-        emitter.values[body.args[0]] = index
-        emitter.bind_carried(body.args[1:], carried)
-        end = emitter.block(body)
-        return emitter.carried(end.operands)
-
-    initial = emitter.carried(op.iter_args)
-    runs = first is not None and last is not None and first < last
-    if runs and every is not None and first is not None and last is not None and first + every >= last:
-        found = run(start, initial)
-    else:
-        found = emitter.f.loop(start, stop, step, initial, run, runs=runs or "runs" in op.attributes)
-    emitter.bind_carried(op.results, found)
-
-
-@emits(scf.IfOp)
-def _if(emitter: Emitter, op: scf.IfOp) -> None:
-    def side(region: Region) -> Callable[[], Sequence[Value]]:
-        def run() -> Sequence[Value]:
-            if not region.blocks:
-                return []
-            end = emitter.block(region.block)
-            return emitter.carried(end.operands)
-
-        return run
-
-    condition = emitter.number(op.cond)
-    emitter.bind_carried(op.results, emitter.f.branch(condition, side(op.true_region), side(op.false_region)))
+from tessera.targets.llvm.text import Function, Value
 
 
 @emits(tile.ProgramIdOp)
@@ -75,7 +30,7 @@ def program_ids(emitter: Emitter) -> list[Value]:
         rest, plane = _divided(f, rest, f.binary("mul", extents[0], extents[1])) if count > 2 else (None, rest)
         band, within = _divided(f, plane, f.times(extents[1], rows))
         first = f.times(band, rows)
-        height = f.intrinsic("umin", f.binary("sub", extents[0], first), number(rows, "i32"))
+        height = f.intrinsic("umin", f.binary("sub", extents[0], first), rows)
         column, row = _divided(f, within, height)
         found = [f.binary("add", first, row), column]
         if rest is None:

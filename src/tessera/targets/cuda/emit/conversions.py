@@ -8,9 +8,8 @@ from xdsl.ir import SSAValue
 
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emit.conversion_plans import ConversionPlan, Order, Side, plan
-from tessera.targets.cuda.emit.emitter import SHARED, Emitter, emits
-from tessera.targets.cuda.emit.global_access import packed, unpacked
-from tessera.targets.cuda.emit.thread_tiles import ThreadTile, per_word
+from tessera.targets.cuda.emit.emitter import Emitter, emits
+from tessera.targets.cuda.emit.thread_tiles import ThreadTile, packed, per_word, unpacked
 from tessera.targets.cuda.emit.values import registers_of, reseen
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Layout
@@ -32,16 +31,9 @@ def _convert(emitter: Emitter, op: nv.ConvertOp) -> None:
     chosen = plan(source.layout, layout, shape, source.dtype.storage.itemsize, threads)
     memory = ConversionBuffer(emitter, chosen.order)
 
-    def put() -> Sequence[Value]:
-        _write(emitter, memory, chosen.writes, source)
-        return []
-
     barrier(emitter.f)
     mine = emitter.first_replica(source.layout)
-    if mine is None:
-        put()
-    else:
-        emitter.branch(mine, put)
+    emitter.where(mine, lambda: _write(emitter, memory, chosen.writes, source))
     if chosen.within_warps:
         asm(emitter.f, "bar.warp.sync -1;", effects=True, convergent=True)
     else:
@@ -55,7 +47,7 @@ class ConversionBuffer:
     def __init__(self, emitter: Emitter, order: Order) -> None:
         self.order = order
         self._emitter, self._f = emitter, emitter.f
-        self._memory = self._f.op(SHARED, f"inttoptr {emitter.scratch(order.bytes)} to {SHARED}")
+        self._memory = emitter.shared_pointer(order.bytes)
         self._starts: dict[Layout, tuple[Value, Value]] = {}
 
     def _start(self, layout: Layout) -> tuple[Value, Value]:
@@ -68,7 +60,7 @@ class ConversionBuffer:
                 if base.name == "0":
                     continue
                 if axis == order.atom_axis and order.atom > 1:
-                    base = f.binary("udiv", base, number(order.atom, "i32"))
+                    base = f.binary("udiv", base, order.atom)
                 if axis == order.fast:
                     column = base
                 else:
@@ -90,17 +82,17 @@ class ConversionBuffer:
                 rows += step * offset
         if order.mask:
             row, column = f.add(row, rows), f.add(column, columns)
-            swizzle = f.binary("lshr", row, number(order.shift, "i32")) if order.shift else row
-            swizzle = f.times(f.binary("and", swizzle, number(order.mask, "i32")), order.group)
+            swizzle = f.binary("lshr", row, order.shift) if order.shift else row
+            swizzle = f.times(f.binary("and", swizzle, order.mask), order.group)
             column = f.binary("xor", column, swizzle)
             rows = columns = 0
         offset = f.times(f.binary("add", f.times(row, order.pitch), column), order.atom_bytes)
         constant = (rows * order.pitch + columns) * order.atom_bytes
         if where is not None:
-            offset = f.select(where, f.add(offset, constant), number(0, "i32"))
+            offset = f.select(where, f.add(offset, constant), 0)
             constant = 0
-        pointer = f.op(SHARED, f"getelementptr i8, {self._memory}, {offset}")
-        return pointer if constant == 0 else f.op(SHARED, f"getelementptr i8, {pointer}, i32 {constant}")
+        pointer = f.at(self._memory, offset)
+        return pointer if constant == 0 else f.at(pointer, number(constant, "i32"))
 
 
 def _write(emitter: Emitter, memory: ConversionBuffer, side: Side, source: ThreadTile) -> None:
@@ -113,20 +105,7 @@ def _write(emitter: Emitter, memory: ConversionBuffer, side: Side, source: Threa
 def _put(emitter: Emitter, atoms: Sequence[Value], pointer: Value, where: Value | None, size: int) -> None:
     """Atoms that are neighbours in memory, where a condition holds."""
     f = emitter.f
-
-    def put() -> Sequence[Value]:
-        value = atoms[0]
-        if len(atoms) > 1:
-            value = Value("poison", f"<{len(atoms)} x {value.type}>")
-            for index, atom in enumerate(atoms):
-                value = f.insert(value, atom, index)
-        f.store(value, pointer, align=len(atoms) * size)
-        return []
-
-    if where is None:
-        put()
-    else:
-        emitter.branch(where, put)
+    emitter.where(where, lambda: f.store(f.together(atoms), pointer, align=len(atoms) * size))
 
 
 def _atom(emitter: Emitter, source: ThreadTile, registers: Sequence[int]) -> Value:
@@ -135,7 +114,7 @@ def _atom(emitter: Emitter, source: ThreadTile, registers: Sequence[int]) -> Val
     if ways > 1 and in_a_word and per_word(source.dtype) == ways:
         return source.word(first // ways)
     values = [elements.to_memory(emitter.f, source.element(register), source.dtype) for register in registers]
-    return packed(emitter, values) if ways > 1 else values[0]
+    return packed(emitter.f, values) if ways > 1 else values[0]
 
 
 def _read(emitter: Emitter, memory: ConversionBuffer, chosen: ConversionPlan, result: SSAValue) -> None:
@@ -163,11 +142,11 @@ def _bind(emitter: Emitter, result: SSAValue, found: dict[tuple[int, ...], Value
     f, dtype, count = emitter.f, tile_dtype(result), layout_of(result).count
     words = [found.get(tuple(range(first, first + ways))) for first in range(0, count, ways)]
     if ways > 1 and per_word(dtype) == ways and all(word is not None for word in words):
-        emitter.bind_words(result, [word for word in words if word is not None])
+        emitter.bind(result, words=[word for word in words if word is not None])
         return
     by_register: dict[int, Value] = {}
     for registers, value in found.items():
-        parts = unpacked(emitter, value, ways) if ways > 1 else [value]
+        parts = unpacked(f, value, ways) if ways > 1 else [value]
         by_register.update(zip(registers, parts, strict=True))
     values = [by_register[register] for register in range(count)]
     emitter.bind(result, [elements.to_register(f, value, dtype) for value in values])

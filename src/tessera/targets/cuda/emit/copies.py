@@ -8,16 +8,18 @@ that fails too, element by element; which it is, the view's address and strides 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.emit.divisors import divisor_of, has_aligned_rows
-from tessera.targets.cuda.emit.emitter import GLOBAL, EmittedView, Emitter, Shared, emits
-from tessera.targets.cuda.emit.shared_addresses import Addresses, base, swizzled_address
+from tessera.targets.cuda.emit.emitter import GLOBAL, Emitter, Shared, emits
+from tessera.targets.cuda.emit.shared_addresses import Addresses, swizzled_address
 from tessera.targets.cuda.ir import dialect as nv
-from tessera.targets.cuda.ir.layouts import Digit, replicas
+from tessera.targets.cuda.ir.layouts import Digit, Layout, replicas
 from tessera.targets.cuda.ir.types import CHUNK
-from tessera.targets.cuda.ptx.inline import asm, barrier, one
+from tessera.targets.cuda.ptx.inline import asm, barrier, one, predicated
+from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number
 
@@ -50,29 +52,16 @@ def _copy(emitter: Emitter, op: nv.CopyAsyncOp) -> None:
     shared = emitter.memory(op.shared)
     source = _source(emitter, op, emitter.view(op.view))
 
-    def chunks() -> Sequence[Value]:
-        _copy_chunks(emitter, source, shared, inside=INSIDE in op.attributes)
-        return []
+    chunks = partial(_copy_chunks, emitter, source, shared, inside=INSIDE in op.attributes)
+    words, single = (partial(copy, emitter, source, shared) for copy in (_copy_words, _copy_elements))
 
-    def words() -> Sequence[Value]:
-        _copy_words(emitter, source, shared)
-        return []
-
-    def single() -> Sequence[Value]:
-        _copy_elements(emitter, source, shared)
-        return []
-
-    def others() -> Sequence[Value]:
+    def others() -> None:
         if shared.type.itemsize > WORD:
-            return single()
-        found = _whole(emitter, op, WORD)
-        return words() if found is None else emitter.branch(found, words, single)
+            single()
+        else:
+            emitter.where(_whole(emitter, op, WORD), words, single)
 
-    whole = _whole(emitter, op, CHUNK)
-    if whole is None:
-        chunks()
-    else:
-        emitter.branch(whole, chunks, others)
+    emitter.where(_whole(emitter, op, CHUNK), chunks, others)
 
 
 def _whole(emitter: Emitter, op: nv.CopyAsyncOp, size: int) -> Value | None:
@@ -93,21 +82,15 @@ def _whole(emitter: Emitter, op: nv.CopyAsyncOp, size: int) -> Value | None:
             if other != axis:
                 bits = f.binary("or", bits, f.times(stride, item))
         bits = f.binary("or", bits, f.times(view.sizes[axis], item))
-        found = _divides(emitter, bits, size)
-        return f.binary("and", found, f.compare("eq", view.strides[axis], number(1, "i64")))
+        return f.binary("and", f.divides(size, bits), f.compare("eq", view.strides[axis], 1))
 
     found = emitter.once(("whole", op.view, axis, size), test)
     if aligned_start:
         return found
-    return f.binary("and", found, _divides(emitter, f.times(emitter.number(op.offsets[axis]), item), size))
+    return f.binary("and", found, f.divides(size, f.times(emitter.number(op.offsets[axis]), item)))
 
 
-def _divides(emitter: Emitter, value: Value, size: int) -> Value:
-    low = emitter.f.binary("and", value, number(size - 1, "i64"))
-    return emitter.f.compare("eq", low, number(0, "i64"))
-
-
-def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: EmittedView) -> Source:
+def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: ViewDescriptor) -> Source:
     f, item = emitter.f, number(view.dtype.storage.itemsize, "i64")
     rank = view_type(op.view).rank.data
     offsets = [emitter.number(offset) for offset in op.offsets]
@@ -120,7 +103,7 @@ def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: EmittedView) -> Source:
     if INSIDE not in op.attributes:
         for axis in range(rank - 2):
             within = f.compare("ult", offsets[axis], view.sizes[axis])
-            rows = f.select(within, rows, number(0, "i32"))
+            rows = f.select(within, rows, 0)
     return Source(
         folded(f, "add", address, folded(f, "mul", further, item)),
         _narrow(emitter, offsets[row]),
@@ -160,37 +143,33 @@ def _copy_chunks(emitter: Emitter, source: Source, shared: Shared, *, inside: bo
     chunks = -(-type_.columns * type_.itemsize // CHUNK)
     across, down, idle = spread(type_.rows, type_.panel.data, emitter.source.thread_count)
     digits = (across._replace(step=per_chunk), down, idle)
-    row, column = base(emitter, digits, 0), base(emitter, digits, 1)
+    row, column = (emitter.thread_part(Layout(digits, ()), axis) for axis in (0, 1))
     addresses = Addresses(emitter, shared, digits, CHUNK)
     first = _moved(emitter, source.address, row, source.down)
     first = _moved(emitter, first, column, number(type_.itemsize, "i64"))
     at_row, at_column = folded(f, "add", source.row, row), folded(f, "add", source.column, column)
     busy = None
     if idle.size > 1:
-        busy = f.compare("ult", emitter.thread, number(across.size * down.size, "i32"))
+        busy = f.compare("ult", emitter.thread, across.size * down.size)
     for left in range(0, chunks, across.size):
-        start = folded(f, "add", first, number(left * CHUNK, "i64"))
+        start = folded(f, "add", first, left * CHUNK)
         limit = source.rows
         if not inside:
             within = f.compare("ult", f.add(at_column, left * per_chunk), source.columns)
-            limit = f.select(within, source.rows, number(0, "i32"))
+            limit = f.select(within, source.rows, 0)
         some = busy
         if left + across.size > chunks:
-            some = _both(emitter, some, f.compare("ult", column, number((chunks - left) * per_chunk, "i32")))
+            some = f.all_of((some, f.compare("ult", column, (chunks - left) * per_chunk)))
         for further in range(0, type_.rows, down.size):
-            here = folded(f, "add", start, folded(f, "mul", source.down, number(further, "i64")))
+            here = folded(f, "add", start, folded(f, "mul", source.down, further))
             mine = some
             if further + down.size > type_.rows:
-                mine = _both(emitter, mine, f.compare("ult", row, number(type_.rows - further, "i32")))
+                mine = f.all_of((mine, f.compare("ult", row, type_.rows - further)))
             size = None
             if not inside:
                 within = f.compare("ult", f.add(at_row, further), limit)
-                size = f.select(within, number(CHUNK, "i32"), number(0, "i32"))
+                size = f.select(within, number(CHUNK, "i32"), 0)
             _begin(emitter, addresses.at(further, left * per_chunk), here, CHUNK, size, mine)
-
-
-def _both(emitter: Emitter, first: Value | None, second: Value) -> Value:
-    return second if first is None else emitter.f.binary("and", first, second)
 
 
 def _moved(emitter: Emitter, address: Value, count: Value, step: Value) -> Value:
@@ -213,10 +192,7 @@ def _begin(
     if size is not None:
         text += f", ${len(arguments)}"
         arguments.append(size)
-    text += ";"
-    if condition is not None:
-        text = f"{{ .reg .pred p; setp.ne.b32 p, ${len(arguments)}, 0; @p {text} }}"
-        arguments.append(f.convert("zext", condition, "i32"))
+    text, arguments = predicated(f, f"{text};", arguments, condition)
     asm(f, text, arguments=arguments, effects=True)
 
 
@@ -228,7 +204,7 @@ def _copy_words(emitter: Emitter, source: Source, shared: Shared) -> None:
 
     def copy(row: Value, column: Value, address: Value) -> None:
         within, found = _found(emitter, source, row, column)
-        size = f.select(within, number(WORD, "i32"), number(0, "i32"))
+        size = f.select(within, number(WORD, "i32"), 0)
         _begin(emitter, (address, 0), found, WORD, size, None)
 
     _for_each(emitter, shared, WORD // item, copy)
@@ -265,8 +241,8 @@ def _for_each(emitter: Emitter, shared: Shared, width: int, copy: Callable[[Valu
     to_row = -(-type_.columns // width)
 
     def iteration(index: Value, carried: list[Value]) -> Sequence[Value]:
-        row = f.binary("udiv", index, number(to_row, "i32"))
-        column = f.times(f.binary("urem", index, number(to_row, "i32")), width)
+        row = f.binary("udiv", index, to_row)
+        column = f.times(f.binary("urem", index, to_row), width)
         left = f.times(column, type_.itemsize)
         copy(row, column, swizzled_address(emitter, shared, row, left, type_.columns * type_.itemsize))
         return carried
@@ -278,7 +254,6 @@ def _for_each(emitter: Emitter, shared: Shared, width: int, copy: Callable[[Valu
 
 @emits(nv.CommitOp)
 def _commit(emitter: Emitter, op: nv.CommitOp) -> None:
-    del op
     asm(emitter.f, "cp.async.commit_group;", effects=True)
 
 

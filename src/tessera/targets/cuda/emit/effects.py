@@ -1,14 +1,14 @@
-"""nv level → LLVM text: atomics, semaphores that order blocks, and asserts."""
+"""nv level → LLVM text: atomics, and semaphores that order blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from tessera.dtypes.types import DType, Kind, bf16, f16, f32, f64
 from tessera.errors import CompileError
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
-from tessera.targets.cuda.emit.emitter import GLOBAL, Emitter, emits
+from tessera.targets.cuda.emit.emitter import Emitter, emits
 from tessera.targets.cuda.emit.global_access import Access, Path
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.ir import dialect as nv
@@ -37,17 +37,14 @@ def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
     """Every element of the tile once: not ghosts, not what is outside, and by the first of those that hold it."""
     value, kind = emitter.tile(op.value), op.kind.data
 
-    def each() -> Sequence[Value]:
+    def each() -> None:
         access = Access(emitter, op.view, list(op.offsets), value.layout, value.shape)
         if kind == "sum" and access.pieces.in_words and _adds_pairs(emitter, value.dtype):
-            return access.by_paths(lambda path: _combine(emitter, path, kind, value), inside=False)
-        return _combine(emitter, Path(access, pieces=False, tested=True), kind, value)
+            access.by_paths(lambda path: _combine(emitter, path, kind, value), inside=False)
+        else:
+            _combine(emitter, Path(access, pieces=False, tested=True), kind, value)
 
-    mine = emitter.first_replica(value.layout)
-    if mine is None:
-        each()
-    else:
-        emitter.branch(mine, each)
+    emitter.where(emitter.first_replica(value.layout), each)
 
 
 def _adds_pairs(emitter: Emitter, dtype: DType) -> bool:
@@ -55,10 +52,9 @@ def _adds_pairs(emitter: Emitter, dtype: DType) -> bool:
     return dtype is f16 or (dtype is bf16 and emitter.machine >= 90)
 
 
-def _combine(emitter: Emitter, path: Path, kind: str, value: ThreadTile) -> Sequence[Value]:
+def _combine(emitter: Emitter, path: Path, kind: str, value: ThreadTile) -> None:
     for register in range(0, value.count, path.count):
         _combine_piece(emitter, path, kind, value, register)
-    return []
 
 
 def _combine_piece(emitter: Emitter, path: Path, kind: str, value: ThreadTile, register: int) -> None:
@@ -66,19 +62,15 @@ def _combine_piece(emitter: Emitter, path: Path, kind: str, value: ThreadTile, r
     f, (pointer, offset), where = emitter.f, path.address(register), path.inside(register)
     at = f.op(pointer.type, f"getelementptr i8, {pointer}, i64 {offset}")
 
-    def step() -> Sequence[Value]:
+    def step() -> None:
         if path.count == 1:
             _step(emitter, kind, at, value.element(register), value.dtype)
-            return []
+            return
         for first in range(0, path.count, 2):
             text = f"red.relaxed.gpu.global.add.noftz.{value.dtype}x2 [$0+{2 * first}], $1;"
             asm(f, text, arguments=[at, value.word((register + first) // 2)], effects=True)
-        return []
 
-    if where is None:
-        step()
-    else:
-        emitter.branch(where, step)
+    emitter.where(where, step)
 
 
 def _step(emitter: Emitter, kind: str, pointer: Value, given: Value, dtype: DType) -> None:
@@ -133,12 +125,10 @@ def _to_the_counter(emitter: Emitter, text: str, given: Value) -> None:
     """One thread does something with the semaphore's counter."""
     f = emitter.f
 
-    def run() -> Sequence[Value]:
-        counter = f.op(GLOBAL, f"inttoptr {emitter.param(emitter.block_layout.counters)} to {GLOBAL}")
-        asm(f, text, arguments=[counter, given], effects=True)
-        return []
+    def run() -> None:
+        asm(f, text, arguments=[emitter.global_address(emitter.block_layout.counters), given], effects=True)
 
-    emitter.branch(f.compare("eq", emitter.thread, number(0, "i32")), run)
+    emitter.branch(f.compare("eq", emitter.thread, 0), run)
 
 
 @emits(nv.SemaphoreWaitOp)
@@ -154,37 +144,6 @@ def _semaphore_signal(emitter: Emitter, op: nv.SemaphoreSignalOp) -> None:
     ends = f.compare("eq", following, emitter.sreg("nctaid.x"))
     barrier(f)
     _to_the_counter(emitter, _PASS, f.select(ends, number(0, "i32"), following))
-
-
-# Asserts
-
-
-@emits(tile.AssertOp)
-def _assert(emitter: Emitter, op: tile.AssertOp) -> None:
-    f, given = emitter.f, emitter.values[op.condition]
-    good = _all_of(emitter, given) if isinstance(given, ThreadTile) else given
-    if good is None:
-        return
-    span = span_of(op.location)
-    message = f"{span}: {op.message.data}" if span is not None else op.message.data
-
-    def wrong() -> Sequence[Value]:
-        emitter.report(message)
-        return []
-
-    emitter.branch(f.binary("xor", good, number(1, "i1")), wrong)
-
-
-def _all_of(emitter: Emitter, given: ThreadTile) -> Value | None:
-    """Whether all that a thread holds of a tile is true; None where it holds nothing."""
-    f, total = emitter.f, None
-    inside = emitter.inside(given.layout, given.shape)
-    for register, where in enumerate(inside):
-        value = given.element(register)
-        if where is not None:
-            value = f.binary("or", value, f.binary("xor", where, number(1, "i1")))
-        total = value if total is None else f.binary("and", total, value)
-    return total
 
 
 @emits(tile.DebugPrintOp)

@@ -6,19 +6,17 @@ extents; tensor maps lie behind them. `EmittedBlock` says which word is what. Th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Block as OpBlock
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tessera.dtypes.types import DType
-from tessera.errors import CompileError
 from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.common.elements import dtype_of
-from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.targets.cuda.emit.divisors import has_aligned_rows
@@ -29,44 +27,20 @@ from tessera.targets.cuda.ir.hopper_copies import TensorMapOp
 from tessera.targets.cuda.ir.layouts import WARP, Digit, Layout
 from tessera.targets.cuda.ir.types import SharedType, layout_of
 from tessera.targets.cuda.ptx.inline import asm
-from tessera.targets.llvm import elements
-from tessera.targets.llvm.text import Function, Module, Value, number
+from tessera.targets.llvm import elements, rules
+from tessera.targets.llvm.emitter import KernelEmitter, RuleTable, ViewDescriptor, argument_words, is_tile, some
+from tessera.targets.llvm.text import Module, Value, number
 
 WORD = 8
 WARPGROUP = 128
 MAP_BYTES = 128
 GLOBAL = "ptr addrspace(1)"
 SHARED = "ptr addrspace(3)"
-DETAILS = 6
 
-OpT = TypeVar("OpT", bound=Operation)
-Rule = Callable[["Emitter", OpT], None]
-RULES: dict[type[Operation], Rule[Any]] = {}
-
-
-def emits(kind: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
-    """Registers the rule of one op."""
-
-    def register(rule: Rule[OpT]) -> Rule[OpT]:
-        assert kind not in RULES, f"{kind.name} has two rules"
-        RULES[kind] = rule
-        return rule
-
-    return register
-
-
+RULES: RuleTable[Emitter] = RuleTable({**rules.PLAIN, **rules.RULES})
+emits = RULES.emits
 PROLOGUES: list[Callable[[Emitter], None]] = []
 """Writers of code in front of a kernel's own ops."""
-
-
-@dataclass(frozen=True)
-class EmittedView:
-    """Memory of an argument: where it starts, its sizes and strides in elements."""
-
-    pointer: Value
-    sizes: tuple[Value, ...]
-    strides: tuple[Value, ...]
-    dtype: DType
 
 
 @dataclass(frozen=True)
@@ -77,18 +51,18 @@ class Shared:
     type: SharedType
 
 
-@dataclass
+@dataclass(frozen=True)
 class EmittedBlock:
     """Words of the parameter: where each argument begins, the grid's extents, the report's address."""
 
-    first: list[int] = field(default_factory=list[int])
-    grid: int = 0
-    report: int = 0
-    counters: int = 0
-    words: int = 0
-    maps: list[int] = field(default_factory=list[int])
+    first: Sequence[int]
+    grid: int
+    report: int
+    counters: int
+    words: int
+    maps: Sequence[int]
     """Bytes at which tensor maps begin."""
-    size: int = 0
+    size: int
 
 
 @dataclass(frozen=True)
@@ -102,23 +76,23 @@ class Emitted:
     """The error message for status 1, 2, …"""
 
 
-class Emitter:
+class Emitter(KernelEmitter):
     """Writes one kernel."""
 
+    machines = "GPUs"
+    rules = RULES
     level = "avx2"
     """The level for tables of scalar functions, which all targets share: products and sums fuse, and
     half precision converts."""
 
     def __init__(self, function: nv.FuncOp, arch: str = "sm_90a") -> None:
+        super().__init__(Module())
         self.source = function
         self.arch = arch
-        self.module = Module()
-        self.messages: dict[str, int] = {}
         self.maps = [op for op in function.body.walk() if isinstance(op, TensorMapOp)]
         self.cooperating = _cooperating_threads(function)
         """How many threads have tiles of their own: those of the block, or where warpgroups have roles, of one."""
         self.block_layout = _block(function, len(self.maps))
-        self.values: dict[SSAValue, Any] = {}
         self.scopes = [0]
         self._scope_count = 0
         self._notes: dict[Hashable, tuple[int, Value]] = {}
@@ -128,11 +102,10 @@ class Emitter:
         # Behind the last op that uses tiles in shared memory, their room is free for others.
         self._last_of_tiles = _last_of_tiles(function)
         self._late: int | None = None
-        self.f: Function
 
     def emit(self) -> Emitted:
         function, name = self.source, self.source.sym_name.data
-        self.module.global_text("shared", f"external addrspace(3) global [0 x i8], align {1024}")
+        self.module.define("shared", f"external addrspace(3) global [0 x i8], align {1024}")
         least = function.attributes.get("blocks")
         attributes = f'"nvvm.maxntid"="{function.thread_count}"'
         if isinstance(least, IntegerAttr):
@@ -150,8 +123,8 @@ class Emitter:
         )
         (self.params,) = self.f.arguments
         self.thread = self.sreg("tid.x")
-        self.lane = self.f.binary("and", self.thread, number(WARP - 1, "i32"))
-        self.warp = self.f.binary("lshr", self.thread, number(5, "i32"))
+        self.lane = self.f.binary("and", self.thread, WARP - 1)
+        self.warp = self.f.binary("lshr", self.thread, 5)
         self._bind_arguments()
         self._bind_bases()
         for prologue in PROLOGUES:
@@ -194,6 +167,10 @@ class Emitter:
         self._scratch = max(self._scratch, size)
         return self.shared(self._scratch_at)
 
+    def shared_pointer(self, size: int) -> Value:
+        """The same as a pointer."""
+        return self.f.op(SHARED, f"inttoptr {self.scratch(size)} to {SHARED}")
+
     def base(self, layout: Layout, axis: int) -> Value:
         """The part of coordinates along an axis that depends on the thread, as i32."""
         return self._bases[layout.threads, axis]
@@ -205,7 +182,7 @@ class Emitter:
         for argument, first, shape in zip(self.source.arguments, self.block_layout.first, shapes, strict=True):
             self.values[argument] = self._argument(argument, first, shape)
 
-    def _argument(self, argument: BlockArgument, first: int, shape: SizesAttr) -> EmittedView | Value:
+    def _argument(self, argument: BlockArgument, first: int, shape: SizesAttr) -> ViewDescriptor | Value:
         type_ = argument.type
         if isinstance(type_, ViewType):
             rank = type_.rank.data
@@ -219,7 +196,7 @@ class Emitter:
             strides = tuple(self.param(first + 1 + rank + axis) for axis in range(rank))
             if has_aligned_rows(argument):
                 strides = (*strides[:-1], number(1, "i64"))
-            return EmittedView(pointer, sizes, strides, type_.dtype)
+            return ViewDescriptor(pointer, sizes, strides, type_.dtype)
         dtype = dtype_of(type_)
         memory = elements.memory_type(dtype, 0)
         return elements.to_register(self.f, self.param(first, memory), dtype)
@@ -236,67 +213,44 @@ class Emitter:
         """Makes the thread's bases of a layout available; only in front of the kernel's own ops."""
         for axis in range(rank):
             if (layout.threads, axis) not in self._bases:
-                self._bases[layout.threads, axis] = self._base(layout, axis)
+                self._bases[layout.threads, axis] = self.thread_part(layout, axis)
 
-    def _base(self, layout: Layout, axis: int) -> Value:
+    def thread_part(self, layout: Layout, axis: int) -> Value:
+        """The part of coordinates along an axis that depends on the thread, written here."""
         f, total = self.f, number(0, "i32")
         for digit, below in layout.positions:
-            if digit.axis != axis:
+            if digit.axis != axis or digit.size == 1:
                 continue
-            part = f.binary("udiv", self.thread, number(below, "i32")) if below > 1 else self.thread
+            part = f.binary("udiv", self.thread, below) if below > 1 else self.thread
             # The last digit's threads are all there are.
             if below * digit.size < self.source.thread_count:
-                part = f.binary("urem", part, number(digit.size, "i32"))
+                part = f.binary("urem", part, digit.size)
             part = f.times(part, digit.step)
             total = part if total.name == "0" else f.binary("add", total, part)
         return total
 
     # Values
 
-    def number(self, value: SSAValue) -> Value:
-        found = self.values[value]
-        assert isinstance(found, Value), value
-        return found
-
-    def view(self, value: SSAValue) -> EmittedView:
-        found = self.values[value]
-        assert isinstance(found, EmittedView), value
-        return found
-
     def memory(self, value: SSAValue) -> Shared:
-        found = self.values[value]
-        assert isinstance(found, Shared), value
-        return found
+        return self.bound(value, Shared)
 
     def tile(self, value: SSAValue) -> ThreadTile:
-        found = self.values[value]
-        assert isinstance(found, ThreadTile), value
-        return found
+        return self.bound(value, ThreadTile)
 
-    def bind(self, result: SSAValue, values: Sequence[Value]) -> ThreadTile:
-        """Binds a tile by its elements."""
-        made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), elements=values)
-        self.values[result] = made
-        return made
-
-    def bind_words(self, result: SSAValue, words: Sequence[Value]) -> ThreadTile:
-        """Binds a tile of 8- or 16-bit elements by its words."""
-        made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), words=words)
-        self.values[result] = made
-        return made
-
-    def bind_affine(self, result: SSAValue, affine: Affine) -> ThreadTile:
-        """Binds a tile of positions."""
-        made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), affine=affine)
-        self.values[result] = made
-        return made
-
-    def bind_questions(self, result: SSAValue, questions: tuple[Question, ...]) -> ThreadTile:
-        """Binds a tile of truths by what is asked of each register."""
-        shape, layout = tile_type(result).get_shape(), layout_of(result)
-        made = ThreadTile(self, shape, tile_dtype(result), layout, questions=questions)
-        self.values[result] = made
-        return made
+    def bind(
+        self,
+        result: SSAValue,
+        elements: Sequence[Value] | None = None,
+        *,
+        words: Sequence[Value] | None = None,
+        affine: Affine | None = None,
+        questions: tuple[Question, ...] | None = None,
+    ) -> None:
+        """Binds a tile by its elements; by its words, if they have 8 or 16 bits; by positions, or what is asked."""
+        shape, dtype, layout = tile_type(result).get_shape(), tile_dtype(result), layout_of(result)
+        self.values[result] = ThreadTile(
+            self, shape, dtype, layout, elements=elements, words=words, affine=affine, questions=questions
+        )
 
     def shared_offset(self, op: Operation) -> int:
         """The offset of an allocation in shared memory."""
@@ -318,42 +272,39 @@ class Emitter:
                 if reach + offset < size:
                     continue
                 if offset not in known:
-                    known[offset] = self.f.compare("slt", self.base(layout, axis), number(size - offset, "i32"))
-                before = found[register]
-                found[register] = known[offset] if before is None else self.f.binary("and", before, known[offset])
+                    known[offset] = self.f.compare("slt", self.base(layout, axis), size - offset)
+                found[register] = self.f.all_of((found[register], known[offset]))
         return found
 
     def first_replica(self, layout: Layout) -> Value | None:
         """Whether this thread is the first of those that hold the same elements; None where all are."""
-        found: Value | None = None
-        for digit, below in layout.positions:
-            if digit.axis >= 0 or digit.size == 1:
-                continue
-            part = self.f.binary("udiv", self.thread, number(below, "i32"))
-            part = self.f.binary("urem", part, number(digit.size, "i32"))
-            first = self.f.compare("eq", part, number(0, "i32"))
-            found = first if found is None else self.f.binary("and", found, first)
-        if layout.thread_count < self.cooperating:
-            first = self.f.compare("ult", self.thread, number(layout.thread_count, "i32"))
-            found = first if found is None else self.f.binary("and", found, first)
-        return found
+
+        def tests() -> Iterator[Value]:
+            for digit, below in layout.positions:
+                if digit.axis < 0 and digit.size > 1:
+                    part = self.f.binary("udiv", self.thread, below)
+                    yield self.f.compare("eq", self.f.binary("urem", part, digit.size), 0)
+            if layout.thread_count < self.cooperating:
+                yield self.f.compare("ult", self.thread, layout.thread_count)
+
+        return self.f.all_of(tests())
 
     # Failures
 
-    def report(self, message: str, details: Sequence[Value] = ()) -> None:
-        """Notes that something went wrong, unless something did before."""
-        f = self.f
-        code = self.messages.setdefault(message, len(self.messages) + 1)
-        record = f.op(GLOBAL, f"inttoptr {self.param(self.block_layout.report)} to {GLOBAL}")
-        pair = f.op("{ i64, i1 }", f"cmpxchg {record}, i64 0, i64 {code} monotonic monotonic")
-        won = f.op("i1", f"extractvalue {{ i64, i1 }} {pair.name}, 1")
+    def record(self) -> Value:
+        return self.global_address(self.block_layout.report)
 
-        def write() -> Sequence[Value]:
-            for index, detail in enumerate(details[:DETAILS]):
-                f.store(detail, f.op(GLOBAL, f"getelementptr i8, {record}, i64 {WORD * (index + 1)}"), align=8)
-            return []
+    def global_address(self, word: int) -> Value:
+        """The address in global memory that a word of the parameter is."""
+        return self.f.op(GLOBAL, f"inttoptr {self.param(word)} to {GLOBAL}")
 
-        f.branch(won, write)
+    def all_true(self, given: ThreadTile) -> Value | None:
+        def tests() -> Iterator[Value]:
+            for register, where in enumerate(self.inside(given.layout, given.shape)):
+                value = given.element(register)
+                yield value if where is None else self.f.binary("or", value, self.f.binary("xor", where, 1))
+
+        return self.f.all_of(tests())
 
     # Blocks
 
@@ -366,78 +317,55 @@ class Emitter:
         self._notes[key] = (self.scopes[-1], found)
         return found
 
+    @contextmanager
+    def _scope(self) -> Generator[None]:
+        """A part of the code of which others do not know what it makes of tiles."""
+        self._scope_count += 1
+        self.scopes.append(self._scope_count)
+        yield
+        self.scopes.pop()
+
     def branch(
         self,
         condition: Value,
-        then: Callable[[], Sequence[Value]],
-        otherwise: Callable[[], Sequence[Value]] | None = None,
+        then: Callable[[], Sequence[Value] | None],
+        otherwise: Callable[[], Sequence[Value] | None] | None = None,
     ) -> list[Value]:
-        """`if` within a rule: what one side makes of tiles, the other does not know of."""
-
-        def scoped(side: Callable[[], Sequence[Value]]) -> Callable[[], Sequence[Value]]:
-            def run() -> Sequence[Value]:
-                self._scope_count += 1
-                self.scopes.append(self._scope_count)
-                found = side()
-                self.scopes.pop()
-                return found
+        def scoped(side: Callable[[], Sequence[Value] | None]) -> Callable[[], Sequence[Value] | None]:
+            def run() -> Sequence[Value] | None:
+                with self._scope():
+                    return side()
 
             return run
 
-        return self.f.branch(condition, scoped(then), None if otherwise is None else scoped(otherwise))
+        return super().branch(condition, scoped(then), None if otherwise is None else scoped(otherwise))
 
     def block(self, block: OpBlock) -> Operation:
-        """Emits the ops of a block up to its terminator, which is given back."""
-        self._scope_count += 1
-        self.scopes.append(self._scope_count)
-        for op in block.ops:
-            if op is block.last_op:
-                self.scopes.pop()
-                return op
-            rule = RULES.get(type(op))
-            if rule is None:
-                raise CompileError(
-                    f"{op.name} has no machine code for GPUs",
-                    span=span_of(op.location),
-                    hint="run the kernel in the interpreter: TESSERA_INTERPRET=1",
-                )
-            rule(self, op)
-            if op is self._last_of_tiles:
-                # Copies may be under way that were not waited for.
-                asm(self.f, "cp.async.wait_group 0;", effects=True)
-                self._late = 0
-        raise AssertionError("a block without a terminator")
+        with self._scope():
+            return super().block(block)
+
+    def emit_op(self, op: Operation) -> None:
+        super().emit_op(op)
+        if op is self._last_of_tiles:
+            # Copies may be under way that were not waited for.
+            asm(self.f, "cp.async.wait_group 0;", effects=True)
+            self._late = 0
 
     def carried(self, values: Sequence[SSAValue]) -> list[Value]:
-        """Values as a flat list for a loop or branch to carry."""
         # They are made at the end of a block that is no scope any more: nothing else may use them.
-        self._scope_count += 1
-        self.scopes.append(self._scope_count)
-        flat: list[Value] = []
-        for value in values:
-            found = self.values[value]
-            if isinstance(found, ThreadTile):
-                flat += found.flat()
-            elif isinstance(found, Shared):
-                flat.append(found.address)
-            else:
-                flat.append(found)
-        self.scopes.pop()
-        return flat
+        with self._scope():
+            return super().carried(values)
 
-    def bind_carried(self, values: Sequence[SSAValue], flat: Sequence[Value]) -> None:
-        """The other way round."""
-        rest = list(flat)
-        for value in values:
-            if isinstance(value.type, TensorType):
-                shape, dtype, layout = tile_type(value).get_shape(), tile_dtype(value), layout_of(value)
-                count = ThreadTile.flat_count(dtype, layout)
-                self.values[value] = ThreadTile.of_flat(self, shape, dtype, layout, rest[:count])
-                del rest[:count]
-            elif isinstance(value.type, SharedType):
-                self.values[value] = Shared(rest.pop(0), value.type)
-            else:
-                self.values[value] = rest.pop(0)
+    def flat(self, found: Any) -> Sequence[Value]:
+        if isinstance(found, ThreadTile):
+            return found.flat()
+        return [found.address if isinstance(found, Shared) else found]
+
+    def of_flat(self, value: SSAValue, rest: Iterator[Value]) -> Any:
+        if is_tile(value):
+            shape, dtype, layout = tile_type(value).get_shape(), tile_dtype(value), layout_of(value)
+            return ThreadTile.of_flat(self, shape, dtype, layout, some(ThreadTile.flat_count(dtype, layout), rest))
+        return Shared(next(rest), value.type) if isinstance(value.type, SharedType) else next(rest)
 
 
 def _cooperating_threads(function: nv.FuncOp) -> int:
@@ -446,18 +374,12 @@ def _cooperating_threads(function: nv.FuncOp) -> int:
 
 
 def _block(function: nv.FuncOp, maps: int) -> EmittedBlock:
-    block = EmittedBlock()
-    for type_ in function.function_type.inputs:
-        block.first.append(block.words)
-        block.words += 1 + 2 * type_.rank.data if isinstance(type_, ViewType) else 1
-    block.grid = block.words
-    block.report = block.words + len(function.grid.data)
-    block.counters = block.report + 1
-    block.words = block.counters + 1
-    start = -(-WORD * block.words // 64) * 64
-    block.maps = [start + MAP_BYTES * index for index in range(maps)]
-    block.size = start + MAP_BYTES * maps
-    return block
+    first, grid = argument_words(function.function_type.inputs.data)
+    report = grid + len(function.grid.data)
+    counters, words = report + 1, report + 2
+    start = -(-WORD * words // 64) * 64
+    starts = [start + MAP_BYTES * index for index in range(maps)]
+    return EmittedBlock(first, grid, report, counters, words, starts, start + MAP_BYTES * maps)
 
 
 def _last_of_tiles(function: nv.FuncOp) -> Operation | None:

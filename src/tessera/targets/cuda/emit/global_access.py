@@ -16,16 +16,17 @@ from xdsl.ir import SSAValue
 from tessera.dtypes.types import DType
 from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.emit.divisors import divisor_of, has_aligned_rows, is_natural
-from tessera.targets.cuda.emit.emitter import EmittedView, Emitter
+from tessera.targets.cuda.emit.emitter import Emitter
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import CHUNK
 from tessera.targets.cuda.ptx.inline import asm
+from tessera.targets.llvm.emitter import ViewDescriptor
 from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number
 
 _FARTHEST = 2**31 - 1
 
-Moved = Callable[[], Sequence[Value]]
+Moved = Callable[[], Sequence[Value] | None]
 
 
 @dataclass(frozen=True)
@@ -78,11 +79,8 @@ def is_aligned(emitter: Emitter, value: SSAValue, pieces: Pieces) -> Value | Non
         for axis, stride in enumerate(view.strides):
             if axis != pieces.axis:
                 found = f.binary("or", found, f.times(stride, view.dtype.storage.itemsize))
-        found = f.compare("eq", f.binary("and", found, number(pieces.bytes - 1, "i64")), number(0, "i64"))
-        stride = view.strides[pieces.axis]
-        if literal(stride) == 1:
-            return found
-        return f.binary("and", found, f.compare("eq", stride, number(1, "i64")))
+        whole, stride = f.divides(pieces.bytes, found), view.strides[pieces.axis]
+        return whole if literal(stride) == 1 else f.binary("and", whole, f.compare("eq", stride, 1))
 
     return emitter.once(("aligned", value, pieces), test)
 
@@ -92,13 +90,7 @@ NEVER = number(False, "i1")
 
 def both(emitter: Emitter, *conditions: Value | None) -> Value | None:
     """All of some conditions; None is one that always holds."""
-    found: Value | None = None
-    for condition in conditions:
-        if condition == NEVER:
-            return NEVER
-        if condition is not None:
-            found = condition if found is None else emitter.f.binary("and", found, condition)
-    return found
+    return NEVER if NEVER in conditions else emitter.f.all_of(conditions)
 
 
 def either(emitter: Emitter, a: Value | None, b: Value | None) -> Value | None:
@@ -120,7 +112,7 @@ class Access:
     layout: Layout
     shape: Sequence[int]
     pieces: Pieces = field(init=False)
-    view: EmittedView = field(init=False)
+    view: ViewDescriptor = field(init=False)
     starts: list[Value] = field(init=False)
     base: Value = field(init=False)
 
@@ -134,7 +126,7 @@ class Access:
             own = f.convert("zext", emitter.base(self.layout, axis), "i64") if self._varies(axis) else number(0, "i64")
             position = folded(f, "add", start, own)
             flat = folded(f, "add", flat, folded(f, "mul", position, self.view.strides[axis]))
-        flat = folded(f, "mul", flat, number(self.item, "i64"))
+        flat = folded(f, "mul", flat, self.item)
         self.base = f.op(self.view.pointer.type, f"getelementptr i8, {self.view.pointer}, {flat}")
 
     @property
@@ -155,8 +147,7 @@ class Access:
         start = self.starts[pieces.axis]
         known = divisor_of(self.offsets[pieces.axis]) % pieces.count == 0
         f = self.emitter.f
-        lowest = None if known else f.binary("and", start, number(pieces.count - 1, "i64"))
-        even = None if lowest is None else f.compare("eq", lowest, number(0, "i64"))
+        even = None if known else f.divides(pieces.count, start)
         return both(self.emitter, is_aligned(self.emitter, self.source, pieces), even)
 
     def within(self) -> Value | None:
@@ -168,9 +159,9 @@ class Access:
                 tests.append(None if 0 <= first <= known - extent else NEVER)
                 continue
             if not is_natural(self.offsets[axis]):
-                tests.append(f.compare("sge", start, number(0, "i64")))
+                tests.append(f.compare("sge", start, 0))
             if known is not None:
-                tests.append(f.compare("sle", start, number(known - extent, "i64")))
+                tests.append(f.compare("sle", start, known - extent))
             else:
                 # In this order nothing overflows.
                 tests.append(f.compare("sle", start, f.subtract(size, extent)))
@@ -184,10 +175,9 @@ class Access:
         known = literal(size)
         if known is not None:
             return None if known % self.pieces.count == 0 else NEVER
-        f, mask = self.emitter.f, number(self.pieces.count - 1, "i64")
-        return f.compare("eq", f.binary("and", size, mask), number(0, "i64"))
+        return self.emitter.f.divides(self.pieces.count, size)
 
-    def by_paths(self, move: Callable[[Path], Sequence[Value]], *, inside: bool) -> Sequence[Value]:
+    def by_paths(self, move: Callable[[Path], Sequence[Value] | None], *, inside: bool) -> Sequence[Value]:
         """Does an access in the quickest way that is right, and gives what it gives.
 
         Whole tiles without tests, in pieces; then pieces that are tested; then elements that are tested. `inside`
@@ -198,16 +188,16 @@ class Access:
 
         def choose(condition: Value | None, then: Moved, otherwise: Moved) -> Sequence[Value]:
             if condition is None or condition == NEVER:
-                return then() if condition is None else otherwise()
+                return (then() if condition is None else otherwise()) or ()
             return emitter.branch(condition, then, otherwise)
 
-        def fast() -> Sequence[Value]:
+        def fast() -> Sequence[Value] | None:
             return move(Path(self, pieces=True, tested=False))
 
-        def edge() -> Sequence[Value]:
+        def edge() -> Sequence[Value] | None:
             return move(Path(self, pieces=True, tested=True))
 
-        def careful() -> Sequence[Value]:
+        def careful() -> Sequence[Value] | None:
             return move(Path(self, pieces=False, tested=within is not None))
 
         if self.pieces.count == 1:
@@ -302,7 +292,7 @@ class Path:
         if known is not None:
             return number(min(max(known, low), high), "i32")
         f = self._f
-        value = f.intrinsic("smin", f.intrinsic("smax", value, number(low, "i64")), number(high, "i64"))
+        value = f.intrinsic("smin", f.intrinsic("smax", value, low), high)
         return f.convert("trunc", value, "i32")
 
 
@@ -373,23 +363,3 @@ def write(emitter: Emitter, values: Sequence[Value], address: tuple[Value, int],
         store = f"@${len(arguments)} {store}"
         arguments.append(where)
     asm(f, store, arguments=arguments, effects=True)
-
-
-def packed(emitter: Emitter, values: Sequence[Value]) -> Value:
-    """Elements of 8 or 16 bits as a word, the first in the lowest bits."""
-    f = emitter.f
-    if values[0].type == "i16":
-        return asm(f, "mov.b32 $0, {$1, $2};", returns=["i32"], arguments=list(values))[0]
-    found: Value | None = None
-    for index, value in enumerate(values):
-        wide = f.convert("zext", value, "i32")
-        wide = f.binary("shl", wide, number(8 * index, "i32")) if index else wide
-        found = wide if found is None else f.binary("or", found, wide)
-    assert found is not None
-    return found
-
-
-def unpacked(emitter: Emitter, word: Value, ways: int) -> list[Value]:
-    f, bits = emitter.f, 32 // ways
-    moved = [f.binary("lshr", word, number(bits * index, "i32")) if index else word for index in range(ways)]
-    return [f.convert("trunc", part, f"i{bits}") for part in moved]

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from tessera.targets.cuda.emit.emitter import GLOBAL, Emitter, Rule, Shared, emits
+from tessera.targets.cuda.emit.emitter import Emitter, Shared, emits
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import barriers_type
 from tessera.targets.cuda.ir.types import shared_type
-from tessera.targets.cuda.ptx.inline import asm, barrier
+from tessera.targets.cuda.ptx.inline import asm, barrier, predicated
 from tessera.targets.llvm.literals import folded
+from tessera.targets.llvm.scalars import integer_rule
 from tessera.targets.llvm.text import Value, number
 
 BARRIER_BYTES, WORD_BYTES = 8, 4
@@ -29,9 +30,10 @@ def get(emitter: Emitter, text: str, *arguments: Value) -> Value:
     return asm(emitter.f, text, returns=["i32"], arguments=arguments, effects=True, convergent=True)[0]
 
 
-def flag(emitter: Emitter, condition: SSAValue) -> Value:
-    """A condition as inline PTX takes it: 1 or 0."""
-    return emitter.f.convert("zext", emitter.number(condition), "i32")
+def _do_where(emitter: Emitter, text: str, arguments: Sequence[Value], condition: SSAValue | None) -> None:
+    """An instruction that is done, without a branch, only where a condition holds."""
+    text, arguments = predicated(emitter.f, text, arguments, None if condition is None else emitter.number(condition))
+    do(emitter, text, *arguments)
 
 
 # Unsigned numbers, and loops that test at their end
@@ -40,16 +42,8 @@ def flag(emitter: Emitter, condition: SSAValue) -> Value:
 _UNSIGNED = {arith.DivUIOp: "udiv", arith.RemUIOp: "urem", arith.ShLIOp: "shl", arith.ShRUIOp: "lshr"}
 
 
-def _unsigned_rule(opcode: str) -> Rule[Operation]:
-    def rule(emitter: Emitter, op: Operation) -> None:
-        a, b = (emitter.number(operand) for operand in op.operands)
-        emitter.values[op.results[0]] = folded(emitter.f, opcode, a, b)
-
-    return rule
-
-
 for _kind, _opcode in _UNSIGNED.items():
-    emits(_kind)(_unsigned_rule(_opcode))
+    emits(_kind)(integer_rule(_opcode))
 
 
 @emits(arith.ExtUIOp)
@@ -70,7 +64,7 @@ def _while(emitter: Emitter, op: scf.WhileOp) -> None:
 
     def run(handed: list[Value]) -> Sequence[Value]:
         emitter.bind_carried(body.args, handed)
-        return emitter.carried(emitter.block(body).operands)
+        return emitter.yielded(body)
 
     emitter.bind_carried(op.results, emitter.f.repeat(emitter.carried(op.arguments), tested, run))
 
@@ -82,7 +76,7 @@ _IDS: dict[str, Callable[[Emitter], Value]] = {
     "thread": lambda emitter: emitter.thread,
     "lane": lambda emitter: emitter.lane,
     "warp": lambda emitter: emitter.warp,
-    "warpgroup": lambda emitter: _uniform(emitter, emitter.f.binary("lshr", emitter.thread, number(7, "i32"))),
+    "warpgroup": lambda emitter: _uniform(emitter, emitter.f.binary("lshr", emitter.thread, 7)),
     "block": lambda emitter: emitter.sreg("ctaid.x"),
     "blocks": lambda emitter: emitter.sreg("nctaid.x"),
     "rank": lambda emitter: emitter.sreg("cluster.ctarank"),
@@ -114,7 +108,7 @@ def _set_registers(emitter: Emitter, op: hopper.SetmaxnregOp) -> None:
 def _advance(emitter: Emitter, op: hopper.AdvanceOp) -> None:
     f = emitter.f
     following = f.add(emitter.number(op.slot), 1)
-    wraps = f.compare("eq", following, number(op.depth.value.data, "i32"))
+    wraps = f.compare("eq", following, op.depth.value.data)
     emitter.values[op.next_slot] = f.select(wraps, number(0, "i32"), following)
     emitter.values[op.next_phase] = f.binary("xor", emitter.number(op.phase), f.convert("zext", wraps, "i32"))
 
@@ -130,7 +124,7 @@ def _barriers(emitter: Emitter, op: hopper.MbarriersOp) -> None:
 def _element_address(emitter: Emitter, array: SSAValue, number_: SSAValue, size: int) -> Value:
     """The address of one of several things side by side."""
     f = emitter.f
-    return f.binary("add", emitter.number(array), folded(f, "mul", emitter.number(number_), number(size, "i32")))
+    return f.binary("add", emitter.number(array), folded(f, "mul", emitter.number(number_), size))
 
 
 @emits(hopper.MbarrierInitOp)
@@ -155,10 +149,7 @@ def _arrive(emitter: Emitter, op: hopper.MbarrierArriveOp) -> None:
     # Not .release.cluster for other blocks: that is a fence of the whole GPU, and what was read needs none.
     space = "shared::cta" if barriers_type(op.barriers).scope.data == "block" else "shared::cluster"
     arrive = f"mbarrier.arrive.{space}.b64 _, [$0];"
-    if op.condition is None:
-        do(emitter, arrive, address)
-    else:
-        do(emitter, f"{{ .reg .pred p; setp.ne.b32 p, $1, 0; @p {arrive} }}", address, flag(emitter, op.condition))
+    _do_where(emitter, arrive, [address], op.condition)
 
 
 @emits(hopper.MbarrierExpectOp)
@@ -177,13 +168,11 @@ def _fence(emitter: Emitter, op: hopper.FenceOp) -> None:
 
 @emits(nv.BarrierOp)
 def _barrier(emitter: Emitter, op: nv.BarrierOp) -> None:
-    del op
     barrier(emitter.f)
 
 
 @emits(nv.GriddepcontrolWaitOp)
 def _follow(emitter: Emitter, op: nv.GriddepcontrolWaitOp) -> None:
-    del op
     if emitter.follows:
         # The next kernel is let in as soon as this one has asked for what it may read early. It waits for this one to
         # end, and this one for those in front. Let in even earlier, it slowed reads down on an H200.
@@ -203,7 +192,6 @@ def _announce(emitter: Emitter, op: hopper.BarrierArriveOp) -> None:
 
 @emits(hopper.WarpSyncOp)
 def _warp_sync(emitter: Emitter, op: hopper.WarpSyncOp) -> None:
-    del op
     do(emitter, "bar.warp.sync -1;")
 
 
@@ -261,15 +249,11 @@ def _copy_out(emitter: Emitter, op: hopper_copies.TmaStoreOp) -> None:
     shared, map_ = emitter.memory(op.shared).address, emitter.number(op.map)
     arguments = [shared, map_, *(emitter.number(offset) for offset in op.offsets)]
     copy = f"cp.async.bulk.tensor.{axes}d.global.shared::cta.bulk_group [$1, {_coordinates(axes, 2)}], [$0];"
-    if op.condition is not None:
-        arguments.append(flag(emitter, op.condition))
-        copy = f"{{ .reg .pred p; setp.ne.b32 p, ${axes + 2}, 0; @p {copy} }}"
-    do(emitter, copy, *arguments)
+    _do_where(emitter, copy, arguments, op.condition)
 
 
 @emits(hopper_copies.TmaCommitOp)
 def _commit_copies(emitter: Emitter, op: hopper_copies.TmaCommitOp) -> None:
-    del op
     do(emitter, "cp.async.bulk.commit_group;")
 
 
@@ -311,9 +295,7 @@ def _get(emitter: Emitter, op: hopper.GetOp) -> None:
 
 def _counter(emitter: Emitter, number_: int) -> Value:
     """The address of a counter."""
-    f = emitter.f
-    counters = f.op(GLOBAL, f"inttoptr {emitter.param(emitter.block_layout.counters)} to {GLOBAL}")
-    return f.op(GLOBAL, f"getelementptr i8, {counters}, i64 {WORD_BYTES * number_}") if number_ else counters
+    return emitter.f.at(emitter.global_address(emitter.block_layout.counters), WORD_BYTES * number_)
 
 
 @emits(hopper.CountOp)

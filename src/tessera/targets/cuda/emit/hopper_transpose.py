@@ -41,26 +41,27 @@ class _Transposing:
     """Addresses of a thread: parts that stay are computed once, and the rest is in the instructions."""
 
     def __init__(self, emitter: Emitter, source: Shared, target: Shared) -> None:
+        f = emitter.f
         self.emitter = emitter
         self.source = source
         self.target = target
-        self.warp = self._and(emitter.warp, WARPS - 1)
+        self.warp = f.binary("and", emitter.warp, WARPS - 1)
         paired = target.type.is_paired
         lane = emitter.lane
-        matrix, inside = self._shift(lane, 3), self._and(lane, 7)
-        crossed = self._shift(inside, 2)
+        matrix, inside = f.binary("lshr", lane, 3), f.binary("and", lane, 7)
+        crossed = f.binary("lshr", inside, 2)
         if paired:
             self.row = lane
         else:
             # A thread's four rows are neighbours: two in one matrix, two in the next, or the other way round.
-            second = self._xor(self._and(matrix, 1), crossed)
-            start = self._shift(matrix, 1)
-            near = self._add(self._left(self._shift(inside, 1), 2), self._and(inside, 1))
-            self.row = self._add(self._left(start, 4), self._add(near, self._left(second, 1)))
-        self.column = self._add(self._left(inside, 1), self._xor(self._and(matrix, 1), crossed))
-        self.half = self._shift(matrix, 1)
-        upper = emitter.f.compare("uge", lane, number(16, "i32"))
-        crosses = None if paired else emitter.f.compare("uge", self._and(lane, 3), number(2, "i32"))
+            second = f.binary("xor", f.binary("and", matrix, 1), crossed)
+            start = f.binary("lshr", matrix, 1)
+            near = f.binary("add", f.binary("shl", f.binary("lshr", inside, 1), 2), f.binary("and", inside, 1))
+            self.row = f.binary("add", f.binary("shl", start, 4), f.binary("add", near, f.binary("shl", second, 1)))
+        self.column = f.binary("add", f.binary("shl", inside, 1), f.binary("xor", f.binary("and", matrix, 1), crossed))
+        self.half = f.binary("lshr", matrix, 1)
+        upper = f.compare("uge", lane, 16)
+        crosses = None if paired else f.compare("uge", f.binary("and", lane, 3), 2)
         self.firsts, self.seconds = (self._selector(upper, crosses, index) for index in (0, 1))
         self.sources: dict[int, Value] = {}
         self.targets: dict[int, Value] = {}
@@ -100,17 +101,17 @@ class _Transposing:
 
     def _chunk(self, columns: int) -> Value:
         """The number of the 16 columns: some warps do the last ones again, if there are not enough."""
-        last = self.source.type.columns // hopper_transpose.COLUMNS - 1
-        chunk = self._add(self.warp, number(columns * WARPS, "i32"))
-        return chunk if columns * WARPS + WARPS - 1 <= last else self._least(chunk, last)
+        f, last = self.emitter.f, self.source.type.columns // hopper_transpose.COLUMNS - 1
+        chunk = f.binary("add", self.warp, columns * WARPS)
+        return chunk if columns * WARPS + WARPS - 1 <= last else f.intrinsic("umin", chunk, last)
 
     def _source(self, columns: int) -> Value:
         if columns not in self.sources:
-            chunk = self._chunk(columns)
-            swizzled = self._xor(self._and(chunk, 7), self._and(self.row, 7))
-            panel = self._times(self._shift(chunk, 3), self.source.type.panel_bytes)
-            inside = self._add(self._left(self.row, 7), self._left(swizzled, 4))
-            self.sources[columns] = self._add(self.source.address, self._add(panel, inside))
+            f, chunk = self.emitter.f, self._chunk(columns)
+            swizzled = f.binary("xor", f.binary("and", chunk, 7), f.binary("and", self.row, 7))
+            panel = f.binary("mul", f.binary("lshr", chunk, 3), self.source.type.panel_bytes)
+            inside = f.binary("add", f.binary("shl", self.row, 7), f.binary("shl", swizzled, 4))
+            self.sources[columns] = f.binary("add", self.source.address, f.binary("add", panel, inside))
         return self.sources[columns]
 
     def _target(self, rows: int, columns: int) -> tuple[Value, int]:
@@ -120,11 +121,11 @@ class _Transposing:
         key = inside if whole else -1 - inside - 8 * columns
         if key not in self.targets:
             # Rows there are columns here; which 16 of them is left to the instruction where all warps have their own.
-            chunk = self.warp if whole else self._chunk(columns)
-            row = self._add(self._left(chunk, 4), self.column)
-            swizzled = self._xor(self._add(self.half, number(inside, "i32")), self._and(self.column, 7))
-            index = self._add(self._left(row, 7), self._left(swizzled, 4))
-            self.targets[key] = self._add(self.target.address, index)
+            f, chunk = self.emitter.f, self.warp if whole else self._chunk(columns)
+            row = f.binary("add", f.binary("shl", chunk, 4), self.column)
+            swizzled = f.binary("xor", f.binary("add", self.half, inside), f.binary("and", self.column, 7))
+            index = f.binary("add", f.binary("shl", row, 7), f.binary("shl", swizzled, 4))
+            self.targets[key] = f.binary("add", self.target.address, index)
         further = panel * self.target.type.panel_bytes
         return self.targets[key], further + (columns * WARPS * hopper_transpose.COLUMNS * 128 if whole else 0)
 
@@ -132,29 +133,6 @@ class _Transposing:
         """The bytes of a thread's first or second column; threads of the upper half have the second one first."""
         f = self.emitter.f
         straight, crossed = (
-            f.select(upper, number(kind[1 - index], "i32"), number(kind[index], "i32")) for kind in (_BYTES, _CROSSED)
+            f.select(upper, number(kind[1 - index], "i32"), kind[index]) for kind in (_BYTES, _CROSSED)
         )
         return straight if crosses is None else f.select(crosses, crossed, straight)
-
-    # Numbers of 32 bits
-
-    def _and(self, value: Value, mask: int) -> Value:
-        return self.emitter.f.binary("and", value, number(mask, "i32"))
-
-    def _shift(self, value: Value, by: int) -> Value:
-        return self.emitter.f.binary("lshr", value, number(by, "i32"))
-
-    def _left(self, value: Value, by: int) -> Value:
-        return self.emitter.f.binary("shl", value, number(by, "i32"))
-
-    def _xor(self, one_: Value, other: Value) -> Value:
-        return self.emitter.f.binary("xor", one_, other)
-
-    def _add(self, one_: Value, other: Value) -> Value:
-        return self.emitter.f.binary("add", one_, other)
-
-    def _times(self, value: Value, factor: int) -> Value:
-        return self.emitter.f.binary("mul", value, number(factor, "i32"))
-
-    def _least(self, value: Value, most: int) -> Value:
-        return self.emitter.f.intrinsic("umin", value, number(most, "i32"))

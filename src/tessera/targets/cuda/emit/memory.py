@@ -8,37 +8,23 @@ from xdsl.ir import SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cuda.emit.emitter import PROLOGUES, EmittedView, Emitter, emits
-from tessera.targets.cuda.emit.global_access import Access, Path, Pieces, is_aligned, packed, read, unpacked, write
-from tessera.targets.cuda.emit.thread_tiles import ThreadTile, per_word
+from tessera.targets.cuda.emit.emitter import PROLOGUES, RULES, Emitter, emits
+from tessera.targets.cuda.emit.global_access import Access, Path, Pieces, is_aligned, read, write
+from tessera.targets.cuda.emit.thread_tiles import ThreadTile, packed, per_word, unpacked
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.llvm import elements
-from tessera.targets.llvm.literals import constant, folded
+from tessera.targets.llvm.emitter import ViewDescriptor
+from tessera.targets.llvm.literals import folded
+from tessera.targets.llvm.rules import emit_view
 from tessera.targets.llvm.text import Value, number
 
 INSIDE = "inside"
 """Marks a load or store whose whole tile is known to be inside the view."""
 
 
-@emits(tile.DimOp)
-def _dim(emitter: Emitter, op: tile.DimOp) -> None:
-    emitter.values[op.result] = emitter.view(op.view).sizes[op.axis.value.data]
-
-
-@emits(tile.StrideOp)
-def _stride(emitter: Emitter, op: tile.StrideOp) -> None:
-    emitter.values[op.result] = emitter.view(op.view).strides[op.axis.value.data]
-
-
-@emits(tile.ViewOp)
+@RULES.overrides(tile.ViewOp)
 def _view(emitter: Emitter, op: tile.ViewOp) -> None:
-    base, f = emitter.view(op.base), emitter.f
-    item = number(base.dtype.storage.itemsize, "i64")
-    by = folded(f, "mul", emitter.number(op.offset), item)
-    pointer = f.op(base.pointer.type, f"getelementptr i8, {base.pointer}, {by}")
-    sizes = tuple(emitter.number(size) for size in op.sizes)
-    strides = tuple(emitter.number(stride) for stride in op.strides)
-    emitter.values[op.result] = EmittedView(pointer, sizes, strides, base.dtype)
+    emit_view(emitter, op)
     _test_once(emitter, op.result)
 
 
@@ -95,26 +81,26 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
             where = path.inside(register)
             found += read(emitter, unit, units, path.address(register), where, [fill] * units, constant=unchanging)
         if pieces.in_words and not in_words:
-            return [packed(emitter, found[first : first + ways]) for first in range(0, len(found), ways)]
+            return [packed(f, found[first : first + ways]) for first in range(0, len(found), ways)]
         return found
 
     found = access.by_paths(move, inside=INSIDE in op.attributes)
     if pieces.in_words and per_word(dtype):
-        emitter.bind_words(op.result, found)
+        emitter.bind(op.result, words=found)
         return
     if pieces.in_words:
-        found = [part for word in found for part in unpacked(emitter, word, ways)]
+        found = [part for word in found for part in unpacked(f, word, ways)]
     emitter.bind(op.result, [elements.to_register(f, value, dtype) for value in found])
 
 
-def _address(emitter: Emitter, view: EmittedView, positions: Sequence[Value]) -> tuple[Value, Value]:
+def _address(emitter: Emitter, view: ViewDescriptor, positions: Sequence[Value]) -> tuple[Value, Value]:
     """The address of an element, and whether it is inside of its view."""
     f, inside, offset = emitter.f, number(1, "i1"), number(0, "i64")
     for position, size, stride in zip(positions, view.sizes, view.strides, strict=True):
         inside = f.binary("and", inside, f.compare("ult", position, size))
         offset = folded(f, "add", offset, folded(f, "mul", position, stride))
-    offset = folded(f, "mul", offset, number(view.dtype.storage.itemsize, "i64"))
-    return f.op(view.pointer.type, f"getelementptr i8, {view.pointer}, {offset}"), inside
+    offset = folded(f, "mul", offset, view.dtype.storage.itemsize)
+    return f.at(view.pointer, offset), inside
 
 
 @emits(tile.ReadOp)
@@ -123,7 +109,7 @@ def _read(emitter: Emitter, op: tile.ReadOp) -> None:
     indices, unchanging = [emitter.tile(index) for index in op.indices], _is_constant(emitter, op.view)
     type_, shape = elements.memory_type(dtype), tile_type(op.result).get_shape()
     ghosts, found = emitter.inside(layout, shape), list[Value]()
-    nothing = number(0, type_) if type_.startswith("i") else constant(0, dtype)
+    nothing = number(0, type_) if type_.startswith("i") else elements.constant(0, dtype)
     for register in range(layout.count):
         pointer, inside = _address(emitter, view, [index.element(register) for index in indices])
         if (here := ghosts[register]) is not None:
@@ -145,7 +131,7 @@ def _item(emitter: Emitter, op: tile.ItemOp) -> None:
 def _padding(value: float, access: Access) -> Value:
     """The value for elements outside, as in memory."""
     dtype = access.view.dtype
-    found = constant(value, dtype)
+    found = elements.constant(value, dtype)
     if dtype.is_integer and dtype.bits < 8:
         return number(int(found.name) % (1 << dtype.bits), found.type)
     return number(int(value), "i8") if elements.memory_type(dtype) != found.type else found
@@ -165,20 +151,15 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
         access = Access(emitter, op.view, list(op.offsets), value.layout, value.shape)
         return access.by_paths(lambda path: _put(emitter, path, value), inside=INSIDE in op.attributes)
 
-    mine = emitter.first_replica(value.layout)
-    if mine is None:
-        put()
-    else:
-        emitter.branch(mine, put)
+    emitter.where(emitter.first_replica(value.layout), put)
 
 
-def _put(emitter: Emitter, path: Path, value: ThreadTile) -> Sequence[Value]:
+def _put(emitter: Emitter, path: Path, value: ThreadTile) -> None:
     in_words = path.access.pieces.in_words and path.count > 1
     for register in range(0, value.count, path.count):
         registers = range(register, register + path.count)
         given = _words(emitter, value, registers) if in_words else [_in_memory(emitter, value, at) for at in registers]
         write(emitter, given, path.address(register), path.inside(register))
-    return []
 
 
 def _in_memory(emitter: Emitter, value: ThreadTile, register: int) -> Value:
@@ -191,4 +172,4 @@ def _words(emitter: Emitter, value: ThreadTile, registers: range) -> list[Value]
     firsts = registers[::ways]
     if per_word(value.dtype):
         return [value.word(first // ways) for first in firsts]
-    return [packed(emitter, [_in_memory(emitter, value, first + part) for part in range(ways)]) for first in firsts]
+    return [packed(emitter.f, [_in_memory(emitter, value, first + part) for part in range(ways)]) for first in firsts]

@@ -79,9 +79,9 @@ class _Operand:
             return found
         left = f.binary("sub", number(self.depth - first, "i32"), self.emitter.base(self.layout, self.axis))
         if self.depth % self.side == 0:
-            inside = f.compare("sgt", left, number(0, "i32"))
-            return f.select(inside, found, number(0, found.type))
-        kept = f.times(f.intrinsic("smin", f.intrinsic("smax", left, number(0, "i32")), number(4, "i32")), self.bits)
+            inside = f.compare("sgt", left, 0)
+            return f.select(inside, found, 0)
+        kept = f.times(f.intrinsic("smin", f.intrinsic("smax", left, 0), 4), self.bits)
         bits = f.binary("shl", number(1, "i64"), f.convert("zext", kept, "i64"))
         return f.binary("and", found, f.convert("trunc", f.subtract(bits, 1), "i32"))
 
@@ -100,7 +100,7 @@ def _mma(emitter: Emitter, op: nv.MmaOp) -> None:
     else:
         _Mma(emitter, instruction, left, right, accumulators).run()
     if per_word(dtype):
-        emitter.bind_words(op.result, accumulators)
+        emitter.bind(op.result, words=accumulators)
     else:
         emitter.bind(op.result, accumulators)
 
@@ -182,7 +182,7 @@ class _Split(_Mma):
     def _parts(self, words: Words) -> Words:
         """The upper bits of some numbers, and what they leave."""
         f = self.emitter.f
-        uppers = [f.binary("and", word, number(_UPPER, "i32")) for word in words]
+        uppers = [f.binary("and", word, _UPPER) for word in words]
         return [*uppers, *(self._rest(word, upper) for word, upper in zip(words, uppers, strict=True))]
 
     def _rest(self, word: Value, upper: Value) -> Value:
@@ -192,8 +192,8 @@ class _Split(_Mma):
         """
         f = self.emitter.f
         whole, most = (f.convert("bitcast", value, "float") for value in (word, upper))
-        rest = f.intrinsic("fma", whole, number(_TRIFLE, "float"), f.binary("fsub", whole, most))
-        endless = f.compare("oeq", f.intrinsic("fabs", whole), number(float("inf"), "float"))
+        rest = f.intrinsic("fma", whole, _TRIFLE, f.binary("fsub", whole, most))
+        endless = f.compare("oeq", f.intrinsic("fabs", whole), float("inf"))
         return f.convert("bitcast", f.select(endless, whole, rest), "i32")
 
     def multiplied(self, left: Words, right: Words, accumulators: Words) -> Words:

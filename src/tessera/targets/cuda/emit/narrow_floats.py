@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from tessera.dtypes.types import NO_POLICY, DType, bf16, f8e4m3, f8e5m2, f16, f32, saturate
 from tessera.targets.cuda.emit.emitter import Emitter
-from tessera.targets.cuda.emit.thread_tiles import ThreadTile
+from tessera.targets.cuda.emit.thread_tiles import ThreadTile, part_of, unpacked
 from tessera.targets.cuda.ptx.inline import asm, one
 from tessera.targets.llvm import casts, elements
 from tessera.targets.llvm.text import Value, number
@@ -44,7 +44,7 @@ def opened(emitter: Emitter, tile: ThreadTile, register: int) -> Value:
 
         def of_word() -> Value:
             opcode, by = ("and", -0x10000) if upper else ("shl", 16)
-            return f.convert("bitcast", f.binary(opcode, word, number(by, "i32")), "float")
+            return f.convert("bitcast", f.binary(opcode, word, by), "float")
 
         return emitter.once((dtype, word, upper), of_word)
     if dtype in _NAMES and has_eights(emitter) and tile.has_words:
@@ -57,15 +57,13 @@ def opened(emitter: Emitter, tile: ThreadTile, register: int) -> Value:
 
 def _of_half(emitter: Emitter, pair: Value, index: int) -> Value:
     f = emitter.f
-    part = f.binary("lshr", pair, number(16, "i32")) if index else pair
-    return f.convert("fpext", f.convert("bitcast", f.convert("trunc", part, "i16"), "half"), "float")
+    return f.convert("fpext", f.convert("bitcast", part_of(f, pair, index, 16), "half"), "float")
 
 
 def _halves(emitter: Emitter, dtype: DType, word: Value, index: int) -> Value:
     """Two 8-bit floats of a word as f16, in a word."""
     f = emitter.f
-    part = f.binary("lshr", word, number(16, "i32")) if index else word
-    return one(f, f"cvt.rn.f16x2.{_NAMES[dtype]} $0, $1;", "i32", f.convert("trunc", part, "i16"))
+    return one(f, f"cvt.rn.f16x2.{_NAMES[dtype]} $0, $1;", "i32", part_of(f, word, index, 16))
 
 
 def bind_rounded(emitter: Emitter, result: SSAValue, values: Sequence[Value], wide: DType, dtype: DType) -> None:
@@ -93,22 +91,16 @@ def _bind_pairs(emitter: Emitter, result: SSAValue, dtype: DType, values: Sequen
     f, count = emitter.f, len(values)
     if dtype.base in (bf16, f16):
         if count % 2 == 0:
-            emitter.bind_words(result, pairs)
+            emitter.bind(result, words=pairs)
             return
-        halves = [part for word in pairs for part in _parts(emitter, word, "i16")]
+        halves = [part for word in pairs for part in unpacked(f, word, 2)]
         emitter.bind(result, halves[:count])
     elif count % 4 == 0:
         joined = zip(pairs[::2], pairs[1::2], strict=True)
-        emitter.bind_words(result, [one(f, "mov.b32 $0, {$1, $2};", "i32", low, high) for low, high in joined])
+        emitter.bind(result, words=[one(f, "mov.b32 $0, {$1, $2};", "i32", low, high) for low, high in joined])
     else:
-        bytes_ = [part for codes in pairs for part in _parts(emitter, codes, "i8")]
+        bytes_ = [part for codes in pairs for index in (0, 1) for part in [part_of(f, codes, index, 8)]]
         emitter.bind(result, bytes_[:count])
-
-
-def _parts(emitter: Emitter, word: Value, type_: str) -> list[Value]:
-    f, bits = emitter.f, int(type_[1:])
-    upper = f.binary("lshr", word, number(bits, word.type))
-    return [f.convert("trunc", word, type_), f.convert("trunc", upper, type_)]
 
 
 def _pair(emitter: Emitter, dtype: DType, low: Value, high: Value) -> Value:
@@ -122,7 +114,7 @@ def _pair(emitter: Emitter, dtype: DType, low: Value, high: Value) -> Value:
         return codes
     predicate, limit, code = _OVERFLOW[dtype.base]
     for index, value in enumerate((low, high)):
-        inside = f.compare(predicate, f.intrinsic("fabs", value), number(limit, "float"))
+        inside = f.compare(predicate, f.intrinsic("fabs", value), limit)
         beyond = number(code << (8 * index), "i16")
         sign = number((0x80 if index == 0 else 0x8000) | (0xFF00 if index == 0 else 0xFF), "i16")
         codes = f.select(inside, codes, f.binary("or", f.binary("and", codes, sign), beyond))

@@ -96,14 +96,14 @@ def _cast(emitter: Emitter, op: tile.EwOp, x: Affine) -> None:
     known = literal(x.base)
     opcode = "sext" if target == "i64" else "trunc"
     base = f.convert(opcode, x.base, target) if known is None else number(known, target)
-    emitter.bind_affine(op.result, x._replace(base=base))
+    emitter.bind(op.result, affine=x._replace(base=base))
 
 
 def _add(emitter: Emitter, op: tile.EwOp, a: Affine, b: Affine) -> None:
     sign = 1 if op.fn.data == "add" else -1
     base = folded(emitter.f, op.fn.data, a.base, b.base)
     offsets = tuple(x + sign * y for x, y in zip(a.offsets, b.offsets, strict=True))
-    emitter.bind_affine(op.result, Affine(base, offsets, a.bounded and b.bounded))
+    emitter.bind(op.result, affine=Affine(base, offsets, a.bounded and b.bounded))
 
 
 def _compare(emitter: Emitter, op: tile.EwOp, a: Affine, b: Affine) -> bool:
@@ -112,7 +112,7 @@ def _compare(emitter: Emitter, op: tile.EwOp, a: Affine, b: Affine) -> bool:
         return False
     difference = _difference(emitter, b.base, a.base, bounded=a.bounded and b.bounded)
     offsets = tuple(x - y for x, y in zip(a.offsets, b.offsets, strict=True))
-    emitter.bind_questions(op.result, (Question(_PREDICATES[op.fn.data], difference, offsets),))
+    emitter.bind(op.result, questions=(Question(_PREDICATES[op.fn.data], difference, offsets),))
     return True
 
 

@@ -10,7 +10,7 @@ from math import gcd, prod
 from tessera.dtypes.types import DType
 from tessera.ir.common import reductions
 from tessera.ir.tile import dialect as tile
-from tessera.targets.cuda.emit.emitter import SHARED, Emitter, emits
+from tessera.targets.cuda.emit.emitter import Emitter, emits
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.emit.values import registers_of, reseen
 from tessera.targets.cuda.ir.layouts import WARP, Layout
@@ -86,7 +86,7 @@ def fold_registers(emitter: Emitter, operand: ThreadTile, axis: int, neutral: Va
         value = operand.element(register)
         if reach + offset >= size:
             if offset not in within:
-                within[offset] = f.compare("slt", emitter.base(layout, axis), number(size - offset, "i32"))
+                within[offset] = f.compare("slt", emitter.base(layout, axis), size - offset)
             value = f.select(within[offset], value, neutral)
         group.append(value)
     return [_folded(group, combine) if group else neutral for _, group in sorted(groups.items())]
@@ -115,8 +115,8 @@ class _Part:
     def value(self, emitter: Emitter) -> Value:
         f, part = emitter.f, emitter.thread
         if self.below > 1:
-            part = f.binary("udiv", part, number(self.below, "i32"))
-        return f.binary("urem", part, number(self.size, "i32"))
+            part = f.binary("udiv", part, self.below)
+        return f.binary("urem", part, self.size)
 
 
 @dataclass(frozen=True)
@@ -196,28 +196,22 @@ def _through_memory(
             return sum_ * others * ways, f.times(other, ways), 1
         return sum_ // side * ways * others * side + sum_ % side, f.times(other, side), others * side
 
-    memory = emitter.scratch(len(values) * others * ways * item)
-    base = f.op(SHARED, f"inttoptr {memory} to {SHARED}")
+    base = emitter.shared_pointer(len(values) * others * ways * item)
 
     def at(position: Value, constant: int) -> Value:
-        moved = f.op(SHARED, f"getelementptr i8, {base}, {f.times(position, item)}")
-        return f.op(SHARED, f"getelementptr i8, {moved}, i32 {constant * item}")
+        return f.at(f.at(base, f.times(position, item)), number(constant * item, "i32"))
 
-    def write() -> Sequence[Value]:
+    def write() -> None:
         step = 1 if alike else side
         for first in range(0, len(values), step):
             constant, position, distance = index(first)
             position = f.binary("add", position, f.times(way, distance))
-            group = [_wide(emitter, value, slot) for value in values[first : first + step]]
+            group = [f.convert("zext", value, slot) for value in values[first : first + step]]
             _put(emitter, group, at(position, constant), item)
-        return []
 
     barrier(f)
     writes = _is_first(emitter, [*threads.met, *threads.replicas], layout)
-    if writes is None:
-        write()
-    else:
-        f.branch(writes, write)
+    emitter.where(writes, write)
     barrier(f)
     found: list[Value] = []
     if alike:
@@ -226,12 +220,12 @@ def _through_memory(
             parts: list[Value] = []
             for part in range(0, ways, side):
                 parts += _get(emitter, slot, at(position, constant + part), side, item)
-            found.append(_folded([_narrow(emitter, part, type_) for part in parts], combine))
+            found.append(_folded([f.convert("trunc", part, type_) for part in parts], combine))
         return found
     for first in range(0, len(values), side):
         constant, position, distance = index(first)
         groups = [_get(emitter, slot, at(position, constant + part * distance), side, item) for part in range(ways)]
-        columns = [[_narrow(emitter, part, type_) for part in column] for column in zip(*groups, strict=True)]
+        columns = [[f.convert("trunc", part, type_) for part in column] for column in zip(*groups, strict=True)]
         found += [_folded(column, combine) for column in columns]
     return found
 
@@ -256,12 +250,12 @@ def _spread(
     while lanes and len(values) > 1 and _halves(positions) is not None:
         across, apart, half = lanes.pop(), _halves(positions), len(values) // 2
         assert apart is not None
-        upper = f.compare("ne", f.binary("and", emitter.thread, number(across, "i32")), number(0, "i32"))
+        upper = f.compare("ne", f.binary("and", emitter.thread, across), 0)
         pairs = list(zip(values[:half], values[half:], strict=True))
         kept = [f.select(upper, high, low) for low, high in pairs]
         given = [f.select(upper, low, high) for low, high in pairs]
         values = [combine(one, _shuffled(emitter, other, across)) for one, other in zip(kept, given, strict=True)]
-        at = f.binary("add", at, f.select(upper, number(apart, "i32"), number(0, "i32")))
+        at = f.binary("add", at, f.select(upper, number(apart, "i32"), 0))
         positions = positions[:half]
     for across in lanes:
         values = [combine(value, _shuffled(emitter, value, across)) for value in values]
@@ -269,27 +263,22 @@ def _spread(
     type_ = values[0].type
     slot = "i32" if bits_of(type_) < 32 else type_
     item, count, ways = bits_of(slot) // 8, prod(rest), _count(threads.left)
-    base = f.op(SHARED, f"inttoptr {emitter.scratch(count * ways * item)} to {SHARED}")
+    base = emitter.shared_pointer(count * ways * item)
 
     def pointer(index: Value, constant: int) -> Value:
-        moved = f.op(SHARED, f"getelementptr i8, {base}, {f.times(index, item)}")
-        return f.op(SHARED, f"getelementptr i8, {moved}, i32 {constant * item}")
+        return f.at(f.at(base, f.times(index, item)), number(constant * item, "i32"))
 
-    def write() -> Sequence[Value]:
+    def write() -> None:
         index = f.binary("add", at, f.times(_number_in(emitter, threads.left), count))
         for value, position in zip(values, positions, strict=True):
-            _put(emitter, [_wide(emitter, value, slot)], pointer(index, position), item)
-        return []
+            _put(emitter, [f.convert("zext", value, slot)], pointer(index, position), item)
 
     barrier(f)
     writes = _is_first(emitter, threads.replicas, layout)
     if met:
-        lowest = f.compare("eq", f.binary("and", emitter.thread, number(met, "i32")), number(0, "i32"))
-        writes = lowest if writes is None else f.binary("and", writes, lowest)
-    if writes is None:
-        write()
-    else:
-        f.branch(writes, write)
+        lowest = f.compare("eq", f.binary("and", emitter.thread, met), 0)
+        writes = f.all_of((writes, lowest))
+    emitter.where(writes, write)
     barrier(f)
     index = number(0, "i32")
     for position, by in enumerate(steps):
@@ -298,7 +287,7 @@ def _spread(
     for register in range(wanted.count):
         constant = sum(wanted.offset(register, position) * by for position, by in enumerate(steps))
         parts = [_get(emitter, slot, pointer(index, constant + way * count), 1, item)[0] for way in range(ways)]
-        found.append(_folded([_narrow(emitter, part, type_) for part in parts], combine))
+        found.append(_folded([f.convert("trunc", part, type_) for part in parts], combine))
     return found
 
 
@@ -313,33 +302,15 @@ def _halves(positions: Sequence[int]) -> int | None:
 
 def _is_first(emitter: Emitter, parts: Sequence[_Part], layout: Layout) -> Value | None:
     """Whether a thread's number is 0 in all these parts, and it is one of the layout's threads."""
-    f, found = emitter.f, None
-    tests = [f.compare("eq", part.value(emitter), number(0, "i32")) for part in parts if part.size > 1]
+    f = emitter.f
+    tests = [f.compare("eq", part.value(emitter), 0) for part in parts if part.size > 1]
     if layout.thread_count < emitter.source.thread_count:
-        tests.append(f.compare("ult", emitter.thread, number(layout.thread_count, "i32")))
-    for test in tests:
-        found = test if found is None else f.binary("and", found, test)
-    return found
-
-
-def _wide(emitter: Emitter, value: Value, slot: str) -> Value:
-    return value if value.type == slot else emitter.f.convert("zext", value, slot)
-
-
-def _narrow(emitter: Emitter, value: Value, type_: str) -> Value:
-    return value if value.type == type_ else emitter.f.convert("trunc", value, type_)
+        tests.append(f.compare("ult", emitter.thread, layout.thread_count))
+    return f.all_of(tests)
 
 
 def _put(emitter: Emitter, values: Sequence[Value], pointer: Value, item: int) -> None:
-    f = emitter.f
-    if len(values) == 1:
-        f.store(values[0], pointer, align=item)
-        return
-    type_ = f"<{len(values)} x {values[0].type}>"
-    vector = Value("poison", type_)
-    for index, value in enumerate(values):
-        vector = f.insert(vector, value, index)
-    f.store(vector, pointer, align=item * len(values))
+    emitter.f.store(emitter.f.together(values), pointer, align=item * len(values))
 
 
 def _get(emitter: Emitter, type_: str, pointer: Value, count: int, item: int) -> list[Value]:

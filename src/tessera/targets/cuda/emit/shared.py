@@ -9,11 +9,11 @@ from tessera.cached_property import cached_property
 from tessera.dtypes.types import DType
 from tessera.targets.cuda.emit.emitter import Emitter, Shared, emits
 from tessera.targets.cuda.emit.shared_addresses import Addresses
-from tessera.targets.cuda.emit.thread_tiles import ThreadTile, per_word
+from tessera.targets.cuda.emit.thread_tiles import ThreadTile, joined, part_of, per_word
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Digit, Layout, replicas
 from tessera.targets.cuda.ir.types import CHUNK, layout_of, shared_type
-from tessera.targets.cuda.ptx.inline import asm
+from tessera.targets.cuda.ptx.inline import asm, predicated
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.literals import folded
 from tessera.targets.llvm.text import Value, number
@@ -32,7 +32,7 @@ def _slot(emitter: Emitter, op: nv.SlotOp) -> None:
     f, ring, type_ = emitter.f, emitter.memory(op.ring), shared_type(op.result)
     slot = emitter.number(op.number)
     slot = f.convert("trunc", slot, "i32") if slot.name.startswith("%") else number(int(slot.name), "i32")
-    further = folded(f, "mul", slot, number(type_.size, "i32"))
+    further = folded(f, "mul", slot, type_.size)
     emitter.values[op.result] = Shared(folded(f, "add", ring.address, further), type_)
 
 
@@ -236,9 +236,7 @@ def _write_run(
     kind, operands = _spelled(len(values), bits, 1)
     text = f"st.shared{kind} [$0+{further}], {operands};"
     arguments = [address, *held]
-    if condition is not None:
-        text = f"{{ .reg .pred p; setp.ne.b32 p, ${len(arguments)}, 0; @p {text} }}"
-        arguments.append(f.convert("zext", condition, "i32"))
+    text, arguments = predicated(f, text, arguments, condition)
     asm(f, text, arguments=arguments, effects=True)
 
 
@@ -250,37 +248,25 @@ def _elements_of(emitter: Emitter, words: Sequence[Value], dtype: DType, count: 
     for index in range(count):
         if bits == 64:
             low, high = (f.convert("zext", words[2 * index + part], "i64") for part in (0, 1))
-            raw = f.binary("or", low, f.binary("shl", high, number(32, "i64")))
+            raw = f.binary("or", low, f.binary("shl", high, 32))
         else:
-            word, shift = words[index * bits // 32], index * bits % 32
-            raw = f.binary("lshr", word, number(shift, word.type)) if shift else word
-            raw = f.convert("trunc", raw, f"i{bits}")
-        raw = raw if memory == raw.type else f.convert("bitcast", raw, memory)
-        found.append(elements.to_register(f, raw, dtype))
+            per = 32 // bits
+            raw = part_of(f, words[index // per], index % per, bits)
+        found.append(elements.to_register(f, f.convert("bitcast", raw, memory), dtype))
     return found
 
 
 def _bytes_of(emitter: Emitter, values: Sequence[Value], dtype: DType) -> list[Value]:
     """Elements as words, or as one smaller number: the other way round."""
     f, bits = emitter.f, 8 * dtype.storage.itemsize
-    raw = [elements.to_memory(f, value, dtype) for value in values]
-    raw = [value if value.type == f"i{bits}" else f.convert("bitcast", value, f"i{bits}") for value in raw]
+    raw = [f.convert("bitcast", elements.to_memory(f, value, dtype), f"i{bits}") for value in values]
     if bits == 64:
-        halves = [(f.convert("trunc", value, "i32"), f.binary("lshr", value, number(32, "i64"))) for value in raw]
+        halves = [(f.convert("trunc", value, "i32"), f.binary("lshr", value, 32)) for value in raw]
         return [word for low, high in halves for word in (low, f.convert("trunc", high, "i32"))]
     if bits == 32 or len(raw) * bits < 32:
-        return raw if len(raw) == 1 or bits == 32 else [_joined(emitter, raw, bits)]
+        return raw if len(raw) == 1 or bits == 32 else [joined(f, raw, f"i{bits * len(raw)}")]
     ways = 32 // bits
-    return [_joined(emitter, raw[first : first + ways], bits) for first in range(0, len(raw), ways)]
-
-
-def _joined(emitter: Emitter, parts: Sequence[Value], bits: int) -> Value:
-    f, type_ = emitter.f, f"i{bits * len(parts)}"
-    found = f.convert("zext", parts[0], type_)
-    for index, part in enumerate(parts[1:], 1):
-        wide = f.binary("shl", f.convert("zext", part, type_), number(bits * index, type_))
-        found = f.binary("or", found, wide)
-    return found
+    return [joined(f, raw[first : first + ways], "i32") for first in range(0, len(raw), ways)]
 
 
 # The ops
@@ -309,7 +295,7 @@ def read_now(emitter: Emitter, op: nv.ReadOp) -> None:
     if found is not None:
         words = [found.word(index) for index in range(layout.count * dtype.storage.itemsize // 4)]
         if per_word(dtype):
-            emitter.bind_words(op.result, words)
+            emitter.bind(op.result, words=words)
         else:
             emitter.bind(op.result, [_elements_of(emitter, [word], dtype, 1)[0] for word in words])
         return
@@ -322,7 +308,7 @@ def read_now(emitter: Emitter, op: nv.ReadOp) -> None:
         for further_row, further_column in zip(runs.rows, runs.columns, strict=True)
     ]
     if size >= 4 and per_word(dtype):
-        emitter.bind_words(op.result, [word for words in read for word in words])
+        emitter.bind(op.result, words=[word for words in read for word in words])
     else:
         emitter.bind(op.result, [value for words in read for value in _elements_of(emitter, words, dtype, runs.width)])
 
@@ -341,14 +327,8 @@ def _write(emitter: Emitter, op: nv.WriteOp) -> None:
         address, further = addresses.at(row, column)
         for skip in range(0, runs.width, width):
             first = index * runs.width + skip
-            condition = _both(emitter, inside[first], mine)
+            condition = emitter.f.all_of((inside[first], mine))
             _write_run(emitter, address, further + skip * item, _raw(emitter, value, first, width), condition)
-
-
-def _both(emitter: Emitter, first: Value | None, second: Value | None) -> Value | None:
-    if first is None or second is None:
-        return first if second is None else second
-    return emitter.f.binary("and", first, second)
 
 
 def _raw(emitter: Emitter, value: ThreadTile, first: int, count: int) -> list[Value]:

@@ -12,24 +12,10 @@ from collections.abc import Sequence
 from tessera.targets.cuda.emit.emitter import Emitter, Shared
 from tessera.targets.cuda.ir.layouts import Digit, Layout
 from tessera.targets.cuda.ir.types import CHUNK
-from tessera.targets.llvm.text import Value, number
+from tessera.targets.llvm.text import Value
 
 SWIZZLE_ROWS = 8
 """Rows after which swizzling repeats."""
-
-
-def base(emitter: Emitter, digits: Sequence[Digit], axis: int) -> Value:
-    """The part of a coordinate that depends on the thread, for digits that no tile of the kernel has."""
-    f, total = emitter.f, number(0, "i32")
-    for digit, below in Layout(tuple(digits), ()).positions:
-        if digit.axis != axis or digit.size == 1:
-            continue
-        part = f.binary("udiv", emitter.thread, number(below, "i32")) if below > 1 else emitter.thread
-        if below * digit.size < emitter.source.thread_count:
-            part = f.binary("urem", part, number(digit.size, "i32"))
-        part = f.times(part, digit.step)
-        total = part if total.name == "0" else f.binary("add", total, part)
-    return total
 
 
 class Addresses:
@@ -42,7 +28,7 @@ class Addresses:
     def __init__(self, emitter: Emitter, shared: Shared, digits: Sequence[Digit], width: int) -> None:
         self.emitter, self.shared, self.digits, self.width = emitter, shared, tuple(digits), width
         self._item, self._panel = shared.type.itemsize, shared.type.panel.data
-        layout = Layout(self.digits, ())
+        self._layout = layout = Layout(self.digits, ())
         self._row_reach, self._reach = layout.reach(0), layout.reach(1) * self._item
         self._bits = _bits(self.digits, self._item)
         self._swizzle_varies = any(digit.axis == 0 and digit.step % SWIZZLE_ROWS for digit in self.digits)
@@ -74,7 +60,7 @@ class Addresses:
         if moved == 0:
             return first
         if (row, -moved) not in self._known:
-            self._known[row, -moved] = self.emitter.f.binary("xor", first, number(moved, "i32"))
+            self._known[row, -moved] = self.emitter.f.binary("xor", first, moved)
         return self._known[row, -moved]
 
     def _whole(self, row: int, low: int) -> Value:
@@ -88,16 +74,16 @@ class Addresses:
         f, shared = self.emitter.f, self.shared.type
         rows, lefts = self._coordinates()
         wide = shared.panels * self._panel
-        row_ = f.intrinsic("umin", f.add(rows, row), number(shared.rows - 1, "i32"))
-        left_ = f.intrinsic("umin", f.add(lefts, left), number(wide - self.width, "i32"))
+        row_ = f.intrinsic("umin", f.add(rows, row), shared.rows - 1)
+        left_ = f.intrinsic("umin", f.add(lefts, left), wide - self.width)
         return self._address(row_, left_, wide)
 
     def _coordinates(self) -> tuple[Value, Value]:
         """The thread's row, and its column in bytes."""
         if self._bases is None:
-            columns = base(self.emitter, self.digits, 1)
+            columns = self.emitter.thread_part(self._layout, 1)
             lefts = self.emitter.f.times(columns, self._item) if columns.name != "0" else columns
-            self._bases = base(self.emitter, self.digits, 0), lefts
+            self._bases = self.emitter.thread_part(self._layout, 0), lefts
         return self._bases
 
     def _address(self, row: Value, left: Value, reach: int) -> Value:
@@ -113,11 +99,11 @@ def swizzled_address(emitter: Emitter, shared: Shared, row: Value, left: Value, 
     down = f.times(row, panel)
     found = down
     if reach >= panel:
-        number_ = f.binary("lshr", left, number(panel.bit_length() - 1, "i32"))
+        number_ = f.binary("lshr", left, panel.bit_length() - 1)
         found = f.binary("add", found, f.times(number_, shared.type.panel_bytes))
-        left = f.binary("and", left, number(panel - 1, "i32"))
+        left = f.binary("and", left, panel - 1)
     if panel > CHUNK:
-        swizzle = f.binary("and", f.binary("lshr", down, number(3, "i32")), number(panel - CHUNK, "i32"))
+        swizzle = f.binary("and", f.binary("lshr", down, 3), panel - CHUNK)
         left = f.binary("xor", left, swizzle)
     return f.binary("add", shared.address, f.binary("add", found, left))
 

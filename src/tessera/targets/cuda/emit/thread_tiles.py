@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from tessera.dtypes.types import DType, Kind
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ptx.inline import one
-from tessera.targets.llvm.text import Function, Value, number
+from tessera.targets.llvm.text import Function, Value, bits_of
 
 
 def per_word(dtype: DType) -> int:
@@ -21,6 +21,31 @@ def per_word(dtype: DType) -> int:
     if dtype.kind is Kind.BOOL or dtype.storage.itemsize > 2 or (dtype.is_integer and dtype.bits < 8):
         return 0
     return 4 // dtype.storage.itemsize
+
+
+def packed(f: Function, parts: Sequence[Value]) -> Value:
+    """Elements of 8 or 16 bits as a word, the first in the lowest bits."""
+    return one(f, "mov.b32 $0, {$1, $2};", "i32", *parts) if len(parts) == 2 else joined(f, parts, "i32")
+
+
+def joined(f: Function, parts: Sequence[Value], type_: str) -> Value:
+    """Whole numbers side by side in one of another type, the first in the lowest bits."""
+    found = f.convert("zext", parts[0], type_)
+    for index, part in enumerate(parts[1:], 1):
+        wide = f.convert("zext", part, type_)
+        found = f.binary("or", found, f.binary("shl", wide, bits_of(part.type) * index))
+    return found
+
+
+def part_of(f: Function, word: Value, index: int, bits: int) -> Value:
+    """So many bits of a word, counted in such parts from the lowest."""
+    moved = f.binary("lshr", word, bits * index) if index else word
+    return f.convert("trunc", moved, f"i{bits}")
+
+
+def unpacked(f: Function, word: Value, ways: int) -> list[Value]:
+    """The elements of a word."""
+    return [part_of(f, word, index, 32 // ways) for index in range(ways)]
 
 
 class Scoped(Protocol):
@@ -134,33 +159,21 @@ class ThreadTile:
     def _truth(self, register: int) -> Value:
         """Whether all that is asked of a register holds."""
         assert self.questions is not None
-        f, found = self._emitter.f, None
-        for asked in self.questions:
-            answer = f.compare(asked.predicate, asked.number, number(asked.offsets[register], "i32"))
-            found = answer if found is None else f.binary("and", found, answer)
+        f = self._emitter.f
+        found = f.all_of(f.compare(asked.predicate, asked.number, asked.offsets[register]) for asked in self.questions)
         assert found is not None
         return found
 
     def _unpacked(self, register: int) -> Value:
         assert self._words is not None
-        f, ways = self._emitter.f, per_word(self.dtype)
-        bits = 32 // ways
-        word, index = self._words[register // ways], register % ways
-        moved = f.binary("lshr", word, number(bits * index, "i32")) if index else word
-        return f.convert("trunc", moved, f"i{bits}")
+        ways = per_word(self.dtype)
+        return part_of(self._emitter.f, self._words[register // ways], register % ways, 32 // ways)
 
     def _packed(self, index: int) -> Value:
-        f, ways = self._emitter.f, per_word(self.dtype)
-        given = [self.element(register) for register in range(index * ways, index * ways + ways)]
-        if ways == 2:
-            return one(f, "mov.b32 $0, {$1, $2};", "i32", *given)
-        found: Value | None = None
-        for part, element in enumerate(given):
-            wide = f.convert("zext", element, "i32")
-            wide = f.binary("shl", wide, number(32 // ways * part, "i32")) if part else wide
-            found = wide if found is None else f.binary("or", found, wide)
-        assert found is not None
-        return found
+        ways = per_word(self.dtype)
+        return packed(
+            self._emitter.f, [self.element(register) for register in range(index * ways, index * ways + ways)]
+        )
 
     # What loops and branches carry
 

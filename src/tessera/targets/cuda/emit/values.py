@@ -26,7 +26,7 @@ from tessera.targets.llvm.text import Value, number
 def _full(emitter: Emitter, op: tile.FullOp) -> None:
     value, count = emitter.number(op.value), layout_of(op.result).count
     if tile_dtype(op.result) in (i32, i64):
-        emitter.bind_affine(op.result, Affine(value, (0,) * count, is_bounded(op.value)))
+        emitter.bind(op.result, affine=Affine(value, (0,) * count, is_bounded(op.value)))
     else:
         emitter.bind(op.result, [value] * count)
 
@@ -40,7 +40,7 @@ def _iota(emitter: Emitter, op: tile.IotaOp) -> None:
     type_ = f"i{dtype.bits}" if narrow else "i64"
     first = folded(f, "add", _resized(emitter, start, type_), _resized(emitter, own, type_))
     if dtype in (i32, i64):
-        emitter.bind_affine(op.result, Affine(first, tuple(offsets), is_bounded(op.base)))
+        emitter.bind(op.result, affine=Affine(first, tuple(offsets), is_bounded(op.base)))
         return
 
     def at(offset: int) -> Value:
@@ -107,19 +107,16 @@ def reseen(emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue
     if picked is None:
         raise unlike(op, source.layout, layout)
     if source.affine is not None:
-        emitter.bind_affine(result, picked_from(source.affine, picked))
+        emitter.bind(result, affine=picked_from(source.affine, picked))
         return
     if source.questions is not None:
-        questions = [
-            asked._replace(offsets=tuple(asked.offsets[register] for register in picked)) for asked in source.questions
-        ]
-        emitter.bind_questions(result, tuple(questions))
+        emitter.bind(result, questions=tuple(asked.seen_through(picked) for asked in source.questions))
         return
     ways = per_word(source.dtype)
     if source.has_words and ways and source.packs and len(picked) % ways == 0:
         groups = [picked[first : first + ways] for first in range(0, len(picked), ways)]
         if all(group[0] % ways == 0 and group == list(range(group[0], group[0] + ways)) for group in groups):
-            emitter.bind_words(result, [source.word(group[0] // ways) for group in groups])
+            emitter.bind(result, words=[source.word(group[0] // ways) for group in groups])
             return
     emitter.bind(result, [source.element(register) for register in picked])
 

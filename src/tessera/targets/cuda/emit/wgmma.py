@@ -44,20 +44,20 @@ def _descriptor(emitter: Emitter, value: SSAValue, next_panel: int | Value) -> V
         units = shared_type(value).size >> 4
         units -= 0 if isinstance(next_panel, int) else units << 16
         slot = f.convert("zext", emitter.number(owner.number), "i64")
-        further = folded(f, "mul", slot, number(units, "i64"))
+        further = folded(f, "mul", slot, units)
         return f.binary("add", _descriptor(emitter, owner.ring, next_panel), further)
     if isinstance(owner, RecastOp):
         return _descriptor(emitter, owner.shared, next_panel)
     address = emitter.memory(value).address
     # In a cluster, addresses have the block's rank above the bits that count here.
-    low = f.binary("and", f.binary("lshr", address, number(4, "i32")), number(_ADDRESS, "i32"))
+    low = f.binary("and", f.binary("lshr", address, 4), _ADDRESS)
     fixed = _SWIZZLED | (_ROWS_APART >> 4) << 32
     if isinstance(next_panel, int):
         fixed |= (next_panel >> 4) << 16
     else:
-        apart = f.binary("lshr", f.binary("sub", next_panel, address), number(4, "i32"))
-        low = f.binary("or", low, f.binary("shl", apart, number(16, "i32")))
-    return f.binary("or", f.convert("zext", low, "i64"), number(fixed, "i64"))
+        apart = f.binary("lshr", f.binary("sub", next_panel, address), 4)
+        low = f.binary("or", low, f.binary("shl", apart, 16))
+    return f.binary("or", f.convert("zext", low, "i64"), fixed)
 
 
 def _along(type_: SharedType, step: int) -> int:
@@ -162,17 +162,17 @@ def _store_matrix(emitter: Emitter, op: wgmma.StmatrixOp) -> None:
     """Four 8 by 8 matrices at a time: 16 rows of 16 columns; a lane gives the address of one row of one of them."""
     f, there = emitter.f, emitter.memory(op.shared)
     words, first = emitter.tile(op.value).words(), op.column.value.data
-    row = f.binary("and", emitter.lane, number(15, "i32"))
+    row = f.binary("and", emitter.lane, 15)
     if there.type.rows == wgmma.ROWS:
-        warp = f.binary("and", emitter.warp, number(3, "i32"))
-        row = f.binary("add", row, f.binary("shl", warp, number(4, "i32")))
-    start = f.binary("add", there.address, f.binary("shl", row, number(7, "i32")))
-    swizzle = f.binary("and", emitter.lane, number(7, "i32"))
-    half = f.binary("lshr", emitter.lane, number(4, "i32"))
+        warp = f.binary("and", emitter.warp, 3)
+        row = f.binary("add", row, f.binary("shl", warp, 4))
+    start = f.binary("add", there.address, f.binary("shl", row, 7))
+    swizzle = f.binary("and", emitter.lane, 7)
+    half = f.binary("lshr", emitter.lane, 4)
     for chunk in range(0, there.type.columns // 8, 2):
         panel, inside = divmod(chunk, 8)
         swizzled = f.binary("xor", f.add(half, inside), swizzle)
-        address = f.binary("add", start, f.binary("shl", swizzled, number(4, "i32")))
+        address = f.binary("add", start, f.binary("shl", swizzled, 4))
         address = f.add(address, panel * there.type.panel_bytes)
         index = 2 * (first // 8 + chunk)
         do(
@@ -188,7 +188,7 @@ def _columns(emitter: Emitter, op: wgmma.ColumnsOp) -> None:
     source, first = emitter.tile(op.operand), op.first.value.data // 8 * 4
     count = layout_of(op.result).count
     if source.packs:
-        emitter.bind_words(op.result, source.words()[first // 2 : (first + count) // 2])
+        emitter.bind(op.result, words=source.words()[first // 2 : (first + count) // 2])
     else:
         emitter.bind(op.result, source.elements()[first : first + count])
 
@@ -197,7 +197,7 @@ def _columns(emitter: Emitter, op: wgmma.ColumnsOp) -> None:
 def _join(emitter: Emitter, op: wgmma.JoinOp) -> None:
     pieces = [emitter.tile(piece) for piece in op.pieces]
     if all(piece.packs for piece in pieces):
-        emitter.bind_words(op.result, [word for piece in pieces for word in piece.words()])
+        emitter.bind(op.result, words=[word for piece in pieces for word in piece.words()])
     else:
         emitter.bind(op.result, [element for piece in pieces for element in piece.elements()])
 

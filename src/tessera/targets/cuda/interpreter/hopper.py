@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tessera.errors import CompileError, RaceError, ShapeError
 from tessera.interpreters.core.concurrency import CooperativeThreads
@@ -102,10 +103,9 @@ def _extent(frame: Frame, op: hopper.ExtentOp, operands: Values) -> Values:
 
 
 @meaning(hopper.SetmaxnregOp)
-def _set_registers(frame: Frame, op: hopper.SetmaxnregOp, operands: Values) -> Values:
+def _set_registers(frame: Frame, op: hopper.SetmaxnregOp, operands: Values) -> None:
     if len(warpgroup(frame).running) != THREADS:
         raise RaceError("a part of a warpgroup changes its registers", hint="all its threads come to nv.setmaxnreg")
-    return []
 
 
 @meaning(hopper.AdvanceOp)
@@ -137,70 +137,62 @@ class _Barriers:
 
 
 @meaning(hopper.MbarrierInitOp)
-def _init(frame: Frame, op: hopper.MbarrierInitOp, operands: Values) -> Values:
+def _init(frame: Frame, op: hopper.MbarrierInitOp, operands: Values) -> None:
     for barrier in operands[0].all:
         barrier.arrivals = barrier.missing = op.arrivals.value.data
-    return []
 
 
 @meaning(hopper.MbarrierWaitOp)
-def _wait(frame: Frame, op: hopper.MbarrierWaitOp, operands: Values) -> Values:
+def _wait(frame: Frame, op: hopper.MbarrierWaitOp, operands: Values) -> None:
     barriers, number, parity = operands
     barrier = barriers[number]
     warpgroup(frame).wait(lambda: barrier.ended(parity), f"%{op.barriers.name_hint}[{number}], parity {parity}")
-    return []
 
 
 @meaning(hopper.MbarrierArriveOp)
-def _arrive(frame: Frame, op: hopper.MbarrierArriveOp, operands: Values) -> Values:
+def _arrive(frame: Frame, op: hopper.MbarrierArriveOp, operands: Values) -> None:
     barriers, number, *condition = operands
     for thread in warpgroup(frame).running:
         if not condition or at(condition[0], thread):
             at(barriers, thread)[at(number, thread)].arrive(1)
-    return []
 
 
 @meaning(hopper.MbarrierExpectOp)
-def _expect(frame: Frame, op: hopper.MbarrierExpectOp, operands: Values) -> Values:
+def _expect(frame: Frame, op: hopper.MbarrierExpectOp, operands: Values) -> None:
     barriers, number = operands
     for _ in warpgroup(frame).running:
         barriers[number].arrive(1, op.bytes.value.data)
-    return []
 
 
 @meaning(hopper.FenceOp)
-def _fence(frame: Frame, op: hopper.FenceOp, operands: Values) -> Values:
+def _fence(frame: Frame, op: hopper.FenceOp, operands: Values) -> None:
     here = warpgroup(frame)
     if op.kind.data == "async":
         here.block.unfenced = [one for one in here.block.unfenced if one[0] != here.group]
-    return []
 
 
 @meaning(hopper.BarrierSyncOp)
-def _sync(frame: Frame, op: hopper.BarrierSyncOp, operands: Values) -> Values:
+def _sync(frame: Frame, op: hopper.BarrierSyncOp, operands: Values) -> None:
     warpgroup(frame).meet(operands[0], op.threads.value.data, stay=True)
-    return []
 
 
 @meaning(hopper.BarrierArriveOp)
-def _announce(frame: Frame, op: hopper.BarrierArriveOp, operands: Values) -> Values:
+def _announce(frame: Frame, op: hopper.BarrierArriveOp, operands: Values) -> None:
     warpgroup(frame).meet(operands[0], op.threads.value.data, stay=False)
-    return []
 
 
-@meaning(hopper.WarpSyncOp)
-def _warp_sync(frame: Frame, op: hopper.WarpSyncOp, operands: Values) -> Values:
-    return []
+@meaning(hopper.WarpSyncOp, hopper_copies.PrefetchOp)
+def _nothing(frame: Frame, op: Operation, operands: Values) -> None:
+    """Threads of a warp go on together here, and there are no caches."""
 
 
 @meaning(hopper.ClusterSyncOp)
-def _cluster_sync(frame: Frame, op: hopper.ClusterSyncOp, operands: Values) -> Values:
+def _cluster_sync(frame: Frame, op: hopper.ClusterSyncOp, operands: Values) -> None:
     here = warpgroup(frame)
     meeting = here.block.cluster[0].named.setdefault(-1, Meeting())
     opened = meeting.opened
     meeting.arrive(len(here.running), here.block.threads * len(here.block.cluster))
     here.wait(lambda: meeting.opened > opened, "the other blocks of the cluster")
-    return []
 
 
 @meaning(hopper.MapaOp)
@@ -262,11 +254,6 @@ def _tensor_map(frame: Frame, op: hopper_copies.TensorMapOp, operands: Values) -
     return [_Map(operands[0], op.axes.data, map_type(op.result).box)]
 
 
-@meaning(hopper_copies.PrefetchOp)
-def _prefetch(frame: Frame, op: hopper_copies.PrefetchOp, operands: Values) -> Values:
-    return []
-
-
 @meaning(hopper_copies.TmaLoadOp)
 def _copy_in(frame: Frame, op: hopper_copies.TmaLoadOp, operands: Values) -> Values:
     here, axes = warpgroup(frame), len(op.offsets)
@@ -290,7 +277,7 @@ def _copy_in(frame: Frame, op: hopper_copies.TmaLoadOp, operands: Values) -> Val
 
 
 @meaning(hopper_copies.TmaStoreOp)
-def _copy_out(frame: Frame, op: hopper_copies.TmaStoreOp, operands: Values) -> Values:
+def _copy_out(frame: Frame, op: hopper_copies.TmaStoreOp, operands: Values) -> None:
     here, axes = warpgroup(frame), len(op.offsets)
     tiles, map_, *offsets = operands[: 2 + axes]
     condition = operands[2 + axes :]
@@ -301,24 +288,21 @@ def _copy_out(frame: Frame, op: hopper_copies.TmaStoreOp, operands: Values) -> V
         here.block.check_fenced(source.array)
         where = [at(offset, thread) for offset in offsets]
         here.stores.append(lambda source=source, where=where: map_.write(where, source.array, source.type))
-    return []
 
 
 @meaning(hopper_copies.TmaCommitOp)
-def _commit_copies(frame: Frame, op: hopper_copies.TmaCommitOp, operands: Values) -> Values:
+def _commit_copies(frame: Frame, op: hopper_copies.TmaCommitOp, operands: Values) -> None:
     here = warpgroup(frame)
     here.sent.append(here.stores)
     here.stores = []
-    return []
 
 
 @meaning(hopper_copies.TmaWaitOp)
-def _wait_copies(frame: Frame, op: hopper_copies.TmaWaitOp, operands: Values) -> Values:
+def _wait_copies(frame: Frame, op: hopper_copies.TmaWaitOp, operands: Values) -> None:
     here = warpgroup(frame)
     while len(here.sent) > op.pending.value.data:
         for store in here.sent.pop(0):
             store()
-    return []
 
 
 @meaning(hopper_copies.RecastOp)
@@ -327,11 +311,10 @@ def _recast(frame: Frame, op: hopper_copies.RecastOp, operands: Values) -> Value
 
 
 @meaning(hopper_transpose.TransposeSmemOp)
-def _transpose(frame: Frame, op: hopper_transpose.TransposeSmemOp, operands: Values) -> Values:
+def _transpose(frame: Frame, op: hopper_transpose.TransposeSmemOp, operands: Values) -> None:
     here, (source, target) = warpgroup(frame), operands
     target.array[...] = source.array.T[:, target.type.held_columns]
     here.block.unfenced.append((here.group, target.array))
-    return []
 
 
 # Schedulers
@@ -343,10 +326,9 @@ def _words(frame: Frame, op: hopper.WordsOp, operands: Values) -> Values:
 
 
 @meaning(hopper.PutOp)
-def _put(frame: Frame, op: hopper.PutOp, operands: Values) -> Values:
+def _put(frame: Frame, op: hopper.PutOp, operands: Values) -> None:
     value, words, number = operands
     words[number] = value
-    return []
 
 
 @meaning(hopper.GetOp)
@@ -369,6 +351,5 @@ def _count(frame: Frame, op: hopper.CountOp, operands: Values) -> Values:
 
 
 @meaning(hopper.ResetOp)
-def _reset(frame: Frame, op: hopper.ResetOp, operands: Values) -> Values:
+def _reset(frame: Frame, op: hopper.ResetOp, operands: Values) -> None:
     warpgroup(frame).block.launch.counters[op.counter.value.data] = 0
-    return []

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tessera.dtypes.casting import cast
 from tessera.errors import RaceError, ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
-from tessera.interpreters.core.views import Array, window
+from tessera.interpreters.core.views import Array, read_window
 from tessera.interpreters.levels.machine_frame import MachineFrame
 from tessera.interpreters.levels.tile import bind, check_writable, multiply
 from tessera.ir.tile.types import tile_dtype, tile_type
@@ -109,28 +110,14 @@ def _convert(frame: Frame, op: nv.ConvertOp, operands: Values) -> Values:
     return [operands[0]]
 
 
-@meaning(nv.BarrierOp)
-def _barrier(frame: Frame, op: nv.BarrierOp, operands: Values) -> Values:
+@meaning(nv.BarrierOp, nv.SemaphoreWaitOp, nv.SemaphoreSignalOp)
+def _barrier(frame: Frame, op: Operation, operands: Values) -> None:
     frame_of(frame).barriers += 1
-    return []
-
-
-@meaning(nv.SemaphoreWaitOp)
-def _semaphore_wait(frame: Frame, op: nv.SemaphoreWaitOp, operands: Values) -> Values:
-    frame_of(frame).barriers += 1
-    return []
-
-
-@meaning(nv.SemaphoreSignalOp)
-def _semaphore_signal(frame: Frame, op: nv.SemaphoreSignalOp, operands: Values) -> Values:
-    frame_of(frame).barriers += 1
-    return []
 
 
 @meaning(nv.GriddepcontrolWaitOp)
-def _follow(frame: Frame, op: nv.GriddepcontrolWaitOp, operands: Values) -> Values:
+def _follow(frame: Frame, op: nv.GriddepcontrolWaitOp, operands: Values) -> None:
     """Does nothing: kernels are interpreted one after the other."""
-    return []
 
 
 # Shared memory
@@ -150,11 +137,10 @@ def _slot(frame: Frame, op: nv.SlotOp, operands: Values) -> Values:
 
 
 @meaning(nv.WriteOp)
-def _write(frame: Frame, op: nv.WriteOp, operands: Values) -> Values:
+def _write(frame: Frame, op: nv.WriteOp, operands: Values) -> None:
     value, tiles = operands
     frame_of(frame).writes(tiles)
     tiles.array[...] = value
-    return []
 
 
 @meaning(nv.ReadOp)
@@ -171,39 +157,33 @@ def _read(frame: Frame, op: nv.ReadOp, operands: Values) -> Values:
 
 
 @meaning(nv.CopyAsyncOp)
-def _copy(frame: Frame, op: nv.CopyAsyncOp, operands: Values) -> Values:
+def _copy(frame: Frame, op: nv.CopyAsyncOp, operands: Values) -> None:
     view, *offsets, tiles = operands
     block, transposed = frame_of(frame), op.transposed is not None
     block.writes(tiles)
     target = tiles.array
     shape = target.T.shape if transposed else target.shape
     extents = (*[1] * (len(offsets) - 2), *shape)
-    inside, within = window(view, offsets, extents)
-    source = np.zeros(extents, target.dtype)
-    source[within] = view.array[inside]
-    source = source.reshape(shape)
+    source = read_window(view, offsets, extents).reshape(shape)
     target[...] = block.fresh(target.shape, tiles.type.dtype)
     block.begun.append(Copy(target, source.T if transposed else source))
-    return []
 
 
 @meaning(nv.CommitOp)
-def _commit(frame: Frame, op: nv.CommitOp, operands: Values) -> Values:
+def _commit(frame: Frame, op: nv.CommitOp, operands: Values) -> None:
     block = frame_of(frame)
     block.groups.append(block.begun)
     block.begun = []
-    return []
 
 
 @meaning(nv.WaitOp)
-def _wait(frame: Frame, op: nv.WaitOp, operands: Values) -> Values:
+def _wait(frame: Frame, op: nv.WaitOp, operands: Values) -> None:
     block, pending = frame_of(frame), op.pending.value.data
     landing = block.groups[: max(0, len(block.groups) - pending)]
     del block.groups[: len(landing)]
     for copy in itertools.chain.from_iterable(landing):
         copy.target[...] = copy.source
     block.barriers += 1
-    return []
 
 
 # Dots

@@ -83,7 +83,7 @@ def _wgmma_wait(frame: Frame, op: wgmma.WgmmaWaitOp, operands: Values) -> Values
 
 
 @meaning(wgmma.StmatrixOp)
-def _store_matrix(frame: Frame, op: wgmma.StmatrixOp, operands: Values) -> Values:
+def _store_matrix(frame: Frame, op: wgmma.StmatrixOp, operands: Values) -> None:
     here, (value, tiles) = warpgroup(frame), operands
     type_ = shared_type(op.shared)
     first = op.column.value.data
@@ -95,7 +95,6 @@ def _store_matrix(frame: Frame, op: wgmma.StmatrixOp, operands: Values) -> Value
     for target, rows in parts:
         target.array[...] = rows
         here.block.unfenced.append((here.group, target.array))
-    return []
 
 
 @meaning(wgmma.ColumnsOp)

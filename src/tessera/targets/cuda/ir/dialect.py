@@ -30,10 +30,11 @@ from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, SizesAttr, integer
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.checking import around, ops_of
+from tessera.ir.common.effects import MEMORY, HasEffects, OrderedOp, writes
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
-from tessera.ir.tile.dialect import memory_of, verify_signature
+from tessera.ir.tile.dialect import accesses, verify_signature
 from tessera.ir.tile.types import AnyTile, AnyView, check_tile, view_type
 from tessera.shapes.expr import Size
 from tessera.targets.cuda.ir import tensor_cores
@@ -208,6 +209,7 @@ class CopyAsyncOp(IRDLOperation):
     transposed = opt_prop_def(UnitAttr)
     """The view's last two axes are exchanged on the way: shared memory holds the transposed tile."""
     traits = traits_def(HasEffects())
+    effects = accesses(read=("view",), written=("shared",))
     assembly_format = (
         "$view `[` $offsets `]` `,` $shared (`transposed` $transposed^)? attr-dict `:` type($view) `,` type($shared)"
     )
@@ -229,17 +231,10 @@ class CopyAsyncOp(IRDLOperation):
         if seen.element != shared.element:
             raise VerifyException(f"the view holds {seen.element}, shared memory {shared.element}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.shared)}
 
-
-def _check_inside(op: IRDLOperation) -> None:
-    """Refuses what is no part of a kernel."""
-    found = op.parent_op()
-    while found is not None and not isinstance(found, FuncOp):
-        found = found.parent_op()
-    if found is None:
-        raise VerifyException(f"{op.name} is a part of an nv function")
+def function_of(op: IRDLOperation) -> FuncOp:
+    """The kernel that an op is a part of."""
+    return around(op, FuncOp, "an nv function")
 
 
 @irdl_op_definition
@@ -250,23 +245,19 @@ class CommitOp(IRDLOperation):
     traits = traits_def(HasEffects())
     assembly_format = "attr-dict"
 
-    def __init__(self) -> None:
-        super().__init__()
-
     def verify_(self) -> None:
-        _check_inside(self)
+        function_of(self)
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(MEMORY)}
 
 
 @irdl_op_definition
-class WaitOp(IRDLOperation):
+class WaitOp(OrderedOp):
     """Waits until at most `pending` groups of copies are under way; then all threads see what the others copied."""
 
     name = "nv.wait"
     pending = prop_def(IntegerConstraint)
-    traits = traits_def(HasEffects())
     assembly_format = "$pending attr-dict"
 
     def __init__(self, pending: int) -> None:
@@ -276,36 +267,22 @@ class WaitOp(IRDLOperation):
         if self.pending.value.data < 0:
             raise VerifyException(f"expected a number of groups, got {self.pending.value.data}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
-
 
 @irdl_op_definition
-class BarrierOp(IRDLOperation):
+class BarrierOp(OrderedOp):
     """All threads of the block wait for each other, and see each other's memory."""
 
     name = "nv.barrier"
-    traits = traits_def(HasEffects())
     assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def verify_(self) -> None:
-        _check_inside(self)
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
+        function_of(self)
 
 
-class _SemaphoreOp(IRDLOperation):
+class _SemaphoreOp(OrderedOp):
     """A step of blocks that do something in the order of their numbers, by a counter in memory."""
 
-    traits = traits_def(HasEffects())
     assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def verify_(self) -> None:
         function = self.parent_op()
@@ -313,9 +290,6 @@ class _SemaphoreOp(IRDLOperation):
             raise VerifyException(f"{self.name} stands in an nv function, in no loop or branch of it")
         if "counters" not in function.attributes or "persistent" in function.attributes:
             raise VerifyException(f"{self.name} needs a counter, and a block for each program instance of the grid")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
@@ -333,18 +307,14 @@ class SemaphoreSignalOp(_SemaphoreOp):
 
 
 @irdl_op_definition
-class GriddepcontrolWaitOp(IRDLOperation):
+class GriddepcontrolWaitOp(OrderedOp):
     """Waits until the kernels in front of this one have ended; what they wrote is seen from here on.
 
     A kernel with it may be started while the one in front of it runs, and from here on lets the next one be started.
     """
 
     name = "nv.griddepcontrol_wait"
-    traits = traits_def(HasEffects())
     assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def verify_(self) -> None:
         parent = self.parent_op()
@@ -354,9 +324,6 @@ class GriddepcontrolWaitOp(IRDLOperation):
             )
         if next(op for op in parent.body.block.ops if isinstance(op, GriddepcontrolWaitOp)) is not self:
             raise VerifyException("a kernel waits once for those in front of it")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
@@ -370,6 +337,7 @@ class ReadOp(IRDLOperation):
     transposed = opt_prop_def(UnitAttr)
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("shared",))
     assembly_format = (
         "$shared `[` $row `,` $column `]` (`transposed` $transposed^)? attr-dict `:` type($shared) `->` type($result)"
     )
@@ -391,9 +359,6 @@ class ReadOp(IRDLOperation):
         if min(row, column) < 0 or row + rows > shared.rows or column + columns > shared.columns:
             raise VerifyException(f"{rows} by {columns} at {row}, {column} are not a part of {shared}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, self.shared)}
-
 
 @irdl_op_definition
 class WriteOp(IRDLOperation):
@@ -403,6 +368,7 @@ class WriteOp(IRDLOperation):
     value = operand_def(AnyTile)
     shared = operand_def(AnyShared)
     traits = traits_def(HasEffects())
+    effects = accesses(written=("shared",))
     assembly_format = "$value `,` $shared attr-dict `:` type($value) `,` type($shared)"
 
     def __init__(self, value: SSAValue, shared: SSAValue) -> None:
@@ -412,9 +378,6 @@ class WriteOp(IRDLOperation):
         value = check_tile(self.value, "the value")
         check_plain(shared_type(self.shared))
         _check_same(value.get_shape(), value.element_type, shared_type(self.shared))
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {writes(MEMORY, self.shared)}
 
 
 @irdl_op_definition
@@ -455,20 +418,4 @@ class MmaOp(IRDLOperation):
                 raise VerifyException(f"the operand {value} needs the layout {needed}")
 
 
-OPS: tuple[type[IRDLOperation], ...] = (
-    FuncOp,
-    ReturnOp,
-    ConvertOp,
-    AllocOp,
-    SlotOp,
-    CopyAsyncOp,
-    CommitOp,
-    WaitOp,
-    BarrierOp,
-    SemaphoreWaitOp,
-    SemaphoreSignalOp,
-    GriddepcontrolWaitOp,
-    ReadOp,
-    WriteOp,
-    MmaOp,
-)
+OPS = ops_of(__name__)

@@ -5,8 +5,6 @@ Each is one instruction or a fixed group of them. Copies are in `hopper_copies`,
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-
 from xdsl.dialects.builtin import IntegerType, UnitAttr, i32
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
@@ -19,37 +17,19 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.traits import EffectInstance, Pure
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, Name, integer
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
-from tessera.targets.cuda.ir.dialect import FuncOp
+from tessera.ir.common.checking import ops_of
+from tessera.ir.common.effects import OrderedOp
+from tessera.targets.cuda.ir.dialect import function_of
 from tessera.targets.cuda.ir.hopper_types import AnyBarriers, AnyWords, BarriersType, WordsType, barriers_type
 
 _i1 = IntegerType(1)
 IDS = ("thread", "lane", "warp", "warpgroup", "block", "blocks", "rank")
 MOST_ARRIVALS = (1 << 20) - 1
 MOST_COUNTERS = 16
-
-
-class Ordered(IRDLOperation):
-    """An op that no access to memory may be moved across."""
-
-    traits = traits_def(HasEffects())
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
-
-
-def function_of(op: IRDLOperation) -> FuncOp:
-    """The kernel that an op is a part of."""
-    found = op.parent_op()
-    while found is not None and not isinstance(found, FuncOp):
-        found = found.parent_op()
-    if found is None:
-        raise VerifyException(f"{op.name} is a part of an nv function")
-    return found
 
 
 # Numbers of threads
@@ -98,7 +78,7 @@ class ExtentOp(IRDLOperation):
 
 
 @irdl_op_definition
-class SetmaxnregOp(Ordered):
+class SetmaxnregOp(OrderedOp):
     """Gives registers back (`dec`) or takes more (`inc`): from here on each thread of the warpgroup has so many."""
 
     name = "nv.setmaxnreg"
@@ -169,7 +149,7 @@ def check_near(barriers: SSAValue) -> None:
 
 
 @irdl_op_definition
-class MbarrierInitOp(Ordered):
+class MbarrierInitOp(OrderedOp):
     """Initialises mbarriers: a phase of each ends with so many arrivals. One thread does it, and fences."""
 
     name = "nv.mbarrier_init"
@@ -187,7 +167,7 @@ class MbarrierInitOp(Ordered):
 
 
 @irdl_op_definition
-class MbarrierWaitOp(Ordered):
+class MbarrierWaitOp(OrderedOp):
     """Waits until the phase of this parity has ended."""
 
     name = "nv.mbarrier_wait"
@@ -204,7 +184,7 @@ class MbarrierWaitOp(Ordered):
 
 
 @irdl_op_definition
-class MbarrierArriveOp(Ordered):
+class MbarrierArriveOp(OrderedOp):
     """Arrives at an mbarrier, without a branch only where the condition holds; it may be another block's."""
 
     name = "nv.mbarrier_arrive"
@@ -218,7 +198,7 @@ class MbarrierArriveOp(Ordered):
 
 
 @irdl_op_definition
-class MbarrierExpectOp(Ordered):
+class MbarrierExpectOp(OrderedOp):
     """Arrives at an mbarrier, whose phase then ends only when so many bytes have been copied, too."""
 
     name = "nv.mbarrier_expect"
@@ -237,7 +217,7 @@ class MbarrierExpectOp(Ordered):
 
 
 @irdl_op_definition
-class FenceOp(Ordered):
+class FenceOp(OrderedOp):
     """`init`: other blocks see initialised mbarriers. `async`: copies and dots see what threads wrote."""
 
     name = "nv.fence"
@@ -252,59 +232,49 @@ class FenceOp(Ordered):
             raise VerifyException(f"expected init or async, got {self.kind.data}")
 
 
-def _check_threads(threads: int) -> None:
-    if threads < 32 or threads % 32 or threads > 1024:
-        raise VerifyException(f"whole warps meet at a barrier, at most 1024 threads, not {threads}")
+class _NamedBarrierOp(OrderedOp):
+    """A step at a named barrier, where so many threads come."""
+
+    number = operand_def(i32)
+    threads = prop_def(IntegerConstraint)
+    assembly_format = "$number `,` $threads attr-dict"
+
+    def __init__(self, number: SSAValue, threads: int) -> None:
+        super().__init__(operands=[number], properties={"threads": integer(threads)})
+
+    def verify_(self) -> None:
+        threads = self.threads.value.data
+        if threads < 32 or threads % 32 or threads > 1024:
+            raise VerifyException(f"whole warps meet at a barrier, at most 1024 threads, not {threads}")
 
 
 @irdl_op_definition
-class BarrierSyncOp(Ordered):
+class BarrierSyncOp(_NamedBarrierOp):
     """Waits at a named barrier until so many threads have come, or announced that they need not wait."""
 
     name = "nv.barrier_sync"
-    number = operand_def(i32)
-    threads = prop_def(IntegerConstraint)
-    assembly_format = "$number `,` $threads attr-dict"
-
-    def __init__(self, number: SSAValue, threads: int) -> None:
-        super().__init__(operands=[number], properties={"threads": integer(threads)})
-
-    def verify_(self) -> None:
-        _check_threads(self.threads.value.data)
 
 
 @irdl_op_definition
-class BarrierArriveOp(Ordered):
+class BarrierArriveOp(_NamedBarrierOp):
     """Counts as having come to a named barrier, and goes on."""
 
     name = "nv.barrier_arrive"
-    number = operand_def(i32)
-    threads = prop_def(IntegerConstraint)
-    assembly_format = "$number `,` $threads attr-dict"
-
-    def __init__(self, number: SSAValue, threads: int) -> None:
-        super().__init__(operands=[number], properties={"threads": integer(threads)})
-
-    def verify_(self) -> None:
-        _check_threads(self.threads.value.data)
 
 
 @irdl_op_definition
-class WarpSyncOp(Ordered):
+class WarpSyncOp(OrderedOp):
     """The threads of a warp wait for each other, and see each other's memory."""
 
     name = "nv.warp_sync"
     assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def verify_(self) -> None:
         function_of(self)
 
 
 @irdl_op_definition
-class ClusterSyncOp(Ordered):
+class ClusterSyncOp(OrderedOp):
     """All threads of the cluster wait for each other. `aligned`: warps come as a whole."""
 
     name = "nv.cluster_sync"
@@ -365,7 +335,7 @@ class WordsOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PutOp(Ordered):
+class PutOp(OrderedOp):
     """Writes a word."""
 
     name = "nv.put"
@@ -379,7 +349,7 @@ class PutOp(Ordered):
 
 
 @irdl_op_definition
-class GetOp(Ordered):
+class GetOp(OrderedOp):
     """Reads a word."""
 
     name = "nv.get"
@@ -398,7 +368,7 @@ def _check_counter(number: int) -> None:
 
 
 @irdl_op_definition
-class CountOp(Ordered):
+class CountOp(OrderedOp):
     """Adds to a counter of the launch, which began with 0, and gives what it was before."""
 
     name = "nv.count"
@@ -415,7 +385,7 @@ class CountOp(Ordered):
 
 
 @irdl_op_definition
-class ResetOp(Ordered):
+class ResetOp(OrderedOp):
     """Sets a counter of the launch to 0 again: the next launch finds it so."""
 
     name = "nv.reset"
@@ -429,25 +399,4 @@ class ResetOp(Ordered):
         _check_counter(self.counter.value.data)
 
 
-OPS: tuple[type[IRDLOperation], ...] = (
-    IdOp,
-    ExtentOp,
-    SetmaxnregOp,
-    AdvanceOp,
-    MbarriersOp,
-    MbarrierInitOp,
-    MbarrierWaitOp,
-    MbarrierArriveOp,
-    MbarrierExpectOp,
-    FenceOp,
-    BarrierSyncOp,
-    BarrierArriveOp,
-    WarpSyncOp,
-    ClusterSyncOp,
-    MapaOp,
-    WordsOp,
-    PutOp,
-    GetOp,
-    CountOp,
-    ResetOp,
-)
+OPS = ops_of(__name__)

@@ -22,8 +22,11 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, integer
+from tessera.ir.common.checking import ops_of
+from tessera.ir.common.effects import OrderedOp
 from tessera.ir.tile.types import AnyView, check_axis, view_type
-from tessera.targets.cuda.ir.hopper import Ordered, check_near, function_of
+from tessera.targets.cuda.ir.dialect import function_of
+from tessera.targets.cuda.ir.hopper import check_near
 from tessera.targets.cuda.ir.hopper_types import AnyBarriers, AnyMap, MapAxesAttr, MapType, map_type
 from tessera.targets.cuda.ir.types import AnyShared, SharedType, check_plain, shared_type
 
@@ -58,7 +61,7 @@ class TensorMapOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PrefetchOp(Ordered):
+class PrefetchOp(OrderedOp):
     """Brings a tensor map into the cache that copies read it from."""
 
     name = "nv.prefetch"
@@ -81,7 +84,7 @@ def _check_box(map_: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue) ->
 
 
 @irdl_op_definition
-class TmaLoadOp(Ordered):
+class TmaLoadOp(OrderedOp):
     """Begins to copy the box at `offsets` (innermost first) into shared memory; its bytes count at an mbarrier.
 
     What lies outside the array becomes zeros. With `multicast`, every block of the cluster whose bit is set gets it,
@@ -118,7 +121,7 @@ class TmaLoadOp(Ordered):
 
 
 @irdl_op_definition
-class TmaStoreOp(Ordered):
+class TmaStoreOp(OrderedOp):
     """Begins to copy a tile from shared memory to the box at `offsets`, without a branch only where the condition
     holds; what lies outside the array is left out."""
 
@@ -140,21 +143,18 @@ class TmaStoreOp(Ordered):
 
 
 @irdl_op_definition
-class TmaCommitOp(Ordered):
+class TmaCommitOp(OrderedOp):
     """This thread's copies out since the last commit become one group."""
 
     name = "nv.tma_commit"
     assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__()
 
     def verify_(self) -> None:
         function_of(self)
 
 
 @irdl_op_definition
-class TmaWaitOp(Ordered):
+class TmaWaitOp(OrderedOp):
     """Waits until at most `pending` groups of this thread are under way, or, with `read`, still read shared memory."""
 
     name = "nv.tma_wait"
@@ -195,12 +195,4 @@ class RecastOp(IRDLOperation):
             raise VerifyException(f"{before} cannot be seen as {after}")
 
 
-OPS: tuple[type[IRDLOperation], ...] = (
-    TensorMapOp,
-    PrefetchOp,
-    TmaLoadOp,
-    TmaStoreOp,
-    TmaCommitOp,
-    TmaWaitOp,
-    RecastOp,
-)
+OPS = ops_of(__name__)

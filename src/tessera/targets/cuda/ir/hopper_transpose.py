@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-
 from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, traits_def
-from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.checking import ops_of
+from tessera.ir.common.effects import HasEffects
+from tessera.ir.tile.dialect import accesses
 from tessera.targets.cuda.ir.types import AnyShared, check_plain, shared_type
 from tessera.targets.cuda.ir.wgmma import PANEL
 
@@ -28,6 +27,7 @@ class TransposeSmemOp(IRDLOperation):
     shared = operand_def(AnyShared)
     transposed = operand_def(AnyShared)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("shared",), written=("transposed",))
     assembly_format = "$shared `,` $transposed attr-dict `:` type($shared) `,` type($transposed)"
 
     def __init__(self, shared: SSAValue, transposed: SSAValue) -> None:
@@ -42,8 +42,5 @@ class TransposeSmemOp(IRDLOperation):
         if before.itemsize != 1 or before.rows % ROWS or before.columns % COLUMNS:
             raise VerifyException(f"{ROWS}·n rows of {COLUMNS}·n columns of 8 bits are transposed, not {before}")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, self.shared), writes(MEMORY, self.transposed)}
 
-
-OPS: tuple[type[IRDLOperation], ...] = (TransposeSmemOp,)
+OPS = ops_of(__name__)

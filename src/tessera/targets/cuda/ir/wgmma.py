@@ -34,8 +34,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import DType, bool_
 from tessera.ir.common.attributes import IntegerConstraint, Name, integer
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.checking import ops_of
+from tessera.ir.common.effects import MEMORY, HasEffects, OrderedOp, reads
 from tessera.ir.common.elements import TileType
+from tessera.ir.tile.dialect import accesses
 from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 from tessera.ir.tile.values import verify_reduction
 from tessera.targets.cuda.ir.layouts import Digit, Layout, accumulator, left_operand, paired_operand
@@ -96,7 +98,7 @@ def _check_operand(shared: SharedType, what: str) -> tuple[int, int]:
 
 
 @irdl_op_definition
-class WgmmaOp(IRDLOperation):
+class WgmmaOp(OrderedOp):
     """Begins sum + a·b: 64 rows of a warpgroup, all steps of the depth as one group. Without `sum` it starts from 0.
 
     `a` lies in shared memory or in registers, 4 bytes of a row side by side: as accumulators do, if it has 16 bits. `b`
@@ -113,7 +115,6 @@ class WgmmaOp(IRDLOperation):
     beside = opt_operand_def(AnyShared)
     sum = opt_operand_def(T)
     result = result_def(T)
-    traits = traits_def(HasEffects())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "$a `,` (`transposed` $transposed^)? $b (`beside` $beside^ `:` type($beside))? (`onto` $sum^)? attr-dict "
@@ -172,15 +173,12 @@ class WgmmaOp(IRDLOperation):
             raise VerifyException(f"{more} beside {right} does not give {columns} columns")
         return columns
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
-
 
 _values = RangeVarConstraint("V", RangeOf(AnyTile))
 
 
 @irdl_op_definition
-class WgmmaWaitOp(IRDLOperation):
+class WgmmaWaitOp(OrderedOp):
     """Waits until at most `pending` groups of dots run, and hands on the accumulators of those that are done.
 
     `keeping` names operands in registers that the dots read until then.
@@ -191,7 +189,6 @@ class WgmmaWaitOp(IRDLOperation):
     values = var_operand_def(_values)
     kept = var_operand_def(RangeOf(AnyTile))
     handed = var_result_def(_values)
-    traits = traits_def(HasEffects())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = "$pending (`,` $values^ `:` type($values))? (`keeping` $kept^ `:` type($kept))? attr-dict"
 
@@ -208,9 +205,6 @@ class WgmmaWaitOp(IRDLOperation):
         for value in self.values:
             _check_accumulator(value, "what is handed on")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
-
 
 @irdl_op_definition
 class StmatrixOp(IRDLOperation):
@@ -224,6 +218,7 @@ class StmatrixOp(IRDLOperation):
     column = prop_def(IntegerConstraint)
     shared = operand_def(AnyShared)
     traits = traits_def(HasEffects())
+    effects = accesses(written=("shared",))
     assembly_format = "$value `[` $column `]` `,` $shared attr-dict `:` type($value) `,` type($shared)"
 
     def __init__(self, value: SSAValue, column: int, shared: SSAValue) -> None:
@@ -237,9 +232,6 @@ class StmatrixOp(IRDLOperation):
             raise VerifyException(f"{self.value.type} does not go into {there}: 16 or 64 rows of the same 16 bits")
         if first < 0 or first % 16 or wide % 16 or first + wide > columns:
             raise VerifyException(f"columns {first} to {first + wide} of {self.value.type}: whole groups of 16")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {writes(MEMORY, self.shared)}
 
 
 @irdl_op_definition
@@ -355,4 +347,4 @@ class AnyOp(IRDLOperation):
         return {reads(MEMORY)}
 
 
-OPS: tuple[type[IRDLOperation], ...] = (WgmmaOp, WgmmaWaitOp, StmatrixOp, ColumnsOp, JoinOp, PartialOp, AnyOp)
+OPS = ops_of(__name__)

@@ -48,15 +48,13 @@ def _reduced(k: MachineFloats, x: Value) -> Sequence[Value]:
     word, bit = k.on_bits("lshr", first_bit, 5), k.on_bits("and", first_bit, 31)
     window = [_window(k, word, bit, step) for step in range(3)]
     low = f.binary("mul", mantissa, window[2])
-    middle = f.binary("add", f.binary("mul", mantissa, window[1]), f.binary("lshr", low, number(32, "i64")))
-    high = f.binary("add", f.binary("mul", mantissa, window[0]), f.binary("lshr", middle, number(32, "i64")))
-    periods = f.binary("or", f.binary("shl", high, number(32, "i64")), _lowest(k, middle))
+    middle = f.binary("add", f.binary("mul", mantissa, window[1]), f.binary("lshr", low, 32))
+    high = f.binary("add", f.binary("mul", mantissa, window[0]), f.binary("lshr", middle, 32))
+    periods = f.binary("or", f.binary("shl", high, 32), _lowest(k, middle))
     # The upper two bits are the quarter, those below it a part of one: rounded to the nearest, it has a sign.
-    quarter = f.convert(
-        "trunc", f.binary("lshr", f.binary("add", periods, number(1 << 61, "i64")), number(62, "i64")), "i32"
-    )
-    part = f.convert("sitofp", f.binary("shl", periods, number(2, "i64")), "double")
-    r = f.binary("fmul", part, number(math.pi / 2 * 2.0**-64, "double"))
+    quarter = f.convert("trunc", f.binary("lshr", f.binary("add", periods, 1 << 61), 62), "i32")
+    part = f.convert("sitofp", f.binary("shl", periods, 2), "double")
+    r = f.binary("fmul", part, math.pi / 2 * 2.0**-64)
     r = f.convert("fptrunc", r, "float")
     negative = k.compare("olt", x, 0.0)
     r = k.select(negative, k.neg(r), r)
@@ -67,14 +65,14 @@ def _reduced(k: MachineFloats, x: Value) -> Sequence[Value]:
 
 
 def _lowest(k: MachineFloats, value: Value) -> Value:
-    return k.f.binary("and", value, number(0xFFFFFFFF, "i64"))
+    return k.f.binary("and", value, 0xFFFFFFFF)
 
 
 def _window(k: MachineFloats, word: Value, bit: Value, step: int) -> Value:
     """32 bits of the table from a bit on, `step` words further, in 64 bits."""
     f = k.f
     upper, lower = (_entry(k, word, step + more) for more in (0, 1))
-    both = f.binary("or", f.binary("shl", upper, number(32, "i64")), lower)
+    both = f.binary("or", f.binary("shl", upper, 32), lower)
     moved = f.binary("lshr", both, f.binary("sub", number(32, "i64"), f.convert("zext", bit, "i64")))
     return _lowest(k, moved)
 
@@ -83,7 +81,7 @@ def _entry(k: MachineFloats, word: Value, more: int) -> Value:
     """A word of the table; angles of f32 begin in one of the first five."""
     found = number(_TWO_OVER_PI[more], "i64")
     for index in range(1, 5):
-        here = k.f.compare("eq", word, number(index, "i32"))
+        here = k.f.compare("eq", word, index)
         entry = _TWO_OVER_PI[index + more] if index + more < len(_TWO_OVER_PI) else 0
         found = k.f.select(here, number(entry, "i64"), found)
     return found

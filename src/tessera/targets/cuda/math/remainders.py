@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tessera.targets.cuda.math.machine_floats import MachineFloats
+from tessera.targets.llvm.floats import floored_quotient, floored_rest
 from tessera.targets.llvm.text import Value, number
 
 _FEW = 2.0**29
@@ -22,29 +23,20 @@ _LEAST_NORMAL, _UP = 2.0**-1022, 64
 
 
 def floordiv(k: MachineFloats, a: Value, b: Value) -> Value:
-    wide, a, b, rest, lower = _division(k, a, b)
-    quotient = wide.div(wide.sub(a, rest), b)
-    quotient = wide.select(lower, wide.sub(quotient, 1.0), quotient)
-    floor = k.f.intrinsic("floor", quotient)
-    whole = wide.select(wide.compare("ogt", wide.sub(quotient, floor), 0.5), wide.add(floor, 1.0), floor)
-    ratio = wide.div(a, b)
-    whole = wide.select(wide.compare("oeq", quotient, 0.0), wide.with_sign(0.0, ratio), whole)
-    return _narrowed(k, wide.select(wide.compare("oeq", b, 0.0), ratio, whole))
+    return _narrowed(k, floored_quotient(*_division(k, a, b)))
 
 
 def rem(k: MachineFloats, a: Value, b: Value) -> Value:
-    wide, _, b, rest, lower = _division(k, a, b)
-    zero = wide.compare("oeq", rest, 0.0)
-    found = wide.select(zero, wide.with_sign(0.0, b), wide.select(lower, wide.add(rest, b), rest))
-    return _narrowed(k, found)
+    wide, _, b, rest = _division(k, a, b)
+    return _narrowed(k, floored_rest(wide, b, rest))
 
 
 def _narrowed(k: MachineFloats, found: Value) -> Value:
     return k.f.convert("fptrunc", found, "float") if k.type == "float" else found
 
 
-def _division(k: MachineFloats, a: Value, b: Value) -> tuple[MachineFloats, Value, Value, Value, Value]:
-    """Both operands in f64, the remainder with the sign of a, and where the quotient is one less than it was cut to."""
+def _division(k: MachineFloats, a: Value, b: Value) -> tuple[MachineFloats, Value, Value, Value]:
+    """Both operands in f64, and the remainder with the sign of a."""
     f, wide = k.f, MachineFloats(k.f, "double")
     if k.type == "float":
         a, b = (f.convert("fpext", operand, "double") for operand in (a, b))
@@ -53,8 +45,7 @@ def _division(k: MachineFloats, a: Value, b: Value) -> tuple[MachineFloats, Valu
         (rest,) = f.branch(many, lambda: [_slowly(wide, a, b)], lambda: [rest], rare=True)
     else:
         rest = wide.with_sign(_wide_rest(wide, wide.absolute(a), wide.absolute(b)), a)
-    other_sign = f.binary("xor", wide.compare("olt", b, 0.0), wide.compare("olt", rest, 0.0))
-    return wide, a, b, rest, wide.both(other_sign, wide.compare("une", rest, 0.0))
+    return wide, a, b, rest
 
 
 # Of numbers of f32
@@ -85,15 +76,15 @@ def _wide_rest(k: MachineFloats, a: Value, b: Value) -> Value:
     """The remainder of a by b; neither is negative."""
     f = k.f
     apart = f.binary("sub", _exponent(k, a), _exponent(k, b))
-    steps = f.binary("add", f.binary("sdiv", apart, number(_BITS, "i64")), number(2, "i64"))
-    steps = f.intrinsic("smax", f.intrinsic("smin", steps, number(_MOST_STEPS, "i64")), number(1, "i64"))
+    steps = f.binary("add", f.binary("sdiv", apart, _BITS), 2)
+    steps = f.intrinsic("smax", f.intrinsic("smin", steps, _MOST_STEPS), 1)
 
     def iteration(_: Value, carried: list[Value]) -> Sequence[Value]:
         (rest,) = carried
         between = f.binary("sub", _exponent(k, rest), _exponent(k, b))
-        shift = f.binary("sub", between, number(_BITS, "i64"))
-        shift = f.intrinsic("smin", f.intrinsic("smax", shift, number(0, "i64")), number(2 * 1023, "i64"))
-        first = f.binary("lshr", shift, number(1, "i64"))
+        shift = f.binary("sub", between, _BITS)
+        shift = f.intrinsic("smin", f.intrinsic("smax", shift, 0), 2 * 1023)
+        first = f.binary("lshr", shift, 1)
         multiple = k.mul(k.mul(b, _power(k, first)), _power(k, f.binary("sub", shift, first)))
         quotient = f.intrinsic("trunc", k.div(rest, multiple))
         left = k.fma(k.neg(quotient), multiple, rest)

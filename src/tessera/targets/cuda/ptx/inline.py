@@ -50,6 +50,14 @@ def asm(
     return [f.op(each, f"extractvalue {type_} {found.name}, {index}") for index, each in enumerate(returns)]
 
 
+def predicated(f: Function, text: str, arguments: Sequence[Value], condition: Value | None) -> tuple[str, list[Value]]:
+    """An instruction and its arguments, done without a branch only where a condition holds; None is always."""
+    if condition is None:
+        return text, list(arguments)
+    guarded = f"{{ .reg .pred p; setp.ne.b32 p, ${len(arguments)}, 0; @p {text} }}"
+    return guarded, [*arguments, f.convert("zext", condition, "i32")]
+
+
 def one(f: Function, text: str, returns: str, *arguments: Value) -> Value:
     """A pure instruction with one result."""
     return asm(f, text, returns=[returns], arguments=arguments)[0]
