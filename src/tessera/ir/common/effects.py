@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, traits_def
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Resource, get_effects
 
 READ, WRITE = MemoryEffectKind.READ, MemoryEffectKind.WRITE
@@ -61,6 +62,15 @@ class HasEffects(MemoryEffect):
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
         assert isinstance(op, Effectful), f"{op.name} has the trait HasEffects but no method effects"
         return op.effects()
+
+
+class Synchronizing(IRDLOperation):
+    """An op that no access to memory moves across."""
+
+    traits = traits_def(HasEffects())
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
 
 
 def effects_within(ops: Iterable[Operation]) -> AbstractSet[EffectInstance] | None:

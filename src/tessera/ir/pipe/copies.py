@@ -29,7 +29,7 @@ from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, integer
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.effects import MEMORY, HasEffects, Synchronizing, reads, writes
 from tessera.ir.common.elements import TileType, is_element
 from tessera.ir.tile.dialect import FuncOp, memory_of
 from tessera.ir.tile.types import AnyTile, AnyView, tile_type, view_type
@@ -60,15 +60,31 @@ class RingType(ParametrizedAttribute, TypeAttribute):
         with parser.in_angle_brackets():
             depth = parser.parse_integer(allow_boolean=False)
             parser.parse_punctuation(",")
-            sizes, element = parser.parse_ranked_shape()
-            return IntAttr(depth), TensorType(element, sizes)
+            return IntAttr(depth), parse_tile(parser)
 
     def print_parameters(self, printer: Printer) -> None:
-        tile = self.tile
-        assert isinstance(tile, TensorType)
         with printer.in_angle_brackets():
-            printer.print_string(f"{self.depth.data}, {'x'.join(map(str, tile.get_shape()))}x")
-            printer.print_attribute(tile.element_type)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            printer.print_string(f"{self.depth.data}, ")
+            print_tile(printer, self.tile)
+
+
+def parse_tile(parser: AttrParser) -> Attribute:
+    """Parses the type of a tile, `64x128xbf16`."""
+    sizes, element = parser.parse_ranked_shape()
+    return TensorType(element, sizes)
+
+
+def print_tile(printer: Printer, tile: Attribute) -> None:
+    """Prints the type of a tile, `64x128xbf16`."""
+    held = tile_in(tile)
+    printer.print_string(f"{'x'.join(map(str, held.get_shape()))}x")
+    printer.print_attribute(held.element_type)
+
+
+def tile_in(parameter: Attribute) -> TileType:
+    """The type of a tile that is a parameter of another type."""
+    assert isinstance(parameter, TensorType)
+    return parameter  # pyright: ignore[reportUnknownVariableType]
 
 
 def is_tile_type(type_: Attribute) -> bool:
@@ -87,9 +103,7 @@ def ring_type(value: SSAValue) -> RingType:
 
 def slot_type(value: SSAValue) -> TileType:
     """The type of the tiles in a ring."""
-    tile = ring_type(value).tile
-    assert isinstance(tile, TensorType)
-    return tile  # pyright: ignore[reportUnknownVariableType]
+    return tile_in(ring_type(value).tile)
 
 
 @irdl_op_definition
@@ -120,6 +134,15 @@ def cluster_of(function: FuncOp) -> int:
     return found.value.data if isinstance(found, IntegerAttr) else 1
 
 
+def check_copy(view: SSAValue, offsets: Sequence[SSAValue], ring: SSAValue) -> None:
+    """Refuses a ring whose slots are not for tiles of a view."""
+    seen, held = view_type(view), slot_type(ring)
+    if len(offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
+        raise VerifyException(f"{len(offsets)} offsets into {seen}, for slots of {held}")
+    if seen.element != held.element_type:
+        raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
+
+
 @irdl_op_definition
 class CopyOp(IRDLOperation):
     """Begins to copy the tile at `offsets` of a view into a slot; zeros where it leaves the view."""
@@ -136,22 +159,20 @@ class CopyOp(IRDLOperation):
         super().__init__(operands=[view, offsets, ring, slot])
 
     def verify_(self) -> None:
-        seen, held = view_type(self.view), slot_type(self.ring)
-        if len(self.offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
-            raise VerifyException(f"{len(self.offsets)} offsets into {seen}, for slots of {held}")
-        if seen.element != held.element_type:
-            raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
+        check_copy(self.view, self.offsets, self.ring)
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.ring)}
 
 
-def _check_inside(op: Operation) -> None:
+def function_around(op: Operation) -> FuncOp:
+    """The tile function that an op is in."""
     around = op.parent_op()
     while around is not None and not isinstance(around, FuncOp):
         around = around.parent_op()
     if around is None:
         raise VerifyException(f"{op.name} is a part of a tile function")
+    return around
 
 
 @irdl_op_definition
@@ -166,31 +187,27 @@ class CommitOp(IRDLOperation):
         super().__init__()
 
     def verify_(self) -> None:
-        _check_inside(self)
+        function_around(self)
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(MEMORY)}
 
 
 @irdl_op_definition
-class WaitOp(IRDLOperation):
+class WaitOp(Synchronizing):
     """Waits until at most `pending` groups are under way. Tiles got from slots before are no longer read then."""
 
     name = "pipe.wait"
     pending = prop_def(IntegerConstraint)
-    traits = traits_def(HasEffects())
     assembly_format = "$pending attr-dict"
 
     def __init__(self, pending: int) -> None:
         super().__init__(properties={"pending": integer(pending)})
 
     def verify_(self) -> None:
-        _check_inside(self)
+        function_around(self)
         if self.pending.value.data < 0:
             raise VerifyException(f"a number of groups is not negative, got {self.pending.value.data}")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition

@@ -6,20 +6,16 @@ multiplies. Consumers that begin their dots one after the other compute while ot
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-
-from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def
-from xdsl.traits import EffectInstance
+from xdsl.irdl import IRDLOperation, irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.effects import Synchronizing
 from tessera.ir.pipe.warp_groups import is_in_consumer
 
 
-class _PingpongOp(IRDLOperation):
-    """A step at a ping-pong barrier. No access to memory moves across it."""
+class _PingpongOp(Synchronizing):
+    """A step at a ping-pong barrier."""
 
-    traits = traits_def(HasEffects())
     assembly_format = "attr-dict"
 
     def __init__(self) -> None:
@@ -28,9 +24,6 @@ class _PingpongOp(IRDLOperation):
     def verify_(self) -> None:
         if not is_in_consumer(self):
             raise VerifyException("only consumers have ping-pong barriers")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition

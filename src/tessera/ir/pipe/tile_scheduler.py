@@ -6,15 +6,12 @@ which has pipeline states as rings have. A CTA's first instance has its own numb
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
-from xdsl.traits import EffectInstance
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.effects import Synchronizing
 from tessera.ir.pipe.warp_groups import (
     AnyPipelineState,
     AnyWorkQueue,
@@ -37,8 +34,23 @@ class WorkQueueOp(IRDLOperation):
         super().__init__(result_types=[WorkQueueType(depth)])
 
 
+class _NextInstance(Synchronizing):
+    """Gives the number in a slot of a work queue."""
+
+    work_queue = operand_def(AnyWorkQueue)
+    state = operand_def(AnyPipelineState)
+    result = result_def(IndexType)
+    assembly_format = "$work_queue `[` $state `]` attr-dict `:` type($work_queue) `,` type($state)"
+
+    def __init__(self, work_queue: SSAValue, state: SSAValue) -> None:
+        super().__init__(operands=[work_queue, state], result_types=[IndexType()])
+
+    def verify_(self) -> None:
+        check_state(self.work_queue, self.state)
+
+
 @irdl_op_definition
-class SchedulerFetchOp(IRDLOperation):
+class SchedulerFetchOp(_NextInstance):
     """Waits until all consumers have read a slot, fetches the next number, and puts it there.
 
     No two fetches of any CTAs give the same number. The first is the number of CTAs; they go on by one, also behind the
@@ -46,46 +58,24 @@ class SchedulerFetchOp(IRDLOperation):
     """
 
     name = "pipe.scheduler_fetch"
-    work_queue = operand_def(AnyWorkQueue)
-    state = operand_def(AnyPipelineState)
-    result = result_def(IndexType)
-    traits = traits_def(HasEffects())
-    assembly_format = "$work_queue `[` $state `]` attr-dict `:` type($work_queue) `,` type($state)"
-
-    def __init__(self, work_queue: SSAValue, state: SSAValue) -> None:
-        super().__init__(operands=[work_queue, state], result_types=[IndexType()])
 
     def verify_(self) -> None:
-        check_state(self.work_queue, self.state)
+        super().verify_()
         check_persistent(self)
         if not is_in_producer(self):
             raise VerifyException("the producer fetches for all")
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
-
 
 @irdl_op_definition
-class SchedulerReadOp(IRDLOperation):
+class SchedulerReadOp(_NextInstance):
     """Waits until the number of a slot has been fetched, and gives it. Reading it releases the slot, too."""
 
     name = "pipe.scheduler_read"
-    work_queue = operand_def(AnyWorkQueue)
-    state = operand_def(AnyPipelineState)
-    result = result_def(IndexType)
-    traits = traits_def(HasEffects())
-    assembly_format = "$work_queue `[` $state `]` attr-dict `:` type($work_queue) `,` type($state)"
-
-    def __init__(self, work_queue: SSAValue, state: SSAValue) -> None:
-        super().__init__(operands=[work_queue, state], result_types=[IndexType()])
 
     def verify_(self) -> None:
-        check_state(self.work_queue, self.state)
+        super().verify_()
         if is_in_producer(self):
             raise VerifyException("the producer has the number from pipe.scheduler_fetch")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
 
 OPS: tuple[type[IRDLOperation], ...] = (WorkQueueOp, SchedulerFetchOp, SchedulerReadOp)

@@ -33,11 +33,21 @@ from xdsl.traits import EffectInstance, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, integer
-from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.effects import MEMORY, HasEffects, Synchronizing, reads, writes
 from tessera.ir.common.elements import TileType, dtype_of
-from tessera.ir.pipe.copies import AnyRing, is_tile_type, ring_type, slot_type
+from tessera.ir.pipe.copies import (
+    AnyRing,
+    check_copy,
+    function_around,
+    is_tile_type,
+    parse_tile,
+    print_tile,
+    ring_type,
+    slot_type,
+    tile_in,
+)
 from tessera.ir.tile.dialect import FuncOp, ProgramIdOp, memory_of
-from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_type, view_type
+from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_type
 
 
 class _Slots(ParametrizedAttribute, TypeAttribute):
@@ -94,15 +104,11 @@ class PendingType(ParametrizedAttribute, TypeAttribute):
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
-            sizes, element = parser.parse_ranked_shape()
-            return (TensorType(element, sizes),)
+            return (parse_tile(parser),)
 
     def print_parameters(self, printer: Printer) -> None:
-        tile = self.tile
-        assert isinstance(tile, TensorType)
         with printer.in_angle_brackets():
-            printer.print_string(f"{'x'.join(map(str, tile.get_shape()))}x")
-            printer.print_attribute(tile.element_type)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            print_tile(printer, self.tile)
 
 
 AnyPipelineState = BaseAttr(PipelineStateType)
@@ -123,11 +129,7 @@ def ring_depth(value: SSAValue) -> int:
 
 def accumulator_type(value: SSAValue) -> TileType:
     """The type of an accumulator, complete or pending."""
-    if not isinstance(value.type, PendingType):
-        return tile_type(value)
-    tile = value.type.tile
-    assert isinstance(tile, TensorType)
-    return tile  # pyright: ignore[reportUnknownVariableType]
+    return tile_in(value.type.tile) if isinstance(value.type, PendingType) else tile_type(value)
 
 
 # Partitions
@@ -187,18 +189,9 @@ def is_in_producer(op: IRDLOperation) -> bool:
     return partitions_around(op).producer.is_ancestor(op)
 
 
-def _function_around(op: IRDLOperation) -> FuncOp:
-    found = op.parent_op()
-    while found is not None and not isinstance(found, FuncOp):
-        found = found.parent_op()
-    if found is None:
-        raise VerifyException(f"{op.name} is a part of a tile function")
-    return found
-
-
 def check_persistent(op: IRDLOperation) -> None:
     """Refuses an op that only persistent CTAs have."""
-    around = _function_around(op)
+    around = function_around(op)
     if "persistent" not in around.attributes:
         raise VerifyException("a function for persistent CTAs has the attribute `persistent`")
     if any(isinstance(inner, ProgramIdOp) for inner in around.body.walk()):
@@ -212,17 +205,25 @@ def _check_younger(op: DotWaitOp | DotsWaitOp) -> None:
         raise VerifyException(f"a number of dots is not negative, got {op.younger.value.data}")
 
 
-@irdl_op_definition
-class ConsumerIdOp(IRDLOperation):
-    """The number of this consumer."""
+class _Number(IRDLOperation):
+    """A number that tells where a function runs."""
 
-    name = "pipe.consumer_id"
     result = result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "attr-dict"
 
     def __init__(self) -> None:
         super().__init__(result_types=[IndexType()])
+
+    def verify_(self) -> None:
+        check_persistent(self)
+
+
+@irdl_op_definition
+class ConsumerIdOp(_Number):
+    """The number of this consumer."""
+
+    name = "pipe.consumer_id"
 
     def verify_(self) -> None:
         if not is_in_consumer(self):
@@ -230,38 +231,20 @@ class ConsumerIdOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CtaIdOp(IRDLOperation):
+class CtaIdOp(_Number):
     """The number of this persistent CTA: a function with the attribute `persistent` runs once for each of them.
 
     They share the program instances of the grid: each goes through some of them in a loop.
     """
 
     name = "pipe.cta_id"
-    result = result_def(IndexType)
-    traits = traits_def(Pure())
-    assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__(result_types=[IndexType()])
-
-    def verify_(self) -> None:
-        check_persistent(self)
 
 
 @irdl_op_definition
-class CtaCountOp(IRDLOperation):
+class CtaCountOp(_Number):
     """The number of persistent CTAs."""
 
     name = "pipe.cta_count"
-    result = result_def(IndexType)
-    traits = traits_def(Pure())
-    assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__(result_types=[IndexType()])
-
-    def verify_(self) -> None:
-        check_persistent(self)
 
 
 @irdl_op_definition
@@ -278,7 +261,7 @@ class GridExtentOp(IRDLOperation):
         super().__init__(properties={"axis": integer(axis)}, result_types=[IndexType()])
 
     def verify_(self) -> None:
-        check_axis(self.axis.value.data, len(_function_around(self).grid.data))
+        check_axis(self.axis.value.data, len(function_around(self).grid.data))
 
 
 # Rings
@@ -347,11 +330,7 @@ class ProducerCopyOp(IRDLOperation):
         check_state(self.ring, self.state)
         if not is_in_producer(self):
             raise VerifyException("rings are filled by the producer")
-        seen, held = view_type(self.view), slot_type(self.ring)
-        if len(self.offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
-            raise VerifyException(f"{len(self.offsets)} offsets into {seen}, for slots of {held}")
-        if seen.element != held.element_type:
-            raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
+        check_copy(self.view, self.offsets, self.ring)
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.ring)}
@@ -430,7 +409,7 @@ class ConsumerReleaseOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DotStartOp(IRDLOperation):
+class DotStartOp(Synchronizing):
     """Begins a dot, `c + a · b`; the accumulator may itself be pending.
 
     The slots that it reads may be released only when it has been waited for.
@@ -441,7 +420,6 @@ class DotStartOp(IRDLOperation):
     b = operand_def(AnyTile)
     c = operand_def(_AnyAccumulator)
     result = result_def(AnyPending)
-    traits = traits_def(HasEffects())
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
 
     def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
@@ -465,19 +443,15 @@ class DotStartOp(IRDLOperation):
                 "fewer bits"
             )
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
-
 
 @irdl_op_definition
-class DotWaitOp(IRDLOperation):
+class DotWaitOp(Synchronizing):
     """Waits for a dot; `younger` ones that were begun after it may still run."""
 
     name = "pipe.dot_wait"
     pending = operand_def(AnyPending)
     younger = prop_def(IntegerConstraint)
     result = result_def(AnyTile)
-    traits = traits_def(HasEffects())
     assembly_format = "$pending `younger` $younger attr-dict `:` type($pending) `->` type($result)"
 
     def __init__(self, pending: SSAValue, younger: int) -> None:
@@ -492,17 +466,13 @@ class DotWaitOp(IRDLOperation):
             )
         _check_younger(self)
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
-
 
 @irdl_op_definition
-class DotsWaitOp(IRDLOperation):
+class DotsWaitOp(Synchronizing):
     """Waits until at most `younger` dots run: slots that older ones have read may be released."""
 
     name = "pipe.dots_wait"
     younger = prop_def(IntegerConstraint)
-    traits = traits_def(HasEffects())
     assembly_format = "$younger attr-dict"
 
     def __init__(self, younger: int) -> None:
@@ -510,9 +480,6 @@ class DotsWaitOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check_younger(self)
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
 
 OPS: tuple[type[IRDLOperation], ...] = (
