@@ -10,6 +10,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tessera.cached_property import cached_property
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import f64
+from tessera.ir.common.elements import TileType, dtype_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,6 +38,19 @@ class ArrayView:
         steps = [(size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True)]
         return self.first + sum(min(0, step) for step in steps), self.first + sum(max(0, step) for step in steps)
 
+    @property
+    def elements(self) -> Array:
+        """Where each element lies, counted from the first."""
+        offsets = np.zeros((), np.int64)
+        for size, stride in zip(self.sizes, self.strides, strict=True):
+            offsets = offsets[..., np.newaxis] + stride * np.arange(size, dtype=np.int64)
+        return offsets
+
+    def index_of(self, offset: int) -> str | None:
+        """The index of the element at some offset from the first, in words; None where no element lies there."""
+        found = np.argwhere(self.elements == offset)
+        return str(found[0].tolist()) if len(found) else None
+
     @cached_property
     def array(self) -> Array:
         if 0 in self.sizes:
@@ -44,6 +60,15 @@ class ArrayView:
         words = as_strided(self.argument.view(f"u{item}"), (far + 1,), (item if self.first >= 0 else -item,))
         strided = as_strided(words[far:], self.sizes, tuple(item * stride for stride in self.strides))
         return strided.view(self.argument.dtype)
+
+
+def tile_at(view: ArrayView, offsets: Sequence[int], type_: TileType, pad: float = 0.0) -> Array:
+    """The tile at some offsets of a view; `pad` where it leaves the view."""
+    dtype = dtype_of(type_.element_type)
+    found = np.full(type_.get_shape(), cast(np.asarray(pad, np.float64), f64, dtype), dtype.storage)
+    inside, within = window(view, offsets, type_.get_shape())
+    found[within] = view.array[inside]
+    return found
 
 
 def window(

@@ -5,14 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from tessera.dtypes.casting import cast
-from tessera.dtypes.types import f64
 from tessera.errors import RaceError, ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning
-from tessera.interpreters.core.views import Array, window
-from tessera.ir.common.elements import dtype_of
+from tessera.interpreters.core.views import Array, tile_at
 from tessera.ir.pipe import copies as pipe
 
 
@@ -58,13 +53,8 @@ def _copy(frame: Frame, op: pipe.CopyOp, operands: Values) -> Values:
     if slot in ring.arriving or slot in ring.used:
         why = "another copy into it is in flight" if slot in ring.arriving else "the tile in it may still be read"
         raise RaceError(f"a copy into slot {slot}: {why}", hint="put pipe.wait in front of the copy")
-    type_ = pipe.slot_type(op.ring)
-    dtype = dtype_of(type_.element_type)
-    found = np.full(type_.get_shape(), cast(np.zeros(()), f64, dtype), dtype.storage)
-    inside, cut = window(view, offsets, type_.get_shape())
-    found[cut] = view.array[inside]
     ring.arriving.add(slot)
-    _of(frame).begun.append((ring, slot, found))
+    _of(frame).begun.append((ring, slot, tile_at(view, offsets, pipe.slot_type(op.ring))))
     return []
 
 
