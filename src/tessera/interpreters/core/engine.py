@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -32,6 +32,12 @@ def meaning(*kinds: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
         return rule
 
     return register
+
+
+def meanings(rules: Mapping[type[Operation], Rule[Any]]) -> None:
+    """Registers the rules of a table."""
+    for kind, rule in rules.items():
+        meaning(kind)(rule)
 
 
 @dataclass

@@ -35,6 +35,19 @@ class ArrayView:
         steps = [(size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True)]
         return self.first + sum(min(0, step) for step in steps), self.first + sum(max(0, step) for step in steps)
 
+    @property
+    def elements(self) -> Array:
+        """Where each element lies, counted from the first."""
+        offsets = np.zeros((), np.int64)
+        for size, stride in zip(self.sizes, self.strides, strict=True):
+            offsets = offsets[..., np.newaxis] + stride * np.arange(size, dtype=np.int64)
+        return offsets
+
+    def index_of(self, offset: int) -> str | None:
+        """The index of the element at some offset from the first, in words; None where no element lies there."""
+        found = np.argwhere(self.elements == offset)
+        return str(found[0].tolist()) if len(found) else None
+
     @cached_property
     def array(self) -> Array:
         if 0 in self.sizes:

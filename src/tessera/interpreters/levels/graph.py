@@ -13,7 +13,7 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.types import Kind
 from tessera.errors import CompileError, DtypeError, RangeError, ShapeError
 from tessera.interpreters.core import scalars
-from tessera.interpreters.core.engine import Frame, Values, Witness, meaning, symbol_in
+from tessera.interpreters.core.engine import Frame, Values, Witness, meaning, meanings, symbol_in
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels import graph_control, graph_indexing
 from tessera.interpreters.levels.tile import multiply, positions, run_kernel
@@ -95,11 +95,6 @@ def _module(op: Operation) -> ModuleOp:
     return op
 
 
-@meaning(graph.CallOp)
-def _call_function(frame: Frame, op: graph.CallOp, operands: Values) -> Values:
-    return _call(symbol_in(_module(op), op.callee.string_value(), graph.FuncOp), operands, frame.machine)
-
-
 def _run_kernel(
     frame: Frame, op: Operation, callee: SymbolRefAttr, operands: Values, results: Sequence[SSAValue]
 ) -> Values:
@@ -108,24 +103,28 @@ def _run_kernel(
     return outputs
 
 
-@meaning(graph.CallKernelOp)
-def _call_kernel(frame: Frame, op: graph.CallKernelOp, operands: Values) -> Values:
-    return _run_kernel(frame, op, op.callee, operands, op.results_)
-
-
-@meaning(schedule.LaunchOp)
-def _launch(frame: Frame, op: schedule.LaunchOp, operands: Values) -> Values:
-    return _run_kernel(frame, op, op.callee, operands, op.results_)
-
-
-@meaning(schedule.RegionOp)
-def _region(frame: Frame, op: schedule.RegionOp, operands: Values) -> Values:
-    return _frame(frame.machine, frame.symbols).run(op.body.block, operands)
-
-
-@meaning(graph.ConstantOp)
-def _constant(frame: Frame, op: graph.ConstantOp, operands: Values) -> Values:
-    return [dense_values(op.value, graph_type(op.result).dtype, _shape(frame, op.result))]
+meanings(
+    {
+        graph.CallOp: lambda frame, op, operands: _call(
+            symbol_in(_module(op), op.callee.string_value(), graph.FuncOp), operands, frame.machine
+        ),
+        graph.CallKernelOp: lambda frame, op, operands: _run_kernel(frame, op, op.callee, operands, op.results_),
+        schedule.LaunchOp: lambda frame, op, operands: _run_kernel(frame, op, op.callee, operands, op.results_),
+        schedule.RegionOp: lambda frame, op, operands: _frame(frame.machine, frame.symbols).run(
+            op.body.block, operands
+        ),
+        graph.ConstantOp: lambda frame, op, operands: [
+            dense_values(op.value, graph_type(op.result).dtype, _shape(frame, op.result))
+        ],
+        graph.BroadcastOp: lambda frame, op, operands: [np.broadcast_to(operands[0], _shape(frame, op.result))],
+        graph.ReshapeOp: lambda frame, op, operands: [np.reshape(operands[0], _shape(frame, op.result))],
+        graph.TransposeOp: lambda frame, op, operands: [np.transpose(operands[0], tuple(op.permutation.iter_values()))],
+        graph.ConcatenateOp: lambda frame, op, operands: [np.concatenate(list(operands), axis=op.axis.value.data)],
+        graph.IotaOp: lambda frame, op, operands: [
+            positions(_shape(frame, op.result), op.axis.value.data, 0, graph_type(op.result).dtype.base)
+        ],
+    }
+)
 
 
 @meaning(graph.EwOp)
@@ -134,21 +133,6 @@ def _elementwise(frame: Frame, op: graph.EwOp, operands: Values) -> Values:
     to = graph_type(op.result).dtype if op.fn.data == "cast" else None
     seed = None if op.seed is None else op.seed.value.data
     return [elementwise.apply(op.fn.data, operands, dtypes, to=to, seed=seed)]
-
-
-@meaning(graph.BroadcastOp)
-def _broadcast(frame: Frame, op: graph.BroadcastOp, operands: Values) -> Values:
-    return [np.broadcast_to(operands[0], _shape(frame, op.result))]
-
-
-@meaning(graph.ReshapeOp)
-def _reshape(frame: Frame, op: graph.ReshapeOp, operands: Values) -> Values:
-    return [np.reshape(operands[0], _shape(frame, op.result))]
-
-
-@meaning(graph.TransposeOp)
-def _transpose(frame: Frame, op: graph.TransposeOp, operands: Values) -> Values:
-    return [np.transpose(operands[0], tuple(op.permutation.iter_values()))]
 
 
 @meaning(graph.SliceOp)
@@ -164,11 +148,6 @@ def _reduce(frame: Frame, op: graph.ReduceOp, operands: Values) -> Values:
     return [reduced.reshape(_shape(frame, op.result))]
 
 
-@meaning(graph.ConcatenateOp)
-def _concatenate(frame: Frame, op: graph.ConcatenateOp, operands: Values) -> Values:
-    return [np.concatenate(list(operands), axis=op.axis.value.data)]
-
-
 @meaning(graph.MatmulOp)
 def _matmul(frame: Frame, op: graph.MatmulOp, operands: Values) -> Values:
     a, b = operands
@@ -177,11 +156,6 @@ def _matmul(frame: Frame, op: graph.MatmulOp, operands: Values) -> Values:
     if result.is_integer:
         product, carrier = cast(product, carrier, op.accumulator), op.accumulator
     return [cast(product, carrier, result)]
-
-
-@meaning(graph.IotaOp)
-def _iota(frame: Frame, op: graph.IotaOp, operands: Values) -> Values:
-    return [positions(_shape(frame, op.result), op.axis.value.data, 0, graph_type(op.result).dtype.base)]
 
 
 @meaning(graph.GatherOp)

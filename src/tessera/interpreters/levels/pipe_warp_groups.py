@@ -18,13 +18,12 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dtypes.casting import cast
 from tessera.errors import RaceError
 from tessera.interpreters.core.concurrency import CooperativeThreads
-from tessera.interpreters.core.engine import Frame, Values, meaning
+from tessera.interpreters.core.engine import Frame, Values, meaning, meanings
 from tessera.interpreters.core.views import Array, read_window
 from tessera.interpreters.levels.pipe import Ring
-from tessera.interpreters.levels.tile import Runner, multiply
+from tessera.interpreters.levels.tile import Runner, accumulate
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import pingpong, tile_scheduler, transpose, warp_groups
@@ -212,37 +211,20 @@ def _run(frame: Frame, block: Any) -> None:
         raise RaceError("a consumer ends while its dots run", hint="put pipe.dot_wait or pipe.dots_wait 0 at the end")
 
 
-@meaning(warp_groups.ConsumerIdOp)
-def _consumer_id(frame: Frame, op: warp_groups.ConsumerIdOp, operands: Values) -> Values:
-    return [_warp_group(frame).number]
-
-
-@meaning(warp_groups.CtaIdOp)
-def _cta_id(frame: Frame, op: warp_groups.CtaIdOp, operands: Values) -> Values:
-    return [frame.program[0]]
-
-
-@meaning(warp_groups.CtaCountOp)
-def _cta_count(frame: Frame, op: warp_groups.CtaCountOp, operands: Values) -> Values:
-    return [frame.kept[Runner].ctas]
-
-
-@meaning(warp_groups.GridExtentOp)
-def _grid_extent(frame: Frame, op: warp_groups.GridExtentOp, operands: Values) -> Values:
-    return [frame.kept[Runner].grid[op.axis.value.data]]
+meanings(
+    {
+        warp_groups.ConsumerIdOp: lambda frame, op, operands: [_warp_group(frame).number],
+        warp_groups.CtaIdOp: lambda frame, op, operands: [frame.program[0]],
+        warp_groups.CtaCountOp: lambda frame, op, operands: [frame.kept[Runner].ctas],
+        warp_groups.GridExtentOp: lambda frame, op, operands: [frame.kept[Runner].grid[op.axis.value.data]],
+        warp_groups.PipelineStateOp: lambda frame, op, operands: [0],
+        warp_groups.AdvanceOp: lambda frame, op, operands: [operands[0] + 1],
+        tile_scheduler.WorkQueueOp: lambda frame, op, operands: [Ring([None] * warp_groups.ring_depth(op.result))],
+    }
+)
 
 
 # Rings
-
-
-@meaning(warp_groups.PipelineStateOp)
-def _pipeline_state(frame: Frame, op: warp_groups.PipelineStateOp, operands: Values) -> Values:
-    return [0]
-
-
-@meaning(warp_groups.AdvanceOp)
-def _advance(frame: Frame, op: warp_groups.AdvanceOp, operands: Values) -> Values:
-    return [operands[0] + 1]
 
 
 @meaning(warp_groups.ProducerCopyOp)
@@ -355,11 +337,6 @@ def _transpose_smem(frame: Frame, op: transpose.TransposeSmemOp, operands: Value
 # The tile scheduler
 
 
-@meaning(tile_scheduler.WorkQueueOp)
-def _work_queue(frame: Frame, op: tile_scheduler.WorkQueueOp, operands: Values) -> Values:
-    return [Ring([None] * warp_groups.ring_depth(op.result))]
-
-
 @meaning(tile_scheduler.SchedulerFetchOp)
 def _scheduler_fetch(frame: Frame, op: tile_scheduler.SchedulerFetchOp, operands: Values) -> Values:
     work_queue, entry = operands
@@ -433,10 +410,8 @@ def _dot_start(frame: Frame, op: warp_groups.DotStartOp, operands: Values) -> Va
     left, right, total = tile_dtype(op.a), tile_dtype(op.b), dtype_of(warp_groups.accumulator_type(op.c).element_type)
 
     def finish() -> Array:
-        product, carrier = multiply(a, b, left, right)
         before: Any = c.value if isinstance(c, PendingDot) else c
-        with np.errstate(all="ignore"):
-            return cast(np.add(product, cast(before, total, carrier)), carrier, total)
+        return accumulate(a, b, before, left, right, total)
 
     held = [found for found in map(group.origin, (a, b)) if found is not None]
     made = PendingDot(finish, [(one.ring, one.entry) for one in held])

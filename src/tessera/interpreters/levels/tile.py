@@ -17,7 +17,7 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, Kind, f64, i64, u64
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, SourceSpan
 from tessera.interpreters.core import scalars
-from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.core.engine import Frame, Values, meaning, meanings, symbol_in
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.core.views import Array, ArrayView, read_window, window
 from tessera.interpreters.sanitizers.access_trace import Trace
@@ -25,7 +25,6 @@ from tessera.interpreters.sanitizers.checks import Checks, asked
 from tessera.interpreters.sanitizers.watching import SanitizedRun
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import SizesAttr
-from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
 from tessera.ir.pipe.copies import cluster_of
 from tessera.ir.tile import dialect as tile
@@ -162,19 +161,23 @@ def check_writable(name: str, body: Block, values: Sequence[Any]) -> None:
             )
 
 
-@meaning(tile.ProgramIdOp)
-def _program_id(frame: Frame, op: tile.ProgramIdOp, operands: Values) -> Values:
-    return [frame.program[op.axis.value.data]]
-
-
-@meaning(tile.DimOp)
-def _dim(frame: Frame, op: tile.DimOp, operands: Values) -> Values:
-    return [operands[0].sizes[op.axis.value.data]]
-
-
-@meaning(tile.StrideOp)
-def _stride(frame: Frame, op: tile.StrideOp, operands: Values) -> Values:
-    return [operands[0].strides[op.axis.value.data]]
+meanings(
+    {
+        tile.ProgramIdOp: lambda frame, op, operands: [frame.program[op.axis.value.data]],
+        tile.DimOp: lambda frame, op, operands: [operands[0].sizes[op.axis.value.data]],
+        tile.StrideOp: lambda frame, op, operands: [operands[0].strides[op.axis.value.data]],
+        tile.IotaOp: lambda frame, op, operands: [
+            positions(tile_type(op.result).get_shape(), op.axis.value.data, operands[0], tile_dtype(op.result))
+        ],
+        tile.ReduceOp: lambda frame, op, operands: [
+            reductions.apply(op.kind.data, operands[0], tile_dtype(op.operand), [op.axis.value.data])
+        ],
+        tile.AnyOp: lambda frame, op, operands: [bool(np.any(operands[0]))],
+        tile.ExpandOp: lambda frame, op, operands: [np.expand_dims(operands[0], op.axis.value.data)],
+        tile.BroadcastOp: lambda frame, op, operands: [np.broadcast_to(operands[0], tile_type(op.result).get_shape())],
+        tile.TransOp: lambda frame, op, operands: [np.transpose(operands[0], tuple(op.permutation.iter_values()))],
+    }
+)
 
 
 @meaning(tile.ViewOp)
@@ -199,7 +202,7 @@ def _view(frame: Frame, op: tile.ViewOp, operands: Values) -> Values:
 def _load(frame: Frame, op: tile.LoadOp, operands: Values) -> Values:
     view, *offsets = operands
     result = tile_type(op.result)
-    dtype = dtype_of(result.element_type)
+    dtype = tile_dtype(op.result)
     pad = cast(np.asarray(op.pad_value, np.float64), f64, dtype)
     return [read_window(view, offsets, result.get_shape(), pad)]
 
@@ -242,9 +245,7 @@ def _atomic(frame: Frame, op: tile.AtomicOp, operands: Values) -> None:
 
 def _separate(target: Array) -> Iterable[Any]:
     """Places of `target` that share no address: all at once, or one by one where a view overlaps itself."""
-    addresses = np.zeros((), np.int64)
-    for size, stride in zip(target.shape, target.strides, strict=True):
-        addresses = addresses[..., np.newaxis] + stride * np.arange(size, dtype=np.int64)
+    addresses = ArrayView.of(target).elements
     return np.ndindex(target.shape) if np.unique(addresses).size < addresses.size else [...]
 
 
@@ -252,11 +253,6 @@ def _separate(target: Array) -> Iterable[Any]:
 def _full(frame: Frame, op: tile.FullOp, operands: Values) -> Values:
     dtype = tile_dtype(op.result)
     return [np.full(tile_type(op.result).get_shape(), scalars.as_array(operands[0], dtype), dtype.storage)]
-
-
-@meaning(tile.IotaOp)
-def _iota(frame: Frame, op: tile.IotaOp, operands: Values) -> Values:
-    return [positions(tile_type(op.result).get_shape(), op.axis.value.data, operands[0], tile_dtype(op.result))]
 
 
 def positions(shape: Sequence[int], axis: int, base: int, dtype: DType) -> Array:
@@ -278,38 +274,17 @@ def _elementwise(frame: Frame, op: tile.EwOp, operands: Values) -> Values:
     return [elementwise.apply(op.fn.data, operands, governed, seed=seed)]
 
 
-@meaning(tile.ReduceOp)
-def _reduce(frame: Frame, op: tile.ReduceOp, operands: Values) -> Values:
-    return [reductions.apply(op.kind.data, operands[0], tile_dtype(op.operand), [op.axis.value.data])]
-
-
-@meaning(tile.AnyOp)
-def _any(frame: Frame, op: tile.AnyOp, operands: Values) -> Values:
-    return [bool(np.any(operands[0]))]
-
-
-@meaning(tile.ExpandOp)
-def _expand(frame: Frame, op: tile.ExpandOp, operands: Values) -> Values:
-    return [np.expand_dims(operands[0], op.axis.value.data)]
-
-
-@meaning(tile.BroadcastOp)
-def _broadcast(frame: Frame, op: tile.BroadcastOp, operands: Values) -> Values:
-    return [np.broadcast_to(operands[0], tile_type(op.result).get_shape())]
-
-
-@meaning(tile.TransOp)
-def _trans(frame: Frame, op: tile.TransOp, operands: Values) -> Values:
-    return [np.transpose(operands[0], tuple(op.permutation.iter_values()))]
-
-
 @meaning(tile.DotOp)
 def _dot(frame: Frame, op: tile.DotOp, operands: Values) -> Values:
     a, b, c = operands
-    product, carrier = multiply(a, b, tile_dtype(op.a), tile_dtype(op.b))
-    total = tile_dtype(op.c)
+    return [accumulate(a, b, c, tile_dtype(op.a), tile_dtype(op.b), tile_dtype(op.c))]
+
+
+def accumulate(a: Array, b: Array, c: Array, left: DType, right: DType, total: DType) -> Array:
+    """c + a·b, rounded once."""
+    product, carrier = multiply(a, b, left, right)
     with np.errstate(all="ignore"):
-        return [cast(np.add(product, cast(c, total, carrier)), carrier, total)]
+        return cast(np.add(product, cast(c, total, carrier)), carrier, total)
 
 
 def multiply(a: Array, b: Array, left: DType, right: DType) -> tuple[Array, DType]:

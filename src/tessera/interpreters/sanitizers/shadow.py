@@ -44,17 +44,9 @@ class Argument:
         """The cells of elements, one row each."""
         return (self.first_cell + offsets * self.cells)[:, np.newaxis] + np.arange(self.cells)
 
-    def offsets(self) -> Array:
-        """Where each element lies, counted from the first."""
-        positions = np.zeros((), np.int64)
-        for size, stride in zip(self.view.sizes, self.view.strides, strict=True):
-            positions = positions[..., np.newaxis] + stride * np.arange(size)
-        return positions
-
     def element(self, offset: int) -> str:
         """An element in words, by its index where it has one."""
-        found = np.argwhere(self.offsets() == offset)
-        return f"{self.name}{found[0].tolist()}" if len(found) else f"{self.name} at element {offset} of its memory"
+        return f"{self.name}{self.view.index_of(offset) or f' at element {offset} of its memory'}"
 
 
 class _Region:
@@ -80,7 +72,7 @@ class Shadow:
         # Inputs last: what one shares with an output does hold something.
         for index in sorted(self.arguments, key=lambda index: index not in blank):
             argument = self.arguments[index]
-            argument.region.blank[argument.cells_of(argument.offsets().ravel())] = index in blank
+            argument.region.blank[argument.cells_of(argument.view.elements.ravel())] = index in blank
 
     def _add(self, group: Mapping[int, ArrayView], names: Sequence[str]) -> None:
         spans = {index: _bytes(view) for index, view in group.items()}
@@ -114,7 +106,7 @@ class Shadow:
         """Refuses outputs that have elements which were never written."""
         for index in sorted(self._blank & self.arguments.keys()):
             argument = self.arguments[index]
-            offsets = argument.offsets()
+            offsets = argument.view.elements
             empty = argument.region.blank[argument.cells_of(offsets.ravel())].any(axis=1)
             if count := int(empty.sum()):
                 first = argument.element(int(offsets.ravel()[empty.argmax()]))

@@ -66,12 +66,7 @@ def check_stored(
 def element_at(view: ArrayView, position: Sequence[int]) -> str:
     """An element of a view by its index in the whole argument, where it has one there."""
     reached = view.first + sum(at * stride for at, stride in zip(position, view.strides, strict=True))
-    whole = ArrayView.of(view.argument)
-    offsets = np.zeros((), np.int64)
-    for size, stride in zip(whole.sizes, whole.strides, strict=True):
-        offsets = offsets[..., np.newaxis] + stride * np.arange(size)
-    found = np.argwhere(offsets == reached)
-    return str(found[0].tolist()) if len(found) else f" at element {reached} of its memory"
+    return ArrayView.of(view.argument).index_of(reached) or f" at element {reached} of its memory"
 
 
 def _maker(op: tile.StoreOp | tile.AtomicOp) -> list[str]:

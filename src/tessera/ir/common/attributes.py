@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
 from typing import TypeVar
 
 from xdsl.dialects.builtin import I64, DenseArrayBase, Float64Type, FloatAttr, IntegerAttr, i64
@@ -19,6 +20,7 @@ from xdsl.irdl.declarative_assembly_format import (
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Policy
@@ -42,6 +44,23 @@ def integer(value: int) -> IntegerAttr[I64]:
 
 def integers(values: Sequence[int]) -> DenseArrayBase[I64]:
     return DenseArrayBase.from_list(i64, list(values))
+
+
+class Verifying:
+    """Turns what rules and tables refuse into errors of verification.
+
+    A class of its own takes a fraction of the time of a generator, and every op is verified after every pass.
+    """
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, TesseraError):
+            raise VerifyException(error.message) from error
+
+
+verifying = Verifying()
 
 
 @irdl_attr_definition

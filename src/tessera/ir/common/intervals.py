@@ -8,10 +8,9 @@ where a sum may overflow, an integer may wrap and any rounding, even a stochasti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import TypeAlias
 
 from tessera.dtypes.types import DType, FloatFormat, Kind, Specials
@@ -50,6 +49,8 @@ EVERYTHING = Interval(-INFINITY, INFINITY, may_nan=True)
 FALSE, TRUE, EITHER = Interval(0, 0), Interval(1, 1), Interval(0, 1)
 
 Rule: TypeAlias = Callable[..., Interval]
+RULES: dict[str, Rule] = {}
+"""The interval rule of each elementwise function of the table."""
 
 
 def all_values(dtype: DType) -> Interval:
@@ -144,6 +145,21 @@ def _with_operands_nan(rule: Rule) -> Rule:
     return propagating
 
 
+def _rule(name: str) -> Callable[[Rule], Rule]:
+    """Makes a rule that of a function."""
+
+    def register(rule: Rule) -> Rule:
+        RULES[name] = rule
+        return rule
+
+    return register
+
+
+def _with_nan(name: str) -> Callable[[Rule], Rule]:
+    """Makes a rule that of a function which gives NaN for NaN."""
+    return lambda rule: _rule(name)(_with_operands_nan(rule))
+
+
 # Signs and rounding to whole numbers.
 
 
@@ -163,23 +179,27 @@ def _to_integral(function: Callable[[float], int]) -> Rule:
     return _with_operands_nan(bounds)
 
 
-floor = _to_integral(math.floor)
-ceil = _to_integral(math.ceil)
-nearest = _to_integral(round)
-trunc = _to_integral(math.trunc)
+RULES.update(
+    {
+        "floor": _to_integral(math.floor),
+        "ceil": _to_integral(math.ceil),
+        "round": _to_integral(round),
+        "trunc": _to_integral(math.trunc),
+    }
+)
 
 
-@_with_operands_nan
+@_with_nan("neg")
 def neg(_: DType, x: Interval) -> Interval:
     return Interval(-x.hi, -x.lo)
 
 
-@_with_operands_nan
+@_with_nan("abs")
 def absolute(_: DType, x: Interval) -> Interval:
     return Interval(max(0.0, x.lo, -x.hi), max(-x.lo, x.hi))
 
 
-@_with_operands_nan
+@_with_nan("sign")
 def sign(_: DType, x: Interval) -> Interval:
     return Interval((x.lo > 0) - (x.lo < 0), (x.hi > 0) - (x.hi < 0))
 
@@ -219,26 +239,31 @@ def _sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
 
-exp = _increasing(math.exp, least=0.0)
-exp2 = _increasing(math.exp2, least=0.0)
-expm1 = _increasing(math.expm1, least=-1.0)
-tanh = _increasing(math.tanh, least=-1.0, most=1.0)
-erf = _increasing(math.erf, least=-1.0, most=1.0)
-sigmoid = _increasing(_sigmoid, least=0.0, most=1.0)
-log = _increasing_from(0.0, math.log, -INFINITY)
-log2 = _increasing_from(0.0, math.log2, -INFINITY)
-log1p = _increasing_from(-1.0, math.log1p, -INFINITY)
 sqrt = _increasing_from(0.0, math.sqrt, 0.0)
+RULES.update(
+    {
+        "exp": _increasing(math.exp, least=0.0),
+        "exp2": _increasing(math.exp2, least=0.0),
+        "expm1": _increasing(math.expm1, least=-1.0),
+        "tanh": _increasing(math.tanh, least=-1.0, most=1.0),
+        "erf": _increasing(math.erf, least=-1.0, most=1.0),
+        "sigmoid": _increasing(_sigmoid, least=0.0, most=1.0),
+        "log": _increasing_from(0.0, math.log, -INFINITY),
+        "log2": _increasing_from(0.0, math.log2, -INFINITY),
+        "log1p": _increasing_from(-1.0, math.log1p, -INFINITY),
+        "sqrt": sqrt,
+    }
+)
 
 
-@_with_operands_nan
+@_with_nan("rsqrt")
 def rsqrt(dtype: DType, x: Interval) -> Interval:
     root = sqrt(dtype, x)
     # The root of -0 is -0, whose reciprocal is -inf.
     return div(dtype, Interval(1, 1), root).with_nan(x.lo < 0)
 
 
-@_with_operands_nan
+@_with_nan("reciprocal")
 def reciprocal(dtype: DType, x: Interval) -> Interval:
     return div(dtype, Interval(1, 1), x)
 
@@ -255,7 +280,7 @@ def _meets(x: Interval, point: float, period: float) -> bool:
     return math.floor((x.hi - point) / period + slack) >= math.ceil((x.lo - point) / period - slack)
 
 
-@_with_operands_nan
+@_with_nan("sin")
 def sin(_: DType, x: Interval) -> Interval:
     if x.may_be_infinite:
         return Interval(-1, 1, may_nan=True)
@@ -266,7 +291,7 @@ def sin(_: DType, x: Interval) -> Interval:
     return Interval(lo, hi)
 
 
-@_with_operands_nan
+@_with_nan("cos")
 def cos(_: DType, x: Interval) -> Interval:
     if x.may_be_infinite:
         return Interval(-1, 1, may_nan=True)
@@ -277,7 +302,7 @@ def cos(_: DType, x: Interval) -> Interval:
     return Interval(lo, hi)
 
 
-@_with_operands_nan
+@_with_nan("tan")
 def tan(_: DType, x: Interval) -> Interval:
     if x.may_be_infinite:
         return EVERYTHING
@@ -289,7 +314,7 @@ def tan(_: DType, x: Interval) -> Interval:
 # Arithmetic: exact fractions at the corners, then outwards to float64.
 
 
-@_with_operands_nan
+@_with_nan("add")
 def add(_: DType, a: Interval, b: Interval) -> Interval:
     opposite = (a.lo == -INFINITY and b.hi == INFINITY) or (a.hi == INFINITY and b.lo == -INFINITY)
     lo = -INFINITY if -INFINITY in (a.lo, b.lo) else _sum_below(a.lo, b.lo)
@@ -301,12 +326,12 @@ def _sum_below(x: float, y: float) -> float:
     return x + y if math.isinf(x) or math.isinf(y) else _float_below(Fraction(x) + Fraction(y))
 
 
-@_with_operands_nan
+@_with_nan("sub")
 def sub(dtype: DType, a: Interval, b: Interval) -> Interval:
     return add(dtype, a, neg(dtype, b))
 
 
-@_with_operands_nan
+@_with_nan("mul")
 def mul(_: DType, a: Interval, b: Interval) -> Interval:
     undefined = (0 in a and b.may_be_infinite) or (0 in b and a.may_be_infinite)
     return hull(_product(x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi)).with_nan(undefined)
@@ -324,7 +349,7 @@ def _around(exact: Fraction) -> Interval:
     return Interval(_float_below(exact), _float_above(exact))
 
 
-@_with_operands_nan
+@_with_nan("div")
 def div(_: DType, a: Interval, b: Interval) -> Interval:
     undefined = (0 in a and 0 in b) or (a.may_be_infinite and b.may_be_infinite)
     if 0 in b:
@@ -347,7 +372,7 @@ def _nonzero_parts(b: Interval) -> list[Interval]:
     return [Interval(lo, hi) for lo, hi in ends if lo <= hi]
 
 
-@_with_operands_nan
+@_with_nan("floordiv")
 def floordiv(dtype: DType, a: Interval, b: Interval) -> Interval:
     if dtype.is_integer:
         quotients = [div(dtype, a, part) for part in _nonzero_parts(b)]
@@ -361,7 +386,7 @@ def floordiv(dtype: DType, a: Interval, b: Interval) -> Interval:
     return Interval(lo, hi, quotient.may_nan or a.may_be_infinite)
 
 
-@_with_operands_nan
+@_with_nan("rem")
 def rem(dtype: DType, a: Interval, b: Interval) -> Interval:
     if a.lo >= 0 and a.hi < b.lo:
         return a
@@ -371,7 +396,7 @@ def rem(dtype: DType, a: Interval, b: Interval) -> Interval:
     return Interval(min(b.lo, 0), max(b.hi, 0), 0 in b or a.may_be_infinite)
 
 
-@_with_operands_nan
+@_with_nan("pow")
 def power(dtype: DType, a: Interval, b: Interval) -> Interval:
     if a.lo > 0 and not (dtype.is_integer and b.lo < 0):
         return hull(_power(x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi))
@@ -395,7 +420,7 @@ def _is_exact_power(x: float, y: float, value: float) -> bool:
     return x % 1 == 0 and y % 1 == 0 and y >= 0 and abs(value) < 2.0**53
 
 
-@_with_operands_nan
+@_with_nan("atan2")
 def atan2(_: DType, y: Interval, x: Interval) -> Interval:
     if x.lo > 0 or y.lo > 0 or y.hi < 0:
         ends = [math.atan2(v, u) for v in (y.lo, y.hi) for u in (x.lo, x.hi)]
@@ -403,6 +428,7 @@ def atan2(_: DType, y: Interval, x: Interval) -> Interval:
     return Interval(_less(-math.pi), _more(math.pi))
 
 
+@_rule("copysign")
 def copysign(dtype: DType, size: Interval, sign: Interval) -> Interval:
     sizes = absolute(dtype, size)
     # A NaN has a sign too, and so has a zero.
@@ -411,17 +437,17 @@ def copysign(dtype: DType, size: Interval, sign: Interval) -> Interval:
     return neg(dtype, sizes) if sign.hi < 0 and not sign.may_nan else Interval(-sizes.hi, sizes.hi, size.may_nan)
 
 
-@_with_operands_nan
+@_with_nan("fma")
 def fma(dtype: DType, a: Interval, b: Interval, c: Interval) -> Interval:
     return add(dtype, mul(dtype, a, b), c)
 
 
-@_with_operands_nan
+@_with_nan("min")
 def minimum(_: DType, a: Interval, b: Interval) -> Interval:
     return Interval(min(a.lo, b.lo), min(a.hi, b.hi))
 
 
-@_with_operands_nan
+@_with_nan("max")
 def maximum(_: DType, a: Interval, b: Interval) -> Interval:
     return Interval(max(a.lo, b.lo), max(a.hi, b.hi))
 
@@ -444,22 +470,29 @@ def _bitwise(function: Callable[[int, int], int], *, narrows: bool) -> Rule:
     return bounds
 
 
-bits_and = _bitwise(lambda a, b: a & b, narrows=True)
-bits_or = _bitwise(lambda a, b: a | b, narrows=False)
-bits_xor = _bitwise(lambda a, b: a ^ b, narrows=False)
+RULES.update(
+    {
+        "and": _bitwise(lambda a, b: a & b, narrows=True),
+        "or": _bitwise(lambda a, b: a | b, narrows=False),
+        "xor": _bitwise(lambda a, b: a ^ b, narrows=False),
+    }
+)
 
 
+@_rule("not")
 def invert(dtype: DType, x: Interval) -> Interval:
     top = Fraction(-1 if dtype.kind is Kind.INT else int(dtype.max_value))
     return Interval(_float_below(top - Fraction(x.hi)), _float_above(top - Fraction(x.lo)))
 
 
+@_rule("shl")
 def shift_left(dtype: DType, a: Interval, b: Interval) -> Interval:
     if not b.is_point or not 0 <= b.lo < dtype.bits:
         return all_values(dtype)
     return mul(dtype, a, Interval(2.0**b.lo, 2.0**b.lo))
 
 
+@_rule("shr")
 def shift_right(dtype: DType, a: Interval, b: Interval) -> Interval:
     if not b.is_point or not 0 <= b.lo < dtype.bits:
         return Interval(min(a.lo, -1.0 if a.lo < 0 else 0.0), max(a.hi, 0.0))
@@ -473,104 +506,57 @@ def _answer(always: bool, never: bool) -> Interval:
     return TRUE if always else FALSE if never else EITHER
 
 
+@_rule("isnan")
 def is_nan(_: DType, x: Interval) -> Interval:
     return EITHER if x.may_nan else FALSE
 
 
+@_rule("isinf")
 def is_infinite(_: DType, x: Interval) -> Interval:
     return _answer(x.is_point and math.isinf(x.lo), not x.may_be_infinite)
 
 
+@_rule("isfinite")
 def is_finite(_: DType, x: Interval) -> Interval:
     return _answer(not x.may_be_infinite and not x.may_nan, x.lo == x.hi and math.isinf(x.lo))
 
 
+@_rule("eq")
 def equal(_: DType, a: Interval, b: Interval) -> Interval:
     return _answer(a.is_point and b.is_point and a.lo == b.lo, a.hi < b.lo or b.hi < a.lo)
 
 
+@_rule("ne")
 def not_equal(dtype: DType, a: Interval, b: Interval) -> Interval:
     same = equal(dtype, a, b)
     return Interval(1 - same.hi, 1 - same.lo)
 
 
+@_rule("lt")
 def less(_: DType, a: Interval, b: Interval) -> Interval:
     return _answer(a.hi < b.lo and not (a.may_nan or b.may_nan), a.lo >= b.hi)
 
 
+@_rule("le")
 def less_equal(_: DType, a: Interval, b: Interval) -> Interval:
     return _answer(a.hi <= b.lo and not (a.may_nan or b.may_nan), a.lo > b.hi)
 
 
+@_rule("gt")
 def greater(dtype: DType, a: Interval, b: Interval) -> Interval:
     return less(dtype, b, a)
 
 
+@_rule("ge")
 def greater_equal(dtype: DType, a: Interval, b: Interval) -> Interval:
     return less_equal(dtype, b, a)
 
 
+@_rule("select")
 def select(_: DType, condition: Interval, a: Interval, b: Interval) -> Interval:
     return a if condition.lo > 0 else b if condition.hi == 0 else hull((a, b))
 
 
+@_rule("cast")
 def cast(_: DType, x: Interval) -> Interval:
     return x
-
-
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        "neg": neg,
-        "abs": absolute,
-        "sign": sign,
-        "exp": exp,
-        "exp2": exp2,
-        "expm1": expm1,
-        "log": log,
-        "log2": log2,
-        "log1p": log1p,
-        "sqrt": sqrt,
-        "rsqrt": rsqrt,
-        "reciprocal": reciprocal,
-        "sin": sin,
-        "cos": cos,
-        "tan": tan,
-        "tanh": tanh,
-        "erf": erf,
-        "sigmoid": sigmoid,
-        "floor": floor,
-        "ceil": ceil,
-        "round": nearest,
-        "trunc": trunc,
-        "isnan": is_nan,
-        "isinf": is_infinite,
-        "isfinite": is_finite,
-        "add": add,
-        "sub": sub,
-        "mul": mul,
-        "div": div,
-        "floordiv": floordiv,
-        "rem": rem,
-        "pow": power,
-        "min": minimum,
-        "max": maximum,
-        "atan2": atan2,
-        "copysign": copysign,
-        "fma": fma,
-        "and": bits_and,
-        "or": bits_or,
-        "xor": bits_xor,
-        "not": invert,
-        "shl": shift_left,
-        "shr": shift_right,
-        "eq": equal,
-        "ne": not_equal,
-        "lt": less,
-        "le": less_equal,
-        "gt": greater,
-        "ge": greater_equal,
-        "select": select,
-        "cast": cast,
-    }
-)
-"""The interval rule of each elementwise function of the table."""

@@ -26,9 +26,9 @@ from xdsl.utils.exceptions import VerifyException
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f64
-from tessera.errors import ShapeError, TesseraError
+from tessera.errors import ShapeError
 from tessera.ir.common import elementwise, reductions
-from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, integer, integers
+from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, integer, integers, verifying
 from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.control import CondOp, ScanOp, WhileOp, YieldOp
 from tessera.ir.graph.effects import AllReduceOp, AnyTensor, PrintOp, RandomOp, StateOp, StateReadOp, StateWriteOp
@@ -173,10 +173,8 @@ class _Unary(IRDLOperation, ABC):
         """The sizes of the result, by the op's shape rule."""
 
     def verify_(self) -> None:
-        try:
+        with verifying:
             expected = self.expected_shape()
-        except TesseraError as error:
-            raise VerifyException(error.message) from error
         _expect_shape(self.result, expected, f"{self.name} of {self.operand.type}")
         _expect_dtype(self.result, graph_type(self.operand).dtype, self.name)
 
@@ -330,11 +328,9 @@ class ConcatenateOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        try:
+        with verifying:
             shapes = [graph_type(operand).shape for operand in self.operands_]
             expected = rules.concatenate(shapes, self.axis.value.data)
-        except TesseraError as error:
-            raise VerifyException(error.message) from error
         _expect_shape(self.result, expected, "concatenation")
         for operand in self.operands_:
             _expect_dtype(self.result, graph_type(operand).dtype, "concatenation")
@@ -364,10 +360,8 @@ class MatmulOp(IRDLOperation):
 
     def verify_(self) -> None:
         left, right, result = graph_type(self.a), graph_type(self.b), graph_type(self.result)
-        try:
+        with verifying:
             expected = rules.matmul(left.shape, right.shape)
-        except TesseraError as error:
-            raise VerifyException(error.message) from error
         _expect_shape(self.result, expected, f"matmul of {left} and {right}")
         if left.element != right.element:
             raise VerifyException(f"matmul of {left.dtype} and {right.dtype}: cast to one element type")

@@ -20,9 +20,8 @@ from xdsl.irdl import (
 from xdsl.traits import EffectInstance, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.errors import TesseraError
 from tessera.ir.common import reductions
-from tessera.ir.common.attributes import Name
+from tessera.ir.common.attributes import Name, verifying
 from tessera.ir.common.effects import IO, RANDOM, HasEffects, World, reads, writes
 from tessera.ir.graph.types import GraphTensorType, graph_type
 
@@ -145,10 +144,8 @@ class AllReduceOp(IRDLOperation):
     def verify_(self) -> None:
         if self.result.type != self.operand.type:
             raise VerifyException(f"all_reduce keeps the type: {self.operand.type} became {self.result.type}")
-        try:
+        with verifying:
             reductions.check(self.kind.data, graph_type(self.operand).dtype)
-        except TesseraError as error:
-            raise VerifyException(error.message) from error
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(World("collective", self.axis.data))}

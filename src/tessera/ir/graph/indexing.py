@@ -19,9 +19,9 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.errors import DtypeError, TesseraError
+from tessera.errors import DtypeError
 from tessera.ir.common import reductions
-from tessera.ir.common.attributes import IntegerConstraint, Name, integer
+from tessera.ir.common.attributes import IntegerConstraint, Name, integer, verifying
 from tessera.ir.graph.effects import AnyTensor
 from tessera.ir.graph.types import GraphTensorType, graph_type, telling
 from tessera.ir.tile.types import check_axis
@@ -129,10 +129,8 @@ class CumulateOp(IRDLOperation):
     def verify_(self) -> None:
         source = graph_type(self.operand)
         check_axis(self.axis.value.data, len(source.shape))
-        try:
+        with verifying:
             check_cumulation(self.kind.data, source)
-        except TesseraError as error:
-            raise VerifyException(error.message) from error
         if self.result.type != source:
             raise VerifyException(f"cumulating {source} gives the same type, not {self.result.type}")
 

@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import NO_POLICY, DType, Kind, f64, i64, tf32, u64
 from tessera.errors import TesseraError
-from tessera.ir.common.attributes import PolicyAttr, SizesAttr, finite_text
+from tessera.ir.common.attributes import PolicyAttr, SizesAttr, finite_text, verifying
 from tessera.ir.common.elements import dtype_of, element_of, is_element
 from tessera.ir.common.locations import span_of
 from tessera.shapes.expr import Size, shape_of
@@ -56,10 +56,8 @@ class GraphTensorType(ParametrizedAttribute, TypeAttribute):
     def verify(self) -> None:
         if not is_element(self.element):
             raise VerifyException(f"{self.element} is not a Tessera element type")
-        try:
+        with verifying:
             _ = self.dtype, shape_of(self.shape)
-        except TesseraError as error:
-            raise VerifyException(error.message) from error
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

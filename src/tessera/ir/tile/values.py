@@ -23,18 +23,15 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import NO_POLICY, DType, Policy, bool_
-from tessera.errors import TesseraError
 from tessera.ir.common import elementwise, reductions
-from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, PolicyAttr, integer, integers
+from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, PolicyAttr, integer, integers, verifying
 from tessera.ir.common.elements import TileType, dtype_of, tile_of
 from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 
 
 def verify_reduction(kind: str, dtype: DType) -> None:
-    try:
+    with verifying:
         reductions.check(kind, dtype)
-    except TesseraError as error:
-        raise VerifyException(error.message) from error
 
 
 def _plain(type_: TileType) -> tuple[Attribute, tuple[int, ...]]:
@@ -132,20 +129,16 @@ class EwOp(IRDLOperation):
                 raise VerifyException(
                     f"operands and result have one shape; {operand.type} and {result} differ: expand and broadcast"
                 )
-        try:
+        with verifying:
             rounded = self.result_dtype
-        except TesseraError as error:
-            raise VerifyException(error.message) from error
         dtypes = [tile_dtype(operand) for operand in self.operands_]
         verify_elementwise(self.fn.data, dtypes, rounded, self.seed is not None)
 
 
 def verify_elementwise(fn: str, dtypes: Sequence[DType], result: DType, seeded: bool) -> None:
     """Typing of one row, shared by the graph and tile levels."""
-    try:
+    with verifying:
         expected = elementwise.result_dtype(fn, dtypes, to=result if fn == "cast" else None)
-    except TesseraError as error:
-        raise VerifyException(error.message) from error
     if expected.base is not result.base:
         raise VerifyException(f"{fn} of {', '.join(map(str, dtypes))} gives {expected}, not {result}")
     if result.policy.stochastic and not seeded:

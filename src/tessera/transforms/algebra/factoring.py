@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from math import copysign, isinf, isnan
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type, FloatAttr, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tessera.dtypes.types import f32
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.ir.tile.types import tile_dtype
 from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.core.tile_ops import TileOps
 
 _LEAST, _MOST = 2.0**-20, 2.0**20
 """Sizes of factors that are worth drawing out: products stay far from the ends of the format."""
@@ -34,7 +35,7 @@ def gather_factors(function: tile.FuncOp, mark: str) -> frozenset[SSAValue]:
     """Rewrites what ends in maxima along rows and in functions with a mark. Returns the products it wrote."""
     gatherer = _Gatherer(mark)
     for op in list(function.body.walk()):
-        if isinstance(op, tile.EwOp) and _is_plain(op) and gatherer.takes(op.result):
+        if isinstance(op, tile.EwOp) and is_plain(op) and gatherer.takes(op.result):
             gatherer.rewrite(op)
             if op.fn.data == "cast" and tile_dtype(op.operands_[0]).is_integer:
                 # Positions need not be rounded twice as exactly as all that is computed with them.
@@ -58,10 +59,11 @@ class Form:
         return self.factor == 1.0 and self.shift == 0.0
 
 
-class _Gatherer:
+class _Gatherer(TileOps):
     """The forms of values, and new ops next to those that they stand for."""
 
     def __init__(self, mark: str) -> None:
+        super().__init__()
         self.mark = mark
         self.products: set[SSAValue] = set()
         self.at: Operation
@@ -84,7 +86,7 @@ class _Gatherer:
         if form is None or form.core is None or not _LEAST <= abs(form.factor) <= _MOST or abs(form.shift) > _MOST:
             return
         if form.shift and any(self._settles(use.operation) for use in op.result.uses):
-            moved = self.add("add", form.core, self.full(form.shift / form.factor, form.core))
+            moved = self.ew("add", form.core, self.filled(form.shift / form.factor, form.core))
             form = Form(moved, form.factor)
         if form.shift == 0.0 and op.fn.data == "mul" and form.core in op.operands_:
             # It is that already.
@@ -103,7 +105,7 @@ class _Gatherer:
             return
         self.at = op
         top = tile.ReduceOp(op.kind.data, form.core, op.axis.value.data)
-        self.put(top)
+        self.add(top)
         op.result.replace_all_uses_with(self._written(Form(top.result, form.factor, form.shift)))
 
     def _written(self, form: Form) -> SSAValue:
@@ -111,25 +113,18 @@ class _Gatherer:
         assert core is not None
         found = core
         if form.factor != 1.0:
-            found = self.add("mul", found, self.full(form.factor, core))
+            found = self.ew("mul", found, self.filled(form.factor, core))
             self.products.add(found)
         if form.shift != 0.0:
-            found = self.add("add", found, self.full(form.shift, core))
+            found = self.ew("add", found, self.filled(form.shift, core))
         return found
 
-    def put(self, op: Operation) -> SSAValue:
+    def add(self, op: Operation) -> SSAValue:
         """A new op behind the last one."""
         adopt_location([op], self.at)
         Rewriter.insert_op(op, InsertPoint.after(self.at))
         self.at = op
         return op.results[0]
-
-    def add(self, name: str, *operands: SSAValue) -> SSAValue:
-        return self.put(tile.EwOp(name, list(operands)))
-
-    def full(self, number: float, like: SSAValue) -> SSAValue:
-        scalar = self.put(arith.ConstantOp(FloatAttr(number, Float32Type())))
-        return self.put(tile.FullOp(scalar, tile_type(like).get_shape()))
 
     def scaled(self, value: SSAValue, factor: float) -> SSAValue:
         """A tile times a number; what was repeated is multiplied before."""
@@ -142,10 +137,10 @@ class _Gatherer:
             inner = self.scaled(owner.operand, factor)
             again = owner.clone()
             again.operands[0] = inner
-            found = self.put(again)
+            found = self.add(again)
             self.at = at
             return found
-        found = self.add("mul", value, self.full(factor, value))
+        found = self.ew("mul", value, self.filled(factor, value))
         self.products.add(found)
         return found
 
@@ -162,7 +157,7 @@ class _Gatherer:
     def _taken(self, user: Operation, value: SSAValue) -> bool:
         if isinstance(user, tile.ReduceOp):
             return user.kind.data in _MAXIMA
-        if not isinstance(user, tile.EwOp) or not _is_plain(user):
+        if not isinstance(user, tile.EwOp) or not is_plain(user):
             return False
         name, result = user.fn.data, user.result
         if name in _EXPONENTIALS:
@@ -187,7 +182,8 @@ class _Gatherer:
         )
 
 
-def _is_plain(op: tile.EwOp) -> bool:
+def is_plain(op: tile.EwOp) -> bool:
+    """Whether an op computes in f32 and rounds to nearest."""
     return op.policy is None and tile_dtype(op.result) is f32 and op.seed is None
 
 
@@ -204,7 +200,7 @@ def _of_product(gatherer: _Gatherer, op: tile.EwOp, forms: list[Form]) -> Form |
         return _times(b, a.shift)
     if a.shift or b.shift or a.factor * b.factor == 1.0:
         return None
-    return Form(gatherer.add("mul", a.core, b.core), a.factor * b.factor)
+    return Form(gatherer.ew("mul", a.core, b.core), a.factor * b.factor)
 
 
 def _times(form: Form, number: float) -> Form | None:
@@ -228,15 +224,15 @@ def _of_sum(gatherer: _Gatherer, op: tile.EwOp, forms: list[Form]) -> Form | Non
         return Form(_sum(gatherer, a, b, a.factor), a.factor, shift)
     # The other has no factor of its own; but one of its own factors may be the same for many elements.
     product = b.core.owner if b.core is not None else None
-    if not isinstance(product, tile.EwOp) or product.fn.data != "mul" or not _is_plain(product):
+    if not isinstance(product, tile.EwOp) or product.fn.data != "mul" or not is_plain(product):
         return None
     for small, large in (product.operands_, product.operands_[::-1]):
         if isinstance(small.owner, tile.BroadcastOp):
             smaller = gatherer.scaled(small, b.factor / a.factor)
-            core = gatherer.add("mul", smaller, large)
+            core = gatherer.ew("mul", smaller, large)
             gatherer.products.add(core)
             assert a.core is not None
-            return Form(gatherer.add("add", a.core, core), a.factor, shift)
+            return Form(gatherer.ew("add", a.core, core), a.factor, shift)
     return None
 
 
@@ -246,10 +242,10 @@ def _sum(gatherer: _Gatherer, a: Form, b: Form, factor: float) -> SSAValue:
     assert b.core is not None
     parts = a.factor / factor, b.factor / factor
     if parts == (1.0, -1.0):
-        return gatherer.add("sub", a.core, b.core)
+        return gatherer.ew("sub", a.core, b.core)
     first = a.core if parts[0] == 1.0 else gatherer.scaled(a.core, parts[0])
     second = b.core if parts[1] == 1.0 else gatherer.scaled(b.core, parts[1])
-    return gatherer.add("add", first, second)
+    return gatherer.ew("add", first, second)
 
 
 def _of_extreme(gatherer: _Gatherer, op: tile.EwOp, forms: list[Form]) -> Form | None:
@@ -258,13 +254,13 @@ def _of_extreme(gatherer: _Gatherer, op: tile.EwOp, forms: list[Form]) -> Form |
         return None
     if b.core is None:
         other = _moved_back(a, b.shift)
-        limit = None if other is None else gatherer.full(other, a.core)
+        limit = None if other is None else gatherer.filled(other, a.core)
     else:
         limit = b.core if (a.factor, a.shift) == (b.factor, b.shift) else None
     if limit is None:
         return None
     name = op.fn.data if a.factor > 0 else _OTHER[op.fn.data]
-    return Form(gatherer.add(name, a.core, limit), a.factor, a.shift)
+    return Form(gatherer.ew(name, a.core, limit), a.factor, a.shift)
 
 
 def _of_choice(gatherer: _Gatherer, op: tile.EwOp, forms: list[Form]) -> Form | None:
@@ -274,7 +270,7 @@ def _of_choice(gatherer: _Gatherer, op: tile.EwOp, forms: list[Form]) -> Form | 
     other = _moved_back(a, b.shift)
     if other is None:
         return None
-    return Form(gatherer.add("select", mask, a.core, gatherer.full(other, a.core)), a.factor, a.shift)
+    return Form(gatherer.ew("select", mask, a.core, gatherer.filled(other, a.core)), a.factor, a.shift)
 
 
 def _moved_back(form: Form, number: float) -> float | None:
@@ -291,7 +287,7 @@ def _of_size(gatherer: _Gatherer, op: tile.EwOp, forms: list[Form]) -> Form | No
     (a,) = forms
     if a.core is None or a.shift or a.factor == 1.0:
         return None
-    return Form(gatherer.add("abs", a.core), abs(a.factor))
+    return Form(gatherer.ew("abs", a.core), abs(a.factor))
 
 
 def _of_opposite(gatherer: _Gatherer, op: tile.EwOp, forms: list[Form]) -> Form | None:

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr, ModuleOp, UnitAttr
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -43,6 +43,7 @@ from tessera.transforms.algebra.ratios import is_near
 from tessera.transforms.algebra.rescale_invariance import UNITS, freedom_of
 from tessera.transforms.algebra.running_max import ONE, CarriedMax, RunningMaximum, Same, Unraised, running_maxima
 from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.core.tile_ops import TileOps
 
 _Values = dict[SSAValue, SSAValue]
 BY_ROWS = "tile.by_rows"
@@ -224,25 +225,17 @@ def used_by(op: Operation) -> Iterator[SSAValue]:
 # How it is written
 
 
-class _Ops:
-    """Ops in a list; each call gives the value of the one it adds."""
+class _Ops(TileOps):
+    """Ops on rows; of tiles of one number there is one for each number."""
 
     def __init__(self) -> None:
-        self.ops: list[Operation] = []
+        super().__init__()
         self._numbers: dict[float, SSAValue] = {}
 
-    def add(self, op: Operation) -> SSAValue:
-        self.ops.append(op)
-        return op.results[0]
-
-    def elementwise(self, fn: str, *operands: SSAValue) -> SSAValue:
-        return self.add(tile.EwOp(fn, operands))
-
-    def full(self, number: float, shape: Sequence[int]) -> SSAValue:
+    def filled(self, number: float, like: SSAValue) -> SSAValue:
         if number not in self._numbers:
             rounded = float(cast(np.asarray(number, np.float64), f64, f32))
-            scalar = self.add(arith.ConstantOp(FloatAttr(rounded, Float32Type())))
-            self._numbers[number] = self.add(tile.FullOp(scalar, shape))
+            self._numbers[number] = super().filled(rounded, like)
         return self._numbers[number]
 
 
@@ -294,7 +287,7 @@ class _Writer:
         Rewriter.insert_op(ops, point)
 
     def _full(self, number: float) -> SSAValue:
-        return self.before.full(number, self.top.shape)
+        return self.before.filled(number, self.top.updated)
 
     def _carry(self, start: SSAValue) -> SSAValue:
         block = self.top.block
@@ -320,9 +313,9 @@ class _Writer:
                 self.reached = test.add(op.clone({op.operand: self.reached}))
         if top.reduced.kind.data == "top":
             # Where a NaN is missed, the result has it from elsewhere.
-            self.rises = test.elementwise("gt", self.reached, self.limit)
+            self.rises = test.ew("gt", self.reached, self.limit)
         else:
-            self.rises = test.elementwise("not", test.elementwise("le", self.reached, self.limit))
+            self.rises = test.ew("not", test.ew("le", self.reached, self.limit))
         self.rises.name_hint = "rises"
         asked = tile.AnyOp(self.rises)
         asked.attributes[BY_ROWS] = UnitAttr()
@@ -335,15 +328,15 @@ class _Writer:
         made = [self._made(value, branch, values) for value in self.asked]
         for index, value in enumerate(self.asked):
             if value in self.held:
-                made[index] = branch.elementwise("select", self.rises, made[index], self.held[value])
+                made[index] = branch.ew("select", self.rises, made[index], self.held[value])
         # Added to what is reduced, and not to its multiple: no row falls, however this is rounded.
-        limit = branch.elementwise("add", self.reached, self._full(self.slack / self.top.scale))
+        limit = branch.ew("add", self.reached, self._full(self.slack / self.top.scale))
         if self.top.chain:
             # A multiple may be −∞ of what is a number: nothing has been seen then.
             candidate = self._made(self.top.candidate, branch, values)
-            nothing = branch.elementwise("eq", candidate, self._full(-math.inf))
-            limit = branch.elementwise("select", nothing, self._full(-math.inf), limit)
-        return [*made, branch.elementwise("select", self.rises, limit, self.limit)]
+            nothing = branch.ew("eq", candidate, self._full(-math.inf))
+            limit = branch.ew("select", nothing, self._full(-math.inf), limit)
+        return [*made, branch.ew("select", self.rises, limit, self.limit)]
 
     def _stayed(self, value: SSAValue) -> SSAValue:
         unraised = self.unraised.of(value)
@@ -366,9 +359,9 @@ class _Writer:
             # It rises from −∞, or from a number that is below the limit.
             values[value] = self._made(self.top.candidate, branch, values)
             if self.lead:
-                values[value] = branch.elementwise("add", values[value], self._full(self.lead))
+                values[value] = branch.ew("add", values[value], self._full(self.lead))
         elif isinstance(op, tile.EwOp) and op in self.iteration.factors():
-            values[value] = branch.elementwise("select", self.rises, self._factor(op, branch, values), self._full(1.0))
+            values[value] = branch.ew("select", self.rises, self._factor(op, branch, values), self._full(1.0))
         else:
             for operand in op.operands:
                 self._made(operand, branch, values)
@@ -382,15 +375,15 @@ class _Writer:
             return branch.add(op.clone(values))
         # Weights are made with the measure: the factor is exactly right for them if it is, too.
         row, unit = self.measure
-        fall = branch.elementwise("sub", self.held[row], self._made(row, branch, values))
+        fall = branch.ew("sub", self.held[row], self._made(row, branch, values))
         unit = UNITS[op.fn.data] / unit
         names = [name for name, natural in UNITS.items() if is_near(unit, natural)]
         if not names:
-            fall = branch.elementwise("mul", fall, self._full(unit))
+            fall = branch.ew("mul", fall, self._full(unit))
         factor = tile.EwOp(names[0] if names else "exp", [fall])
         factor.attributes |= op.attributes
-        fresh = branch.elementwise("eq", self.limit, self._full(-math.inf))
-        return branch.elementwise("select", fresh, self._full(0.0), branch.add(factor))
+        fresh = branch.ew("eq", self.limit, self._full(-math.inf))
+        return branch.ew("select", fresh, self._full(0.0), branch.add(factor))
 
     def _move_behind(self, made: Operation) -> None:
         """Lets what needs the rows wait for them."""

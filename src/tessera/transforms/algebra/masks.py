@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from xdsl.dialects import arith, scf
@@ -25,6 +25,8 @@ from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -299,10 +301,8 @@ def reach(value: SSAValue, window: Window) -> Range | None:
     if isinstance(op, tile.FullOp):
         scalar = linear(op.value)
         return scalar, scalar
-    if isinstance(op, tile.BroadcastOp):
-        return reach(op.operand, _before_broadcast(op, window))
-    if isinstance(op, tile.ExpandOp):
-        return reach(op.operand, _before_expand(op, window))
+    if isinstance(op, tile.BroadcastOp | tile.ExpandOp):
+        return reach(op.operand, _before(op, window))
     if isinstance(op, tile.EwOp) and op.fn.data in ("add", "sub") and tile_dtype(op.result).bits == 64:
         a, b = (reach(operand, window) for operand in op.operands_)
         if a is not None and b is not None:
@@ -310,15 +310,23 @@ def reach(value: SSAValue, window: Window) -> Range | None:
     return None
 
 
-def _before_broadcast(op: tile.BroadcastOp, window: Window) -> Window:
+def _shown(mask: SSAValue, window: Window) -> tuple[tile.EwOp, Window] | None:
+    """The elementwise op whose result a mask repeats, and the part of that result which a window of the mask shows."""
+    while isinstance(op := mask.owner, tile.BroadcastOp | tile.ExpandOp):
+        mask, window = op.operand, _before(op, window)
+    return (op, window) if isinstance(op, tile.EwOp) else None
+
+
+def _before(op: tile.BroadcastOp | tile.ExpandOp, window: Window) -> Window:
+    """The part of an operand that a window of the result shows."""
+    if isinstance(op, tile.ExpandOp):
+        axis = op.axis.value.data
+        return Window(
+            (*window.start[:axis], *window.start[axis + 1 :]), (*window.size[:axis], *window.size[axis + 1 :])
+        )
     shape = tile_type(op.operand).get_shape()
     start = tuple(Linear() if size == 1 else at for size, at in zip(shape, window.start, strict=True))
     return Window(start, tuple(1 if size == 1 else long for size, long in zip(shape, window.size, strict=True)))
-
-
-def _before_expand(op: tile.ExpandOp, window: Window) -> Window:
-    axis = op.axis.value.data
-    return Window((*window.start[:axis], *window.start[axis + 1 :]), (*window.size[:axis], *window.size[axis + 1 :]))
 
 
 @dataclass(frozen=True)
@@ -334,22 +342,7 @@ def dead_from(mask: SSAValue, variable: SSAValue, window: Window) -> Sequence[Se
 
     An empty outer list says that nothing is known.
     """
-    op = mask.owner
-    if isinstance(op, tile.BroadcastOp):
-        return dead_from(op.operand, variable, _before_broadcast(op, window))
-    if isinstance(op, tile.ExpandOp):
-        return dead_from(op.operand, variable, _before_expand(op, window))
-    if not isinstance(op, tile.EwOp):
-        return []
-    if op.fn.data == "and":
-        return [edges for operand in op.operands_ for edges in dead_from(operand, variable, window)]
-    if op.fn.data == "or":
-        first, second = (dead_from(operand, variable, window) for operand in op.operands_)
-        return [[*a, *b] for a in first for b in second]
-    room = _room(op, window)
-    if room is None or (factor := room.factor_of(variable)) >= 0:
-        return []
-    return [[Edge(room.without(variable), -factor)]]
+    return _dead(mask, variable, window, -1)
 
 
 def dead_before(mask: SSAValue, variable: SSAValue, window: Window) -> Sequence[Sequence[Edge]]:
@@ -357,22 +350,27 @@ def dead_before(mask: SSAValue, variable: SSAValue, window: Window) -> Sequence[
 
     The bound itself is not below: an edge (at, factor) says −at / factor, rounded down, plus 1.
     """
-    op = mask.owner
-    if isinstance(op, tile.BroadcastOp):
-        return dead_before(op.operand, variable, _before_broadcast(op, window))
-    if isinstance(op, tile.ExpandOp):
-        return dead_before(op.operand, variable, _before_expand(op, window))
-    if not isinstance(op, tile.EwOp):
+    return _dead(mask, variable, window, 1)
+
+
+def _dead(mask: SSAValue, variable: SSAValue, window: Window, sign: int) -> Sequence[Sequence[Edge]]:
+    """The edges where the room of comparisons, which is 0 or less there, grows (1) or falls (-1) with a variable."""
+    if (shown := _shown(mask, window)) is None:
         return []
+    op, window = shown
     if op.fn.data == "and":
-        return [edges for operand in op.operands_ for edges in dead_before(operand, variable, window)]
+        return [edges for operand in op.operands_ for edges in _dead(operand, variable, window, sign)]
     if op.fn.data == "or":
-        first, second = (dead_before(operand, variable, window) for operand in op.operands_)
-        return [[*a, *b] for a in first for b in second]
+        return _both(*(_dead(operand, variable, window, sign) for operand in op.operands_))
     room = _room(op, window)
-    if room is None or (factor := room.factor_of(variable)) <= 0:
+    if room is None or (factor := sign * room.factor_of(variable)) <= 0:
         return []
     return [[Edge(room.without(variable), factor)]]
+
+
+def _both(first: Sequence[Sequence[T]], second: Sequence[Sequence[T]]) -> list[list[T]]:
+    """Each of the first lists joined with each of the second."""
+    return [[*a, *b] for a in first for b in second]
 
 
 def true_if(mask: SSAValue, window: Window) -> Sequence[Sequence[Linear]]:
@@ -380,16 +378,11 @@ def true_if(mask: SSAValue, window: Window) -> Sequence[Sequence[Linear]]:
 
     An empty outer list says that nothing is known.
     """
-    op = mask.owner
-    if isinstance(op, tile.BroadcastOp):
-        return true_if(op.operand, _before_broadcast(op, window))
-    if isinstance(op, tile.ExpandOp):
-        return true_if(op.operand, _before_expand(op, window))
-    if not isinstance(op, tile.EwOp):
+    if (shown := _shown(mask, window)) is None:
         return []
+    op, window = shown
     if op.fn.data == "and":
-        first, second = (true_if(operand, window) for operand in op.operands_)
-        return [[*a, *b] for a in first for b in second]
+        return _both(*(true_if(operand, window) for operand in op.operands_))
     if op.fn.data == "or":
         return [bounds for operand in op.operands_ for bounds in true_if(operand, window)]
     sides = _sides(op, window)

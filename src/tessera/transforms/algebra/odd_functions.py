@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import log2
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type, FloatAttr, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dtypes.types import f32
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.transforms.algebra.factoring import remove_unused
+from tessera.transforms.algebra.factoring import is_plain, remove_unused
 from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.core.rewriting import replace
+from tessera.transforms.core.tile_ops import TileOps
 
 TAIL_ERROR = 3e-4
 """The relative error of the tail of erf."""
@@ -37,7 +35,7 @@ Tolerance = Callable[[SSAValue], float]
 def use_tails(function: tile.FuncOp, mark: str, relative: Tolerance) -> None:
     """Rewrites products with 1 + erf; functions in them get a mark that they need not be exact."""
     for op in list(function.body.walk()):
-        if isinstance(op, tile.EwOp) and op.fn.data == "mul" and _is_plain(op) and relative(op.result) >= TAIL_ERROR:
+        if isinstance(op, tile.EwOp) and op.fn.data == "mul" and is_plain(op) and relative(op.result) >= TAIL_ERROR:
             found = _of_tail(op)
             if found is not None:
                 replace(op, _Writer(mark).product(*found))
@@ -47,58 +45,40 @@ def use_tails(function: tile.FuncOp, mark: str, relative: Tolerance) -> None:
 def use_sigmoids(function: tile.FuncOp, mark: str, loose: str, absolute: Tolerance) -> None:
     """Rewrites hyperbolic tangents that have no mark yet; their sigmoids get it, and one that small ones may be off."""
     for op in list(function.body.walk()):
-        known = isinstance(op, tile.EwOp) and op.fn.data == "tanh" and _is_plain(op) and mark not in op.attributes
+        known = isinstance(op, tile.EwOp) and op.fn.data == "tanh" and is_plain(op) and mark not in op.attributes
         if known and isinstance(op, tile.EwOp) and absolute(op.result) >= TANH_ERROR:
             replace(op, _Writer(mark, loose).tanh(op.operands_[0]))
 
 
-def _is_plain(op: tile.EwOp) -> bool:
-    return op.policy is None and tile_dtype(op.result) is f32
-
-
-class _Writer:
+class _Writer(TileOps):
     """New ops on tiles of one shape."""
 
     def __init__(self, *marks: str) -> None:
+        super().__init__()
         self.marks = marks
-        self.made: list[Operation] = []
-
-    def put(self, op: Operation) -> SSAValue:
-        self.made.append(op)
-        return op.results[0]
-
-    def ew(self, name: str, *operands: SSAValue) -> SSAValue:
-        return self.put(tile.EwOp(name, list(operands)))
 
     def approximate(self, name: str, operand: SSAValue) -> SSAValue:
         op = tile.EwOp(name, [operand])
         op.attributes.update({mark: UnitAttr() for mark in self.marks})
-        return self.put(op)
-
-    def full(self, number: float, like: SSAValue) -> SSAValue:
-        scalar = self.put(arith.ConstantOp(FloatAttr(number, Float32Type())))
-        return self.put(tile.FullOp(scalar, tile_type(like).get_shape()))
-
-    def times(self, value: SSAValue, number: float) -> SSAValue:
-        return value if number == 1.0 else self.ew("mul", value, self.full(number, value))
+        return self.add(op)
 
     def product(self, x: SSAValue, a: float, b: float, others: Sequence[SSAValue]) -> list[Operation]:
         """a · x · (1 + erf(b·x)) · others."""
-        size = self.ew("min", self.ew("abs", x), self.full(_FAR / b, x))
+        size = self.ew("min", self.ew("abs", x), self.filled(_FAR / b, x))
         *lower, highest = (c * b**power + (log2(a) if power == 0 else 0.0) for power, c in enumerate(_TAIL))
-        power = self.full(highest, x)
+        power = self.filled(highest, x)
         for c in reversed(lower):
-            power = self.ew("fma", power, size, self.full(c, x))
-        above = self.times(self.ew("max", x, self.full(0.0, x)), 2.0 * a)
+            power = self.ew("fma", power, size, self.filled(c, x))
+        above = self.multiple(self.ew("max", x, self.filled(0.0, x)), 2.0 * a)
         found = self.ew("fma", self.ew("neg", size), self.approximate("exp2", power), above)
         for other in others:
             found = self.ew("mul", found, other)
-        return self.made
+        return self.ops
 
     def tanh(self, x: SSAValue) -> list[Operation]:
-        twice = self.times(self.approximate("sigmoid", self.times(x, 2.0)), 2.0)
-        self.ew("add", twice, self.full(-1.0, x))
-        return self.made
+        twice = self.multiple(self.approximate("sigmoid", self.multiple(x, 2.0)), 2.0)
+        self.ew("add", twice, self.filled(-1.0, x))
+        return self.ops
 
 
 def _of_tail(op: tile.EwOp) -> tuple[SSAValue, float, float, list[SSAValue]] | None:
@@ -129,7 +109,7 @@ def _of_tail(op: tile.EwOp) -> tuple[SSAValue, float, float, list[SSAValue]] | N
 def _factors(value: SSAValue) -> Iterator[SSAValue]:
     """The factors of a value."""
     op = value.owner
-    if isinstance(op, tile.EwOp) and op.fn.data == "mul" and _is_plain(op):
+    if isinstance(op, tile.EwOp) and op.fn.data == "mul" and is_plain(op):
         for operand in op.operands_:
             yield from _factors(operand)
     else:
@@ -139,10 +119,10 @@ def _factors(value: SSAValue) -> Iterator[SSAValue]:
 def _beside_one(value: SSAValue) -> SSAValue | None:
     """The argument of an erf that one was added to."""
     op = value.owner
-    if not isinstance(op, tile.EwOp) or op.fn.data != "add" or not _is_plain(op):
+    if not isinstance(op, tile.EwOp) or op.fn.data != "add" or not is_plain(op):
         return None
     for one, other in (op.operands_, op.operands_[::-1]):
         inner = other.owner
-        if constant_of(one) == 1.0 and isinstance(inner, tile.EwOp) and inner.fn.data == "erf" and _is_plain(inner):
+        if constant_of(one) == 1.0 and isinstance(inner, tile.EwOp) and inner.fn.data == "erf" and is_plain(inner):
             return inner.operands_[0]
     return None

@@ -9,19 +9,19 @@ masks, only their difference is multiplied. This supposes that products of data 
 
 from __future__ import annotations
 
-from math import inf, isfinite, isinf, log2
+from math import isfinite, isinf, log2
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr
+from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from tessera.dtypes.types import f32
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.algebra.factoring import remove_unused
 from tessera.transforms.algebra.masks import constant_of
-from tessera.transforms.core.rewriting import adopt_location, replace
+from tessera.transforms.algebra.ratios import factor_of
+from tessera.transforms.core.rewriting import replace
+from tessera.transforms.core.tile_ops import TileOps, TileOpsBefore
 
 LOG2_E = log2(2.718281828459045235360287)
 _FAR = 30.0
@@ -47,12 +47,12 @@ def use_powers_of_two(function: tile.FuncOp, mark: str, loose: str = "", togethe
     remove_unused(function)
 
 
-class _Sigmoid:
+class _Sigmoid(TileOps):
     """The ops that are written for a sigmoid."""
 
     def __init__(self, op: tile.EwOp) -> None:
+        super().__init__()
         self.op = op
-        self.made: list[Operation] = []
 
     def write(self, loose: str, together: str) -> None:
         op = self.op
@@ -63,44 +63,34 @@ class _Sigmoid:
         else:
             # The power in front makes nothing of what is far below 0.
             power = self._power(1.0, _FAR)
-            self._put(tile.EwOp("mul", [power, self._inverse(power)]))
-        replace(op, self.made)
-
-    def _put(self, op: Operation) -> SSAValue:
-        self.made.append(op)
-        return op.results[0]
+            self.ew("mul", power, self._inverse(power))
+        replace(op, self.ops)
 
     def _marked(self, op: tile.EwOp) -> SSAValue:
         op.attributes.update(self.op.attributes)
-        return self._put(op)
+        return self.add(op)
 
     def _power(self, sign: float, most: float | None = None) -> SSAValue:
         """e^x or e^−x, 2^most at most."""
         scaler = _Scaler(self.op, sign * LOG2_E)
         raised = scaler.scaled(self.op.operands_[0])
         if most is not None:
-            raised = self._put(tile.EwOp("min", [raised, scaler.constant(most, tile_type(raised).get_shape())]))
+            raised = self.ew("min", raised, scaler.filled(most, raised))
         return self._marked(tile.EwOp("exp2", [raised]))
 
     def _inverse(self, power: SSAValue) -> SSAValue:
         """1 / (1 + a power)."""
-        ones = _Scaler(self.op, 1.0).constant(1.0, tile_type(power).get_shape())
-        more = self._put(tile.EwOp("add", [power, ones]))
+        more = self.ew("add", power, TileOpsBefore(self.op).filled(1.0, power))
         return self._marked(tile.EwOp("reciprocal", [more]))
 
 
-class _Scaler:
+class _Scaler(TileOpsBefore):
     """Writes values times a number in front of an op."""
 
-    def __init__(self, before: Operation, times: float) -> None:
-        self.before = before
-        self.times = times
+    def __init__(self, before: Operation, factor: float) -> None:
+        super().__init__(before)
+        self.factor = factor
         self.known: dict[SSAValue, SSAValue] = {}
-
-    def add(self, op: Operation) -> SSAValue:
-        adopt_location([op], self.before)
-        Rewriter.insert_op(op, InsertPoint.before(self.before))
-        return op.results[0]
 
     def scaled(self, value: SSAValue) -> SSAValue:
         if value not in self.known:
@@ -108,47 +98,39 @@ class _Scaler:
         return self.known[value]
 
     def _made(self, value: SSAValue) -> SSAValue:
-        shape = tile_type(value).get_shape()
         number = constant_of(value)
         if number is not None:
-            return self.constant(number * self.times, shape)
+            return self.filled(number * self.factor, value)
         op = value.owner
         # Values that others use, too, are there anyway: only what is cheap to write again is taken apart.
         match op:
             case tile.EwOp() if op.fn.data == "sub" and not any(_may_be_huge(part, set()) for part in op.operands_):
-                return self.add(tile.EwOp("sub", [self.scaled(operand) for operand in op.operands_]))
+                return self.ew("sub", *(self.scaled(operand) for operand in op.operands_))
             case tile.EwOp() if op.fn.data == "add" and op.policy is None and _scales_well(op):
-                return self.add(tile.EwOp("add", [self.scaled(operand) for operand in op.operands_]))
+                return self.ew("add", *(self.scaled(operand) for operand in op.operands_))
             case tile.EwOp() if (found := self._factored(value)) is not None:
-                return self.add(tile.EwOp("mul", [found[0], self.constant(found[1] * self.times, shape)]))
+                return self.ew("mul", found[0], self.filled(found[1] * self.factor, value))
             case tile.BroadcastOp():
-                return self.add(tile.BroadcastOp(self.scaled(op.operand), shape))
+                return self.add(tile.BroadcastOp(self.scaled(op.operand), tile_type(value).get_shape()))
             case tile.ExpandOp():
                 return self.add(tile.ExpandOp(self.scaled(op.operand), op.axis.value.data))
             case _:
                 pass
-        return self.add(tile.EwOp("mul", [value, self.constant(self.times, shape)]))
+        return self.ew("mul", value, self.filled(self.factor, value))
 
     def _factored(self, value: SSAValue) -> tuple[SSAValue, float] | None:
         """A value as something times a positive number; masks that choose infinities stand in front of it as well."""
         op = value.owner
         if not isinstance(op, tile.EwOp) or op.policy is not None:
             return None
-        if op.fn.data == "mul":
-            for factor, other in (op.operands_, tuple(reversed(op.operands_))):
-                number = constant_of(factor)
-                if number is not None and 0 < number < inf:
-                    return other, number
+        if (multiple := factor_of(value)) is not None:
+            return multiple
         if op.fn.data == "select":
             mask, chosen, otherwise = op.operands_
             found = self._factored(chosen) if isinf(constant_of(otherwise) or 0.0) else None
             if found is not None:
-                return self.add(tile.EwOp("select", [mask, found[0], otherwise])), found[1]
+                return self.ew("select", mask, found[0], otherwise), found[1]
         return None
-
-    def constant(self, number: float, shape: tuple[int, ...]) -> SSAValue:
-        scalar = self.add(arith.ConstantOp(FloatAttr(number, Float32Type())))
-        return self.add(tile.FullOp(scalar, shape))
 
 
 def _scales_well(op: tile.EwOp) -> bool:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr
+from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -22,8 +21,10 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.algebra.factoring import remove_unused
 from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.algebra.powers_of_two import LOG2_E
+from tessera.transforms.algebra.ratios import factor_of
 from tessera.transforms.algebra.scaled_maxima import scale_maxima
 from tessera.transforms.core.rewriting import adopt_location, insert_before, replace
+from tessera.transforms.core.tile_ops import TileOps
 
 _MAXIMA = ("max", "top")
 
@@ -95,13 +96,7 @@ def _is_nothing(condition: SSAValue, value: SSAValue) -> bool:
 
 def _product(value: SSAValue) -> tuple[SSAValue, float] | None:
     """A value as another one times a positive number."""
-    op = value.owner
-    if isinstance(op, tile.EwOp) and (op.fn.data, op.policy) == ("mul", None) and tile_dtype(op.result) is f32:
-        for factor, other in (op.operands_, op.operands_[::-1]):
-            number = constant_of(factor)
-            if number is not None and 0 < number < inf:
-                return other, number
-    return None
+    return factor_of(value) if tile_dtype(value) is f32 else None
 
 
 def _factor(value: SSAValue) -> float | None:
@@ -113,15 +108,10 @@ def _factor(value: SSAValue) -> float | None:
     return None if found is None else found[1]
 
 
-def _number(number: float, like: SSAValue) -> list[Operation]:
-    """A tile of one number, as large as another."""
-    scalar = arith.ConstantOp(FloatAttr(number, Float32Type()))
-    return [scalar, tile.FullOp(scalar.result, tile_type(like).get_shape())]
-
-
 def _multiple(value: SSAValue, factor: float) -> list[Operation]:
-    times = _number(factor, value)
-    return [*times, tile.EwOp("mul", [value, times[-1].results[0]])]
+    ops = TileOps()
+    ops.ew("mul", value, ops.filled(factor, value))
+    return ops.ops
 
 
 def _carry_unscaled(loop: scf.ForOp, index: int, factors: set[float]) -> None:

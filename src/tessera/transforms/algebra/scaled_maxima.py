@@ -14,6 +14,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.core.rewriting import replace
+from tessera.transforms.core.tile_ops import TileOps
 
 _NOTHING = {"max": -math.inf, "top": -math.inf, "min": math.inf}
 
@@ -39,19 +40,13 @@ def _rewritten(op: tile.ReduceOp, of_dots: bool) -> list[Operation]:
     element, factor = found
     if isinstance(element.owner, tile.DotOp) and not of_dots:
         return []
-    made: list[Operation] = []
-
-    def add(new: Operation) -> SSAValue:
-        made.append(new)
-        return new.results[0]
-
+    ops = TileOps()
     for choice in reversed(choices):
         mask, _, nothing = choice.operands_
-        element = add(tile.EwOp("select", [mask, element, nothing]))
-    top = add(tile.ReduceOp(op.kind.data, element, op.axis.value.data))
-    scale = add(tile.FullOp(factor, tile_type(top).get_shape()))
-    add(tile.EwOp("mul", [top, scale]))
-    return made
+        element = ops.ew("select", mask, element, nothing)
+    top = ops.add(tile.ReduceOp(op.kind.data, element, op.axis.value.data))
+    ops.ew("mul", top, ops.add(tile.FullOp(factor, tile_type(top).get_shape())))
+    return ops.ops
 
 
 def _masking(value: SSAValue, kind: str) -> tile.EwOp | None:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
-
 from tessera.dtypes.types import DType, f32
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
 from tessera.transforms.core.rewriting import replace
+from tessera.transforms.core.tile_ops import TileOps
 
 
 def widen_accumulation(function: tile.FuncOp) -> None:
     """Rewrites every reduction and every dot that accumulates in fewer bits than f32 has."""
     for op in list(function.body.walk()):
+        ops = TileOps()
         if isinstance(op, tile.ReduceOp) and op.kind.data in ("sum", "prod") and _is_narrow(tile_dtype(op.operand)):
-            made: list[Operation] = [tile.EwOp("cast", [op.operand], to=f32)]
-            made.append(tile.ReduceOp(op.kind.data, made[-1].results[0], op.axis.value.data))
-            made.append(tile.EwOp("cast", [made[-1].results[0]], to=tile_dtype(op.result)))
-            replace(op, made)
+            total = ops.add(tile.ReduceOp(op.kind.data, ops.cast(op.operand, f32), op.axis.value.data))
         elif isinstance(op, tile.DotOp) and _is_narrow(tile_dtype(op.c)):
-            made = [tile.EwOp("cast", [op.c], to=f32)]
-            made.append(tile.DotOp(op.a, op.b, made[-1].results[0]))
-            made.append(tile.EwOp("cast", [made[-1].results[0]], to=tile_dtype(op.c)))
-            replace(op, made)
+            total = ops.add(tile.DotOp(op.a, op.b, ops.cast(op.c, f32)))
+        else:
+            continue
+        ops.cast(total, tile_dtype(op.result))
+        replace(op, ops.ops)
 
 
 def _is_narrow(dtype: DType) -> bool:

@@ -182,17 +182,23 @@ def finish(tiles: RegionTiles, positions: dict[SSAValue, Map], stored: Collectio
     tiles.add(tile.ReturnOp())
 
 
+def given_block(
+    region: schedule.RegionOp, default: tuple[int, ...], what: str, count: str, axes: str
+) -> tuple[int, ...]:
+    """The block of a region's config, as many sizes as the default has, which is taken where there is none."""
+    given = region.config.data.block
+    if given is not None and len(given) != len(default):
+        raise CompileError(
+            f"{what} has a block of {count} sizes, {axes}, got {list(given)}",
+            span=span_of(region.location),
+            hint=f"give {count}, or none",
+        )
+    return default if given is None else given
+
+
 def block_of(region: schedule.RegionOp, spaces: Spaces) -> tuple[int, int, int]:
     """Rows, columns and depth of a block: those of the config, or some that every target takes."""
-    given = region.config.data.block
-    if given is None:
-        given = DEFAULT_BLOCK
-    if len(given) != 3:
-        raise CompileError(
-            f"a matmul region has a block of three sizes, rows, columns and depth, got {list(given)}",
-            span=span_of(region.location),
-            hint="give three, or none",
-        )
+    given = given_block(region, DEFAULT_BLOCK, "a matmul region", "three", "rows, columns and depth")
     # A depth of less than a block is all there is; beyond it a repeated element would be counted twice.
     depth = spaces.depth
     if isinstance(depth, int) and folds(region):

@@ -28,6 +28,7 @@ from tessera.transforms.fusion.emit_tile_matmuls import (
     COLUMN,
     ROW,
     finish,
+    given_block,
     narrow_accumulator,
     operand,
     positions_after,
@@ -55,7 +56,7 @@ def emit_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     """The tile function of an online region under its config."""
     online = online_of(region)
     spaces = online.spaces
-    m, n = _block_of(region)
+    m, n = given_block(region, DEFAULT_BLOCK, "an online region", "two", "queries and keys")
 
     def grid(spell: Callable[[Size], Size]) -> list[Size]:
         rows = size(ceil_div(spell(spaces.rows), m))
@@ -85,19 +86,6 @@ def made_results(region: schedule.RegionOp, online: Online) -> dict[int, Read]:
     read = (online.scores.b, online.right), (online.values.b, online.spaces.right)
     known = {value: (value, where) for one in read for value, where in reads_through(one)}
     return {number: known[value] for number, value in enumerate(end.operands) if value in known}
-
-
-def _block_of(region: schedule.RegionOp) -> tuple[int, int]:
-    given = region.config.data.block
-    if given is None:
-        given = DEFAULT_BLOCK
-    if len(given) != 2:
-        raise CompileError(
-            f"an online region has a block of two sizes, queries and keys, got {list(given)}",
-            span=span_of(region.location),
-            hint="give two, or none",
-        )
-    return given[0], given[1]
 
 
 class _Loop:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dtypes.promotion import accumulator
@@ -24,14 +23,12 @@ from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.ir.tile.types import tile_type
 from tessera.transforms.core.index_maps import Coordinates, Index, Var, concatenated_before, pulled, update_starts
 from tessera.transforms.fusion.emit_tile_steps import emit_steps, new_kernel, source_tile
 from tessera.transforms.fusion.region_spaces import SOURCES, Space, UnfitError, folded_extents, operand_of, space_of
 from tessera.transforms.fusion.row_blocks import tile_axes
 from tessera.transforms.fusion.tile_builder import TileWriter
-
-_index = IndexType()
 
 
 def emit_rows(name: str, region: schedule.RegionOp) -> tile.FuncOp:
@@ -81,7 +78,7 @@ class _Writer(TileWriter):
                 if var.extent == 1:
                     continue
                 program_id = self.add(tile.ProgramIdOp(axis))
-                self.bind(var, self.times(program_id, self.blocks[var]))
+                self.bind(var, self.number(self.times(program_id, self.blocks[var])))
             if self.whole:
                 for var in self.space.rows:
                     self.bind(var, self.number(0))
@@ -137,9 +134,7 @@ class _Writer(TileWriter):
         """A block of rows, folded."""
         axis, dtype = self._row_axis(), self._fold_type(op)
         at = operand_of(op, self.space.coordinates[op.result], self.space.rows)
-        value = self.emit(op.operand, at)
-        if tile_dtype(value) is not dtype:
-            value = self.add(tile.EwOp("cast", [value], to=dtype))
+        value = self.cast(self.emit(op.operand, at), dtype)
         shape = list(self.shape_at(at))
         shape[axis] = self.widths[axis]
         value = self.spread(value, tuple(shape))
@@ -148,9 +143,8 @@ class _Writer(TileWriter):
         if not whole and not (op.kind.data == "sum" and self._is_nothing_beyond(op.operand, at)):
             inside = self.spread(self.below(var), tuple(shape))
             nothing = self.full(reductions.TABLE[op.kind.data].identity(dtype), dtype, tuple(shape))
-            value = self.add(tile.EwOp("select", [inside, value, nothing]))
-        folded = self.add(tile.ReduceOp(op.kind.data, value, axis))
-        return self.add(tile.ExpandOp(folded, axis))
+            value = self.ew("select", inside, value, nothing)
+        return self.folded(op.kind.data, value, axis)
 
     def _is_nothing_beyond(self, value: SSAValue, at: Coordinates) -> bool:
         """Whether a value is 0 behind the end of rows: what is loaded from there is."""
@@ -169,11 +163,10 @@ class _Writer(TileWriter):
     def _added(self, op: graph.ReduceOp, total: SSAValue) -> SSAValue:
         with self.placing(op):
             part = self.spread(self._folded(op), tile_type(total).get_shape())
-            return self.add(tile.EwOp(reductions.TABLE[op.kind.data].combine, [total, part]))
+            return self.ew(reductions.TABLE[op.kind.data].combine, total, part)
 
     def _finished(self, op: graph.ReduceOp, total: SSAValue) -> SSAValue:
-        result = graph_type(op.result).dtype
-        return total if tile_dtype(total) is result.base else self.add(tile.EwOp("cast", [total], to=result))
+        return self.cast(total, graph_type(op.result).dtype)
 
     # Values
 
@@ -256,8 +249,8 @@ def _concatenate(writer: _Writer, op: graph.ConcatenateOp, at: Coordinates) -> S
             found = piece
             continue
         begins = writer.counted(Index.of(concatenated_before(op, number)), i64)
-        behind = writer.add(tile.EwOp("ge", writer.matched([writer.counted(position, i64), begins])))
-        found = writer.add(tile.EwOp("select", writer.matched([behind, piece, found])))
+        behind = writer.ew("ge", *writer.matched([writer.counted(position, i64), begins]))
+        found = writer.ew("select", *writer.matched([behind, piece, found]))
     return writer.full(0, graph_type(op.result).dtype.base, writer.ones) if found is None else found
 
 
@@ -270,13 +263,11 @@ def _dynamic_update(writer: _Writer, op: graph_indexing.DynamicUpdateSliceOp, at
             continue
         position, length = index + start.times(-1), Index.of(graph_type(op.update).shape[axis])
         for fn, bound in (("ge", Index.of(0)), ("lt", length)):
-            here = writer.add(
-                tile.EwOp(fn, writer.matched([writer.counted(position, i64), writer.counted(bound, i64)]))
-            )
-            inside = here if inside is None else writer.add(tile.EwOp("and", writer.matched([inside, here])))
+            here = writer.ew(fn, *writer.matched([writer.counted(position, i64), writer.counted(bound, i64)]))
+            inside = here if inside is None else writer.ew("and", *writer.matched([inside, here]))
     if inside is None:
         return update
-    return writer.add(tile.EwOp("select", writer.matched([inside, update, found])))
+    return writer.ew("select", *writer.matched([inside, update, found]))
 
 
 _RULES: Mapping[type[Operation], Callable[[_Writer, Any, Coordinates], SSAValue]] = MappingProxyType(

@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from tessera.dtypes.promotion import accumulator
-from tessera.dtypes.types import DType, Kind
+from tessera.dtypes.types import Kind
 from tessera.errors import CompileError
 from tessera.ir.common import reductions
 from tessera.ir.common.locations import span_of
@@ -23,9 +23,9 @@ from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import ViewType, tile_dtype
 from tessera.shapes.expr import Dim, Shape, Size, ceil_div, dim, exact_quotient, size
 from tessera.transforms.core.index_maps import Coordinates, Index, Looked, Var
+from tessera.transforms.fusion.kernel_numbers import kernel_of
 from tessera.transforms.fusion.tile_builder import TileWriter
 
 _COLUMNS = 512
@@ -60,17 +60,8 @@ def new_kernel(name: str, region: schedule.RegionOp, grid: Sequence[tuple[Size, 
     """The tile function of a region, empty: its arguments, and a grid of extents by blocks."""
     tensors = [graph_type(value) for value in (*region.arguments, *region.results_)]
     names = Names([tensor.shape for tensor in tensors])
-    kernel = tile.FuncOp(
-        name,
-        [ViewType(len(tensor.shape), tensor.element) for tensor in tensors],
-        len(region.results_),
-        [[names.of(extent) for extent in tensor.shape] for tensor in tensors],
-        [size(ceil_div(names.of(extent), block)) for extent, block in grid],
-    )
-    kernel.location = region.location
-    for view, value in zip(kernel.arguments, (*region.arguments, *region.results_), strict=True):
-        view.name_hint = value.name_hint
-    return kernel
+    extents = [size(ceil_div(names.of(extent), block)) for extent, block in grid]
+    return kernel_of(name, region, names.of, extents)
 
 
 def steps_config(op: Step) -> Config:
@@ -132,7 +123,7 @@ class _Writer(TileWriter):
     def write(self) -> tile.FuncOp:
         with self.placing(self.op):
             for axis, var in enumerate(self.kept):
-                self.bind(var, self.times(self.add(tile.ProgramIdOp(axis)), self.blocks[var]))
+                self.bind(var, self.number(self.times(self.add(tile.ProgramIdOp(axis)), self.blocks[var])))
             if not self.kept:
                 self.bind(self.axes[0], self.number(0))
             if isinstance(self.op, graph_indexing.CumulateOp):
@@ -149,9 +140,6 @@ class _Writer(TileWriter):
         kept = [Index.of(var) for var in self.kept]
         return (*kept[: self.axis], position, *kept[self.axis :])
 
-    def _as(self, value: SSAValue, dtype: DType) -> SSAValue:
-        return value if tile_dtype(value) is dtype.base else self.add(tile.EwOp("cast", [value], to=dtype))
-
     def _cumulate(self, op: graph_indexing.CumulateOp) -> None:
         dtype, (view,) = graph_type(op.operand).dtype, self.kernel.arguments[self.kernel.input_count :]
         row, at = reductions.TABLE[op.kind.data], self._at(Index.of(self.step))
@@ -160,9 +148,9 @@ class _Writer(TileWriter):
         start = self.full(row.identity(total), total, shape)
 
         def iteration(carried: Sequence[SSAValue]) -> list[SSAValue]:
-            here = self.spread(self._as(self.emit(op.operand, at), total), shape)
-            after = self.add(tile.EwOp(row.combine, [carried[0], here]))
-            self.store(self._as(carried[0] if op.exclusive is not None else after, dtype), view, at)
+            here = self.spread(self.cast(self.emit(op.operand, at), total), shape)
+            after = self.ew(row.combine, carried[0], here)
+            self.store(self.cast(carried[0] if op.exclusive is not None else after, dtype), view, at)
             return [after]
 
         self.loop([self.step], [start], iteration)
@@ -190,7 +178,7 @@ class _Writer(TileWriter):
             here = self._at(Index.of(0))
             new = self.emit(op.updates, (*here[: self.axis], *which, *here[self.axis + 1 :]))
             if op.kind.data != "set":
-                new = self.add(tile.EwOp(op.kind.data, self.matched([self.load(view, at), new])))
+                new = self.ew(op.kind.data, *self.matched([self.load(view, at), new]))
             self.store(new, view, at)
             return []
 

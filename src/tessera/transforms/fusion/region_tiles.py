@@ -29,16 +29,15 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.shapes.expr import Dim, Quotient, Shape, Size, dim, size
 from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.index_digits import PULL, Digit, Index, Map, plain, whole
 from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.fusion.kernel_numbers import KernelNumbers, Scalar, kernel_of
 from tessera.transforms.fusion.regions import is_splat
 
 _index = IndexType()
-Scalar = SSAValue | int
-"""A number of the kernel: known, or computed by it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class _Along:
     axis: int | None
 
 
-class RegionTiles:
+class RegionTiles(KernelNumbers):
     """Writes ops for the values of one region into a tile function."""
 
     def __init__(
@@ -83,18 +82,8 @@ class RegionTiles:
     ) -> None:
         """`grid` is made of sizes as the function's head spells them."""
         self.region = region
-        tensors = [graph_type(value) for value in (*region.arguments, *region.results_)]
-        self.spelled = spelled([tensor.shape for tensor in tensors])
-        self.function = tile.FuncOp(
-            name,
-            [ViewType(len(tensor.shape), tensor.element) for tensor in tensors],
-            len(region.results_),
-            [[self.spell(one) for one in tensor.shape] for tensor in tensors],
-            grid(self.spell),
-        )
-        self.function.location = region.location
-        for view, value in zip(self.function.arguments, (*region.arguments, *region.results_), strict=True):
-            view.name_hint = value.name_hint
+        self.spelled = spelled([graph_type(value).shape for value in (*region.arguments, *region.results_)])
+        self.function = kernel_of(name, region, self.spell, grid(self.spell))
         self.views: dict[SSAValue, SSAValue] = dict(zip(region.body.block.args, self.function.arguments, strict=False))
         self.axes: dict[int, Axis] = {}
         self.folded: int | None = None
@@ -136,29 +125,8 @@ class RegionTiles:
     def number(self, value: Scalar) -> SSAValue:
         return value if isinstance(value, SSAValue) else self.scalar(_constant, value)
 
-    def plus(self, a: Scalar, b: Scalar) -> Scalar:
-        if isinstance(a, int) and isinstance(b, int):
-            return a + b
-        if a == 0 or b == 0:
-            return b if a == 0 else a
-        return self.scalar(arith.AddiOp, self.number(a), self.number(b))
-
-    def minus(self, a: Scalar, b: Scalar) -> Scalar:
-        if isinstance(a, int) and isinstance(b, int):
-            return a - b
-        return a if b == 0 else self.scalar(arith.SubiOp, self.number(a), self.number(b))
-
-    def times(self, a: Scalar, b: Scalar) -> Scalar:
-        if isinstance(a, int) and isinstance(b, int):
-            return a * b
-        if a == 1 or b == 1:
-            return b if a == 1 else a
-        return 0 if a == 0 or b == 0 else self.scalar(arith.MuliOp, self.number(a), self.number(b))
-
-    def over(self, a: Scalar, b: Scalar) -> Scalar:
-        if isinstance(a, int) and isinstance(b, int):
-            return a // b
-        return a if b == 1 else self.scalar(arith.FloorDivSIOp, self.number(a), self.number(b))
+    def computed(self, kind: Callable[[SSAValue, SSAValue], Operation], left: SSAValue, right: SSAValue) -> SSAValue:
+        return self.scalar(kind, left, right)
 
     def size(self, extent: Size) -> Scalar:
         """A size as a number of the kernel: from an argument that has it, or computed from its symbols."""
@@ -289,7 +257,7 @@ class RegionTiles:
             else self.number(self.times(self.scalar(tile.StrideOp, view, one.argument_axis), self.size(one.step)))
             for one in along
         ]
-        made = self.scalar(_view, view, self.number(offset), tuple(sizes), tuple(strides))
+        made = self.scalar(tile.ViewOp, view, self.number(offset), tuple(sizes), tuple(strides))
         return made, along
 
     def load(self, argument: SSAValue, where: Map) -> Value:
@@ -444,10 +412,6 @@ def _values(operands: Sequence[Any]) -> Iterator[SSAValue]:
             yield one
         elif isinstance(one, tuple):
             yield from _values(cast("tuple[Any, ...]", one))
-
-
-def _view(view: SSAValue, offset: SSAValue, sizes: Sequence[SSAValue], strides: Sequence[SSAValue]) -> Operation:
-    return tile.ViewOp(view, offset, sizes, strides)
 
 
 def kind_of(digit: Digit, axis: Axis) -> str | None:

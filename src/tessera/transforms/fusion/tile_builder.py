@@ -7,7 +7,7 @@ is the same in all iterations is written in front of the loop.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,14 +22,15 @@ from tessera.errors import CompileError
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import tile_dtype, tile_type, view_type
+from tessera.ir.tile.types import tile_type, view_type
 from tessera.shapes.expr import Dim, Quotient, Shape, dim, exact_quotient
 from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.index_maps import Coordinates, Index, Looked, Part, Var, solution
 from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.core.tile_ops import TileOps
+from tessera.transforms.fusion.kernel_numbers import KernelNumbers, Scalar
 
 _index = IndexType()
-Scalar = int | SSAValue
 
 
 @dataclass
@@ -52,7 +53,7 @@ class _Box:
     offsets: tuple[SSAValue, ...]
 
 
-class TileWriter(ABC):
+class TileWriter(KernelNumbers, TileOps):
     """Writes a tile function. Who derives from it says how values that are not loaded are made."""
 
     def __init__(
@@ -63,6 +64,7 @@ class TileWriter(ABC):
         axes: Sequence[Var],
         blocks: Mapping[Var, int],
     ) -> None:
+        super().__init__()
         self.kernel = kernel
         self.inputs = inputs
         self.axes = list(axes)
@@ -143,35 +145,17 @@ class TileWriter(ABC):
         found = self.frames[self.depth].scalars[key] = self.add(make())
         return found
 
-    def number(self, value: int) -> SSAValue:
+    def number(self, value: Scalar) -> SSAValue:
+        if isinstance(value, SSAValue):
+            return value
         with self.at_depth(0):
             return self._kept(value, lambda: materialize(value, _index))
 
-    def plus(self, a: Scalar, b: Scalar) -> Scalar:
-        if isinstance(a, int) and isinstance(b, int):
-            return a + b
-        if a == 0 or b == 0:
-            return b if a == 0 else a
-        left, right = self.value(a), self.value(b)
-        return self._kept(("add", left, right), lambda: arith.AddiOp(left, right))
-
-    def product(self, a: Scalar, b: Scalar) -> Scalar:
-        if isinstance(a, int) and isinstance(b, int):
-            return a * b
-        for one, other in ((a, b), (b, a)):
-            if isinstance(one, int) and one in (0, 1):
-                return other if one else 0
-        left, right = self.value(a), self.value(b)
-        return self._kept(("mul", left, right), lambda: arith.MuliOp(left, right))
-
-    def times(self, a: SSAValue, b: int) -> SSAValue:
-        return self.value(self.product(a, b))
-
-    def value(self, number: Scalar) -> SSAValue:
-        return self.number(number) if isinstance(number, int) else number
+    def computed(self, kind: Callable[[SSAValue, SSAValue], Operation], left: SSAValue, right: SSAValue) -> SSAValue:
+        return self._kept((kind, left, right), lambda: kind(left, right))
 
     def size(self, extent: Dim | int) -> SSAValue:
-        return self.value(self._size(dim(extent)))
+        return self.number(self._size(dim(extent)))
 
     def _size(self, extent: Dim) -> Scalar:
         """A size, from those of the arguments."""
@@ -183,7 +167,7 @@ class TileWriter(ABC):
                 return self._kept(("dim", view, axis), lambda: tile.DimOp(view, axis))
             total: Scalar = 0
             for monomial, coefficient in extent.terms:
-                total = self.plus(total, self.product(coefficient, self._monomial(Dim({monomial: 1}))))
+                total = self.plus(total, self.times(coefficient, self._monomial(Dim({monomial: 1}))))
             return total
 
     def _monomial(self, asked: Dim) -> Scalar:
@@ -194,11 +178,11 @@ class TileWriter(ABC):
             (size for size in self._sizes if size.symbols), key=lambda size: (-len(str(size)), str(size))
         ):
             if (rest := exact_quotient(asked, known)) is not None:
-                return self.product(self._size(known), self._monomial(rest))
+                return self.times(self._size(known), self._monomial(rest))
         ((monomial, _),) = asked.terms
         term: Scalar = 1
         for atom in monomial:
-            term = self.product(term, self._symbol(atom) if isinstance(atom, str) else self._quotient(atom))
+            term = self.times(term, self._symbol(atom) if isinstance(atom, str) else self._quotient(atom))
         return term
 
     def _symbol(self, name: str) -> Scalar:
@@ -211,22 +195,17 @@ class TileWriter(ABC):
                 hint=f"leave out of the region what needs {name}, or pass it an array with an axis of that size",
             )
         known, by, rest = found
-        less = self.plus(self._size(known), -rest)
-        if by == 1:
-            return less
-        left, right = self.value(less), self.number(by)
-        return self._kept(("div", left, right), lambda: arith.FloorDivSIOp(left, right))
+        return self.over(self.plus(self._size(known), -rest), by)
 
     def _quotient(self, atom: Quotient) -> Scalar:
-        left, divisor = self.size(atom.numerator), self.number(atom.divisor)
-        return self._kept(("div", left, divisor), lambda: arith.FloorDivSIOp(left, divisor))
+        return self.over(self._size(dim(atom.numerator)), atom.divisor)
 
     def scalar(self, index: Index) -> Scalar:
         """An index that depends on no axis of tiles."""
         with self.at_depth(max(self.depth_of((index,)), 0)):
             total = self._size(index.constant)
             for atom, factor in sorted(index.terms, key=lambda term: str(term[0])):
-                total = self.plus(total, self.product(self._atom(atom), self._size(factor)))
+                total = self.plus(total, self.times(self._atom(atom), self._size(factor)))
             return total
 
     def _atom(self, atom: Var | Part | Looked) -> Scalar:
@@ -234,23 +213,21 @@ class TileWriter(ABC):
             case Var():
                 return self.bound[atom][1]
             case Part():
-                of, by = self.value(self.scalar(atom.of)), self.value(self._size(atom.by))
-                quotient = self._kept(("div", of, by), lambda: arith.FloorDivSIOp(of, by))
+                of, by = self.number(self.scalar(atom.of)), self.number(self._size(atom.by))
+                quotient = self.computed(arith.FloorDivSIOp, of, by)
                 if not atom.rest:
                     return quotient
-                whole = self.value(self.product(quotient, by))
-                return self._kept(("sub", of, whole), lambda: arith.SubiOp(of, whole))
+                return self.computed(arith.SubiOp, of, self.number(self.times(quotient, by)))
             case Looked():
-                offsets = [self.value(self.scalar(index)) for index in atom.at]
+                offsets = [self.number(self.scalar(index)) for index in atom.at]
                 view = self.inputs[atom.value]
                 key = ("item", view, *offsets)
                 found = self._kept(key, lambda: tile.ItemOp(view, offsets))
                 number = self._kept(("cast", found), lambda: arith.IndexCastOp(found, _index))
                 if atom.limit is None:
                     return number
-                last, nothing = self.value(self._size(atom.limit - 1)), self.number(0)
-                low = self._kept(("min", number, last), lambda: arith.MinSIOp(number, last))
-                return self._kept(("max", low, nothing), lambda: arith.MaxSIOp(low, nothing))
+                last, nothing = self.number(self._size(atom.limit - 1)), self.number(0)
+                return self.computed(arith.MaxSIOp, self.computed(arith.MinSIOp, number, last), nothing)
 
     # Tiles
 
@@ -294,11 +271,9 @@ class TileWriter(ABC):
 
     def spread(self, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
         """A tile of a larger size along the axes where it has size 1."""
-        if tile_type(value).get_shape() == shape:
-            return value
-        if isinstance(value.owner, tile.FullOp):
+        if isinstance(value.owner, tile.FullOp) and tile_type(value).get_shape() != shape:
             return self.add(tile.FullOp(value.owner.value, shape))
-        return self.add(tile.BroadcastOp(value, shape))
+        return super().spread(value, shape)
 
     def matched(self, tiles: Sequence[SSAValue]) -> list[SSAValue]:
         """Tiles of one size, that of the largest along each axis."""
@@ -311,16 +286,13 @@ class TileWriter(ABC):
         with self.at_depth(min(self.depth, self.depth_of((index,)))):
             if (var := index.lone) is not None and var in self.axes:
                 return self._positions(var, dtype)
-            return self._as(self._counted(index), dtype)
+            return self.cast(self._counted(index), dtype)
 
     def below(self, var: Var) -> SSAValue:
         """Where a tile lies inside the extent of a variable."""
         positions = self._positions(var, i64)
         extent = self._filled(self._size(dim(var.extent)))
-        return self.add(tile.EwOp("lt", self.matched([positions, extent])))
-
-    def _as(self, value: SSAValue, dtype: DType) -> SSAValue:
-        return value if tile_dtype(value) is dtype else self.add(tile.EwOp("cast", [value], to=dtype))
+        return self.ew("lt", *self.matched([positions, extent]))
 
     def _positions(self, var: Var, dtype: DType) -> SSAValue:
         axis = self.axes.index(var)
@@ -342,8 +314,8 @@ class TileWriter(ABC):
         for atom, factor in sorted(moving, key=lambda term: str(term[0])):
             part = self._moving(atom)
             if factor != dim(1):
-                part = self.add(tile.EwOp("mul", self.matched([part, self._filled(self._size(factor))])))
-            total = part if total is None else self.add(tile.EwOp("add", self.matched([total, part])))
+                part = self.ew("mul", *self.matched([part, self._filled(self._size(factor))]))
+            total = part if total is None else self.ew("add", *self.matched([total, part]))
         assert total is not None
         return total
 
@@ -369,14 +341,14 @@ class TileWriter(ABC):
                 return self._positions(atom, i64)
             case Part():
                 of, by = self.matched([self._counted(atom.of), self._filled(self._size(atom.by))])
-                return self.add(tile.EwOp("rem" if atom.rest else "floordiv", [of, by]))
+                return self.ew("rem" if atom.rest else "floordiv", of, by)
             case Looked():
-                found = self._as(self.emit(atom.value, atom.at), i64)
+                found = self.cast(self.emit(atom.value, atom.at), i64)
                 if atom.limit is None:
                     return found
                 last = self._filled(self._size(atom.limit - 1))
-                low = self.add(tile.EwOp("min", self.matched([found, last])))
-                return self.add(tile.EwOp("max", self.matched([low, self._filled(0)])))
+                low = self.ew("min", *self.matched([found, last]))
+                return self.ew("max", *self.matched([low, self._filled(0)]))
 
     # Memory
 
@@ -469,10 +441,10 @@ class TileWriter(ABC):
         rank = len(self.axes)
         starts = [self._start(axis, rest) for axis, rest in zip(tile_axis, rests, strict=True)]
         if len(at) == rank and all(axis in (None, position) for position, axis in enumerate(tile_axis)):
-            return _Box(view, tuple(tile_axis), tuple(map(self.value, starts)))
+            return _Box(view, tuple(tile_axis), tuple(map(self.number, starts)))
         order = [axis for axis in range(len(at)) if tile_axis[axis] is not None]
         if len(order) == len(at) and not (exact and len(order) < rank):
-            return _Box(view, tuple(tile_axis), tuple(map(self.value, starts)))
+            return _Box(view, tuple(tile_axis), tuple(map(self.number, starts)))
         offset: Scalar = 0
         limit: SSAValue | None = None
         for axis, index in enumerate(at):
@@ -481,11 +453,11 @@ class TileWriter(ABC):
                 if index.open:
                     start, inside = self._inside(start, view, axis)
                     limit = inside if limit is None else self.add(arith.AndIOp(limit, inside))
-                offset = self.plus(offset, self.product(start, self._stride(view, axis)))
+                offset = self.plus(offset, self.times(start, self._stride(view, axis)))
         sizes = [self._extent(view, axis) for axis in order]
         strides = [self._stride(view, axis) for axis in order]
         axes: list[int | None] = [tile_axis[axis] for axis in order]
-        offsets = [self.value(starts[axis]) for axis in order]
+        offsets = [self.number(starts[axis]) for axis in order]
         if exact:
             for position in range(rank):
                 if position not in axes:
@@ -497,7 +469,7 @@ class TileWriter(ABC):
                     offsets.insert(where, self.number(0))
         if limit is not None:
             sizes[0] = self.add(arith.SelectOp(limit, sizes[0], self.number(0)))
-        made = self.add(tile.ViewOp(view, self.value(offset), sizes, strides))
+        made = self.add(tile.ViewOp(view, self.number(offset), sizes, strides))
         return _Box(made, tuple(axes), tuple(offsets))
 
     def _start(self, axis: int | None, rest: Index) -> Scalar:
@@ -506,7 +478,7 @@ class TileWriter(ABC):
 
     def _inside(self, start: Scalar, view: SSAValue, axis: int) -> tuple[Scalar, SSAValue]:
         """A number, 0 if it is outside of an axis, and whether it is inside."""
-        number, nothing = self.value(start), self.number(0)
+        number, nothing = self.number(start), self.number(0)
         extent = self._extent(view, axis)
         low = self.add(arith.CmpiOp(number, nothing, "sge"))
         inside = self.add(arith.AndIOp(low, self.add(arith.CmpiOp(number, extent, "slt"))))
@@ -526,13 +498,13 @@ class TileWriter(ABC):
         """Axes of tiles go through the array in steps of their own."""
         offset: Scalar = 0
         for axis, rest in enumerate(rests):
-            offset = self.plus(offset, self.product(self.scalar(rest), self._stride(view, axis)))
+            offset = self.plus(offset, self.times(self.scalar(rest), self._stride(view, axis)))
         steps: list[Scalar] = []
         for column in range(len(self.axes)):
             step: Scalar = 0
             for axis, row in enumerate(factors):
                 if row[column].terms:
-                    step = self.plus(step, self.product(self._size(row[column]), self._stride(view, axis)))
+                    step = self.plus(step, self.times(self._size(row[column]), self._stride(view, axis)))
             steps.append(step)
         transposed = len(steps) == 2 and bool(factors) and factors[-1][0] == dim(1) and not factors[-1][1].terms
         used = [column for column in range(len(steps)) if exact or any(row[column].terms for row in factors)]
@@ -540,9 +512,9 @@ class TileWriter(ABC):
             used.reverse()
         moved = [any(row[column].terms for row in factors) for column in range(len(steps))]
         sizes = [self.size(dim(self.axes[column].extent)) if moved[column] else self.number(1) for column in used]
-        strides = [self.value(steps[column]) for column in used]
+        strides = [self.number(steps[column]) for column in used]
         offsets = [self.bound[self.axes[column]][1] if moved[column] else self.number(0) for column in used]
-        made = self.add(tile.ViewOp(view, self.value(offset), sizes, strides))
+        made = self.add(tile.ViewOp(view, self.number(offset), sizes, strides))
         return _Box(made, tuple(used), tuple(offsets))
 
 

@@ -1,0 +1,71 @@
+"""Whole numbers of a kernel that is being written: those that are known are computed here, others by its ops."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
+from tessera.shapes.expr import Size
+
+Scalar = SSAValue | int
+"""A number of the kernel: known, or computed by it."""
+
+
+class KernelNumbers(ABC):
+    """Arithmetic on numbers. What derives from this says how constants and results of ops are made and kept."""
+
+    @abstractmethod
+    def number(self, value: Scalar) -> SSAValue:
+        """A number as a value of the kernel."""
+
+    @abstractmethod
+    def computed(self, kind: Callable[[SSAValue, SSAValue], Operation], left: SSAValue, right: SSAValue) -> SSAValue:
+        """The result of an op on two numbers."""
+
+    def plus(self, a: Scalar, b: Scalar) -> Scalar:
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if a == 0 or b == 0:
+            return b if a == 0 else a
+        return self.computed(arith.AddiOp, self.number(a), self.number(b))
+
+    def minus(self, a: Scalar, b: Scalar) -> Scalar:
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        return a if b == 0 else self.computed(arith.SubiOp, self.number(a), self.number(b))
+
+    def times(self, a: Scalar, b: Scalar) -> Scalar:
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if a == 1 or b == 1:
+            return b if a == 1 else a
+        return 0 if a == 0 or b == 0 else self.computed(arith.MuliOp, self.number(a), self.number(b))
+
+    def over(self, a: Scalar, b: Scalar) -> Scalar:
+        if isinstance(a, int) and isinstance(b, int):
+            return a // b
+        return a if b == 1 else self.computed(arith.FloorDivSIOp, self.number(a), self.number(b))
+
+
+def kernel_of(name: str, region: schedule.RegionOp, spell: Callable[[Size], Size], grid: Sequence[Size]) -> tile.FuncOp:
+    """The tile function of a region, empty: its arguments, whose sizes are spelled in symbols that they tell."""
+    values = (*region.arguments, *region.results_)
+    tensors = [graph_type(value) for value in values]
+    kernel = tile.FuncOp(
+        name,
+        [ViewType(len(tensor.shape), tensor.element) for tensor in tensors],
+        len(region.results_),
+        [[spell(extent) for extent in tensor.shape] for tensor in tensors],
+        grid,
+    )
+    kernel.location = region.location
+    for view, value in zip(kernel.arguments, values, strict=True):
+        view.name_hint = value.name_hint
+    return kernel
