@@ -36,7 +36,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "tile": ("language", "identity", "call_code", "calls", ""),
     "lang": (
-        *("operator_names", "tracing", "calls", "checking", "explain", "tiering"),
+        *("operator_registry", "tracing", "calls", "checking", "explain", "tiering"),
         *("jit", "operator", "random", "creation", "operators", ""),
     ),
     "lang.tracing": (
@@ -50,7 +50,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     "lang.operators": (
         *("operands", "elementwise", "functions", "data_types", "creation", "manipulation", "statistics"),
         *("searching", "sorting", "taking", "sets", "indexing", "updates"),
-        *("linear_algebra", "normalization", "networks", "attention", "inspection", ""),
+        *("linear_algebra", "normalization", "networks", "attention", "inspection", "", "methods"),
     ),
     "stdlib": ("elementwise", "normalization", "matmul", "rotary", "manipulation", "attentions", "decoding", ""),
     "tiers": ("logs", "config", "records", "client", "stand_ins", "sites", "compiling", ""),

@@ -96,7 +96,7 @@ def _row_of_two(fn: str, x1: Array, x2: Array) -> Traced:
 
 
 # One for each kind of operands: calls are generated for the first that comes.
-_ROWS: dict[tuple[bool, ...], Callable[..., Traced]] = {
+ROW_PROGRAMS: dict[tuple[bool, ...], Callable[..., Traced]] = {
     (False,): operator(_row_of_one),
     (False, False): operator(_row_of_two),
     (False, True): operator(_row_of_two),
@@ -106,12 +106,7 @@ _ROWS: dict[tuple[bool, ...], Callable[..., Traced]] = {
 
 def row(fn: str, *xs: Array) -> Any:
     """One row of the elementwise table on tensors and numbers, as Python's operators on tensors name it."""
-    return _ROWS[tuple([x.__class__ in _NUMBERS for x in xs])](fn, *xs)
-
-
-def row_programs() -> Any:
-    """The operators behind `row`, for those who look inside."""
-    return list(_ROWS.values())
+    return ROW_PROGRAMS[tuple([x.__class__ in _NUMBERS for x in xs])](fn, *xs)
 
 
 _NUMBERS = (bool, int, float)

@@ -60,10 +60,6 @@ def narrow(x: Traced, dtype: DType) -> Traced:
     return primitives.cast(x, nearest(dtype))
 
 
-def constant_like(value: float, x: Traced) -> Traced:
-    return primitives.constant(value, x.sizes, x.dtype)
-
-
 def axes_of(x: Traced, axis: Axis, where: str) -> tuple[int, ...]:
     """Axes counted from the front; None means all."""
     if axis is None:

@@ -21,7 +21,7 @@ _MOST_COUNTED = 1024
 """Rows of unknown length are, too, up to here; each longer length is a program of its own."""
 
 
-def sorting_order(rows: Traced, descending: bool) -> Traced:
+def _sorting_order(rows: Traced, descending: bool) -> Traced:
     """For keys [rows, n], the index in the row that each element of the sorted row comes from."""
     if rows.dtype.kind is Kind.BOOL:
         rows = primitives.cast(rows, u8)
@@ -151,7 +151,7 @@ def _sorted(name: str, x: Any, axis: int, descending: bool) -> tuple[Traced, int
         raise ShapeError(f"{name}: a number has no axis to sort along", shapes=shown(made), hint="give a row")
     axis = one_axis(made, axis, name)
     rows = _as_rows(made, axis)
-    return made, axis, rows, sorting_order(rows, descending)
+    return made, axis, rows, _sorting_order(rows, descending)
 
 
 @operator

@@ -51,7 +51,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
     axis = one_axis(made, axis, "take_along_axis")
     order = moved_last(made.ndim, axis)
     values, spots = (primitives.transpose(one, order) for one in (made, from_front(made, axis, indices)))
-    lead = broadcast_lead(values, spots)
+    lead = _broadcast_lead(values, spots)
     values = primitives.broadcast_to(values, (*lead, values.sizes[-1]))
     spots = primitives.cast(primitives.broadcast_to(spots, (*lead, spots.sizes[-1])), i64)
     spots = primitives.looked_at(spots, values.sizes[-1], f"axis {axis}")  # rows lie side by side below
@@ -63,7 +63,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
     return primitives.transpose(primitives.reshape(found, spots.sizes), moved_from_last(made.ndim, axis))
 
 
-def broadcast_lead(a: Traced, b: Traced) -> tuple[Size, ...]:
+def _broadcast_lead(a: Traced, b: Traced) -> tuple[Size, ...]:
     """The shape that all axes but the last broadcast to."""
     return ruled(rules.broadcast, a.sizes[:-1], b.sizes[:-1], where="broadcast", histories=[a.history, b.history])
 

@@ -45,26 +45,26 @@ class UpdatedPart:
 
     def set(self, values: Any) -> Any:
         """The tensor with `values` at x[key]; where several go to one element, the last."""
-        return update(self.x, values, "set", self.key)
+        return _update(self.x, values, "set", self.key)
 
     def add(self, values: Any) -> Any:
         """The tensor with `values` added at x[key]; where several go to one element, all of them."""
-        return update(self.x, values, "add", self.key)
+        return _update(self.x, values, "add", self.key)
 
     def multiply(self, values: Any) -> Any:
         """The tensor with x[key] times `values`."""
-        return update(self.x, values, "multiply", self.key)
+        return _update(self.x, values, "multiply", self.key)
 
     def max(self, values: Any) -> Any:
         """The tensor with the larger of x[key] and `values`."""
-        return update(self.x, values, "max", self.key)
+        return _update(self.x, values, "max", self.key)
 
     def min(self, values: Any) -> Any:
         """The tensor with the smaller of x[key] and `values`."""
-        return update(self.x, values, "min", self.key)
+        return _update(self.x, values, "min", self.key)
 
 
-def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
+def _update(x: Array, values: Array, kind: str, key: Any) -> Traced:
     """A new tensor with `values` set, added, … at x[key]; `values` broadcast to its shape."""
     static, arrays = taken_apart(key)
     if len(static) == len(arrays) == 1 and is_mask(arrays[0]):
@@ -74,7 +74,7 @@ def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
 
 def stored(x: Array, key: Any, values: Array) -> Traced:
     """The tensor after x[key] = values."""
-    return update(x, values, "set", key)
+    return _update(x, values, "set", key)
 
 
 @operator
