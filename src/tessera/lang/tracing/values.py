@@ -145,6 +145,11 @@ def _reflected(fn: str) -> Callable[[Any, Any], Any]:
     return lambda traced, other: _elementwise(traced, fn, other, traced)
 
 
+def _of_one(fn: str) -> Callable[[Any], Any]:
+    """Python's operator `∘ traced`."""
+    return lambda traced: _elementwise(traced, fn, traced)
+
+
 class Traced:
     """A tensor in a trace: its type is known, its elements are not.
 
@@ -285,34 +290,12 @@ class Traced:
     __lshift__, __rlshift__ = _operator("shl"), _reflected("shl")
     __rshift__, __rrshift__ = _operator("shr"), _reflected("shr")
 
-    def __lt__(self, other: object) -> Any:
-        return _elementwise(self, "lt", self, other)
-
-    def __le__(self, other: object) -> Any:
-        return _elementwise(self, "le", self, other)
-
-    def __gt__(self, other: object) -> Any:
-        return _elementwise(self, "gt", self, other)
-
-    def __ge__(self, other: object) -> Any:
-        return _elementwise(self, "ge", self, other)
-
-    def __eq__(self, other: object) -> Any:
-        return _elementwise(self, "eq", self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return _elementwise(self, "ne", self, other)
-
+    __lt__, __le__ = _operator("lt"), _operator("le")
+    __gt__, __ge__ = _operator("gt"), _operator("ge")
+    __eq__, __ne__ = _operator("eq"), _operator("ne")
     __hash__ = None  # pyright: ignore[reportAssignmentType]  (as for tensors: comparing is elementwise)
 
-    def __neg__(self) -> Any:
-        return _elementwise(self, "neg", self)
-
-    def __abs__(self) -> Any:
-        return _elementwise(self, "abs", self)
-
-    def __invert__(self) -> Any:
-        return _elementwise(self, "not", self)
+    __neg__, __abs__, __invert__ = _of_one("neg"), _of_one("abs"), _of_one("not")
 
     def __pos__(self) -> Traced:
         return self
@@ -362,9 +345,7 @@ Array: TypeAlias = "Tensor | Traced | bool | int | float"
 
 def is_operand(value: object) -> bool:
     """Whether a value may stand beside a tensor in an expression."""
-    return isinstance(value, Traced | Tensor | TracedSize | bool | int | float) or (
-        not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
-    )
+    return isinstance(value, Traced | TracedSize | bool | int | float) or is_array(value)
 
 
 def is_array(value: object) -> bool:
