@@ -40,7 +40,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
         *("jit", "operator", "random", "creation", "operators", ""),
     ),
     "lang.tracing": (
-        *("sizes", "index_ranges", "world", "values", "shape_rules", "effects"),
+        *("sizes", "index_ranges", "graph_modules", "values", "shape_rules", "effects"),
         *("primitives", "arithmetic", "kernel_calls", "functions", ""),
     ),
     "lang.calls": (

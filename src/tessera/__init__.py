@@ -116,14 +116,10 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 _LAZY = {
     **_OPERATORS,
     "Schedule": "tessera.tile.language.schedule",
-    "State": "tessera.lang.state",
     "bench": "tessera.bench",
     "check": "tessera.lang.checking",
-    "cond": "tessera.lang.control",
     "cuda": "tessera.runtime.cuda",
-    "debug_print": "tessera.lang.state",
     "distributed": "tessera.distributed",
-    "fori_loop": "tessera.lang.control",
     "jit": "tessera.lang.jit",
     "kernel": "tessera.tile.calls.function",
     "knobs": "tessera.knobs",
@@ -131,15 +127,13 @@ _LAZY = {
     "operator": "tessera.lang.operator",
     "ops": "tessera.lang.operators",
     "random": "tessera.lang.random",
-    "register_node": "tessera.runtime.tensor.pytree",
-    "scan": "tessera.lang.control",
     "tile": "tessera.tile",
-    "tree_flatten": "tessera.runtime.tensor.pytree",
-    "tree_leaves": "tessera.runtime.tensor.pytree",
-    "tree_map": "tessera.runtime.tensor.pytree",
-    "tree_unflatten": "tessera.runtime.tensor.pytree",
     "verify": "tessera.tile.calls.verification",
-    "while_loop": "tessera.lang.control",
+    **dict.fromkeys(("State", "debug_print"), "tessera.lang.state"),
+    **dict.fromkeys(("cond", "fori_loop", "scan", "while_loop"), "tessera.lang.control"),
+    **dict.fromkeys(
+        ("register_node", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"), "tessera.runtime.tensor.pytree"
+    ),
 }
 _MODULES = ("bench", "cuda", "distributed", "knobs", "metatracing", "ops", "random", "tile", "verify")
 

@@ -13,7 +13,7 @@ from tessera.lang.operator import operator
 from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_axis, replaced, tensors
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import broadcast_shapes, tensor
-from tessera.lang.tracing.values import Array, Traced, shown
+from tessera.lang.tracing.values import Array, Traced, shown, stories
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes import rules
@@ -234,7 +234,7 @@ def data_dependent(what: str, *given: Traced) -> ShapeError:
     return ShapeError(
         f"{what}: the shape of the result depends on elements, which are not known while a function is traced",
         shapes=shown(*given),
-        story=tuple(dict.fromkeys(line for x in given for line in x.history.lines())),
+        story=stories(given),
         hint="call it outside jit, or use where with a shape that is known",
     )
 

@@ -13,7 +13,7 @@ from tessera.lang.operators.searching import before, steps_for
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import Size, element_count
 
 _SHORT = 64
 """Rows up to this length are sorted by counting: n² compares in one pass are less than log n passes."""
@@ -117,14 +117,7 @@ def _merged(keys: Traced, run: int, descending: bool) -> Traced:
 
 def _as_rows(x: Traced, axis: int) -> Traced:
     last = primitives.transpose(x, moved_last(x.ndim, axis))
-    return primitives.reshape(last, (_count(last.sizes[:-1]), last.sizes[-1]))
-
-
-def _count(sizes: tuple[Size, ...]) -> Size:
-    count: Size = 1
-    for size in sizes:
-        count = count * size
-    return count
+    return primitives.reshape(last, (element_count(last.sizes[:-1]), last.sizes[-1]))
 
 
 def _from_rows(rows: Traced, x: Traced, axis: int) -> Traced:

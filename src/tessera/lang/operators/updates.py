@@ -14,7 +14,7 @@ from tessera.lang.operators.taking import from_front
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown, stories
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import Size, element_count
 
 _ROWS = {"set": None, "add": "add", "multiply": "mul", "max": "max", "min": "min"}
 
@@ -113,13 +113,8 @@ def _given(x: Traced, values: Any, shape: tuple[Size, ...]) -> Traced:
 
 def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
     """Updates by slices: each element that lies in the box takes the value at its place there."""
-    box = primitives.slice_(
-        x, [one.start for one in spans.slices], [one.stop for one in spans.slices], [one.step for one in spans.slices]
-    )
-    shape = [1] * spans.new.count(0)
-    for axis, size in enumerate(box.sizes):
-        shape += ([] if axis in spans.dropped else [size]) + [1] * spans.new.count(axis + 1)
-    laid = primitives.reshape(_given(x, values, tuple(shape)), box.sizes)
+    box = spans.cut(x)
+    laid = primitives.reshape(_given(x, values, spans.laid(box)), box.sizes)
     inside: Traced | None = None
     for axis, one in enumerate(spans.slices):
         if box.sizes[axis] == x.sizes[axis] and one.step in (None, 1):
@@ -163,9 +158,7 @@ def _at_indices(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
     ((axis, indices),) = spans.arrays.items()
     size = x.sizes[axis]
     given = _given(x, values, (*x.sizes[:axis], *indices.sizes, *x.sizes[axis + 1 :]))
-    count: Size = 1
-    for one in indices.sizes:
-        count = count * one
+    count = element_count(indices.sizes)
     flat = primitives.cast(primitives.reshape(from_front(x, axis, indices), (count,)), i64)
     given = primitives.reshape(given, (*x.sizes[:axis], count, *x.sizes[axis + 1 :]))
     if kind != "multiply":
