@@ -130,7 +130,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...
         return any(isdtype(given, one) for one in kind)
     if isinstance(kind, str) and kind in _KINDS:
         return given.kind in _KINDS[kind]
-    if isinstance(kind, str) and kind not in _KINDS and kind not in ("bool",):
+    if isinstance(kind, str):
         try:
             return given.base is as_dtype(kind)
         except DtypeError:

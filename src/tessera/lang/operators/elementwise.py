@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera.dtypes.types import Kind, bool_
-from tessera.lang.operator import operator
+from tessera.lang.operator import operator, operator_called
 from tessera.lang.operators.operands import refusal, tensors
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
@@ -20,9 +20,7 @@ def _unary(name: str, row: str, said: str) -> Callable[[Array], Traced]:
     def function(x: Array, /) -> Traced:
         return primitives.ew(row, tensor(x))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{said}\n\n{_OPERAND}"
-    return operator(function)
+    return operator_called(name, f"{said}\n\n{_OPERAND}", function)
 
 
 def _binary(name: str, row: str, said: str) -> Callable[[Array, Array], Traced]:
@@ -30,9 +28,7 @@ def _binary(name: str, row: str, said: str) -> Callable[[Array, Array], Traced]:
         # Of numbers alone, too, the result has a type of its own, as it has outside of a trace.
         return elementwise(row, *tensors(name, x1, x2))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{said}\n\n{_OPERANDS}"
-    return operator(function)
+    return operator_called(name, f"{said}\n\n{_OPERANDS}", function)
 
 
 abs = _unary("abs", "abs", "The absolute value of each element.")  # noqa: A001  (the standard's name)

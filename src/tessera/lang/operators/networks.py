@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tessera.dtypes.types import i64
 from tessera.errors import EffectError, ShapeError
-from tessera.lang.operator import operator
+from tessera.lang.operator import operator, operator_called
 from tessera.lang.operators.linear_algebra import matmul_operands, rounded_matmul
 from tessera.lang.operators.manipulation import pad
 from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, one_axis, refusal, wide
@@ -191,13 +191,7 @@ def _pooling(
         found = functools.reduce(functools.partial(ew, join), parts)
         return narrow(finish(found, len(parts)), made.dtype)
 
-    return _named(function, name, said)
-
-
-def _named(function: Callable[..., Traced], name: str, said: str) -> Callable[..., Traced]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = said
-    return operator(function)
+    return operator_called(name, said, function)
 
 
 max_pool = _pooling(
@@ -292,7 +286,7 @@ def _convolution(name: str, rank: int, said: str) -> Callable[..., Traced]:
     ) -> Traced:
         return _convolved(name, rank, x, weight, bias, stride, padding, dilation, groups)
 
-    return _named(function, name, said)
+    return operator_called(name, said, function)
 
 
 conv1d = _convolution(

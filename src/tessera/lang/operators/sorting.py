@@ -9,7 +9,7 @@ from tessera.dtypes.types import Kind, i64, u8
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import expanded, known, moved_from_last, moved_last, one_axis
-from tessera.lang.operators.searching import before, steps_for
+from tessera.lang.operators.searching import before, halved
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
@@ -102,13 +102,8 @@ def _merged(keys: Traced, run: int, descending: bool) -> Traced:
     def keeps(i: Traced, j: Traced) -> Traced:
         return before(element(0, i), element(run, j), descending=descending, or_equal=True)
 
-    for _ in range(steps_for(run)):
-        middle = elementwise("shr", primitives.ew("add", low, high), 1)
-        still = primitives.ew("lt", low, high)
-        left = keeps(middle, elementwise("sub", primitives.ew("sub", k, middle), 1))
-        low = elementwise("select", primitives.ew("and", still, left), elementwise("add", middle, 1), low)
-        high = elementwise("select", primitives.ew("and", still, primitives.ew("not", left)), middle, high)
-    i, j = low, primitives.ew("sub", k, low)
+    i = halved(low, high, run, lambda i: keeps(i, elementwise("sub", primitives.ew("sub", k, i), 1)))
+    j = primitives.ew("sub", k, i)
     left_over, right_over = elementwise("ge", i, run), elementwise("ge", j, run)
     takes_left = primitives.ew("and", primitives.ew("not", left_over), primitives.ew("or", right_over, keeps(i, j)))
     of_left, of_right = primitives.ew("add", start, i), elementwise("add", primitives.ew("add", start, j), run)
