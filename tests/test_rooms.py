@@ -36,11 +36,11 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "tile": ("language", "identity", "call_code", "calls", ""),
     "lang": (
-        *("operator_names", "tracing", "calls", "checking", "explain", "tiering"),
+        *("operator_registry", "tracing", "calls", "checking", "explain", "tiering"),
         *("jit", "operator", "random", "creation", "operators", ""),
     ),
     "lang.tracing": (
-        *("sizes", "index_ranges", "world", "values", "shape_rules", "effects"),
+        *("sizes", "index_ranges", "graph_modules", "values", "shape_rules", "effects"),
         *("primitives", "arithmetic", "kernel_calls", "functions", ""),
     ),
     "lang.calls": (
@@ -50,7 +50,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     "lang.operators": (
         *("operands", "elementwise", "functions", "data_types", "creation", "manipulation", "statistics"),
         *("searching", "sorting", "taking", "sets", "indexing", "updates"),
-        *("linear_algebra", "normalization", "networks", "attention", "inspection", ""),
+        *("linear_algebra", "normalization", "networks", "attention", "inspection", "", "methods"),
     ),
     "stdlib": ("elementwise", "normalization", "matmul", "rotary", "manipulation", "attentions", "decoding", ""),
     "tiers": ("logs", "config", "records", "client", "stand_ins", "sites", "compiling", ""),

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tessera.deprecated_imports import install as _find_moved_modules
-from tessera.dtypes.promotion import as_dtype, can_cast, promote
+from tessera.dtypes.promotion import as_dtype, promote
 from tessera.dtypes.types import (
     DType,
     Policy,
@@ -52,28 +52,12 @@ from tessera.errors import (
     TesseraError,
     TesseraWarning,
 )
-from tessera.lang.operator_names import MAKERS as _MAKERS
-from tessera.lang.operator_names import NAMES as _OPERATORS
+from tessera.lang.operator_registry import ARRAY_API_VERSION as _ARRAY_API_VERSION
+from tessera.lang.operator_registry import OPERATORS as _OPERATORS
 from tessera.lang.tiering import provide as _provide_tiers
 from tessera.python_versions import tell as _tell_of_python
 from tessera.runtime.device.device import Device, DeviceBackend, default_device, device, register_backend
-from tessera.runtime.tensor.creation import (
-    arange,
-    array,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    from_dlpack,
-    from_numpy,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
+from tessera.runtime.tensor.creation import array, from_numpy
 from tessera.runtime.tensor.operators import OPERATORS as _OPERATORS_OF_TENSORS
 from tessera.runtime.tensor.quantized import QuantizedTensor, dequantize, quantize
 from tessera.runtime.tensor.random import rand, randint, randn, randn_like
@@ -83,6 +67,7 @@ from tessera.shapes.annotations import KTile, Out
 
 if TYPE_CHECKING:
     from tessera import distributed, knobs, tile
+    from tessera.dtypes.promotion import can_cast
     from tessera.lang import operators as ops
     from tessera.lang import random
     from tessera.lang.checking import check
@@ -91,6 +76,21 @@ if TYPE_CHECKING:
     from tessera.lang.operator import operator
     from tessera.lang.state import State, debug_print
     from tessera.runtime import cuda
+    from tessera.runtime.tensor.creation import (
+        arange,
+        asarray,
+        empty,
+        empty_like,
+        eye,
+        from_dlpack,
+        full,
+        full_like,
+        linspace,
+        ones,
+        ones_like,
+        zeros,
+        zeros_like,
+    )
     from tessera.runtime.tensor.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
     from tessera.tile.calls import verification as verify
     from tessera.tile.calls.function import kernel
@@ -104,7 +104,7 @@ else:
 _tell_of_python()
 _find_moved_modules()
 __version__ = "0.1.0"
-__array_api_version__ = "2023.12"
+__array_api_version__ = _ARRAY_API_VERSION
 
 # The Array API's names for the same types.
 float64, float32, float16, bfloat16 = f64, f32, f16, bf16
@@ -112,17 +112,14 @@ int64, int32, int16, int8 = i64, i32, i16, i8
 uint64, uint32, uint16, uint8 = u64, u32, u16, u8
 bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 
-# Names that are imported when first used.
+# Names that are imported when first used. Of one that is an operator's, too, the package's own is meant: `tile`.
 _LAZY = {
+    **_OPERATORS,
     "Schedule": "tessera.tile.language.schedule",
-    "State": "tessera.lang.state",
     "bench": "tessera.bench",
     "check": "tessera.lang.checking",
-    "cond": "tessera.lang.control",
     "cuda": "tessera.runtime.cuda",
-    "debug_print": "tessera.lang.state",
     "distributed": "tessera.distributed",
-    "fori_loop": "tessera.lang.control",
     "jit": "tessera.lang.jit",
     "kernel": "tessera.tile.calls.function",
     "knobs": "tessera.knobs",
@@ -130,26 +127,19 @@ _LAZY = {
     "operator": "tessera.lang.operator",
     "ops": "tessera.lang.operators",
     "random": "tessera.lang.random",
-    "register_node": "tessera.runtime.tensor.pytree",
-    "scan": "tessera.lang.control",
     "tile": "tessera.tile",
-    "tree_flatten": "tessera.runtime.tensor.pytree",
-    "tree_leaves": "tessera.runtime.tensor.pytree",
-    "tree_map": "tessera.runtime.tensor.pytree",
-    "tree_unflatten": "tessera.runtime.tensor.pytree",
     "verify": "tessera.tile.calls.verification",
-    "while_loop": "tessera.lang.control",
+    **dict.fromkeys(("State", "debug_print"), "tessera.lang.state"),
+    **dict.fromkeys(("cond", "fori_loop", "scan", "while_loop"), "tessera.lang.control"),
+    **dict.fromkeys(
+        ("register_node", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"), "tessera.runtime.tensor.pytree"
+    ),
 }
 _MODULES = ("bench", "cuda", "distributed", "knobs", "metatracing", "ops", "random", "tile", "verify")
-_LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
-_LAZY.update(dict.fromkeys(_MAKERS, "tessera.lang.creation"))
-# Operators work in traces, too, where functions that only make tensors do not.
-for _name in _OPERATORS:
-    globals().pop(_name, None)
 
 
 def _operators() -> Any:
-    from tessera.lang.operators import METHODS, PROPERTIES
+    from tessera.lang.operators.methods import METHODS, PROPERTIES
 
     return METHODS, PROPERTIES
 

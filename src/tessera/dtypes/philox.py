@@ -77,14 +77,16 @@ def uniform(bits: NDArray[np.uint32]) -> NDArray[np.float32]:
     return (bits >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
 
 
-def uniform_in(dtype: DType, bits: NDArray[np.uint32]) -> NDArray[np.float64]:
-    """Each word's first digits as a number in [0, 1): equally likely multiples of 2⁻ⁿ, all of them values of `dtype`.
-
-    n is the most digits, up to 24, that every number in [0, 1) may have in `dtype`: rounding more could reach 1.
-    """
+def uniform_digits(dtype: DType) -> int:
+    """The most digits, up to 24, that every number in [0, 1) may have in `dtype`: rounding more could reach 1."""
     form = dtype.float_format
     assert form is not None, f"{dtype} has no numbers between 0 and 1"
-    digits = min(24, form.mantissa_bits + 1, form.mantissa_bits - form.min_exponent)
+    return min(24, form.mantissa_bits + 1, form.mantissa_bits - form.min_exponent)
+
+
+def uniform_in(dtype: DType, bits: NDArray[np.uint32]) -> NDArray[np.float64]:
+    """Each word's first digits as a number in [0, 1): equally likely multiples of 2⁻ⁿ, all values of `dtype`."""
+    digits = uniform_digits(dtype)
     return (bits >> np.uint32(32 - digits)) * np.float64(2.0**-digits)
 
 

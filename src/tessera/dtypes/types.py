@@ -288,3 +288,7 @@ FLOATS = (f64, f32, tf32, bf16, f16, f8e5m2, f8e4m3, f6e3m2, f6e2m3, f4e2m1)
 INTEGERS = (i64, i32, i16, i8, i4, u64, u32, u16, u8, u4)
 ALL = (*FLOATS, *INTEGERS, bool_)
 BY_NAME: dict[str, DType] = {dtype.name: dtype for dtype in ALL}
+STANDARD_NAMES: dict[str, DType] = {
+    dtype.storage.name: dtype for dtype in (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, f16, bf16)
+}
+"""Types by the Array API's names for them, which are NumPy's."""

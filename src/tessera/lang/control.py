@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tessera.dtypes.types import bool_, f32
+from tessera.dtypes.types import bool_
 from tessera.errors import DtypeError, ShapeError, TesseraError, caller_span
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
+from tessera.lang.tracing.graph_modules import control, types
 from tessera.lang.tracing.sizes import TracedSize, plain_size
 from tessera.lang.tracing.values import Traced, current, current_or_none, is_array
 from tessera.runtime.tensor.creation import asarray
@@ -21,7 +22,7 @@ from tessera.runtime.tensor.pytree import tree_flatten, tree_map, tree_unflatten
 from tessera.shapes.expr import Size, format_shape
 
 if TYPE_CHECKING:
-    from xdsl.ir import Region
+    from xdsl.ir import Attribute, Region
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
@@ -33,14 +34,12 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
         return (true_fn if pred else false_fn)(*operands)
     if current_or_none() is None:
         return (true_fn if pred else false_fn)(*operands)
-    from tessera.ir.graph import control as graph_control
-
     flag = _flag(pred, "cond")
     values, structure = _lifted(operands)
     chosen, given, first = _branch(true_fn, values, structure)
     otherwise, others, second = _branch(false_fn, values, structure)
     _expect_alike("cond: the branches", ("true_fn", given, first), ("false_fn", others, second))
-    op = graph_control.CondOp(flag.value, chosen, otherwise, [value.value.type for value in given])
+    op = control.CondOp(flag.value, chosen, otherwise, [value.value.type for value in given])
     primitives.write(op)
     results = [_result("cond", value, op.results[index], values) for index, value in enumerate(given)]
     return tree_unflatten(first, results)
@@ -53,21 +52,20 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
         while cond_fn(value):
             value = body_fn(value)
         return value
-    from tessera.ir.graph import control as graph_control
-
     values, structure = _lifted(init_val)
-    values = [_strong(value) for value in values]
-    condition, arguments = _body(values, "while_loop")
+    values = [tensor(value) for value in values]
+    kinds, steps = [value.value.type for value in values], ["carried by while_loop"] * len(values)
+    condition, arguments = _body(values, kinds, steps)
     with current().within(condition.block):
         flag = _flag(cond_fn(tree_unflatten(structure, arguments)), "while_loop: cond_fn")
-        primitives.write(graph_control.YieldOp([flag.value]))
-    body, arguments = _body(values, "while_loop")
+        primitives.write(control.YieldOp([flag.value]))
+    body, arguments = _body(values, kinds, steps)
     with current().within(body.block):
         given, after = _lifted(body_fn(tree_unflatten(structure, arguments)))
         given = _as_before(given, values)
         _expect_alike("while_loop: the value", ("before", values, structure), ("after body_fn", given, after))
-        primitives.write(graph_control.YieldOp([value.value for value in given]))
-    op = graph_control.WhileOp([value.value for value in values], condition, body)
+        primitives.write(control.YieldOp([value.value for value in given]))
+    op = control.WhileOp([value.value for value in values], condition, body)
     primitives.write(op)
     results = [_result("while_loop", value, op.results[index], [value]) for index, value in enumerate(values)]
     return tree_unflatten(structure, results)
@@ -86,24 +84,14 @@ def scan(
     """
     if current_or_none() is None:
         return _scan_now(f, init, xs, length, reverse)
-    from tessera.ir.graph import control as graph_control
-    from tessera.ir.graph.types import graph_type
-
     carried, structure = _lifted(init)
-    carried = [_strong(value) for value in carried]
+    carried = [tensor(value) for value in carried]
     slices, inner = _lifted(xs)
     count = _length(slices, length)
-    types = [value.value.type for value in carried]
-    types += [graph_control.slice_of(graph_type(value.value)) for value in slices]
-    body = graph_control.body_of(types)
-    span = caller_span()
-    arguments = [
-        Traced(argument, graph_type(argument).shape, value.dtype, value.history, value.trace)
-        for argument, value in zip(body.block.args, (*carried, *slices), strict=True)
-    ]
-    for index, argument in enumerate(arguments):
-        step = "carried by scan" if index < len(carried) else "one slice of scan's xs"
-        argument.history = argument.history.step(step, argument.sizes, span)
+    kinds = [value.value.type for value in carried]
+    kinds += [control.slice_of(types.graph_type(value.value)) for value in slices]
+    steps = [*["carried by scan"] * len(carried), *["one slice of scan's xs"] * len(slices)]
+    body, arguments = _body([*carried, *slices], kinds, steps)
     with current().within(body.block):
         pair = f(tree_unflatten(structure, arguments[: len(carried)]), tree_unflatten(inner, arguments[len(carried) :]))
         if not isinstance(pair, tuple) or len(pair) != 2:
@@ -115,9 +103,9 @@ def scan(
         given = _as_before(given, carried)
         _expect_alike("scan: the carry", ("before", carried, structure), ("after f", given, after))
         stacked, outer = _lifted(pair[1])
-        stacked = [_strong(value) for value in stacked]
-        primitives.write(graph_control.YieldOp([value.value for value in (*given, *stacked)]))
-    op = graph_control.ScanOp(
+        stacked = [tensor(value) for value in stacked]
+        primitives.write(control.YieldOp([value.value for value in (*given, *stacked)]))
+    op = control.ScanOp(
         count, [value.value for value in carried], [value.value for value in slices], body, reverse=reverse
     )
     primitives.write(op)
@@ -219,11 +207,6 @@ def _lifted(tree: Any) -> tuple[list[Traced], Any]:
     return values, structure
 
 
-def _strong(value: Traced) -> Traced:
-    """Numbers that are carried have a type: that of tensors made from them."""
-    return primitives.cast(value, f32 if value.dtype.is_float else value.dtype) if value.weak else value
-
-
 def _as_before(given: Sequence[Traced], before: Sequence[Traced]) -> list[Traced]:
     """Weak values become what they replace."""
     if len(given) != len(before):
@@ -235,30 +218,21 @@ def _as_before(given: Sequence[Traced], before: Sequence[Traced]) -> list[Traced
 
 
 def _branch(function: Callable[..., Any], values: Sequence[Traced], structure: Any) -> tuple[Region, list[Traced], Any]:
-    from tessera.ir.graph import control as graph_control
-
-    region = graph_control.body_of([])
+    region = control.body_of([])
     with current().within(region.block):
         given, result = _lifted(function(*tree_unflatten(structure, values)))
-        given = [_strong(value) for value in given]
-        primitives.write(graph_control.YieldOp([value.value for value in given]))
+        given = [tensor(value) for value in given]
+        primitives.write(control.YieldOp([value.value for value in given]))
     return region, given, result
 
 
-def _body(values: Sequence[Traced], where: str) -> tuple[Region, list[Traced]]:
-    from tessera.ir.graph import control as graph_control
-
-    region, span = graph_control.body_of([value.value.type for value in values]), caller_span()
-    arguments = [
-        Traced(
-            argument,
-            value.sizes,
-            value.dtype,
-            value.history.step(f"carried by {where}", value.sizes, span),
-            value.trace,
-        )
-        for argument, value in zip(region.block.args, values, strict=True)
-    ]
+def _body(values: Sequence[Traced], kinds: Sequence[Attribute], steps: Sequence[str]) -> tuple[Region, list[Traced]]:
+    """A loop's body, and its arguments: of these types, and with a step each in the stories of the values."""
+    region, span = control.body_of(kinds), caller_span()
+    arguments: list[Traced] = []
+    for argument, value, step in zip(region.block.args, values, steps, strict=True):
+        sizes = types.graph_type(argument).shape
+        arguments.append(Traced(argument, sizes, value.dtype, value.history.step(step, sizes, span), value.trace))
     return region, arguments
 
 

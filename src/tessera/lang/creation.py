@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, ShapeError
+from tessera.lang.tracing.graph_modules import Deferred
 from tessera.lang.tracing.values import Traced, current, current_or_none
 from tessera.runtime.device.device import device as find_device
 from tessera.runtime.tensor import creation
@@ -24,21 +25,12 @@ from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import Dim, DimLike
 
 if TYPE_CHECKING:
+    from tessera.lang.tracing import arithmetic, primitives
     from tessera.lang.tracing.values import Array
+else:
+    arithmetic, primitives = (Deferred(f"tessera.lang.tracing.{name}") for name in ("arithmetic", "primitives"))
 
 ShapeLike: TypeAlias = "DimLike | Sequence[DimLike]"
-
-
-def _primitives() -> Any:
-    from tessera.lang.tracing import primitives
-
-    return primitives
-
-
-def _elementwise(fn: str, *xs: Any) -> Any:
-    from tessera.lang.tracing.arithmetic import elementwise
-
-    return elementwise(fn, *xs)
 
 
 def _sizes(shape: ShapeLike) -> tuple[DimLike, ...]:
@@ -59,7 +51,7 @@ def full(shape: ShapeLike, fill_value: Scalar, dtype: DTypeLike | None = None, d
     if current_or_none() is None:
         return creation.full(shape, fill_value, dtype, device)  # pyright: ignore[reportArgumentType]  (numbers here)
     _here(device)
-    return _primitives().constant(fill_value, _sizes(shape), as_dtype(type(fill_value) if dtype is None else dtype))
+    return primitives.constant(fill_value, _sizes(shape), as_dtype(type(fill_value) if dtype is None else dtype))
 
 
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
@@ -109,12 +101,6 @@ def ones_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | 
     return full_like(x, True, dtype=dtype, device=device)
 
 
-def _typed(x: Traced) -> Traced:
-    from tessera.lang.tracing.arithmetic import tensor
-
-    return tensor(x)
-
-
 def asarray(
     obj: Any, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None, copy: bool | None = None
 ) -> Any:
@@ -122,7 +108,7 @@ def asarray(
     if not isinstance(obj, Traced):
         return creation.asarray(obj, dtype, device=device, copy=copy)
     _here(device)
-    return _typed(obj) if dtype is None else _primitives().cast(obj, dtype)
+    return arithmetic.tensor(obj) if dtype is None else primitives.cast(obj, dtype)
 
 
 def arange(
@@ -155,18 +141,18 @@ def arange(
         )
     else:
         count = builtins.max(0, math.ceil((last - first) / step))
-    indices = _primitives().iota((count,), 0, target if whole and target.is_integer else i64)
+    indices = primitives.iota((count,), 0, target if whole and target.is_integer else i64)
     return _along(indices, first, step, target, whole)
 
 
 def _along(indices: Traced, first: Any, step: Any, target: DType, whole: bool) -> Traced:
     """first + step · index, computed in integers or in f64, and rounded once."""
-    values = indices if whole else _primitives().cast(indices, f64)
+    values = indices if whole else primitives.cast(indices, f64)
     if step != 1:
-        values = _elementwise("mul", values, step if whole else float(step))
+        values = arithmetic.elementwise("mul", values, step if whole else float(step))
     if first != 0:
-        values = _elementwise("add", values, first if whole else float(first))
-    return _primitives().cast(values, nearest(target))
+        values = arithmetic.elementwise("add", values, first if whole else float(first))
+    return primitives.cast(values, nearest(target))
 
 
 def linspace(
@@ -184,7 +170,7 @@ def linspace(
         return creation.linspace(start, stop, num, dtype or f32, device, endpoint=endpoint)
     _here(device)
     made = creation.linspace(start, stop, num, dtype or f32, "cpu", endpoint=endpoint)
-    return _primitives().constant_array(made)
+    return primitives.constant_array(made)
 
 
 def eye(
@@ -201,8 +187,10 @@ def eye(
         return creation.eye(n_rows, n_cols, k=k, dtype=dtype or f32, device=device)
     _here(device)
     shape = (n_rows, n_rows if n_cols is None else n_cols)
-    on = _elementwise("eq", _primitives().iota(shape, 1), _elementwise("add", _primitives().iota(shape, 0), k))
-    return _primitives().cast(on, dtype or f32)
+    on = arithmetic.elementwise(
+        "eq", primitives.iota(shape, 1), arithmetic.elementwise("add", primitives.iota(shape, 0), k)
+    )
+    return primitives.cast(on, dtype or f32)
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:

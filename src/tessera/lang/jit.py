@@ -553,15 +553,13 @@ def jit(
     `MetaTracingRuntime` does the same under its own settings.
     """
 
-    def decorate(given: Callable[..., Any]) -> Jitted:
-        return Jitted(
-            given,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            donate_argnums=donate_argnums,
-            fast_math=fast_math,
-            graphs=graphs,
-            tiers=tiers,
-        )
-
+    decorate = functools.partial(
+        Jitted,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        fast_math=fast_math,
+        graphs=graphs,
+        tiers=tiers,
+    )
     return decorate if function is None else decorate(function)

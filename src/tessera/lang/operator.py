@@ -74,6 +74,13 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+def operator_called(name: str, said: str, function: Callable[P, R]) -> Callable[P, R]:
+    """Makes an operator of one of several functions that are written once; `said` is its docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = said
+    return operator(function)
+
+
 def _tell(name: str, given: list[Traced], result: Any) -> None:
     """In the story of a value an operator is one step, whatever primitives it took."""
     span = caller_span()

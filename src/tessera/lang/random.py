@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tessera.dtypes.philox import KEY_STEPS, MULTIPLIERS, ROUNDS, Stream
+from tessera.dtypes.philox import KEY_STEPS, MULTIPLIERS, ROUNDS, Stream, uniform_digits
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64, u64
 from tessera.errors import DtypeError, ShapeError, TesseraError
@@ -102,10 +102,7 @@ def randint(key: Array, shape: Sequence[Size], low: int, high: int, dtype: DType
 
 @operator
 def _uniform(key: Array, shape: tuple[Any, ...], dtype: DType) -> Traced:
-    form = dtype.float_format
-    assert form is not None, f"{dtype} has no numbers between 0 and 1"
-    # The most digits, up to 24, that every number in [0, 1) may have in `dtype`: rounding more could reach 1.
-    digits = min(24, form.mantissa_bits + 1, form.mantissa_bits - form.min_exponent)
+    digits = uniform_digits(dtype)
     (word,) = _words(_key(key, "uniform"), shape, Stream.BITS)
     number = primitives.cast(elementwise("shr", word, 32 - digits), f32)
     return primitives.cast(elementwise("mul", number, 2.0**-digits), dtype)

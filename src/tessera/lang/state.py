@@ -9,6 +9,7 @@ from tessera.errors import DtypeError, ShapeError
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.current_machine import current_machine
 from tessera.lang.tracing.effects import allow
+from tessera.lang.tracing.graph_modules import effects
 from tessera.lang.tracing.values import Traced, current, current_or_none, shown
 from tessera.runtime.device.memory import aligned_copy
 from tessera.runtime.tensor.creation import asarray
@@ -37,11 +38,9 @@ class State:
         """The value now."""
         if current_or_none() is None:
             return Tensor.wrap(aligned_copy(current_machine().slots[self.slot]), self.dtype)
-        from tessera.ir.graph.effects import StateReadOp
-
         self._declare()
         type_ = primitives.tensor_type(self.shape, self.dtype)
-        return primitives.emit("state", lambda _: StateReadOp(self.slot, type_))
+        return primitives.emit("state", lambda _: effects.StateReadOp(self.slot, type_))
 
     def write(self, value: Any) -> None:
         """Replaces the value by another of the same shape and dtype."""
@@ -50,15 +49,13 @@ class State:
             self._check(tensor.shape, tensor.dtype, ())
             current_machine().slots[self.slot] = aligned_copy(tensor.cpu().numpy())
             return
-        from tessera.ir.graph.effects import StateWriteOp
-
         given = primitives.lift(value)
         if given.weak and given.dtype.kind is self.dtype.kind:
             given = primitives.cast(given, self.dtype)
         self._check(given.sizes, given.dtype, (given,))
         self._declare()
         stored = primitives.cast(given, self.dtype)
-        primitives.write(StateWriteOp(self.slot, stored.value))
+        primitives.write(effects.StateWriteOp(self.slot, stored.value))
 
     def _check(self, shape: Any, dtype: Any, given: tuple[Traced, ...]) -> None:
         story = tuple(line for one in given for line in one.history.lines())
@@ -79,13 +76,11 @@ class State:
 
     def _declare(self) -> None:
         """The slot stands in the module of every function that uses it."""
-        from tessera.ir.graph.effects import StateOp
-
         allow(f"state({self.slot})", f"state of {format_shape(self.shape)}")
         trace = current()
         if ("state", self.slot) not in trace.kept:
             trace.kept["state", self.slot] = self
-            trace.beside.append(StateOp(self.slot, primitives.tensor_type(self.shape, self.dtype)))
+            trace.beside.append(effects.StateOp(self.slot, primitives.tensor_type(self.shape, self.dtype)))
 
 
 def debug_print(label: str, x: Any) -> None:

@@ -31,6 +31,19 @@ _QUESTIONS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
+def _arithmetic(sign: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """Python's operators `number ∘ other` and `other ∘ number`."""
+    return (
+        lambda number, other: number.computed(sign, number, other),
+        lambda number, other: number.computed(sign, other, number),
+    )
+
+
+def _question(sign: str) -> Callable[[Any, Any], Any]:
+    """Python's comparison `number ∘ other`."""
+    return lambda number, other: number.asked(sign, other)
+
+
 class Tracked:
     """A whole number with a name in the code of a trail."""
 
@@ -44,7 +57,7 @@ class Tracked:
     def __repr__(self) -> str:
         return f"<{self.text}: {self.value}>"
 
-    def _made(self, sign: str, left: Any, right: Any) -> Any:
+    def computed(self, sign: str, left: Any, right: Any) -> Any:
         if not _is_number(left) or not _is_number(right):
             return NotImplemented
         if sign in "+*" and left.__class__ is not Tracked:
@@ -57,7 +70,7 @@ class Tracked:
         value = _SIGNS[sign](plain(left), plain(right))
         return self.trail.number(f"{_text(left)} {sign} {_text(right)}", value)
 
-    def _asked(self, sign: str, other: Any) -> Any:
+    def asked(self, sign: str, other: Any) -> Any:
         if other is self:
             return sign in ("==", "<=", ">=")
         if not _is_number(other):
@@ -66,38 +79,14 @@ class Tracked:
         self.trail.ask(f"{self.text} {sign} {_text(other)}", answer)
         return answer
 
-    def __add__(self, other: Any) -> Any:
-        return self._made("+", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._made("+", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._made("-", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._made("-", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._made("*", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self._made("*", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._made("//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._made("//", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._made("%", self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return self._made("%", other, self)
+    __add__, __radd__ = _arithmetic("+")
+    __sub__, __rsub__ = _arithmetic("-")
+    __mul__, __rmul__ = _arithmetic("*")
+    __floordiv__, __rfloordiv__ = _arithmetic("//")
+    __mod__, __rmod__ = _arithmetic("%")
 
     def __neg__(self) -> Any:
-        return self._made("-", 0, self)
+        return self.computed("-", 0, self)
 
     def __pos__(self) -> Tracked:
         return self
@@ -105,23 +94,9 @@ class Tracked:
     def __abs__(self) -> Any:
         return -self if self < 0 else self
 
-    def __eq__(self, other: object) -> Any:
-        return self._asked("==", other)
-
-    def __ne__(self, other: object) -> Any:
-        return self._asked("!=", other)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._asked("<", other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._asked("<=", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._asked(">", other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._asked(">=", other)
+    __eq__, __ne__ = _question("=="), _question("!=")
+    __lt__, __le__ = _question("<"), _question("<=")
+    __gt__, __ge__ = _question(">"), _question(">=")
 
     def __bool__(self) -> bool:
         return self != 0

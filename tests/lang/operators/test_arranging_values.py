@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import knobs
+from tessera.lang.operators.methods import METHODS
 
 few = settings(max_examples=6)
 
@@ -140,7 +141,7 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
 def test_indexing_is_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     x = drawn(shape, seed)
     key = data.draw(keys(shape))
-    found = ts.ops.METHODS["__getitem__"](tensor(x, ts.i32), key)
+    found = METHODS["__getitem__"](tensor(x, ts.i32), key)
     exactly(found, x[key])
 
 
@@ -301,7 +302,7 @@ def test_einstein_s_sums(formula: str, shapes_given: list[tuple[int, ...]]) -> N
 
 def test_masks_as_indices_outside_of_traces() -> None:
     x = array(ts.f32, (3, 4), 1, odd=False)
-    item = ts.ops.METHODS["__getitem__"]
+    item = METHODS["__getitem__"]
     exactly(item(tensor(x, ts.f32), x > 0), x[x > 0])
     exactly(item(tensor(x, ts.f32), x[:, 0] > 0), x[x[:, 0] > 0])
     with pytest.raises(ts.ShapeError, match="a mask has the shape"):

@@ -11,7 +11,8 @@ import pytest
 
 import tessera as ts
 from tessera import knobs
-from tessera.lang.operators.elementwise import row_programs
+from tessera.lang.operators.elementwise import ROW_PROGRAMS
+from tessera.lang.operators.methods import METHODS, PROPERTIES
 
 ROWS = 130
 LARGE = (ROWS, 131)  # above the knob's default
@@ -34,7 +35,7 @@ def whole(shape: tuple[int, ...]) -> ts.Tensor:
 
 def programs() -> int:
     """How many programs operators on tensors have become."""
-    rows: list[Any] = [*row_programs(), ts.ops.METHODS["__cast__"]]
+    rows: list[Any] = [*ROW_PROGRAMS.values(), METHODS["__cast__"]]
     eager: list[Any] = [vars(one)["eager"] for one in rows]
     return sum(one.explain().compilations for one in eager)
 
@@ -132,8 +133,8 @@ def test_checks_look_at_every_size() -> None:
 
 
 def test_operators_are_methods_and_properties_of_tensors() -> None:
-    hooks = {name for name in ts.ops.METHODS if name in ("__elementwise__", "__cast__", "__has_machine_code__")}
-    names = {*ts.ops.METHODS, *ts.ops.PROPERTIES} - hooks
+    hooks = {name for name in METHODS if name in ("__elementwise__", "__cast__", "__has_machine_code__")}
+    names = {*METHODS, *PROPERTIES} - hooks
     assert sorted(name for name in names if name not in vars(ts.Tensor)) == []
     x = floats((3, 4))
     assert np.allclose(x.sum(axis=1).numpy(), x.numpy().sum(axis=1), atol=1e-4)

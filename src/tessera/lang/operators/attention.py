@@ -9,6 +9,7 @@ from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import bool_, f32, i32, i64
 from tessera.errors import DtypeError, ShapeError
 from tessera.lang.operator import operator
+from tessera.lang.operators import networks
 from tessera.lang.operators.linear_algebra import matmul_operands
 from tessera.lang.operators.manipulation import swap_axes
 from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, wide
@@ -77,7 +78,7 @@ def scaled_dot_product_attention(
     held = elementwise("select", elementwise("eq", total, 0.0), 1.0, total)
     shares = elementwise("div", powers, held)
     if dropout:
-        shares = _dropped(shares, dropout, key)
+        shares = networks.dropout(shares, dropout, key=key)
     weights = narrow(shares, values.dtype)
     found = primitives.matmul(weights, values, to=queries.dtype)
     if not return_lse:
@@ -208,12 +209,6 @@ def _positions(rows: Traced, scores: Traced, offset: Any) -> Traced:
     if isinstance(apart, int):
         return elementwise("add", rows, apart) if apart else rows
     return elementwise("add", rows, primitives.size_value(apart, i64))
-
-
-def _dropped(shares: Traced, p: float, key: Any) -> Traced:
-    from tessera.lang.operators.networks import dropout
-
-    return dropout(shares, p, key=key)  # pyright: ignore[reportReturnType]  (a traced value for one)
 
 
 @operator

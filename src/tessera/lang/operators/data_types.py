@@ -40,7 +40,7 @@ def cast_like(x: Array, like: Array, /) -> Traced:
     return primitives.cast(tensor(x), tensor(like).dtype)
 
 
-def type_of(x: Any) -> DType:
+def _type_of(x: Any) -> DType:
     """The element type of an array, or the one that `x` names."""
     if isinstance(x, Traced | Tensor):
         return x.dtype
@@ -52,12 +52,12 @@ def type_of(x: Any) -> DType:
 
 def can_cast(from_: Any, to: DTypeLike, /) -> bool:
     """Whether a cast changes no value: every number of the first type, or of an array's, is there in the second."""
-    return promotion.can_cast(type_of(from_), as_dtype(to))
+    return promotion.can_cast(_type_of(from_), as_dtype(to))
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The type in which arrays and types meet; Python's numbers take the type of what they stand beside."""
-    strong = [type_of(x) for x in arrays_and_dtypes if type(x) not in (bool, int, float)]
+    strong = [_type_of(x) for x in arrays_and_dtypes if type(x) not in (bool, int, float)]
     if strong:
         return promote(*strong)
     if not arrays_and_dtypes:
@@ -90,7 +90,7 @@ class IntegerLimits:
 
 def finfo(type: Any, /) -> FloatLimits:  # noqa: A002  (the standard's name)
     """The limits of a float type, or of an array's."""
-    dtype = type_of(type)
+    dtype = _type_of(type)
     limits = dtype.float_format
     if limits is None:
         raise DtypeError(f"finfo is for floats, got {dtype}", hint="use iinfo for integers")
@@ -106,7 +106,7 @@ def finfo(type: Any, /) -> FloatLimits:  # noqa: A002  (the standard's name)
 
 def iinfo(type: Any, /) -> IntegerLimits:  # noqa: A002  (the standard's name)
     """The limits of an integer type, or of an array's."""
-    dtype = type_of(type)
+    dtype = _type_of(type)
     if not dtype.is_integer:
         raise DtypeError(f"iinfo is for integers, got {dtype}", hint="use finfo for floats")
     return IntegerLimits(dtype.bits, int(dtype.max_value), int(dtype.min_value), dtype.base)
@@ -130,7 +130,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[DTypeLike | str, ...
         return any(isdtype(given, one) for one in kind)
     if isinstance(kind, str) and kind in _KINDS:
         return given.kind in _KINDS[kind]
-    if isinstance(kind, str) and kind not in _KINDS and kind not in ("bool",):
+    if isinstance(kind, str):
         try:
             return given.base is as_dtype(kind)
         except DtypeError:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera.dtypes.types import Kind, bool_
-from tessera.lang.operator import operator
+from tessera.lang.operator import operator, operator_called
 from tessera.lang.operators.operands import refusal, tensors
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
@@ -20,9 +20,7 @@ def _unary(name: str, row: str, said: str) -> Callable[[Array], Traced]:
     def function(x: Array, /) -> Traced:
         return primitives.ew(row, tensor(x))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{said}\n\n{_OPERAND}"
-    return operator(function)
+    return operator_called(name, f"{said}\n\n{_OPERAND}", function)
 
 
 def _binary(name: str, row: str, said: str) -> Callable[[Array, Array], Traced]:
@@ -30,9 +28,7 @@ def _binary(name: str, row: str, said: str) -> Callable[[Array, Array], Traced]:
         # Of numbers alone, too, the result has a type of its own, as it has outside of a trace.
         return elementwise(row, *tensors(name, x1, x2))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{said}\n\n{_OPERANDS}"
-    return operator(function)
+    return operator_called(name, f"{said}\n\n{_OPERANDS}", function)
 
 
 abs = _unary("abs", "abs", "The absolute value of each element.")  # noqa: A001  (the standard's name)
@@ -96,7 +92,7 @@ def _row_of_two(fn: str, x1: Array, x2: Array) -> Traced:
 
 
 # One for each kind of operands: calls are generated for the first that comes.
-_ROWS: dict[tuple[bool, ...], Callable[..., Traced]] = {
+ROW_PROGRAMS: dict[tuple[bool, ...], Callable[..., Traced]] = {
     (False,): operator(_row_of_one),
     (False, False): operator(_row_of_two),
     (False, True): operator(_row_of_two),
@@ -106,12 +102,7 @@ _ROWS: dict[tuple[bool, ...], Callable[..., Traced]] = {
 
 def row(fn: str, *xs: Array) -> Any:
     """One row of the elementwise table on tensors and numbers, as Python's operators on tensors name it."""
-    return _ROWS[tuple([x.__class__ in _NUMBERS for x in xs])](fn, *xs)
-
-
-def row_programs() -> Any:
-    """The operators behind `row`, for those who look inside."""
-    return list(_ROWS.values())
+    return ROW_PROGRAMS[tuple([x.__class__ in _NUMBERS for x in xs])](fn, *xs)
 
 
 _NUMBERS = (bool, int, float)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+from collections.abc import Callable
 
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import computed
@@ -13,18 +16,27 @@ from tessera.lang.tracing.values import Array, Traced
 _LN2 = math.log(2.0)
 
 
+def rounded_once(by: Callable[..., Traced]) -> Callable[..., Traced]:
+    """Makes an operator on floats of a function of values in their compute type; its result is rounded once."""
+
+    @functools.wraps(by)
+    def function(*xs: Array) -> Traced:
+        return computed(by.__name__, *xs, by=by)
+
+    signature = inspect.signature(by)
+    taken = [one.replace(annotation="Array") for one in signature.parameters.values()]
+    vars(function)["__signature__"] = signature.replace(parameters=taken)
+    return operator(function)
+
+
 def _with_sign_of(x: Traced, size: Traced) -> Traced:
     return ew("copysign", size, x)
 
 
-@operator
-def atan(x: Array, /) -> Traced:
+@rounded_once
+def atan(x: Traced, /) -> Traced:
     """The arc tangent of each element, from -π/2 to π/2."""
-
-    def by(x: Traced) -> Traced:
-        return elementwise("atan2", x, 1.0)
-
-    return computed("atan", x, by=by)
+    return elementwise("atan2", x, 1.0)
 
 
 def _leg(x: Traced) -> Traced:
@@ -32,24 +44,16 @@ def _leg(x: Traced) -> Traced:
     return ew("sqrt", ew("mul", elementwise("sub", 1.0, x), elementwise("add", 1.0, x)))
 
 
-@operator
-def asin(x: Array, /) -> Traced:
+@rounded_once
+def asin(x: Traced, /) -> Traced:
     """The arc sine of each element, from -π/2 to π/2; NaN outside of [-1, 1]."""
-
-    def by(x: Traced) -> Traced:
-        return ew("atan2", x, _leg(x))
-
-    return computed("asin", x, by=by)
+    return ew("atan2", x, _leg(x))
 
 
-@operator
-def acos(x: Array, /) -> Traced:
+@rounded_once
+def acos(x: Traced, /) -> Traced:
     """The arc cosine of each element, from 0 to π; NaN outside of [-1, 1]."""
-
-    def by(x: Traced) -> Traced:
-        return ew("atan2", _leg(x), x)
-
-    return computed("acos", x, by=by)
+    return ew("atan2", _leg(x), x)
 
 
 def _half_power(size: Traced) -> Traced:
@@ -62,120 +66,88 @@ def _half_power(size: Traced) -> Traced:
 _ALONE = 20.0
 
 
-@operator
-def sinh(x: Array, /) -> Traced:
+@rounded_once
+def sinh(x: Traced, /) -> Traced:
     """The hyperbolic sine of each element."""
-
-    def by(x: Traced) -> Traced:
-        size = ew("abs", x)
-        above = ew("expm1", elementwise("min", size, _ALONE))
-        near = elementwise("mul", ew("add", above, ew("div", above, elementwise("add", above, 1.0))), 0.5)
-        return _with_sign_of(x, elementwise("select", elementwise("lt", size, _ALONE), near, _half_power(size)))
-
-    return computed("sinh", x, by=by)
+    size = ew("abs", x)
+    above = ew("expm1", elementwise("min", size, _ALONE))
+    near = elementwise("mul", ew("add", above, ew("div", above, elementwise("add", above, 1.0))), 0.5)
+    return _with_sign_of(x, elementwise("select", elementwise("lt", size, _ALONE), near, _half_power(size)))
 
 
-@operator
-def cosh(x: Array, /) -> Traced:
+@rounded_once
+def cosh(x: Traced, /) -> Traced:
     """The hyperbolic cosine of each element."""
-
-    def by(x: Traced) -> Traced:
-        size = ew("abs", x)
-        power = ew("exp", elementwise("min", size, _ALONE))
-        near = elementwise("mul", ew("add", power, ew("reciprocal", power)), 0.5)
-        return elementwise("select", elementwise("lt", size, _ALONE), near, _half_power(size))
-
-    return computed("cosh", x, by=by)
+    size = ew("abs", x)
+    power = ew("exp", elementwise("min", size, _ALONE))
+    near = elementwise("mul", ew("add", power, ew("reciprocal", power)), 0.5)
+    return elementwise("select", elementwise("lt", size, _ALONE), near, _half_power(size))
 
 
 # Where 1 no longer counts beside x², in f64.
 _LARGE = 2.0**28
 
 
-@operator
-def asinh(x: Array, /) -> Traced:
+@rounded_once
+def asinh(x: Traced, /) -> Traced:
     """The inverse hyperbolic sine of each element."""
-
-    def by(x: Traced) -> Traced:
-        size = ew("abs", x)
-        held = elementwise("min", size, _LARGE)
-        square = ew("mul", held, held)
-        root = ew("sqrt", elementwise("add", square, 1.0))
-        near = ew("log1p", ew("add", held, ew("div", square, elementwise("add", root, 1.0))))
-        far = elementwise("add", ew("log", size), _LN2)
-        return _with_sign_of(x, elementwise("select", elementwise("lt", size, _LARGE), near, far))
-
-    return computed("asinh", x, by=by)
+    size = ew("abs", x)
+    held = elementwise("min", size, _LARGE)
+    square = ew("mul", held, held)
+    root = ew("sqrt", elementwise("add", square, 1.0))
+    near = ew("log1p", ew("add", held, ew("div", square, elementwise("add", root, 1.0))))
+    far = elementwise("add", ew("log", size), _LN2)
+    return _with_sign_of(x, elementwise("select", elementwise("lt", size, _LARGE), near, far))
 
 
-@operator
-def acosh(x: Array, /) -> Traced:
+@rounded_once
+def acosh(x: Traced, /) -> Traced:
     """The inverse hyperbolic cosine of each element; NaN below 1."""
-
-    def by(x: Traced) -> Traced:
-        above = elementwise("sub", elementwise("min", x, _LARGE), 1.0)
-        root = ew("sqrt", ew("mul", above, elementwise("add", above, 2.0)))
-        near = ew("log1p", ew("add", above, root))
-        far = elementwise("add", ew("log", x), _LN2)
-        found = elementwise("select", elementwise("lt", x, _LARGE), near, far)
-        return elementwise("select", elementwise("lt", x, 1.0), math.nan, found)
-
-    return computed("acosh", x, by=by)
+    above = elementwise("sub", elementwise("min", x, _LARGE), 1.0)
+    root = ew("sqrt", ew("mul", above, elementwise("add", above, 2.0)))
+    near = ew("log1p", ew("add", above, root))
+    far = elementwise("add", ew("log", x), _LN2)
+    found = elementwise("select", elementwise("lt", x, _LARGE), near, far)
+    return elementwise("select", elementwise("lt", x, 1.0), math.nan, found)
 
 
-@operator
-def atanh(x: Array, /) -> Traced:
+@rounded_once
+def atanh(x: Traced, /) -> Traced:
     """The inverse hyperbolic tangent of each element; ±infinity at ±1, NaN beyond."""
-
-    def by(x: Traced) -> Traced:
-        size = ew("abs", x)
-        ratio = ew("div", elementwise("mul", size, 2.0), elementwise("sub", 1.0, size))
-        return _with_sign_of(x, elementwise("mul", ew("log1p", ratio), 0.5))
-
-    return computed("atanh", x, by=by)
+    size = ew("abs", x)
+    ratio = ew("div", elementwise("mul", size, 2.0), elementwise("sub", 1.0, size))
+    return _with_sign_of(x, elementwise("mul", ew("log1p", ratio), 0.5))
 
 
-@operator
-def log10(x: Array, /) -> Traced:
+@rounded_once
+def log10(x: Traced, /) -> Traced:
     """The logarithm of each element to base 10."""
-
-    def by(x: Traced) -> Traced:
-        # 1/ln 10 in two parts of one sign, of which f32 holds the first exactly.
-        first = 0.4342944622039795
-        rest = 0.4342944819032518 - first
-        found = ew("log", x)
-        return elementwise("fma", found, first, elementwise("mul", found, rest))
-
-    return computed("log10", x, by=by)
+    # 1/ln 10 in two parts of one sign, of which f32 holds the first exactly.
+    first = 0.4342944622039795
+    rest = 0.4342944819032518 - first
+    found = ew("log", x)
+    return elementwise("fma", found, first, elementwise("mul", found, rest))
 
 
-@operator
-def hypot(x1: Array, x2: Array, /) -> Traced:
+@rounded_once
+def hypot(x1: Traced, x2: Traced, /) -> Traced:
     """√(x1² + x2²), without overflow on the way; infinite where one side is, even beside NaN."""
-
-    def by(a: Traced, b: Traced) -> Traced:
-        a, b = ew("abs", a), ew("abs", b)
-        most, least = elementwise("max", a, b), elementwise("min", a, b)
-        ratio = ew("div", least, most)
-        found = ew("mul", most, ew("sqrt", elementwise("add", ew("mul", ratio, ratio), 1.0)))
-        infinite = elementwise("or", elementwise("isinf", a), elementwise("isinf", b))
-        found = elementwise("select", elementwise("eq", most, 0.0), most, found)
-        return elementwise("select", infinite, math.inf, found)
-
-    return computed("hypot", x1, x2, by=by)
+    a, b = ew("abs", x1), ew("abs", x2)
+    most, least = elementwise("max", a, b), elementwise("min", a, b)
+    ratio = ew("div", least, most)
+    found = ew("mul", most, ew("sqrt", elementwise("add", ew("mul", ratio, ratio), 1.0)))
+    infinite = elementwise("or", elementwise("isinf", a), elementwise("isinf", b))
+    found = elementwise("select", elementwise("eq", most, 0.0), most, found)
+    return elementwise("select", infinite, math.inf, found)
 
 
-@operator
-def logaddexp(x1: Array, x2: Array, /) -> Traced:
+@rounded_once
+def logaddexp(x1: Traced, x2: Traced, /) -> Traced:
     """log(e^x1 + e^x2), without overflow on the way."""
-
-    def by(a: Traced, b: Traced) -> Traced:
-        apart = ew("neg", ew("abs", elementwise("sub", a, b)))
-        found = ew("add", elementwise("max", a, b), ew("log1p", ew("exp", apart)))
-        # Equal infinities are apart by NaN.
-        return elementwise("select", elementwise("eq", a, b), elementwise("add", a, _LN2), found)
-
-    return computed("logaddexp", x1, x2, by=by)
+    apart = ew("neg", ew("abs", elementwise("sub", x1, x2)))
+    found = ew("add", elementwise("max", x1, x2), ew("log1p", ew("exp", apart)))
+    # Equal infinities are apart by NaN.
+    return elementwise("select", elementwise("eq", x1, x2), elementwise("add", x1, _LN2), found)
 
 
 @operator
@@ -184,24 +156,16 @@ def relu(x: Array, /) -> Traced:
     return elementwise("max", x, 0)
 
 
-@operator
-def silu(x: Array, /) -> Traced:
+@rounded_once
+def silu(x: Traced, /) -> Traced:
     """SiLU: x · sigmoid(x)."""
-
-    def by(x: Traced) -> Traced:
-        return ew("mul", x, ew("sigmoid", x))
-
-    return computed("silu", x, by=by)
+    return ew("mul", x, ew("sigmoid", x))
 
 
-@operator
-def softplus(x: Array, /) -> Traced:
+@rounded_once
+def softplus(x: Traced, /) -> Traced:
     """Softplus: log(1 + e^x), without overflow."""
-
-    def by(x: Traced) -> Traced:
-        return ew("add", elementwise("max", x, 0.0), ew("log1p", ew("exp", ew("neg", ew("abs", x)))))
-
-    return computed("softplus", x, by=by)
+    return ew("add", elementwise("max", x, 0.0), ew("log1p", ew("exp", ew("neg", ew("abs", x)))))
 
 
 @operator

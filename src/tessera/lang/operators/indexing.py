@@ -20,7 +20,7 @@ from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import broadcast_all, elementwise, tensor
 from tessera.lang.tracing.sizes import TracedSize, plain_size
 from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import Size, element_count
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,18 @@ class Spans:
     arrays: dict[int, Traced]
     new: tuple[int, ...]
     """The axes that a new one is inserted before, once for each."""
+
+    def cut(self, x: Traced) -> Traced:
+        """The box of the slices, with all axes."""
+        ends: list[Any] = [[getattr(one, end) for one in self.slices] for end in ("start", "stop", "step")]
+        return primitives.slice_(x, *ends)
+
+    def laid(self, box: Traced) -> tuple[Size, ...]:
+        """The sizes of a box without the axes of integers, and with the new ones."""
+        sizes: list[Size] = [1] * self.new.count(0)
+        for axis, size in enumerate(box.sizes):
+            sizes += ([] if axis in self.dropped else [size]) + [1] * self.new.count(axis + 1)
+        return tuple(sizes)
 
 
 @dataclass(frozen=True)
@@ -180,20 +192,10 @@ def is_mask(x: Any) -> bool:
 def _item(x: Array, key: Key, given: Sequence[Array]) -> Traced:
     made = tensor(x)
     spans = spans_of(made, key, given)
-    cut = primitives.slice_(
-        made,
-        [one.start for one in spans.slices],
-        [one.stop for one in spans.slices],
-        [one.step for one in spans.slices],
-    )
+    cut = spans.cut(made)
     if spans.arrays:
         return _gathered(cut, spans)
-    sizes: list[Size] = []
-    for axis in range(made.ndim + 1):
-        sizes += [1] * spans.new.count(axis)
-        if axis < made.ndim and axis not in spans.dropped:
-            sizes.append(cut.sizes[axis])
-    return primitives.reshape(cut, sizes)
+    return primitives.reshape(cut, spans.laid(cut))
 
 
 def _gathered(x: Traced, spans: Spans) -> Traced:
@@ -242,8 +244,6 @@ def _one_index(x: Traced, indices: Sequence[tuple[int, Traced]]) -> tuple[Traced
     for at, positions in enumerate(spread[1:], 1):
         size = known(transposed, at, "an index along several axes")
         flat = primitives.ew("add", elementwise("mul", flat, size), positions)
-    count: Size = 1
-    for size in transposed.sizes[: len(axes)]:
-        count = count * size
-    rows = primitives.reshape(transposed, (count, *transposed.sizes[len(axes) :]))
+    sizes = transposed.sizes
+    rows = primitives.reshape(transposed, (element_count(sizes[: len(axes)]), *sizes[len(axes) :]))
     return primitives.gather(rows, flat, 0), flat

@@ -5,33 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tessera.dtypes.types import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from tessera.dtypes.types import STANDARD_NAMES, DType, f32, i64
 from tessera.errors import DeviceError
 from tessera.lang.operators.data_types import isdtype
 from tessera.runtime.device.device import CPU, Device, default_device
 from tessera.runtime.device.device import device as find_device
 from tessera.runtime.tensor.creation import DeviceLike
 
-API_VERSION = "2023.12"
-
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 newaxis = None
-
-_TYPES: dict[str, DType] = {
-    "bool": bool_,
-    "int8": i8,
-    "int16": i16,
-    "int32": i32,
-    "int64": i64,
-    "uint8": u8,
-    "uint16": u16,
-    "uint32": u32,
-    "uint64": u64,
-    "float32": f32,
-    "float64": f64,
-    "float16": f16,
-    "bfloat16": bf16,
-}
 
 
 class NamespaceInfo:
@@ -63,7 +45,7 @@ class NamespaceInfo:
         self, *, device: DeviceLike | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
         _found(device)
-        return {name: dtype for name, dtype in _TYPES.items() if kind is None or isdtype(dtype, kind)}
+        return {name: dtype for name, dtype in STANDARD_NAMES.items() if kind is None or isdtype(dtype, kind)}
 
 
 def _found(device: DeviceLike | None) -> None:

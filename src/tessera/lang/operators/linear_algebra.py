@@ -9,12 +9,12 @@ from tessera.dtypes.promotion import as_dtype, promote
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import axes_of, expanded, narrow, one_axis, refusal, tensors
+from tessera.lang.operators.operands import axes_of, expanded, moved_last, narrow, one_axis, refusal, tensors
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import broadcast_all, elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.runtime.tensor.interface import DTypeLike
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import Size, element_count
 
 
 def matmul_operands(name: str, x1: Any, x2: Any, dtype: DTypeLike | None) -> tuple[Traced, Traced, DType]:
@@ -78,16 +78,9 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Traced:
             shapes=shown(a, b),
             hint=f"use an axis from {-min(a.ndim, b.ndim)} to -1",
         )
-    left, right = (_rows(one, axis) for one in (a, b))
-    return primitives.reshape(
-        found := rounded_matmul(expanded(left, [left.ndim - 1]), expanded(right, [right.ndim]), to), found.sizes[:-2]
-    )
-
-
-def _rows(x: Traced, axis: int) -> Traced:
-    """`x` with one axis brought to the end."""
-    axis = one_axis(x, axis, "vecdot")
-    return primitives.transpose(x, [*(at for at in range(x.ndim) if at != axis), axis])
+    left, right = (primitives.transpose(x, moved_last(x.ndim, one_axis(x, axis, "vecdot"))) for x in (a, b))
+    found = rounded_matmul(expanded(left, [left.ndim - 1]), expanded(right, [right.ndim]), to)
+    return primitives.reshape(found, found.sizes[:-2])
 
 
 @operator
@@ -109,16 +102,9 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Seque
     right = primitives.transpose(b, [*summed[1], *free[1]])
     inner = [a.sizes[at] for at in summed[0]]
     outer = [[x.sizes[at] for at in kept] for x, kept in zip((a, b), free, strict=True)]
-    rows, columns, depth = (_count(sizes) for sizes in (outer[0], outer[1], inner))
+    rows, columns, depth = (element_count(sizes) for sizes in (outer[0], outer[1], inner))
     found = rounded_matmul(primitives.reshape(left, (rows, depth)), primitives.reshape(right, (depth, columns)), to)
     return primitives.reshape(found, [*outer[0], *outer[1]])
-
-
-def _count(sizes: Sequence[Size]) -> Size:
-    count: Size = 1
-    for size in sizes:
-        count = count * size
-    return count
 
 
 @operator
@@ -210,8 +196,8 @@ def _contracted(a: Traced, la: str, b: Traced, lb: str, wanted: set[str]) -> tup
     }
     left = primitives.transpose(a, [la.index(label) for label in (*batch, *rows, *inner)])
     right = primitives.transpose(b, [lb.index(label) for label in (*batch, *inner, *columns)])
-    left = primitives.reshape(left, (*sizes["batch"], _count(sizes["rows"]), _count(sizes["inner"])))
-    right = primitives.reshape(right, (*sizes["batch"], _count(sizes["inner"]), _count(sizes["columns"])))
+    left = primitives.reshape(left, (*sizes["batch"], element_count(sizes["rows"]), element_count(sizes["inner"])))
+    right = primitives.reshape(right, (*sizes["batch"], element_count(sizes["inner"]), element_count(sizes["columns"])))
     found = rounded_matmul(left, right, promote(a.dtype, b.dtype))
     return (
         primitives.reshape(found, (*sizes["batch"], *sizes["rows"], *sizes["columns"])),

@@ -13,7 +13,7 @@ from tessera.lang.operator import operator
 from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_axis, replaced, tensors
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import broadcast_shapes, tensor
-from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
+from tessera.lang.tracing.values import Array, Traced, shown, stories
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes import rules
@@ -234,7 +234,7 @@ def data_dependent(what: str, *given: Traced) -> ShapeError:
     return ShapeError(
         f"{what}: the shape of the result depends on elements, which are not known while a function is traced",
         shapes=shown(*given),
-        story=tuple(dict.fromkeys(line for x in given for line in x.history.lines())),
+        story=stories(given),
         hint="call it outside jit, or use where with a shape that is known",
     )
 
@@ -245,10 +245,10 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Traced, ...]:
     made = tensor(x)
     axis = one_axis(made, axis, "unstack")
     count = known(made, axis, "unstack")
-    return tuple(at_index(made, axis, at) for at in range(count))
+    return tuple(_at_index(made, axis, at) for at in range(count))
 
 
-def at_index(x: Traced, axis: int, at: int) -> Traced:
+def _at_index(x: Traced, axis: int, at: int) -> Traced:
     """One slice along an axis, without the axis."""
     open_ends: list[Any] = [None] * x.ndim
     last = None if at == -1 else at + 1
@@ -297,8 +297,3 @@ def pad(x: Array, widths: tuple[tuple[int, int], ...], /, *, value: float = Fals
         parts = [filled[0], made, filled[1]]
         made = primitives.concatenate([part for part in parts if part is not None], axis)
     return made
-
-
-def tracing_now() -> bool:
-    """Whether a function is being traced."""
-    return current_or_none() is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from itertools import product as all_pairs
@@ -9,7 +10,7 @@ from typing import Any, Literal
 
 from tessera.dtypes.types import i64
 from tessera.errors import EffectError, ShapeError
-from tessera.lang.operator import operator
+from tessera.lang.operator import operator, operator_called
 from tessera.lang.operators.linear_algebra import matmul_operands, rounded_matmul
 from tessera.lang.operators.manipulation import pad
 from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, one_axis, refusal, wide
@@ -165,57 +166,48 @@ def _windows(x: Traced, size: tuple[int, ...], stride: tuple[int, ...]) -> list[
     return found
 
 
-def _pooled(
-    name: str,
-    x: Any,
-    size: Any,
-    stride: Any,
-    padding: Any,
-    filler: float,
-    join: str,
-    finish: Callable[[Traced, int], Traced],
-) -> Traced:
-    (made,) = floats(name, x)
-    rank = made.ndim - 2
-    if rank < 1:
-        raise ShapeError(f"{name}: expected [batch, channels, …]", shapes=shown(made), hint="add the missing axes")
-    window = _per_axis(size, rank, "the window")
-    steps = _per_axis(size if stride is None else stride, rank, "stride")
-    edges = _per_axis(padding, rank, "padding", 0)
-    values = pad(wide(made), ((0, 0), (0, 0), *((edge, edge) for edge in edges)), value=filler)
-    parts = _windows(tensor(values), window, steps)
-    found = parts[0]
-    for part in parts[1:]:
-        found = ew(join, found, part)
-    return narrow(finish(found, len(parts)), made.dtype)
+def _pooling(
+    name: str, filler: float, join: str, finish: Callable[[Traced, int], Traced], said: str
+) -> Callable[..., Traced]:
+    """An operator on windows, whose elements are joined two by two; at the edges there is `filler`."""
+
+    def function(
+        x: Array,
+        size: int | tuple[int, ...],
+        /,
+        *,
+        stride: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+    ) -> Traced:
+        (made,) = floats(name, x)
+        rank = made.ndim - 2
+        if rank < 1:
+            raise ShapeError(f"{name}: expected [batch, channels, …]", shapes=shown(made), hint="add the missing axes")
+        window = _per_axis(size, rank, "the window")
+        steps = _per_axis(size if stride is None else stride, rank, "stride")
+        edges = _per_axis(padding, rank, "padding", 0)
+        values = pad(wide(made), ((0, 0), (0, 0), *((edge, edge) for edge in edges)), value=filler)
+        parts = _windows(tensor(values), window, steps)
+        found = functools.reduce(functools.partial(ew, join), parts)
+        return narrow(finish(found, len(parts)), made.dtype)
+
+    return operator_called(name, said, function)
 
 
-@operator
-def max_pool(
-    x: Array,
-    size: int | tuple[int, ...],
-    /,
-    *,
-    stride: int | tuple[int, ...] | None = None,
-    padding: int | tuple[int, ...] = 0,
-) -> Traced:
-    """The largest element of each window over the axes after [batch, channels]."""
-    return _pooled("max_pool", x, size, stride, padding, -math.inf, "max", lambda found, _: found)
-
-
-@operator
-def avg_pool(
-    x: Array,
-    size: int | tuple[int, ...],
-    /,
-    *,
-    stride: int | tuple[int, ...] | None = None,
-    padding: int | tuple[int, ...] = 0,
-) -> Traced:
-    """The mean of each window over the axes after [batch, channels]; padding counts as zeros."""
-    return _pooled(
-        "avg_pool", x, size, stride, padding, 0.0, "add", lambda found, count: elementwise("mul", found, 1.0 / count)
-    )
+max_pool = _pooling(
+    "max_pool",
+    -math.inf,
+    "max",
+    lambda found, _: found,
+    "The largest element of each window over the axes after [batch, channels].",
+)
+avg_pool = _pooling(
+    "avg_pool",
+    0.0,
+    "add",
+    lambda found, count: elementwise("mul", found, 1.0 / count),
+    "The mean of each window over the axes after [batch, channels]; padding counts as zeros.",
+)
 
 
 def _spots(
@@ -294,9 +286,7 @@ def _convolution(name: str, rank: int, said: str) -> Callable[..., Traced]:
     ) -> Traced:
         return _convolved(name, rank, x, weight, bias, stride, padding, dilation, groups)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = said
-    return operator(function)
+    return operator_called(name, said, function)
 
 
 conv1d = _convolution(

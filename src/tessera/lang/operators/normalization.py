@@ -14,7 +14,7 @@ from tessera.lang.tracing.primitives import ew
 from tessera.lang.tracing.values import Array, Traced, shown
 
 
-def safe_shares(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced]:
+def _safe_shares(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced]:
     """Softmax of values in their compute type, 0 where all are -infinity; and the sums behind it, 1 there."""
     _, powers, _ = exponentials(x, axes)
     total = primitives.reduce("sum", powers, axes, keepdims=True)
@@ -29,7 +29,7 @@ def softmax_safe(x: Array, /, *, axis: Axis = -1) -> Traced:
     ts.softmax_safe(scores, axis=-1)
     """
     (made,) = floats("softmax_safe", x)
-    shares, _ = safe_shares(wide(made), axes_of(made, axis, "softmax_safe"))
+    shares, _ = _safe_shares(wide(made), axes_of(made, axis, "softmax_safe"))
     return narrow(shares, made.dtype)
 
 

@@ -12,10 +12,10 @@ from tessera.errors import DtypeError, ShapeError, caller_span
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor, typed
 from tessera.lang.tracing.shape_rules import TraceAgain
-from tessera.lang.tracing.values import Traced, shown
+from tessera.lang.tracing.values import Traced, shown, stories
 from tessera.runtime.tensor.operators import nearest
 from tessera.shapes import rules
-from tessera.shapes.expr import format_shape
+from tessera.shapes.expr import element_count, format_shape
 
 Axis: TypeAlias = int | tuple[int, ...] | None
 
@@ -39,7 +39,7 @@ def refusal(name: str, expected: str, given: Sequence[Traced], hint: str) -> Dty
     return DtypeError(
         f"{name} expects {expected}, got {', '.join(str(x.dtype) for x in given)}",
         shapes=shown(*given),
-        story=tuple(dict.fromkeys(line for x in given for line in x.history.lines())),
+        story=stories(given),
         hint=hint,
     )
 
@@ -58,10 +58,6 @@ def computed(name: str, *xs: Any, by: Callable[..., Traced]) -> Traced:
 def narrow(x: Traced, dtype: DType) -> Traced:
     """A result rounded once into its type."""
     return primitives.cast(x, nearest(dtype))
-
-
-def constant_like(value: float, x: Traced) -> Traced:
-    return primitives.constant(value, x.sizes, x.dtype)
 
 
 def axes_of(x: Traced, axis: Axis, where: str) -> tuple[int, ...]:
@@ -87,10 +83,7 @@ def counted(x: Traced, axes: Iterable[int], dtype: DType, *, less: float = 0) ->
     over = tuple(axes)
     sizes = [x.sizes[axis] for axis in over]
     if builtins.all(isinstance(size, int) for size in sizes):
-        count = 1
-        for size in sizes:
-            count *= int(size)  # pyright: ignore[reportArgumentType]  (checked above)
-        return builtins.max(float(count) - less, 0.0)
+        return builtins.max(float(element_count(sizes)) - less, 0.0)  # pyright: ignore[reportArgumentType]  (numbers)
     ones = primitives.reduce("sum", primitives.constant(1, x.sizes, i32), over, keepdims=True)
     made = primitives.cast(ones, dtype)
     return made if not less else elementwise("max", elementwise("sub", made, less), 0.0)

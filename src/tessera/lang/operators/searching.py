@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from tessera.dtypes.types import Kind, i64, u8
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
+from tessera.lang.operators import statistics
 from tessera.lang.operators.operands import expanded, folded, one_axis, require_elements, tensors
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
@@ -61,9 +63,17 @@ def before(a: Traced, b: Traced, *, descending: bool = False, or_equal: bool) ->
     return elementwise("or", found, elementwise("and", nan_b, primitives.ew("not", nan_a)))
 
 
-def steps_for(size: int) -> int:
-    """The number of halvings by which a search among `size` + 1 indices finds one."""
-    return size.bit_length()
+def halved(low: Traced, high: Traced, size: int, passes: Callable[[Traced], Traced]) -> Traced:
+    """The first index from `low` on that does not pass, or `high`, which is at most `size` further."""
+    for _ in range(size.bit_length()):
+        middle = elementwise("shr", primitives.ew("add", low, high), 1)
+        still = primitives.ew("lt", low, high)
+        passed = passes(middle)
+        low, high = (
+            elementwise("select", primitives.ew("and", still, passed), elementwise("add", middle, 1), low),
+            elementwise("select", primitives.ew("and", still, primitives.ew("not", passed)), middle, high),
+        )
+    return low
 
 
 @operator
@@ -98,15 +108,13 @@ def _by_halves(row: Traced, values: Traced, size: int, side: str) -> Traced:
     if size == 0:
         return low
     high = primitives.constant(size, values.sizes, i64)
-    for _ in range(steps_for(size)):
-        middle = elementwise("shr", primitives.ew("add", low, high), 1)
+
+    def passes(middle: Traced) -> Traced:
         # Where the search has ended the middle may be the size itself.
         element = primitives.gather(row, elementwise("min", middle, size - 1), 0)
-        on = primitives.ew("and", primitives.ew("lt", low, high), _passes(element, values, side))
-        off = primitives.ew("and", primitives.ew("lt", low, high), primitives.ew("not", _passes(element, values, side)))
-        low = elementwise("select", on, elementwise("add", middle, 1), low)
-        high = elementwise("select", off, middle, high)
-    return low
+        return _passes(element, values, side)
+
+    return halved(low, high, size, passes)
 
 
 def _by_counting(row: Traced, values: Traced, size: Size, side: str) -> Traced:
@@ -119,7 +127,4 @@ def _by_counting(row: Traced, values: Traced, size: Size, side: str) -> Traced:
 @operator
 def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Traced:
     """The number of elements over `axis` that are not 0."""
-    from tessera.lang.operators.statistics import sum as add_up
-    from tessera.lang.operators.statistics import truth
-
-    return add_up(truth(x), axis=axis, keepdims=keepdims)
+    return statistics.sum(statistics.truth(x), axis=axis, keepdims=keepdims)

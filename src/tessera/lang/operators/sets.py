@@ -78,7 +78,7 @@ def _steps_of(counts: Tensor) -> Tensor:
     return searchsorted(counts, arange(1, total + 1, dtype=i64, device=counts.device))  # pyright: ignore[reportReturnType]  (a tensor for tensors)
 
 
-def flat_nonzero(x: Any) -> Tensor:
+def _flat_nonzero(x: Any) -> Tensor:
     """Flat indices in C order of elements that are not 0."""
     return _steps_of(_true_so_far(x))  # pyright: ignore[reportArgumentType]  (a tensor for tensors)
 
@@ -92,7 +92,7 @@ def nonzero(x: Array, /) -> tuple[Any, ...]:
             shapes=[format_shape(made.shape)],
             hint="compare it with 0, or reshape it to (1,)",
         )
-    flat = flat_nonzero(made)
+    flat = _flat_nonzero(made)
     found: list[Any] = []
     step = made.size
     for size in made.shape:
@@ -111,7 +111,7 @@ def masked(x: Any, mask: Any) -> Any:
             shapes=[format_shape(made.shape), format_shape(holds.shape)],
             hint="compare the tensor itself, or one of its shape",
         )
-    flat = flat_nonzero(holds.reshape(-1))
+    flat = _flat_nonzero(holds.reshape(-1))
     return take(made.reshape(holds.size, *made.shape[rank:]), flat, axis=0)
 
 

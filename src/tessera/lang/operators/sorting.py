@@ -9,11 +9,11 @@ from tessera.dtypes.types import Kind, i64, u8
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import expanded, known, moved_from_last, moved_last, one_axis
-from tessera.lang.operators.searching import before, steps_for
+from tessera.lang.operators.searching import before, halved
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import Size, element_count
 
 _SHORT = 64
 """Rows up to this length are sorted by counting: n² compares in one pass are less than log n passes."""
@@ -21,7 +21,7 @@ _MOST_COUNTED = 1024
 """Rows of unknown length are, too, up to here; each longer length is a program of its own."""
 
 
-def sorting_order(rows: Traced, descending: bool) -> Traced:
+def _sorting_order(rows: Traced, descending: bool) -> Traced:
     """For keys [rows, n], the index in the row that each element of the sorted row comes from."""
     if rows.dtype.kind is Kind.BOOL:
         rows = primitives.cast(rows, u8)
@@ -102,13 +102,8 @@ def _merged(keys: Traced, run: int, descending: bool) -> Traced:
     def keeps(i: Traced, j: Traced) -> Traced:
         return before(element(0, i), element(run, j), descending=descending, or_equal=True)
 
-    for _ in range(steps_for(run)):
-        middle = elementwise("shr", primitives.ew("add", low, high), 1)
-        still = primitives.ew("lt", low, high)
-        left = keeps(middle, elementwise("sub", primitives.ew("sub", k, middle), 1))
-        low = elementwise("select", primitives.ew("and", still, left), elementwise("add", middle, 1), low)
-        high = elementwise("select", primitives.ew("and", still, primitives.ew("not", left)), middle, high)
-    i, j = low, primitives.ew("sub", k, low)
+    i = halved(low, high, run, lambda i: keeps(i, elementwise("sub", primitives.ew("sub", k, i), 1)))
+    j = primitives.ew("sub", k, i)
     left_over, right_over = elementwise("ge", i, run), elementwise("ge", j, run)
     takes_left = primitives.ew("and", primitives.ew("not", left_over), primitives.ew("or", right_over, keeps(i, j)))
     of_left, of_right = primitives.ew("add", start, i), elementwise("add", primitives.ew("add", start, j), run)
@@ -117,14 +112,7 @@ def _merged(keys: Traced, run: int, descending: bool) -> Traced:
 
 def _as_rows(x: Traced, axis: int) -> Traced:
     last = primitives.transpose(x, moved_last(x.ndim, axis))
-    return primitives.reshape(last, (_count(last.sizes[:-1]), last.sizes[-1]))
-
-
-def _count(sizes: tuple[Size, ...]) -> Size:
-    count: Size = 1
-    for size in sizes:
-        count = count * size
-    return count
+    return primitives.reshape(last, (element_count(last.sizes[:-1]), last.sizes[-1]))
 
 
 def _from_rows(rows: Traced, x: Traced, axis: int) -> Traced:
@@ -151,7 +139,7 @@ def _sorted(name: str, x: Any, axis: int, descending: bool) -> tuple[Traced, int
         raise ShapeError(f"{name}: a number has no axis to sort along", shapes=shown(made), hint="give a row")
     axis = one_axis(made, axis, name)
     rows = _as_rows(made, axis)
-    return made, axis, rows, sorting_order(rows, descending)
+    return made, axis, rows, _sorting_order(rows, descending)
 
 
 @operator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tessera.dtypes.promotion import accumulator, as_dtype, compute_type
@@ -38,24 +39,25 @@ def _summed_type(x: Traced, dtype: DTypeLike | None) -> DType:
     return u64 if x.dtype.kind is Kind.UINT else i64
 
 
+def _total(kind: str, x: Any, axis: Axis, dtype: DTypeLike | None, keepdims: bool) -> Traced:
+    made = tensor(x)
+    return primitives.reduce(
+        kind, primitives.cast(made, _summed_type(made, dtype)), axes_of(made, axis, kind), keepdims
+    )
+
+
 @operator
 def sum(  # noqa: A001  (the standard's name)
     x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Traced:
     """The sum over `axis`, or over all axes. Integers and bools add up in 64 bits unless `dtype` says otherwise."""
-    made = tensor(x)
-    return primitives.reduce(
-        "sum", primitives.cast(made, _summed_type(made, dtype)), axes_of(made, axis, "sum"), keepdims
-    )
+    return _total("sum", x, axis, dtype, keepdims)
 
 
 @operator
 def prod(x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Traced:
     """The product over `axis`, or over all axes, in the types of `sum`."""
-    made = tensor(x)
-    return primitives.reduce(
-        "prod", primitives.cast(made, _summed_type(made, dtype)), axes_of(made, axis, "prod"), keepdims
-    )
+    return _total("prod", x, axis, dtype, keepdims)
 
 
 def _extreme(kind: str, x: Any, axis: Axis, keepdims: bool) -> Traced:
@@ -96,29 +98,35 @@ def spread(x: Traced, axes: tuple[int, ...], correction: float = 0.0) -> tuple[T
     return middle, apart, elementwise("div", squares, counted(x, axes, x.dtype, less=correction))
 
 
+def _of_floats(
+    name: str, fold: Callable[[Traced, tuple[int, ...]], Traced], x: Any, axis: Axis, keepdims: bool
+) -> Traced:
+    """A fold of floats that keeps its axes, computed wide and rounded once."""
+    (made,) = floats(name, x)
+    axes = axes_of(made, axis, name)
+    return narrow(folded(fold(wide(made), axes), axes, keepdims), made.dtype)
+
+
 @operator
 def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:
     """The mean over `axis`, or over all axes."""
-    (made,) = floats("mean", x)
-    axes = axes_of(made, axis, "mean")
-    return narrow(folded(averaged(wide(made), axes), axes, keepdims), made.dtype)
+    return _of_floats("mean", averaged, x, axis, keepdims)
 
 
 @operator
 def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Traced:
     """The variance over `axis`, or over all axes; the sum of squares is divided by their number less `correction`."""
-    (made,) = floats("var", x)
-    axes = axes_of(made, axis, "var")
-    return narrow(folded(spread(wide(made), axes, correction)[2], axes, keepdims), made.dtype)
+    return _of_floats("var", lambda values, axes: spread(values, axes, correction)[2], x, axis, keepdims)
 
 
 @operator
 def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Traced:
     """The standard deviation over `axis`, or over all axes: the root of `var`."""
-    (made,) = floats("std", x)
-    axes = axes_of(made, axis, "std")
-    found = primitives.ew("sqrt", spread(wide(made), axes, correction)[2])
-    return narrow(folded(found, axes, keepdims), made.dtype)
+
+    def root(values: Traced, axes: tuple[int, ...]) -> Traced:
+        return primitives.ew("sqrt", spread(values, axes, correction)[2])
+
+    return _of_floats("std", root, x, axis, keepdims)
 
 
 def truth(x: Any) -> Traced:
@@ -144,13 +152,13 @@ def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  #
 @operator
 def logsumexp_safe(x: Array, /, *, axis: Axis = -1, keepdims: bool = False) -> Traced:
     """log Σ e^x without overflow; -infinity, not NaN, where all elements are -infinity."""
-    (made,) = floats("logsumexp_safe", x)
-    axes = axes_of(made, axis, "logsumexp_safe")
-    values = wide(made)
-    _, shares, highest = exponentials(values, axes)
-    total = primitives.reduce("sum", shares, axes, keepdims=True)
-    found = primitives.ew("add", primitives.ew("log", total), highest)
-    return narrow(folded(found, axes, keepdims), made.dtype)
+
+    def logarithm(values: Traced, axes: tuple[int, ...]) -> Traced:
+        _, powers, highest = exponentials(values, axes)
+        total = primitives.reduce("sum", powers, axes, keepdims=True)
+        return primitives.ew("add", primitives.ew("log", total), highest)
+
+    return _of_floats("logsumexp_safe", logarithm, x, axis, keepdims)
 
 
 def exponentials(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced, Traced]:

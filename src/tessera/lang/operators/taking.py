@@ -14,7 +14,7 @@ from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.shape_rules import ruled
 from tessera.lang.tracing.values import Array, Traced, shown
 from tessera.shapes import rules
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import element_count
 
 
 def from_front(x: Traced, axis: int, indices: Traced) -> Traced:
@@ -51,21 +51,14 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
     axis = one_axis(made, axis, "take_along_axis")
     order = moved_last(made.ndim, axis)
     values, spots = (primitives.transpose(one, order) for one in (made, from_front(made, axis, indices)))
-    lead = broadcast_lead(values, spots)
+    histories = [values.history, spots.history]
+    lead = ruled(rules.broadcast, values.sizes[:-1], spots.sizes[:-1], where="broadcast", histories=histories)
     values = primitives.broadcast_to(values, (*lead, values.sizes[-1]))
     spots = primitives.cast(primitives.broadcast_to(spots, (*lead, spots.sizes[-1])), i64)
     spots = primitives.looked_at(spots, values.sizes[-1], f"axis {axis}")  # rows lie side by side below
-    rows: Size = 1
-    for size in lead:
-        rows = rows * size
-    flat, where = (primitives.reshape(one, (rows, one.sizes[-1])) for one in (values, spots))
+    flat, where = (primitives.reshape(one, (element_count(lead), one.sizes[-1])) for one in (values, spots))
     found = along_rows(flat, where) if isinstance(flat.sizes[1], int) else picked(flat, where)
     return primitives.transpose(primitives.reshape(found, spots.sizes), moved_from_last(made.ndim, axis))
-
-
-def broadcast_lead(a: Traced, b: Traced) -> tuple[Size, ...]:
-    """The shape that all axes but the last broadcast to."""
-    return ruled(rules.broadcast, a.sizes[:-1], b.sizes[:-1], where="broadcast", histories=[a.history, b.history])
 
 
 @operator

@@ -14,7 +14,7 @@ from tessera.lang.operators.taking import from_front
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown, stories
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import Size, element_count
 
 _ROWS = {"set": None, "add": "add", "multiply": "mul", "max": "max", "min": "min"}
 
@@ -45,26 +45,26 @@ class UpdatedPart:
 
     def set(self, values: Any) -> Any:
         """The tensor with `values` at x[key]; where several go to one element, the last."""
-        return update(self.x, values, "set", self.key)
+        return _update(self.x, values, "set", self.key)
 
     def add(self, values: Any) -> Any:
         """The tensor with `values` added at x[key]; where several go to one element, all of them."""
-        return update(self.x, values, "add", self.key)
+        return _update(self.x, values, "add", self.key)
 
     def multiply(self, values: Any) -> Any:
         """The tensor with x[key] times `values`."""
-        return update(self.x, values, "multiply", self.key)
+        return _update(self.x, values, "multiply", self.key)
 
     def max(self, values: Any) -> Any:
         """The tensor with the larger of x[key] and `values`."""
-        return update(self.x, values, "max", self.key)
+        return _update(self.x, values, "max", self.key)
 
     def min(self, values: Any) -> Any:
         """The tensor with the smaller of x[key] and `values`."""
-        return update(self.x, values, "min", self.key)
+        return _update(self.x, values, "min", self.key)
 
 
-def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
+def _update(x: Array, values: Array, kind: str, key: Any) -> Traced:
     """A new tensor with `values` set, added, … at x[key]; `values` broadcast to its shape."""
     static, arrays = taken_apart(key)
     if len(static) == len(arrays) == 1 and is_mask(arrays[0]):
@@ -74,7 +74,7 @@ def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
 
 def stored(x: Array, key: Any, values: Array) -> Traced:
     """The tensor after x[key] = values."""
-    return update(x, values, "set", key)
+    return _update(x, values, "set", key)
 
 
 @operator
@@ -113,13 +113,8 @@ def _given(x: Traced, values: Any, shape: tuple[Size, ...]) -> Traced:
 
 def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
     """Updates by slices: each element that lies in the box takes the value at its place there."""
-    box = primitives.slice_(
-        x, [one.start for one in spans.slices], [one.stop for one in spans.slices], [one.step for one in spans.slices]
-    )
-    shape = [1] * spans.new.count(0)
-    for axis, size in enumerate(box.sizes):
-        shape += ([] if axis in spans.dropped else [size]) + [1] * spans.new.count(axis + 1)
-    laid = primitives.reshape(_given(x, values, tuple(shape)), box.sizes)
+    box = spans.cut(x)
+    laid = primitives.reshape(_given(x, values, spans.laid(box)), box.sizes)
     inside: Traced | None = None
     for axis, one in enumerate(spans.slices):
         if box.sizes[axis] == x.sizes[axis] and one.step in (None, 1):
@@ -163,9 +158,7 @@ def _at_indices(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
     ((axis, indices),) = spans.arrays.items()
     size = x.sizes[axis]
     given = _given(x, values, (*x.sizes[:axis], *indices.sizes, *x.sizes[axis + 1 :]))
-    count: Size = 1
-    for one in indices.sizes:
-        count = count * one
+    count = element_count(indices.sizes)
     flat = primitives.cast(primitives.reshape(from_front(x, axis, indices), (count,)), i64)
     given = primitives.reshape(given, (*x.sizes[:axis], count, *x.sizes[axis + 1 :]))
     if kind != "multiply":

@@ -10,7 +10,7 @@ from tessera.dtypes.types import DType, Kind, f32, f64, i64
 from tessera.errors import DtypeError
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.shape_rules import ruled
-from tessera.lang.tracing.values import Traced, shown
+from tessera.lang.tracing.values import Traced, shown, stories
 from tessera.runtime.tensor.operators import nearest
 from tessera.shapes import rules
 from tessera.shapes.expr import Size
@@ -47,7 +47,7 @@ def typed(fn: str, xs: Sequence[Any]) -> list[Traced]:
     except DtypeError as error:
         error.message = f"{fn}: {error.message}"
         error.shapes = shown(*tensors)
-        error.story = tuple(dict.fromkeys(line for x in tensors for line in x.history.lines()))
+        error.story = stories(tensors)
         raise
     target = nearest(common)
     return [_beside(fn, x, target) for x in given]

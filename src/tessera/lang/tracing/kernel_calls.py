@@ -17,6 +17,7 @@ from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.effects import allow
+from tessera.lang.tracing.graph_modules import dialect, types
 from tessera.lang.tracing.sizes import plain
 from tessera.lang.tracing.values import Traced, current, shown
 from tessera.runtime.tensor.tensor import Tensor
@@ -209,17 +210,15 @@ def _written(
 ) -> list[Traced]:
     from tessera.ir.common.effects import MEMORY, effects_within
     from tessera.ir.common.schedule_attributes import ConfigAttr
-    from tessera.ir.graph import dialect as graph
     from tessera.ir.graph.kernel_calls import result_types
-    from tessera.ir.graph.types import GraphTensorType
     from tessera.tile.calls.levels import config_of
 
-    known = [GraphTensorType.of(one.shape, one.dtype.base) for one in filled]
+    known = [types.GraphTensorType.of(one.shape, one.dtype.base) for one in filled]
     inferred = result_types(function, [*(value.type for value in values), *known])
-    types = [*known, *inferred[len(known) :]]
+    results = [*known, *inferred[len(known) :]]
     for effect in effects_within(op for op in function.body.walk() if not op.regions) or ():
         if effect.resource != MEMORY:
             allow(effect.resource.name(), f"kernel {kernel.__name__}")
-    call = graph.CallKernelOp(function.sym_name.data, values, types, ConfigAttr(config_of(kernel.schedule)))
+    call = dialect.CallKernelOp(function.sym_name.data, values, results, ConfigAttr(config_of(kernel.schedule)))
     primitives.write(call)
     return [primitives.result_of(kernel.__name__, result, operands) for result in call.results]

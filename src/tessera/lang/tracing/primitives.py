@@ -15,6 +15,7 @@ from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
 from tessera.lang.tracing.effects import allow
+from tessera.lang.tracing.graph_modules import dialect, effects, indexing, locations, slices, types
 from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.shape_rules import ruled
 from tessera.lang.tracing.sizes import TracedSize, plain, plain_shape, plain_size
@@ -30,7 +31,7 @@ from tessera.shapes.history import ShapeHistory
 from tessera.tile.calls.settings import settings
 
 if TYPE_CHECKING:
-    from xdsl.ir import Attribute, Operation, SSAValue
+    from xdsl.ir import Operation, SSAValue
 
 
 def lift(value: Any) -> Traced:
@@ -104,27 +105,21 @@ def argument(
     trace: Trace, sizes: Sequence[DimLike], dtype: DType, history: ShapeHistory, *, weak: bool = False
 ) -> Traced:
     """One more argument of the function that is traced."""
-    from tessera.ir.graph.types import GraphTensorType
-
     shape = plain_shape(sizes)
-    made = trace.body.insert_arg(GraphTensorType.of(shape, dtype), len(trace.body.args))
+    made = trace.body.insert_arg(types.GraphTensorType.of(shape, dtype), len(trace.body.args))
     return Traced(made, shape, dtype, history, trace, weak=weak)
 
 
 def write(op: Operation) -> Operation:
     """Puts an op where the trace is, at the user's line."""
-    from tessera.ir.common.locations import location_of
-
-    op.location = location_of(caller_span())
+    op.location = locations.location_of(caller_span())
     current().block.add_op(op)
     return op
 
 
 def result_of(name: str, value: SSAValue, operands: Sequence[Traced], *, weak: bool = False) -> Traced:
     """The traced value for an op's result; its history goes on from its first operand's."""
-    from tessera.ir.graph.types import graph_type
-
-    type_ = graph_type(value)
+    type_ = types.graph_type(value)
     span = caller_span()
     if operands:
         history = operands[0].history.step(name, type_.shape, span)
@@ -146,9 +141,7 @@ def emit(name: str, make: Callable[[Sequence[SSAValue]], Operation], *operands: 
 
 
 def tensor_type(shape: Sequence[DimLike], dtype: DType) -> Any:
-    from tessera.ir.graph.types import GraphTensorType
-
-    return GraphTensorType.of(plain_shape(shape), dtype)
+    return types.GraphTensorType.of(plain_shape(shape), dtype)
 
 
 # Constants
@@ -163,35 +156,27 @@ def number(value: bool | float) -> Traced:
 
 def constant(value: bool | float, shape: Sequence[DimLike], dtype: DTypeLike) -> Traced:
     """`value` everywhere in `shape`."""
-    from tessera.ir.graph import dialect as graph
-    from tessera.ir.graph.types import dense
-
     target = as_dtype(dtype)
     element = weak_scalar(value if isinstance(value, bool | int | float | np.generic) else float(value), target)
-    op = graph.ConstantOp(dense(element, target), tensor_type(shape, target))
+    op = dialect.ConstantOp(types.dense(element, target), tensor_type(shape, target))
     return emit("constant", lambda _: op)
 
 
 def constant_array(values: Any, dtype: DTypeLike | None = None) -> Traced:
     """Known elements, such as a small table, as part of the program."""
-    from tessera.ir.graph import dialect as graph
-    from tessera.ir.graph.types import dense
-
     tensor = asarray(values, dtype=None if dtype is None else as_dtype(dtype))
     array = tensor.cpu().numpy()
-    op = graph.ConstantOp(dense(array, tensor.dtype), tensor_type(tensor.shape, tensor.dtype))
+    op = dialect.ConstantOp(types.dense(array, tensor.dtype), tensor_type(tensor.shape, tensor.dtype))
     return emit("constant", lambda _: op)
 
 
 def iota(shape: Sequence[DimLike], axis: int, dtype: DTypeLike = i64) -> Traced:
     """The position along `axis`."""
-    from tessera.ir.graph import dialect as graph
-
     target, sizes = as_dtype(dtype), plain_shape(shape)
     if not target.is_integer:
         raise DtypeError(f"iota counts in an integer type, got {target}", hint="count in i64, and cast")
     along = rules.normalize_axis(axis, len(sizes), where="iota")
-    return emit("iota", lambda _: graph.IotaOp(along, tensor_type(sizes, target)))
+    return emit("iota", lambda _: dialect.IotaOp(along, tensor_type(sizes, target)))
 
 
 def size_value(size: DimLike, dtype: DTypeLike = i64) -> Traced:
@@ -216,12 +201,10 @@ def size_value(size: DimLike, dtype: DTypeLike = i64) -> Traced:
 
 def ew(fn: str, *xs: Any, to: DTypeLike | None = None, seed: int | None = None) -> Traced:
     """One row of the elementwise table over operands of one shape and one element type."""
-    from tessera.ir.graph import dialect as graph
-
     operands = [lift(x) for x in xs]
     target = None if to is None else as_dtype(to)
     weak = all(operand.weak for operand in operands) and to is None
-    return emit(fn, lambda values: graph.EwOp(fn, values, to=target, seed=seed), *operands, weak=weak)
+    return emit(fn, lambda values: dialect.EwOp(fn, values, to=target, seed=seed), *operands, weak=weak)
 
 
 def cast(x: Any, dtype: DTypeLike, *, seed: int | None = None) -> Traced:
@@ -246,8 +229,6 @@ def cast(x: Any, dtype: DTypeLike, *, seed: int | None = None) -> Traced:
 
 def broadcast_to(x: Any, shape: Sequence[DimLike]) -> Traced:
     """NumPy's rule: missing leading axes appear, axes of size 1 repeat."""
-    from tessera.ir.graph import dialect as graph
-
     operand, target = lift(x), plain_shape(shape)
     if operand.sizes == target:
         return operand
@@ -259,18 +240,16 @@ def broadcast_to(x: Any, shape: Sequence[DimLike]) -> Traced:
             story=operand.history.lines(),
             hint="each axis must be 1 or have the size asked for, counted from the last axis",
         )
-    return emit("broadcast_to", lambda values: graph.BroadcastOp(values[0], target), operand, weak=operand.weak)
+    return emit("broadcast_to", lambda values: dialect.BroadcastOp(values[0], target), operand, weak=operand.weak)
 
 
 def reshape(x: Any, shape: Sequence[DimLike]) -> Traced:
     """The same elements, row by row, under other sizes; one may be -1."""
-    from tessera.ir.graph import dialect as graph
-
     operand = lift(x)
     target = ruled(rules.reshape, operand.sizes, _with_numbers(plain_shape(shape)), histories=[operand.history])
     if operand.sizes == target:
         return operand
-    return emit("reshape", lambda values: graph.ReshapeOp(values[0], target), operand)
+    return emit("reshape", lambda values: dialect.ReshapeOp(values[0], target), operand)
 
 
 def _with_numbers(shape: Sequence[Size]) -> tuple[Size, ...]:
@@ -288,23 +267,19 @@ def _with_numbers(shape: Sequence[Size]) -> tuple[Size, ...]:
 
 def transpose(x: Any, permutation: Sequence[int]) -> Traced:
     """Axis i of the result is axis permutation[i] of `x`."""
-    from tessera.ir.graph import dialect as graph
-
     operand = lift(x)
     with telling(operand):
         rules.transpose(operand.sizes, permutation)
     order = [axis % max(1, operand.ndim) for axis in permutation]
     if order == list(range(operand.ndim)):
         return operand
-    return emit("transpose", lambda values: graph.TransposeOp(values[0], order), operand)
+    return emit("transpose", lambda values: dialect.TransposeOp(values[0], order), operand)
 
 
 def slice_(
     x: Any, starts: Sequence[int | None], stops: Sequence[Size | None], steps: Sequence[int | None] | None = None
 ) -> Traced:
     """Python's slices, one per axis; None means what it means there. A stop may be a symbolic size of the axis."""
-    from tessera.ir.graph import dialect as graph
-
     operand = lift(x)
     strides = [1 if step is None else int(step) for step in (steps or [1] * operand.ndim)]
     begins = [None if start is None else plain_size(start) for start in starts]
@@ -321,7 +296,7 @@ def slice_(
         return operand
     written = [_written(bounds, operand, axis) for axis, bounds in enumerate(zip(begins, ends, strides, strict=True))]
     firsts, lasts = [first for first, _ in written], [last for _, last in written]
-    return emit("slice", lambda values: graph.SliceOp(values[0], firsts, lasts, strides, known=known), operand)
+    return emit("slice", lambda values: dialect.SliceOp(values[0], firsts, lasts, strides, known=known), operand)
 
 
 def _ask_bounds(
@@ -341,19 +316,17 @@ def _ask_bounds(
 
 def _written(bounds: tuple[Size | None, Size | None, int], operand: Traced, axis: int) -> tuple[int, int]:
     """The bounds of a slice as the op has them: numbers, open ends among them."""
-    from tessera.ir.graph.slices import BEFORE_FIRST, LAST
-
     begin, end, stride = bounds
     extent = operand.sizes[axis]
     if isinstance(extent, int):
         first, last, _ = slice(begin, end, stride).indices(extent)
         if not range(first, last, stride):
             return 0, 0  # a start before the first element, -1 here, would be the last one there
-        return first, BEFORE_FIRST if last < 0 else last
+        return first, slices.BEFORE_FIRST if last < 0 else last
     numbers = [
         bound if bound is None or isinstance(bound, int) else _as_number(bound, operand, axis) for bound in (begin, end)
     ]
-    open_ends = (0, LAST) if stride > 0 else (LAST, BEFORE_FIRST)
+    open_ends = (0, slices.LAST) if stride > 0 else (slices.LAST, slices.BEFORE_FIRST)
     first, last = (other if bound is None else bound for bound, other in zip(numbers, open_ends, strict=True))
     return first, last
 
@@ -368,14 +341,12 @@ def _as_number(bound: Size, operand: Traced, axis: int) -> int:
 
 def concatenate(xs: Sequence[Any], axis: int) -> Traced:
     """Tensors of one element type, one after the other along an axis."""
-    from tessera.ir.graph import dialect as graph
-
     operands = [lift(x) for x in xs]
     shapes = [operand.sizes for operand in operands]
     ruled(rules.concatenate, shapes, axis, histories=[operand.history for operand in operands])
     if len(operands) == 1:
         return operands[0]
-    return emit("concatenate", lambda values: graph.ConcatenateOp(values, axis), *operands)
+    return emit("concatenate", lambda values: dialect.ConcatenateOp(values, axis), *operands)
 
 
 def lie_inside(indices: Traced, low: Size, high: Size, what: str, ignored: int | None = None) -> None:
@@ -402,8 +373,6 @@ def looked_at(indices: Any, size: Size, what: str, *, ignored: int | None = None
 
 def gather(x: Any, indices: Any, axis: int) -> Traced:
     """Slices of `x` at integer indices along an axis; every index must be in range."""
-    from tessera.ir.graph import dialect as graph
-
     operands = [lift(x), lift(indices)]
     lie_inside(operands[1], 0, operands[0].sizes[axis], f"axis {axis}")
     if not operands[1].dtype.is_integer:
@@ -413,27 +382,19 @@ def gather(x: Any, indices: Any, axis: int) -> Traced:
             story=operands[1].history.lines(),
             hint="cast them to i64",
         )
-    return emit("gather", lambda values: graph.GatherOp(*values, axis=axis), *operands)
+    return emit("gather", lambda values: dialect.GatherOp(*values, axis=axis), *operands)
 
 
 def scatter(kind: str, x: Any, indices: Any, updates: Any, axis: int) -> Traced:
     """`x` with updates set, added, … at integer indices along an axis, one after the other."""
-    from tessera.ir.graph import indexing as graph_indexing
-
     operands = [lift(x), lift(indices), lift(updates)]
     lie_inside(operands[1], 0, operands[0].sizes[axis], f"axis {axis}")
-    return emit(
-        "scatter", lambda values: graph_indexing.ScatterOp(kind, values[0], values[1], values[2], axis), *operands
-    )
+    return emit("scatter", lambda values: indexing.ScatterOp(kind, values[0], values[1], values[2], axis), *operands)
 
 
 def cumulate(kind: str, x: Any, axis: int, *, exclusive: bool = False) -> Traced:
     """The running reduction along an axis: of all elements up to each; `exclusive`, of all before it."""
-    from tessera.ir.graph import indexing as graph_indexing
-
-    return emit(
-        "cumulate", lambda values: graph_indexing.CumulateOp(kind, values[0], axis, exclusive=exclusive), lift(x)
-    )
+    return emit("cumulate", lambda values: indexing.CumulateOp(kind, values[0], axis, exclusive=exclusive), lift(x))
 
 
 # Reductions and matmuls
@@ -441,18 +402,14 @@ def cumulate(kind: str, x: Any, axis: int, *, exclusive: bool = False) -> Traced
 
 def reduce(kind: str, x: Any, axes: Sequence[int], keepdims: bool = False) -> Traced:
     """Folds axes: sum prod max min and or xor; sums and products accumulate as the element type's policy says."""
-    from tessera.ir.graph import dialect as graph
-
     operand = lift(x)
     if not axes:
         return operand
-    return emit(kind, lambda values: graph.ReduceOp(kind, values[0], list(axes), keepdims=keepdims), operand)
+    return emit(kind, lambda values: dialect.ReduceOp(kind, values[0], list(axes), keepdims=keepdims), operand)
 
 
 def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
     """Matmul over the last two axes, leading axes broadcast; one rounding at the end, into `to`."""
-    from tessera.ir.graph import dialect as graph
-
     left, right = lift(a), lift(b)
     target = left.dtype if to is None else as_dtype(to)
     ruled(rules.matmul, left.sizes, right.sizes, histories=[left.history, right.history])
@@ -463,7 +420,7 @@ def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
             story=(*left.history.lines(), *right.history.lines()),
             hint="cast one of them first",
         )
-    return emit("matmul", lambda values: graph.MatmulOp(*values, to=target), left, right)
+    return emit("matmul", lambda values: dialect.MatmulOp(*values, to=target), left, right)
 
 
 # Effects
@@ -471,23 +428,15 @@ def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
 
 def random(distribution: str, shape: Sequence[DimLike], dtype: DTypeLike = f32) -> Traced:
     """Fresh numbers from the function's random stream: uniform on [0, 1), or normal. The order of draws matters."""
-    from tessera.ir.graph import effects as graph_effects
-
     target = as_dtype(dtype)
     if not target.is_float:
         raise DtypeError(f"random numbers are floats, {target} was asked for", hint="use a float dtype")
     allow("random", f"a draw from the random stream ({distribution})")
-    return emit(distribution, lambda _: graph_effects.RandomOp(distribution, tensor_type(shape, target)))
+    return emit(distribution, lambda _: effects.RandomOp(distribution, tensor_type(shape, target)))
 
 
 def show(label: str, x: Any) -> None:
     """Prints a labelled tensor when the program runs."""
-    from tessera.ir.graph import effects as graph_effects
-
     operand = lift(x)
     allow("io", "printing")
-    write(graph_effects.PrintOp(label, operand.value))
-
-
-def attribute_types(values: Sequence[Traced]) -> list[Attribute]:
-    return [value.value.type for value in values]
+    write(effects.PrintOp(label, operand.value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -14,12 +15,7 @@ from tessera.shapes.expr import Dim, DimLike, Size, dim, size
 
 Comparison: TypeAlias = Callable[[int, int], bool]
 
-_QUESTIONS: dict[str, Comparison] = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-}
+_QUESTIONS: dict[str, Comparison] = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le}
 _OPPOSITES = {"==": "!=", "!=": "==", "<": ">=", "<=": ">"}
 
 
@@ -93,6 +89,32 @@ def _decided(question: str, number: int, low: int | None, high: int | None) -> b
     return False if low is not None and low > most else None
 
 
+def _arithmetic(compute: Callable[[Dim, DimLike], Dim]) -> tuple[Any, Any]:
+    """Python's operators `size ∘ other` and `other ∘ size`."""
+
+    def forward(self: TracedSize, other: DimLike) -> Any:
+        return self.wrapped(compute(plain(self), other)) if _is_size(other) else NotImplemented
+
+    def reflected(self: TracedSize, other: DimLike) -> Any:
+        return self.wrapped(compute(plain(other), self)) if _is_size(other) else NotImplemented
+
+    return forward, reflected
+
+
+def _is_size(value: object) -> bool:
+    """Whether arithmetic with a value gives a size: with a tensor it gives a tensor, which knows how."""
+    return isinstance(value, int | Dim | np.integer)
+
+
+def _comparison(question: str) -> Any:
+    """Python's comparison `size ∘ other`."""
+
+    def compare(self: TracedSize, other: object) -> bool:
+        return self.compare(question, other)
+
+    return compare
+
+
 class TracedSize(Dim):
     """A size in a trace. Arithmetic keeps it an expression; comparing it or counting with it asks for its number."""
 
@@ -106,55 +128,18 @@ class TracedSize(Dim):
         made.sizes = sizes
         return made
 
-    def _wrapped(self, value: Dim) -> Any:
+    def wrapped(self, value: Dim) -> Any:
         found = size(value)
         return found if isinstance(found, int) else TracedSize.of(found, self.sizes)
 
-    def __add__(self, other: DimLike) -> Any:
-        if not _is_size(other):
-            return NotImplemented
-        return self._wrapped(plain(self) + plain(other))
+    __add__, __radd__ = _arithmetic(lambda left, right: left + plain(right))
+    __sub__, __rsub__ = _arithmetic(lambda left, right: left - plain(right))
+    __mul__, __rmul__ = _arithmetic(lambda left, right: left * plain(right))
+    __floordiv__, __rfloordiv__ = _arithmetic(lambda left, right: left // _divisor(right))
+    __mod__, __rmod__ = _arithmetic(lambda left, right: left % _divisor(right))
 
     def __neg__(self) -> Any:
-        return self._wrapped(-plain(self))
-
-    def __sub__(self, other: DimLike) -> Any:
-        if not _is_size(other):
-            return NotImplemented
-        return self._wrapped(plain(self) - plain(other))
-
-    def __rsub__(self, other: DimLike) -> Any:
-        if not _is_size(other):
-            return NotImplemented
-        return self._wrapped(plain(other) - plain(self))
-
-    def __mul__(self, other: DimLike) -> Any:
-        if not _is_size(other):
-            return NotImplemented
-        return self._wrapped(plain(self) * plain(other))
-
-    __radd__ = __add__
-    __rmul__ = __mul__
-
-    def __floordiv__(self, other: DimLike) -> Any:
-        if not _is_size(other):
-            return NotImplemented
-        return self._wrapped(plain(self) // _divisor(other))
-
-    def __rfloordiv__(self, other: DimLike) -> Any:
-        if not _is_size(other):
-            return NotImplemented
-        return self._wrapped(plain(other) // _divisor(self))
-
-    def __mod__(self, other: DimLike) -> Any:
-        if not _is_size(other):
-            return NotImplemented
-        return self._wrapped(plain(self) % _divisor(other))
-
-    def __rmod__(self, other: DimLike) -> Any:
-        if not _is_size(other):
-            return NotImplemented
-        return self._wrapped(plain(other) % _divisor(self))
+        return self.wrapped(-plain(self))
 
     def __truediv__(self, other: float) -> float:
         return int(self) / other
@@ -168,7 +153,7 @@ class TracedSize(Dim):
     def __rpow__(self, other: float) -> float:
         return other ** int(self)
 
-    def _compare(self, question: str, other: object) -> bool:
+    def compare(self, question: str, other: object) -> bool:
         if not isinstance(other, int | Dim):
             return NotImplemented
         difference = plain(self) - plain(other)
@@ -179,24 +164,15 @@ class TracedSize(Dim):
             return self.sizes.ask(plain(self), question, other)
         return self.sizes.ask(difference, question, 0)
 
-    def __eq__(self, other: object) -> bool:
-        return self._compare("==", other)
-
-    def __ne__(self, other: object) -> bool:
-        return self._compare("!=", other)
-
-    def __lt__(self, other: object) -> bool:
-        return self._compare("<", other)
-
-    def __le__(self, other: object) -> bool:
-        return self._compare("<=", other)
+    __eq__, __ne__ = _comparison("=="), _comparison("!=")
+    __lt__, __le__ = _comparison("<"), _comparison("<=")
 
     def __gt__(self, other: object) -> bool:
-        found = self._compare("<=", other)
+        found = self.compare("<=", other)
         return found if found is NotImplemented else not found
 
     def __ge__(self, other: object) -> bool:
-        found = self._compare("<", other)
+        found = self.compare("<", other)
         return found if found is NotImplemented else not found
 
     def __hash__(self) -> int:
@@ -214,11 +190,6 @@ class TracedSize(Dim):
 
     def __float__(self) -> float:
         return float(self.sizes.number(plain(self)))
-
-
-def _is_size(value: object) -> bool:
-    """Whether arithmetic with a value gives a size: with a tensor it gives a tensor, which knows how."""
-    return isinstance(value, int | Dim | np.integer)
 
 
 def _divisor(value: DimLike) -> DimLike:

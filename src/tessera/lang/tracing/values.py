@@ -145,6 +145,20 @@ def _reflected(fn: str) -> Callable[[Any, Any], Any]:
     return lambda traced, other: _elementwise(traced, fn, other, traced)
 
 
+def _refusing(what: str, instead: str) -> Callable[..., NoReturn]:
+    """A method that needs elements."""
+
+    def method(self: Traced, *_given: object, **_options: object) -> NoReturn:
+        self.refuse(what, instead)
+
+    return method
+
+
+def _of_one(fn: str) -> Callable[[Any], Any]:
+    """Python's operator `∘ traced`."""
+    return lambda traced: _elementwise(traced, fn, traced)
+
+
 class Traced:
     """A tensor in a trace: its type is known, its elements are not.
 
@@ -202,7 +216,8 @@ class Traced:
     def __iter__(self) -> Iterator[Any]:
         return (self[index] for index in range(len(self)))
 
-    def _refuse(self, what: str, instead: str) -> NoReturn:
+    def refuse(self, what: str, instead: str) -> NoReturn:
+        """Says that elements are not known yet, and what to do instead."""
         raise EffectError(
             f"{what} needs the elements of a traced value, which are not known while the function is traced",
             shapes=[f"{format_shape(self.sizes)} of {self.dtype}"],
@@ -210,43 +225,28 @@ class Traced:
             hint=instead,
         )
 
-    def __bool__(self) -> bool:  # noqa: PLE0304  (it never returns)
-        self._refuse("a Python condition", "use ts.where to choose elements, ts.cond to choose what runs")
-
-    def __int__(self) -> NoReturn:
-        self._refuse("int()", "compute with the tensor, or make the argument static")
-
-    def __float__(self) -> NoReturn:
-        self._refuse("float()", "compute with the tensor, or make the argument static")
-
-    def __index__(self) -> int:  # noqa: PLE0305  (it never returns)
-        self._refuse("a Python index", "index with the tensor itself, or make the argument static")
-
-    def item(self) -> NoReturn:
-        self._refuse("item()", "return the tensor, and take its element outside")
-
-    def tolist(self) -> NoReturn:
-        self._refuse("tolist()", "return the tensor, and list its elements outside")
-
-    def numpy(self) -> NoReturn:
-        self._refuse("numpy()", "use the functions of tessera, or return the tensor")
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
-        self._refuse("a NumPy function", "use the function of the same name in tessera")
+    __bool__ = _refusing("a Python condition", "use ts.where to choose elements, ts.cond to choose what runs")
+    __int__ = _refusing("int()", "compute with the tensor, or make the argument static")
+    __float__ = _refusing("float()", "compute with the tensor, or make the argument static")
+    __index__ = _refusing("a Python index", "index with the tensor itself, or make the argument static")
+    item = _refusing("item()", "return the tensor, and take its element outside")
+    tolist = _refusing("tolist()", "return the tensor, and list its elements outside")
+    numpy = _refusing("numpy()", "use the functions of tessera, or return the tensor")
+    __array__ = _refusing("a NumPy function", "use the function of the same name in tessera")
 
     def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
         """Python's operators between a NumPy array and a traced value come by here; other functions are refused."""
         row = _OPERATORS_OF_NUMPY.get(function.__name__)
         if row is None or method != "__call__" or options:
-            self._refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
+            self.refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
         return _elementwise(self, row, *operands)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
-        self._refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
+        self.refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
 
     def __format__(self, form: str) -> str:
         if form:
-            self._refuse(f"the format {form!r}", "return the tensor and format it outside, or use ts.debug_print")
+            self.refuse(f"the format {form!r}", "return the tensor and format it outside, or use ts.debug_print")
         return repr(self)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
@@ -285,34 +285,12 @@ class Traced:
     __lshift__, __rlshift__ = _operator("shl"), _reflected("shl")
     __rshift__, __rrshift__ = _operator("shr"), _reflected("shr")
 
-    def __lt__(self, other: object) -> Any:
-        return _elementwise(self, "lt", self, other)
-
-    def __le__(self, other: object) -> Any:
-        return _elementwise(self, "le", self, other)
-
-    def __gt__(self, other: object) -> Any:
-        return _elementwise(self, "gt", self, other)
-
-    def __ge__(self, other: object) -> Any:
-        return _elementwise(self, "ge", self, other)
-
-    def __eq__(self, other: object) -> Any:
-        return _elementwise(self, "eq", self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return _elementwise(self, "ne", self, other)
-
+    __lt__, __le__ = _operator("lt"), _operator("le")
+    __gt__, __ge__ = _operator("gt"), _operator("ge")
+    __eq__, __ne__ = _operator("eq"), _operator("ne")
     __hash__ = None  # pyright: ignore[reportAssignmentType]  (as for tensors: comparing is elementwise)
 
-    def __neg__(self) -> Any:
-        return _elementwise(self, "neg", self)
-
-    def __abs__(self) -> Any:
-        return _elementwise(self, "abs", self)
-
-    def __invert__(self) -> Any:
-        return _elementwise(self, "not", self)
+    __neg__, __abs__, __invert__ = _of_one("neg"), _of_one("abs"), _of_one("not")
 
     def __pos__(self) -> Traced:
         return self
@@ -362,9 +340,7 @@ Array: TypeAlias = "Tensor | Traced | bool | int | float"
 
 def is_operand(value: object) -> bool:
     """Whether a value may stand beside a tensor in an expression."""
-    return isinstance(value, Traced | Tensor | TracedSize | bool | int | float) or (
-        not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
-    )
+    return isinstance(value, Traced | TracedSize | bool | int | float) or is_array(value)
 
 
 def is_array(value: object) -> bool:

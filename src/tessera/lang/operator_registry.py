@@ -1,0 +1,74 @@
+"""The registry of operators: each by the module that defines it; a light file, read when the package is imported.
+
+This is the only list of operators. `tessera.NAME` and `tessera.ops.NAME`, `dir()` and `help()` come from it, and so do
+methods: an attribute of `Tensor` with an operator's name is that operator. Tests compare it with the modules, with the
+page Operators and with the Array API standard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+ARRAY_API_VERSION = "2023.12"
+"""The revision of the Array API standard that has the operators' names and meanings."""
+
+_DEFINED_IN: Mapping[str, tuple[str, ...]] = {
+    "creation": (
+        *("arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace"),
+        *("ones", "ones_like", "zeros", "zeros_like"),
+    ),
+    "operators.attention": ("flash_attention", "merge_heads", "rope", "scaled_dot_product_attention", "split_qkv"),
+    "operators.creation": ("meshgrid", "one_hot", "tril", "triu"),
+    "operators.data_types": ("astype", "can_cast", "cast_like", "finfo", "iinfo", "isdtype", "result_type"),
+    "operators.elementwise": (
+        *("abs", "ceil", "conj", "cos", "erf", "exp", "exp2", "expm1", "floor", "log", "log1p", "log2"),
+        *("negative", "positive", "real", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt"),
+        *("square", "tan", "tanh", "trunc"),
+        *("isfinite", "isinf", "isnan", "signbit"),
+        *("add", "atan2", "copysign", "divide", "floor_divide", "maximum", "minimum", "multiply", "pow"),
+        *("remainder", "subtract"),
+        *("equal", "greater", "greater_equal", "less", "less_equal", "not_equal"),
+        *("bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor"),
+        *("logical_and", "logical_not", "logical_or", "logical_xor"),
+        *("clip", "masked_fill", "where"),
+    ),
+    "operators.functions": (
+        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh"),
+        *("hypot", "log10", "logaddexp"),
+        *("gelu", "relu", "silu", "softplus"),
+    ),
+    "operators.inspection": ("__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi"),
+    "operators.linear_algebra": ("einsum", "linear", "matmul", "outer", "tensordot", "vecdot"),
+    "operators.manipulation": (
+        *("broadcast_arrays", "broadcast_to", "expand_dims", "flatten", "reshape", "squeeze"),
+        *("flip", "matrix_transpose", "moveaxis", "permute_dims", "roll", "transpose"),
+        *("concat", "pad", "repeat", "split", "stack", "tile", "unstack"),
+    ),
+    "operators.networks": (
+        *("avg_pool", "conv1d", "conv2d", "cross_entropy", "dropout", "max_pool", "mse_loss", "residual"),
+    ),
+    "operators.normalization": (
+        *("batchnorm", "groupnorm", "layernorm_safe", "log_softmax", "rmsnorm_safe", "softmax", "softmax_safe"),
+    ),
+    "operators.searching": ("argmax", "argmin", "count_nonzero", "searchsorted"),
+    "operators.sets": ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
+    "operators.sorting": ("argsort", "sort", "topk"),
+    "operators.statistics": (
+        *("all", "any", "max", "mean", "min", "prod", "std", "sum", "var"),
+        *("cumulative_prod", "cumulative_sum", "logsumexp_safe"),
+    ),
+    "operators.taking": ("embedding", "take", "take_along_axis"),
+}
+
+OPERATORS: Mapping[str, str] = MappingProxyType(
+    {name: f"tessera.lang.{module}" for module, names in _DEFINED_IN.items() for name in names}
+)
+"""The module of each operator."""
+
+
+def operator_named(name: str) -> Any:
+    """An operator; its module is loaded when the first of its operators is asked for."""
+    return getattr(import_module(OPERATORS[name]), name)
