@@ -139,12 +139,9 @@ class TesseraInterpreter:
     def _of_kernel(self, kernel: Any, inputs: Sequence[Any], static: Mapping[str, Any], keep_values: bool) -> Any:
         from tessera.interpreters.core.engine import symbol_in
         from tessera.ir.tile import dialect as tile
-        from tessera.metatracing.events import (
-            GPUMemoryPatternTracer,
-            HostExecution,
-            HostMemoryPatternTracer,
-            KernelExecution,
-        )
+        from tessera.metatracing.events.execution import KernelExecution
+        from tessera.metatracing.events.host import HostExecution, HostMemoryPatternTracer
+        from tessera.metatracing.events.tracers import GPUMemoryPatternTracer
 
         if keep_values:
             raise TesseraError(

@@ -53,13 +53,9 @@ def _events(
     site: SpecializationSite, client: KernelClient, trace: AttentionTrace
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The events of memory, and on a GPU of units that compute."""
-    from tessera.metatracing.events import (
-        GPUComputePatternTracer,
-        GPUMemoryPatternTracer,
-        HostExecution,
-        HostMemoryPatternTracer,
-        KernelExecution,
-    )
+    from tessera.metatracing.events.execution import KernelExecution
+    from tessera.metatracing.events.host import HostExecution, HostMemoryPatternTracer
+    from tessera.metatracing.events.tracers import GPUComputePatternTracer, GPUMemoryPatternTracer
 
     values = [stand_in(one) if isinstance(one, Meta) else one for one in trace.input_profile.arguments]
     program = next((one for one in site.programs if one.serves(values)), None)

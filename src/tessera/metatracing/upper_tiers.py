@@ -265,7 +265,8 @@ class TraceSpecializationEngine:
         return found if architecture is None else self._looked_into(found, architecture)
 
     def _looked_into(self, context: TraceContext, architecture: str) -> TraceContext:
-        from tessera.metatracing.events import GPUComputePatternTracer, GPUMemoryPatternTracer, KernelExecution
+        from tessera.metatracing.events.execution import KernelExecution
+        from tessera.metatracing.events.tracers import GPUComputePatternTracer, GPUMemoryPatternTracer
 
         args = [stand_in(one) if isinstance(one, Meta) else one for one in context.profile.arguments]
         launch = KernelExecution.of(context.kernel, *args, arch=architecture, **context.static)
@@ -377,7 +378,8 @@ def _generated(client: KernelClient, call: Call, level: TierLevel) -> Specialize
 
 def _resources(client: KernelClient, call: Call, level: TierLevel, compiled: Compiled) -> tuple[int | None, int | None]:
     """Registers of a thread, or vectors of a processor's code, and shared memory; None where they are not known."""
-    from tessera.metatracing.events import HostExecution, KernelExecution
+    from tessera.metatracing.events.execution import KernelExecution
+    from tessera.metatracing.events.host import HostExecution
 
     executable: Any = compiled.program.executable if isinstance(compiled, KernelProgram) else None
     if executable is None:
