@@ -240,7 +240,7 @@ class MemoryPatternMatcher:
         for argument, several in moved.items():
             asked = sum(one.size_bytes for one in several)
             distinct = sum(one.distinct_bytes for one in several)
-            moves = sum(one.unit_bytes * (one.sectors or 0) for one in several)
+            moves = sum(one.moved_bytes for one in several)
             efficiency = min(1.0, asked / moves) if moves else 1.0
             if efficiency < self.coalesced:
                 words = f"argument {argument}: {efficiency:.0%} of the bytes that are moved are asked for"

@@ -248,15 +248,9 @@ class HostMemoryPatternTracer:
         if used.spilled_bytes:
             spills = (MemoryAccessEvent(AccessType.REGISTER_SPILL, 0, used.spilled_bytes, True, timestamp_ns=now),)
         threads = max(1, knobs.num_threads.value)
-        return MemoryAccessTrace(
-            accesses,
-            (),
-            (RegisterPressurePoint(used.vector_registers, used.spilled_bytes, min(1.0, execution.programs / threads)),),
-            (),
-            tuple(one for one in accesses if not one.is_coalesced),
-            spills,
-            complete,
-        )
+        busy = min(1.0, execution.programs / threads)
+        pressure = RegisterPressurePoint(used.vector_registers, used.spilled_bytes, busy)
+        return MemoryAccessTrace(accesses, (), (pressure,), spills, complete)
 
 
 def _event(execution: HostExecution, site: HostSite, now: int) -> MemoryAccessEvent:
@@ -266,7 +260,7 @@ def _event(execution: HostExecution, site: HostSite, now: int) -> MemoryAccessEv
     size = execution.nbytes(site.argument)
     efficiency = min(1.0, site.asked / (LINE * site.lines)) if site.lines else 1.0
     return MemoryAccessEvent(
-        AccessType.GLOBAL_STORE if site.stores else AccessType.GLOBAL_LOAD,
+        AccessType.of("global", site.stores),
         site.first,
         round(scale * site.asked),
         efficiency >= COALESCED,
