@@ -147,8 +147,8 @@ def _row(name: str, drawn: str, words: str = "") -> str:
     return f'<div class="lane"><span title="{escape(words)}">{escape(name)}</span><div>{drawn}</div></div>'
 
 
-def _drawing(inside: str, kind: str) -> str:
-    return f'<svg class="{kind}" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img">{inside}</svg>'
+def _drawing(inside: str, kind: str, height: int = 20) -> str:
+    return f'<svg class="{kind}" viewBox="0 0 1000 {height}" preserveAspectRatio="none" role="img">{inside}</svg>'
 
 
 def _box(left: float, width: float, kind: str, title: str) -> str:
@@ -173,8 +173,7 @@ def _memory(memory: Sequence[tuple[int, int]], first: int, width: int) -> str:
     points += [f"1000,{56 - height:.2f}", "1000,56"]
     title = f"<title>at most {_bytes(most)}</title>"
     shape = f'<polygon class="area" points="{" ".join(points)}">{title}</polygon>'
-    drawing = f'<svg class="memory" viewBox="0 0 1000 56" preserveAspectRatio="none" role="img">{shape}</svg>'
-    return f'{drawing}<div class="axis"><span>at most {_bytes(most)}</span></div>'
+    return f'{_drawing(shape, "memory", 56)}<div class="axis"><span>at most {_bytes(most)}</span></div>'
 
 
 # Sites.
@@ -195,7 +194,7 @@ def _lane(lane: Lane) -> str:
     figures = [_count(lane.calls, "call"), *(_figure(one) for one in lane.timed), faster]
     spans = "".join(f"<span>{figure}</span>" for figure in figures if figure)
     return (
-        f'<article class="card"><h3>{escape(lane.site)} <span class="quiet">{escape(lane.arguments)}</span></h3>'
+        f'<article class="card"><h3>{escape(lane.name)} <span class="quiet">{escape(lane.arguments)}</span></h3>'
         f'<div class="figures">{spans}</div>{_strip(lane)}{_dots(lane)}</article>'
     )
 
@@ -215,8 +214,7 @@ def _strip(lane: Lane) -> str:
             f'height="{height}"><title>{_NAMES[tier]}</title></rect>'
         )
         begin += count
-    drawn = f'<svg class="strip" viewBox="0 0 1000 36" preserveAspectRatio="none" role="img">{bars}</svg>'
-    last = f"call {lane.calls:,}"
+    drawn, last = _drawing(bars, "strip", 36), f"call {lane.calls:,}"
     return f'{drawn}<div class="axis"><span>call 1</span><span>tiers over calls</span><span>{last}</span></div>'
 
 
@@ -235,7 +233,7 @@ def _dots(lane: Lane) -> str:
             f'<rect class="t{one.tier}" x="{x:.2f}" y="{y:.2f}" width="{max(2.5, 1000 / len(chosen) - 0.5):.2f}" '
             f'height="6"><title>tier {one.tier}, {_time(one.nanoseconds)}</title></rect>'
         )
-    drawn = f'<svg class="dots" viewBox="0 0 1000 96" preserveAspectRatio="none" role="img">{marks}</svg>'
+    drawn = _drawing(marks, "dots", 96)
     scale = f'<div class="scale"><span>{_time(max(times))}</span><span>{_time(min(times))}</span></div>'
     note = f"{_count(len(lane.slices), 'recorded call')}, how long each took"
     return (
