@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
+from tessera.dtypes.types import DType, f32
 from tessera.errors import TesseraError
 from tessera.field_checks import check_fields
 from tessera.metatracing.attention import attention_operations
-from tessera.metatracing.clients.kernels import KernelClient, KernelContext, KernelProgram
-from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
+from tessera.metatracing.clients.kernels import KernelClient, KernelContext
 from tessera.runtime.tensor.meta import Meta
 from tessera.stdlib import flash_attention
 from tessera.tiers.client import Call, Client, Compiled, GuardType, RuntimeGuard, TierLevel, facts_of
@@ -27,7 +27,7 @@ from tessera.tiers.records import AttentionTrace, Described, ExecutionTier, Inpu
 from tessera.tiers.sites.candidates import Times, tier2_levels, tier3_levels
 from tessera.tiers.sites.invariants import invariant_words
 from tessera.tiers.sites.schedule_history import ScheduleHistory
-from tessera.tiers.stand_ins import stand_in
+from tessera.tiers.stand_ins import contiguous, stand_ins
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.settings import settings_at, settings_of_gpu
 from tessera.tile.language.schedule import Schedule
@@ -152,9 +152,8 @@ class EnhancedTesseraCompiler(_TierCompiler):
         client = KernelClient(kernel)
         for trace in profile_data:
             call = _call(client, trace.input_profile, _static(kernel, trace.input_profile))
-            weight = trace.execution_count * trace.execution_pattern.execution_time_ms
             for schedule, behind in self.schedule_history.behind((client.name, call.fixed), call.described).items():
-                times[schedule] = times.get(schedule, 0.0) + weight * behind
+                times[schedule] = times.get(schedule, 0.0) + trace.total_ms * behind
         return min(times, key=lambda one: times[one], default=base_schedule)
 
     def _compile(
@@ -268,7 +267,7 @@ class TraceSpecializationEngine:
         from tessera.metatracing.events.execution import KernelExecution
         from tessera.metatracing.events.tracers import GPUComputePatternTracer, GPUMemoryPatternTracer
 
-        args = [stand_in(one) if isinstance(one, Meta) else one for one in context.profile.arguments]
+        args = stand_ins(context.profile.arguments)
         launch = KernelExecution.of(context.kernel, *args, arch=architecture, **context.static)
         compute = GPUComputePatternTracer().trace_compute_patterns(launch)
         memory = GPUMemoryPatternTracer().trace_memory_patterns(launch)
@@ -341,10 +340,10 @@ class SpecializedKernelGenerator(_TierCompiler):
         elif isinstance(params, ShapeParams):
             level = TierLevel(TIER3, params.words)
         elif isinstance(params, LayoutParams):
-            profile = replace(profile, arguments=_in_rows(profile.arguments, params.arguments))
+            profile = replace(profile, arguments=_row_by_row(profile.arguments, params.arguments))
         else:
             assert isinstance(params, DtypeParams)
-            profile = replace(profile, arguments=_in_type(profile.arguments, params.specialized_dtype))
+            profile = replace(profile, arguments=_row_by_row(profile.arguments, None, params.specialized_dtype))
         client = KernelClient(kernel)
         made = _generated(client, _call(client, profile, _static(kernel, profile), options), level)
         return replace(made, expected_performance_tflops=_expected(traces, recommendation, kernel))
@@ -370,32 +369,18 @@ def _generated(client: KernelClient, call: Call, level: TierLevel) -> Specialize
         {one.word: int(one.params) for one in guards if one.guard_type is GuardType.STRIDE_GUARD},
         guards,
     )
-    registers, shared = _resources(client, call, level, compiled)
+    launch = client.execution(compiled, level, call)
+    registers, shared = (None, None) if launch is None else launch.registers_and_shared
     return SpecializedKernel(
         client.name, context, guards, level, compiled.nbytes, 0, None, None, registers, shared, compiled, client, call
     )
-
-
-def _resources(client: KernelClient, call: Call, level: TierLevel, compiled: Compiled) -> tuple[int | None, int | None]:
-    """Registers of a thread, or vectors of a processor's code, and shared memory; None where they are not known."""
-    from tessera.metatracing.events.execution import KernelExecution
-    from tessera.metatracing.events.host import HostExecution
-
-    executable: Any = compiled.program.executable if isinstance(compiled, KernelProgram) else None
-    if executable is None:
-        return None, None
-    if executable.plan.device is not None:
-        used = KernelExecution.launched(executable, call.values).resources
-        return used.registers, used.shared
-    found = HostExecution.of(client.form(level), *call.values, **call.context.static)
-    return found.resources.vector_registers, 0
 
 
 def _expected(
     traces: Sequence[AttentionTrace], recommendation: SpecializationRecommendation, kernel: Kernel
 ) -> float | None:
     """The rate of attention so far times the expected gain; None for kernels whose work is not known."""
-    spent = sum(one.execution_count * one.execution_pattern.execution_time_ms for one in traces)
+    spent = sum(one.total_ms for one in traces)
     if kernel is not flash_attention or not spent:
         return None
     done = 0.0
@@ -437,8 +422,7 @@ def _call(
             f"a trace of {profile.site or client.name} without arguments cannot be compiled for",
             hint="take traces of a runtime, or give InputProfile its arguments",
         )
-    values = [stand_in(one) if isinstance(one, Meta) else one for one in profile.arguments]
-    call = client.call(values, static)
+    call = client.call(stand_ins(profile.arguments), static)
     if call is None:
         raise TesseraError(f"{client.name} cannot be compiled for such arguments", hint="run it without tiers")
     here, wanted = call.context.settings, CompilationOptions() if options is None else options
@@ -450,35 +434,22 @@ def _call(
 
 
 def _attention_arguments(profile: InputProfile) -> Described:
-    from tessera.dtypes.types import f32
     from tessera.runtime.device.device import default_device
 
     shape = (profile.batch_size, profile.num_heads, profile.seq_len, profile.head_dim)
     dtype = f32 if profile.input_dtype is None else profile.input_dtype
-    meta = Meta(dtype, shape, contiguous_strides(shape, 1), default_device(), ALIGNMENT)
+    meta = contiguous(dtype, shape, default_device())
     scale = profile.head_dim**-0.5 if profile.softmax_scale is None else profile.softmax_scale
     return (meta, meta, meta, meta, scale)
 
 
-def _in_rows(arguments: Described, indices: Sequence[int]) -> Described:
-    """The arguments, with arrays at these indices row by row."""
+def _row_by_row(arguments: Described, indices: Sequence[int] | None, dtype: DType | None = None) -> Described:
+    """The arguments, with arrays at these indices, or all of floats, row by row; in another element type if given."""
     return tuple(
         [
-            Meta(one.dtype, one.shape, contiguous_strides(one.shape, 1), one.device, ALIGNMENT)
-            if index in indices and isinstance(one, Meta)
+            contiguous(dtype or one.dtype, one.shape, one.device)
+            if isinstance(one, Meta) and (one.dtype.is_float if indices is None else index in indices)
             else one
             for index, one in enumerate(arguments)
-        ]
-    )
-
-
-def _in_type(arguments: Described, dtype: Any) -> Described:
-    """All arrays of floats in an element type, row by row."""
-    return tuple(
-        [
-            Meta(dtype, one.shape, contiguous_strides(one.shape, 1), one.device, ALIGNMENT)
-            if isinstance(one, Meta) and one.dtype.is_float
-            else one
-            for one in arguments
         ]
     )

@@ -6,7 +6,7 @@ to run, is decided in the same way for all clients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from inspect import Signature
@@ -127,6 +127,11 @@ class TierLevel:
         return replace(self, schedule=schedule)
 
 
+def described(values: Iterable[Any]) -> Described:
+    """Arguments without their memory."""
+    return tuple([value.meta if isinstance(value, Tensor) else value for value in values])
+
+
 class Call(NamedTuple):
     """A call's arguments, split by how programs depend on them.
 
@@ -141,7 +146,7 @@ class Call(NamedTuple):
 
     @property
     def described(self) -> Described:
-        return tuple([value.meta if isinstance(value, Tensor) else value for value in self.values])
+        return described(self.values)
 
 
 class Compiled(Protocol):

@@ -42,7 +42,7 @@ class SequencePatternMatcher:
     def find_sequence_patterns(self, traces: Sequence[AttentionTrace]) -> list[SequencePattern]:
         """The cycle that calls go through, if they do, and shorter runs that recur; those with most time first."""
         profiles = [one.input_profile for one in traces]
-        spent = [one.execution_pattern.execution_time_ms * one.execution_count for one in traces]
+        spent = [one.total_ms for one in traces]
         whole = sum(spent) or 1.0
         found: list[SequencePattern] = []
         for run, starts in repeats(profiles).items():

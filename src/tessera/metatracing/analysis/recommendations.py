@@ -28,10 +28,8 @@ from tessera.metatracing.analysis.trials import Trial
 from tessera.metatracing.models.kernel_times import HELPS, Gain, KernelTimes
 from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.models.work_features import Machine, ModelledProgram
-from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
-from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tiers.stand_ins import stand_in
+from tessera.tiers.stand_ins import contiguous, stand_in
 from tessera.tile.language.schedule import Schedule
 
 SURE = 0.9
@@ -216,7 +214,7 @@ class Recommender:
 
 def _in_rows(value: Tensor, dtype: DType) -> Tensor:
     """A stand-in for a tensor, row by row, in an element type, where the tensor is."""
-    return stand_in(Meta(dtype, value.shape, contiguous_strides(value.shape, 1), value.device, ALIGNMENT))
+    return stand_in(contiguous(dtype, value.shape, value.device))
 
 
 def _then(here: Situation, schedule: Schedule | None = None, **changes: Any) -> Callable[[], ModelledProgram]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessera.errors import TesseraError
 from tessera.metatracing.clients.shipping import NotShippable, pack
-from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import Call, Choice, Compiled, GuardType, Runner, RuntimeGuard, TierLevel
 from tessera.tiers.logs import log
@@ -25,6 +24,10 @@ from tessera.tile.calls.verification import Verified
 from tessera.tile.language.kernel_code import is_kernel_module
 from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.values import is_tracing
+
+if TYPE_CHECKING:
+    from tessera.metatracing.events.execution import KernelExecution
+    from tessera.metatracing.events.host import HostExecution
 
 _INTERPRETED_SIZE = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
@@ -141,6 +144,20 @@ class KernelClient:
         if program.executable is None:
             return Interpreted(self.kernel, call.context.static)
         return KernelProgram(program, self.paths, here)
+
+    def execution(
+        self, compiled: Compiled, level: TierLevel, call: Call, seconds: float | None = None
+    ) -> KernelExecution | HostExecution | None:
+        """A program of a level as its events are found; None for the interpreter."""
+        from tessera.metatracing.events.execution import KernelExecution
+        from tessera.metatracing.events.host import HostExecution
+
+        executable: Any = compiled.program.executable if isinstance(compiled, KernelProgram) else None
+        if executable is None:
+            return None
+        if executable.plan.device is not None:
+            return KernelExecution.launched(executable, call.values, seconds=seconds)
+        return HostExecution.of(self.form(level), *call.values, **call.context.static)
 
     def request(self, call: Call, levels: Sequence[TierLevel]) -> bytes | None:
         if self._sent is not call:  # all levels of a request are of one call
@@ -367,7 +384,7 @@ class Shipment(NamedTuple):
         from contextlib import ExitStack
 
         from tessera import knobs
-        from tessera.tiers.stand_ins import stand_in
+        from tessera.tiers.stand_ins import stand_ins
 
         form = dict(self.form)
         kernel = Kernel(self.function, form.pop("schedule"), **form)
@@ -384,8 +401,7 @@ class Shipment(NamedTuple):
             for name, value in held.items():
                 if value is not None:
                     stack.enter_context(getattr(knobs, name).using(value))
-            values = [stand_in(one) if isinstance(one, Meta) else one for one in self.described]
-            call = client.call(values, self.static)
+            call = client.call(stand_ins(self.described), self.static)
             if call is None:
                 return ["the kernel cannot be called there"] * len(self.levels)
             if not self.levels:

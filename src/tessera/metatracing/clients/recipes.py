@@ -16,7 +16,7 @@ from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import Dim
 from tessera.tiers.client import Call
 from tessera.tiers.records import Described, Number
-from tessera.tiers.stand_ins import stand_in
+from tessera.tiers.stand_ins import stand_ins
 from tessera.tile.calls.settings import Settings, settings, settings_on
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class ProgramShipment(NamedTuple):
             chosen = settings()
             if chosen is None:
                 return ["there is no machine code in that process"] * len(self.recipes)
-            arrays = [stand_in(one) if isinstance(one, Meta) else one for one in (*self.described, *self.hidden)]
+            arrays = stand_ins((*self.described, *self.hidden))
             on = next((one.device for one in (*self.described, *self.hidden) if isinstance(one, Meta)), device("cpu"))
             here, module = settings_on(on, chosen), text.read(self.graph)
             for recipe in self.recipes:

@@ -29,7 +29,7 @@ from tessera.metatracing.events.tile_work import Amounts, Geometry, TileWorkCoun
 from tessera.metatracing.events.tracers import COALESCED, MemoryAccessTrace, RegisterPressurePoint
 from tessera.runtime.device.memory import ALIGNMENT
 from tessera.runtime.tensor.meta import Meta
-from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import described
 from tessera.tiers.records import Described
 from tessera.tile.calls.settings import Settings, settings
 
@@ -168,8 +168,7 @@ class HostExecution:
             )
         bound = kernel.bound(args, kwargs)
         values = tuple(bound.given.values())
-        described = tuple([one.meta if isinstance(one, Tensor) else one for one in values])
-        return HostExecution(kernel.lower(*values, **bound.static), described, chosen)
+        return HostExecution(kernel.lower(*values, **bound.static), described(values), chosen)
 
     @cached_property
     def _laid_out(self) -> tuple[tile.FuncOp, tuple[int, ...], list[Geometry | None]]:
@@ -234,6 +233,11 @@ class HostExecution:
             instructions.spilled_bytes(body),
             accesses.get("stack_vector_loads", 0) + accesses.get("stack_vector_stores", 0),
         )
+
+    @property
+    def registers_and_shared(self) -> tuple[int | None, int | None]:
+        """The vectors of its code; a processor has no shared memory."""
+        return self.resources.vector_registers, 0
 
 
 class HostMemoryPatternTracer:

@@ -209,7 +209,7 @@ class OptimizationImpactPredictor:
         if not pairs:
             raise TesseraError("the impact of an optimisation is that on traces, got none", hint="record some calls")
         times, machine = self.model.times, self.model.times.machine
-        weights = [one.execution_count * one.execution_pattern.execution_time_ms for one in traces]
+        weights = [one.total_ms for one in traces]
         gains: list[Gain] = []
         now_parts: Counter[str] = Counter()
         then_parts: Counter[str] = Counter()
