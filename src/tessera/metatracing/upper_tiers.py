@@ -1,4 +1,4 @@
-"""The compilers of the upper tiers: they name the programs worth compiling, and compile programs for traces.
+"""The compilers of the upper tiers, which compile programs for traces.
 
 Tier 2 leaves sizes open, under schedules that traces recommend. Tier 3 also assumes the invariants of traces. A runtime
 keeps its compile times in them; given traces, they also compile in the caller.
@@ -21,10 +21,10 @@ from tessera.metatracing.attention import attention_operations
 from tessera.metatracing.clients.kernels import KernelClient, KernelContext
 from tessera.runtime.tensor.meta import Meta
 from tessera.stdlib import flash_attention
-from tessera.tiers.client import Call, Client, Compiled, GuardType, RuntimeGuard, TierLevel, facts_of
+from tessera.tiers.client import Call, Compiled, GuardType, RuntimeGuard, TierLevel, facts_of
 from tessera.tiers.manager import SpecializationContext, SpecializedKernel
 from tessera.tiers.records import AttentionTrace, Described, ExecutionTier, InputProfile, LaunchFacts, Record
-from tessera.tiers.sites.candidates import Times, tier2_levels, tier3_levels
+from tessera.tiers.sites.candidates import tier2_levels, tier3_levels
 from tessera.tiers.sites.invariants import invariant_words
 from tessera.tiers.sites.schedule_history import ScheduleHistory
 from tessera.tiers.stand_ins import contiguous, stand_ins
@@ -118,10 +118,6 @@ class EnhancedTesseraCompiler(_TierCompiler):
             self._tile_optimizer = TileConfigurationOptimizer()
         return self._tile_optimizer
 
-    def levels(self, client: Client, call: Call, most: int) -> list[TierLevel]:
-        """The levels worth compiling for a call."""
-        return tier2_levels(client, call, most, self.schedule_history)
-
     def compile_flash_attention(
         self,
         kernel_spec: InputProfile,
@@ -171,7 +167,7 @@ class EnhancedTesseraCompiler(_TierCompiler):
         call = _call(client, profile, static, wanted)
         sure = PatternAnalyzer().analyze_traces(traces).pattern_confidence if traces else 0.0
         trusted = wanted.use_trace_information and sure >= wanted.trace_confidence_threshold
-        levels = self.levels(client, call, 3) if trusted else [TierLevel(TIER2)]
+        levels = tier2_levels(client, call, 3, self.schedule_history) if trusted else [TierLevel(TIER2)]
         if trusted and wanted.enable_aggressive_specialization:
             words = invariant_words(client.paths, _records(traces), call.described, 1.0)
             levels = tier3_levels(client, call, words, levels[0].schedule, {}, 3, self.schedule_history)
@@ -308,12 +304,6 @@ class SpecializedKernelGenerator(_TierCompiler):
     def __init__(self, schedule_history: ScheduleHistory | None = None) -> None:
         super().__init__(schedule_history)
         self.engine = TraceSpecializationEngine()
-
-    def levels(
-        self, client: Client, call: Call, words: tuple[str, ...], current: Schedule | None, times: Times, most: int
-    ) -> list[TierLevel]:
-        """The levels worth compiling for a call of which these words are assumed."""
-        return tier3_levels(client, call, words, current, times, most, self.schedule_history)
 
     def generate_specialized_kernel(
         self,
