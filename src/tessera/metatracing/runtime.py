@@ -24,7 +24,7 @@ from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.stdlib import flash_attention
-from tessera.tiers.client import Call, Client, TierLevel, argument_about
+from tessera.tiers.client import CAUSAL, SCALE, Call, Client, TierLevel, argument_named
 from tessera.tiers.compiling.background import BackgroundCompiler
 from tessera.tiers.config import RuntimeConfig
 from tessera.tiers.logs import log
@@ -251,15 +251,10 @@ class MetaTracingRuntime:
             tier: counts.spent[tier] / counts.timed[tier] / 1e6 if counts.spent[tier] else None
             for tier in ExecutionTier
         }
-        tier1, tier2, tier3 = ExecutionTier
         return RuntimeStats(
             sum(calls.values()),
-            calls[tier1],
-            calls[tier2],
-            calls[tier3],
-            mean[tier1],
-            mean[tier2],
-            mean[tier3],
+            *calls.values(),
+            *mean.values(),
             len(self.manager),
             self.manager.nbytes,
             self.standard_compiler.total_ms,
@@ -338,20 +333,12 @@ _result: Callable[[tuple[Tensor, ExecutionTier, bool]], RuntimeResult] = partial
 def _trace(site: SpecializationSite, record: Record) -> AttentionTrace:
     metas = [one for one in record.arguments if isinstance(one, Meta)]
     call = site.first._replace(values=values_of(site.first, record.arguments))
-    causal, scale = (argument_about(site.client, call, word) for word in ("causal", "scale"))
+    causal, scale = (argument_named(site.client, call, names) for names in (CAUSAL, SCALE))
     scale = scale if isinstance(scale, float) else None
     profile = InputProfile.of(site.name, record.arguments, is_causal=causal is True, scale=scale)
     seconds = record.nanoseconds / 1e9
-    facts = record.facts
-    pattern = ExecutionPattern(
-        record.nanoseconds / 1e6,
-        bytes_of(metas) / seconds / 1e9 if seconds else None,
-        facts.blocks,
-        facts.threads,
-        facts.occupancy,
-        facts.shared,
-        facts.registers,
-    )
+    rate = bytes_of(metas) / seconds / 1e9 if seconds else None
+    pattern = ExecutionPattern(record.nanoseconds / 1e6, rate, *record.facts)
     return AttentionTrace(profile, pattern, record.tier, record.timestamp, record.stands_for)
 
 

@@ -21,8 +21,8 @@ from tessera.metatracing.attention import attention_operations
 from tessera.metatracing.clients.kernels import KernelClient, KernelContext
 from tessera.runtime.tensor.meta import Meta
 from tessera.stdlib import flash_attention
-from tessera.tiers.client import Call, Compiled, GuardType, RuntimeGuard, TierLevel, facts_of
-from tessera.tiers.manager import SpecializationContext, SpecializedKernel
+from tessera.tiers.client import Call, Compiled, RuntimeGuard, TierLevel, facts_of
+from tessera.tiers.manager import SpecializedKernel, context_of
 from tessera.tiers.records import AttentionTrace, Described, ExecutionTier, InputProfile, LaunchFacts, Record
 from tessera.tiers.sites.candidates import tier2_levels, tier3_levels
 from tessera.tiers.sites.invariants import invariant_words
@@ -281,12 +281,11 @@ class TraceSpecializationEngine:
         known = {**context.constant_shapes, **context.memory_layout}
         for index, path in enumerate(paths):
             if path in context.loop_invariants:
-                made.append(RuntimeGuard(GuardType.VALUE_GUARD, index, 0, path, context.loop_invariants[path]))
+                made.append(RuntimeGuard.about(index, path, "value", 0, context.loop_invariants[path]))
             for word, value in known.items():
                 asked = _ASKED.fullmatch(word)
                 if asked is not None and asked[1] == path:
-                    kind = GuardType.SHAPE_GUARD if asked[2] == "size" else GuardType.STRIDE_GUARD
-                    made.append(RuntimeGuard(kind, index, int(asked[3]), word, value))
+                    made.append(RuntimeGuard.about(index, path, asked[2], int(asked[3]), value))
         return made
 
     def generate_specialized_kernel(
@@ -341,28 +340,16 @@ class SpecializedKernelGenerator(_TierCompiler):
 
 def _generated(client: KernelClient, call: Call, level: TierLevel) -> SpecializedKernel:
     compiled = client.compile(call, level)
-    described = call.described
-    meta = next((one for one in described if isinstance(one, Meta)), None)
-    facts, guards = facts_of(client.paths, described), compiled.guards
-    held = {one.word for one in guards}
-
-    def size(axis: int) -> int | None:
-        word = "" if meta is None else f"{client.paths[0]}.size[{meta.ndim - axis}]"
-        return int(facts[word]) if word in held else None
-
-    context = SpecializationContext(
-        size(2),
-        size(1),
-        None if meta is None else str(meta.dtype),
-        next((value for value in call.context.static.values() if isinstance(value, bool)), None),
-        level.schedule,
-        {one.word: int(one.params) for one in guards if one.guard_type is GuardType.STRIDE_GUARD},
-        guards,
-    )
     launch = client.execution(compiled, level, call)
     registers, shared = (None, None) if launch is None else launch.registers_and_shared
+    context = context_of(client, call, level, compiled.guards)
     return SpecializedKernel(
-        client.name, context, guards, level, compiled.nbytes, 0, None, None, registers, shared, compiled, client, call
+        *(client.name, context, compiled.guards, level, compiled.nbytes, 0, None),
+        register_usage=registers,
+        shared_memory_usage=shared,
+        compiled=compiled,
+        client=client,
+        call=call,
     )
 
 

@@ -132,7 +132,7 @@ class PerformanceSample:
 
 
 class LaunchFacts(NamedTuple):
-    """The driver's facts about a bound program; None where there is no such thing."""
+    """The driver's facts about a bound program, as a pattern lists them; None where there is no such thing."""
 
     blocks: int | None = None
     threads: int | None = None

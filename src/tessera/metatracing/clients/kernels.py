@@ -269,9 +269,6 @@ class KernelProgram:
     def _guard(self, guard: Guard) -> RuntimeGuard:
         path = self.program.paths[guard.ask.argument]
         index, what, axis = self._indices[guard.ask.argument], guard.ask.what, guard.ask.axis
-        if what == "value":
-            kind = GuardType.CAUSAL_GUARD if isinstance(guard.answer, bool) else GuardType.VALUE_GUARD
-            return RuntimeGuard(kind, index, 0, path, guard.answer)
         if what == "row_aligned":
             return RuntimeGuard(
                 GuardType.ALIGNMENT_GUARD, index, 0, f"{path} row_aligned", guard.answer, is_row_aligned
@@ -279,8 +276,7 @@ class KernelProgram:
         if what == "alike":
             first = next(at for at, kind in enumerate(self.program.kinds) if isinstance(kind, tuple))
             return _alike((path, index), (self.program.paths[first], self._indices[first]), axis)
-        kind = GuardType.SHAPE_GUARD if what == "size" else GuardType.STRIDE_GUARD
-        return RuntimeGuard(kind, index, axis, f"{path}.{what}[{axis}]", guard.answer)
+        return RuntimeGuard.about(index, path, what, axis, guard.answer)
 
     def bind(self, call: Call) -> Runner:
         executable = self.program.executable
