@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.metatracing.clients.shipping import NotShippable, pack
+from tessera.metatracing.clients.shipping import NotShippable, SentSettings, pack
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import Call, Choice, Compiled, GuardType, Runner, RuntimeGuard, TierLevel
 from tessera.tiers.logs import log
@@ -351,25 +351,18 @@ class Shipment(NamedTuple):
     static: Mapping[str, Any]
     described: Described
     levels: tuple[tuple[int, tuple[str, ...], Schedule | None, bool], ...]
-    settings: Mapping[str, Any]
-    cache: tuple[str, int]
+    settings: SentSettings
 
     @staticmethod
     def of(kernel: Kernel, call: Call, levels: Sequence[TierLevel]) -> Shipment:
-        from tessera import knobs
-
-        here: Settings = call.context.settings
         names = ("schedule", "space", "tuning", "grid", "free")
-        chosen_names = ("optimization", "checks", "deterministic")
-        chosen = {name: getattr(here, name) for name in chosen_names} | {"cpu_level": knobs.cpu_level.value}
         return Shipment(
             kernel.function,
             {name: getattr(kernel, name) for name in names},
             dict(call.context.static),
             call.described,
             tuple([(int(level.tier), level.assumed, level.schedule, level.quick) for level in levels]),
-            chosen,
-            (str(knobs.cache_dir.value.absolute()), knobs.cache_size.value),
+            SentSettings.of(call.context.settings, ("optimization", "checks", "deterministic")),
         )
 
     def build(self) -> list[str | None]:
@@ -377,26 +370,13 @@ class Shipment(NamedTuple):
 
         Without levels, it ranks schedules, and stores the ranking there, too.
         """
-        from contextlib import ExitStack
-
-        from tessera import knobs
         from tessera.tiers.stand_ins import stand_ins
 
         form = dict(self.form)
         kernel = Kernel(self.function, form.pop("schedule"), **form)
         client = KernelClient(kernel)
         outcome: list[str | None] = []
-        with ExitStack() as stack:
-            held: dict[str, Any] = {
-                "cache_dir": self.cache[0],
-                "cache_size": self.cache[1],
-                "interpret": False,
-                "backend": "auto",
-            }
-            held |= self.settings
-            for name, value in held.items():
-                if value is not None:
-                    stack.enter_context(getattr(knobs, name).using(value))
+        with self.settings.held():
             call = client.call(stand_ins(self.described), self.static)
             if call is None:
                 return ["the kernel cannot be called there"] * len(self.levels)
