@@ -203,11 +203,11 @@ def text_of(view: LiveView, width: int = 150) -> str:
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-def live(runtime: ReportingRuntime, console: Console | None = None, per_second: float = 4.0) -> Live:
+def live(runtime: ReportingRuntime, console: Console | None = None) -> Live:
     """The view, kept up to date in the terminal as long as a `with` is around."""
     from rich.live import Live
 
     def now() -> Any:
         return drawn(view_of(runtime))
 
-    return Live(get_renderable=now, console=console, refresh_per_second=per_second)
+    return Live(get_renderable=now, console=console, refresh_per_second=4)

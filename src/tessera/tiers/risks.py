@@ -200,8 +200,8 @@ class RiskWatch:
 
     window = 256
 
-    def __init__(self, runtime: WatchedRuntime, framework: RiskMitigationFramework | None = None) -> None:
-        self._runtime, self.framework = runtime, framework or RiskMitigationFramework()
+    def __init__(self, runtime: WatchedRuntime) -> None:
+        self._runtime, self.framework = runtime, RiskMitigationFramework()
         self._count, self._before, self._seen = 0, 0, set[RiskType]()
         self.risks: list[PerformanceRisk] = []
         """The risks that settings were changed for, oldest first."""

@@ -10,7 +10,7 @@ from enum import Enum
 from statistics import fmean, median, pstdev
 from typing import Any
 
-from tessera.metatracing.analysis.hotspots import HotspotCandidate, HotspotCriteria, HotspotDetector, Recommending
+from tessera.metatracing.analysis.hotspots import HotspotCandidate, HotspotDetector, Recommending
 from tessera.metatracing.analysis.matchers import (
     ComputePatternMatcher,
     Finding,
@@ -129,21 +129,20 @@ class AnalysisResult:
 class PatternAnalyzer:
     """Finds patterns in traces, and optimisations; for the latter it needs `recommending`."""
 
-    def __init__(self, recommending: Recommending | None = None, criteria: HotspotCriteria | None = None) -> None:
+    def __init__(self, recommending: Recommending | None = None) -> None:
         self.sequences = SequencePatternMatcher()
         self.shapes = ShapePatternMatcher()
         self.memory = MemoryPatternMatcher()
         self.compute = ComputePatternMatcher()
         self.fusions = FusionOptimizer()
         self.hotspots = HotspotDetector(recommending)
-        self._criteria = criteria
 
     def analyze_traces(self, traces: Sequence[AttentionTrace]) -> AnalysisResult:
         sequences = tuple(self.sequences.find_sequence_patterns(traces))
         shapes = self.shapes.analyze_shape_patterns(traces)
         profile = performance_profile(traces)
         accuracy = fmean(one.prediction_accuracy for one in shapes.values()) if shapes else 0.0
-        hot = tuple(self.hotspots.detect_hotspots(traces, self._criteria))
+        hot = tuple(self.hotspots.detect_hotspots(traces))
         return AnalysisResult(
             tuple(self.detect_common_patterns(traces)),
             (*_from(hot), *self.fusions.opportunities(traces)),
@@ -168,7 +167,7 @@ class PatternAnalyzer:
 
     def identify_optimization_opportunities(self, traces: Sequence[AttentionTrace]) -> list[OptimizationCandidate]:
         """Optimisations for hot inputs and for sites that follow each other."""
-        return [*_from(self.hotspots.detect_hotspots(traces, self._criteria)), *self.fusions.opportunities(traces)]
+        return [*_from(self.hotspots.detect_hotspots(traces)), *self.fusions.opportunities(traces)]
 
 
 def _from(hot: Sequence[HotspotCandidate]) -> list[OptimizationCandidate]:

@@ -91,10 +91,10 @@ def period_of(values: Sequence[Hashable]) -> int | None:
     return None
 
 
-def repeats(values: Sequence[T], longest: int = _LONGEST_REPEAT) -> dict[tuple[T, ...], list[int]]:
+def repeats(values: Sequence[T]) -> dict[tuple[T, ...], list[int]]:
     """Runs that occur at least twice without overlapping, and where; a run inside of one as frequent is left out."""
     found: dict[tuple[T, ...], list[int]] = {}
-    for length in range(min(longest, len(values) // 2), 0, -1):
+    for length in range(min(_LONGEST_REPEAT, len(values) // 2), 0, -1):
         starts: dict[tuple[T, ...], list[int]] = defaultdict(list)
         for start in range(len(values) - length + 1):
             run = tuple(values[start : start + length])

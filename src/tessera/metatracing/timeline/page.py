@@ -15,6 +15,7 @@ from tessera.metatracing.live import Timed
 from tessera.metatracing.timeline.figures import Lane, Timeline
 from tessera.tiers.sites.event_log import LoggedEvent
 
+_TITLE = "Calls in tiers"
 _MOST_LANES = 24
 _MOST_DOTS = 600
 _MOST_LINES = 400
@@ -68,12 +69,12 @@ details { margin-top: 1.5rem; } summary { cursor: pointer; }
 """
 
 
-def page(timeline: Timeline, title: str = "Calls in tiers") -> str:
+def page(timeline: Timeline) -> str:
     """The whole page."""
     first, last = timeline.span
     about = f"{_count(sum(timeline.calls.values()), 'call')} in {_time(last - first)}, as the runtime remembers them"
     parts = [
-        f"<h1>{escape(title)}</h1>",
+        f"<h1>{_TITLE}</h1>",
         f'<p class="quiet">{about}: not every call is recorded, and the oldest are forgotten.</p>',
         _tiles(timeline),
         _legend(),
@@ -86,7 +87,7 @@ def page(timeline: Timeline, title: str = "Calls in tiers") -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{_STYLE}</style></head>\n'
+        f'<link rel="icon" href="data:,"><title>{_TITLE}</title><style>{_STYLE}</style></head>\n'
         f"<body>\n{body}\n</body></html>\n"
     )
 
