@@ -254,7 +254,7 @@ class TraceSpecializationEngine:
                 if isinstance(one, Meta)
             },
             {word: float(facts[word]) for word in words if word in client.paths},
-            MemoryLayoutOptimizer().constant_strides(client.paths, traces),
+            {word: int(facts[word]) for word in words if ".stride[" in word},
         )
         found = replace(found, runtime_guards=tuple(self.generate_runtime_guards(found)))
         return found if architecture is None else self._looked_into(found, architecture)
