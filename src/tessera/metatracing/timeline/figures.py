@@ -13,7 +13,7 @@ from tessera.metatracing.live import Case, by_shape
 from tessera.metatracing.ranks import CollectiveEvent, DistributedExecutionTracer
 from tessera.tiers.records import Record
 from tessera.tiers.reports import ReportingRuntime
-from tessera.tiers.sites.event_log import LoggedEvent
+from tessera.tiers.sites.counts import LoggedEvent
 
 LINE = 160
 """Stretches of calls in the line of tiers of a case."""

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from tessera.metatracing.live import Timed
 from tessera.metatracing.timeline.figures import Lane, Timeline
-from tessera.tiers.sites.event_log import LoggedEvent
+from tessera.tiers.sites.counts import LoggedEvent
 
 _TITLE = "Calls in tiers"
 _MOST_LANES = 24
