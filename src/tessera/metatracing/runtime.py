@@ -251,10 +251,15 @@ class MetaTracingRuntime:
             tier: counts.spent[tier] / counts.timed[tier] / 1e6 if counts.spent[tier] else None
             for tier in ExecutionTier
         }
+        tier1, tier2, tier3 = ExecutionTier
         return RuntimeStats(
             sum(calls.values()),
-            *calls.values(),
-            *mean.values(),
+            calls[tier1],
+            calls[tier2],
+            calls[tier3],
+            mean[tier1],
+            mean[tier2],
+            mean[tier3],
             len(self.manager),
             self.manager.nbytes,
             self.standard_compiler.total_ms,
