@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import tessera as ts
 from tessera import Schedule, kernel, tile
-from tessera.metatracing.events import ComputeType, GPUComputePatternTracer, GPUMemoryPatternTracer, KernelExecution
+from tessera.metatracing import ComputeType, GPUComputePatternTracer, GPUMemoryPatternTracer, KernelExecution
 from tessera.stdlib import flash_attention, gemm, layernorm, softmax
 from tessera.targets.cuda.ptx.tools import find_tool
 

@@ -55,7 +55,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     "stdlib": ("elementwise", "normalization", "matmul", "rotary", "manipulation", "attentions", "decoding", ""),
     "tiers": ("logs", "config", "records", "client", "stand_ins", "sites", "compiling", ""),
     "tiers.sites": (
-        *("hotness", "event_log", "counts", "timing", "stats_recorder", "invariants", "schedule_history"),
+        *("hotness", "counts", "timing", "stats_recorder", "invariants", "schedule_history"),
         *("programs", "ab_test", "backoff", "candidates", "entries", "request", "site"),
         *("first_program", "recording", "trials", "tier_policy", "specialization_site", ""),
     ),

@@ -46,7 +46,7 @@ from tessera.metatracing.analysis.specializations import (
 )
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
-from tessera.metatracing.runtime_events import with_events
+from tessera.metatracing.runtime_analysis import with_events
 from tessera.runtime.cuda import synchronize
 from tessera.runtime.tensor import transfer
 from tessera.stdlib import softmax

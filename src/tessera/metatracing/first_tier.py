@@ -139,12 +139,9 @@ class TesseraInterpreter:
     def _of_kernel(self, kernel: Any, inputs: Sequence[Any], static: Mapping[str, Any], keep_values: bool) -> Any:
         from tessera.interpreters.core.engine import symbol_in
         from tessera.ir.tile import dialect as tile
-        from tessera.metatracing.events import (
-            GPUMemoryPatternTracer,
-            HostExecution,
-            HostMemoryPatternTracer,
-            KernelExecution,
-        )
+        from tessera.metatracing.events.execution import KernelExecution
+        from tessera.metatracing.events.host import HostExecution, HostMemoryPatternTracer
+        from tessera.metatracing.events.tracers import GPUMemoryPatternTracer
 
         if keep_values:
             raise TesseraError(
@@ -208,7 +205,7 @@ class TesseraInterpreter:
     def is_hotspot(self, trace: AttentionTrace) -> bool:
         """Whether runs with the input of a trace have taken long enough together for a higher tier."""
         alike = [one for one in self.get_trace_history() if one.input_profile == trace.input_profile]
-        spent = sum(one.execution_count * one.execution_pattern.execution_time_ms for one in alike)
+        spent = sum(one.total_ms for one in alike)
         return spent >= 1e3 * self.config.hotspot_threshold
 
     def is_hot_spot(self, function: Callable[..., Any], trace: ExecutionTrace) -> bool:

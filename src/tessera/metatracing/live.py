@@ -5,10 +5,10 @@ A `LiveView` has plain figures of a runtime; it is drawn by rich, and can be rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, mode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import format_shape
@@ -59,6 +59,12 @@ class Case:
         first, last = self.timed[0], self.last
         return None if first is last or not last.nanoseconds else first.nanoseconds / last.nanoseconds
 
+    @classmethod
+    def of(cls, name: str, records: Sequence[Record], width: int, *more: Any) -> Self:
+        """The case of records of one site and shape, its line so many stretches wide."""
+        calls, arguments = sum(record.stands_for for record in records), words_of(records[-1].arguments)
+        return cls(name, arguments, calls, line_of(records, width), timed_by_tier(records), tier_now(records), *more)
+
 
 @dataclass(frozen=True)
 class LiveView:
@@ -75,7 +81,7 @@ class LiveView:
 def view_of(runtime: ReportingRuntime) -> LiveView:
     """The view at this moment."""
     sites = runtime.sites()
-    cases = [case for site in sites for case in _cases(site)]
+    cases = [Case.of(site.name, records, _WIDTH) for site in sites for records in by_shape(site)]
     compiling: list[str] = []
     for site in sites:
         for request in list(site.tier_policy.requests):
@@ -93,26 +99,14 @@ def view_of(runtime: ReportingRuntime) -> LiveView:
     )
 
 
-def _cases(site: SpecializationSite) -> list[Case]:
+def by_shape(site: SpecializationSite) -> Iterable[Sequence[Record]]:
+    """The records of a site, those with arguments of the same shapes together."""
     with site.lock:
         records = list(site.ring)
     found: dict[object, list[Record]] = {}
     for record in records:
         found.setdefault(tuple([one.shape for one in record.arguments if isinstance(one, Meta)]), []).append(record)
-    cases: list[Case] = []
-    for some in found.values():
-        calls = sum(record.stands_for for record in some)
-        cases.append(
-            Case(
-                site.name,
-                words_of(some[-1].arguments),
-                calls,
-                line_of(some, _WIDTH),
-                timed_by_tier(some),
-                tier_now(some),
-            )
-        )
-    return cases
+    return found.values()
 
 
 def tier_now(records: Sequence[Record]) -> int:
@@ -209,11 +203,11 @@ def text_of(view: LiveView, width: int = 150) -> str:
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
-def live(runtime: ReportingRuntime, console: Console | None = None, per_second: float = 4.0) -> Live:
+def live(runtime: ReportingRuntime, console: Console | None = None) -> Live:
     """The view, kept up to date in the terminal as long as a `with` is around."""
     from rich.live import Live
 
     def now() -> Any:
         return drawn(view_of(runtime))
 
-    return Live(get_renderable=now, console=console, refresh_per_second=per_second)
+    return Live(get_renderable=now, console=console, refresh_per_second=4)

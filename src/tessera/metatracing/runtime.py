@@ -24,8 +24,8 @@ from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.stdlib import flash_attention
-from tessera.tiers.client import Call, Client, TierLevel, argument_about
-from tessera.tiers.compiling.background import BackgroundCompiler, BlockingCompiler
+from tessera.tiers.client import CAUSAL, SCALE, Call, Client, TierLevel, argument_named
+from tessera.tiers.compiling.background import BackgroundCompiler
 from tessera.tiers.config import RuntimeConfig
 from tessera.tiers.logs import log
 from tessera.tiers.manager import KernelManager
@@ -48,7 +48,7 @@ from tessera.tiers.sites.request import Request, RequestCompiler
 from tessera.tiers.sites.schedule_history import ScheduleHistory
 from tessera.tiers.sites.site import TieredSite
 from tessera.tiers.sites.specialization_site import SpecializationSite
-from tessera.tiers.sites.stats_recorder import BackgroundRecorder, ImmediateRecorder, StatsRecorder
+from tessera.tiers.sites.stats_recorder import BackgroundRecorder, StatsRecorder
 from tessera.tiers.stand_ins import values_of
 from tessera.tiers.tiered import Tiered
 from tessera.tile.calls.function import Kernel
@@ -90,12 +90,12 @@ class MetaTracingRuntime:
         if compiling is None:
             background = self.config.background_compilation
             compiling = (
-                BackgroundCompiler(self.config.compile_timeout_s, BUILD, READY) if background else BlockingCompiler()
+                BackgroundCompiler(self.config.compile_timeout_s, BUILD, READY) if background else RequestCompiler()
             )
         self.compiling = compiling
         # With a clock of the caller's own, calls are recorded at known times.
         beside = isinstance(compiling, BackgroundCompiler) and clock is system_clock
-        self.stats_recorder: StatsRecorder = BackgroundRecorder() if beside else ImmediateRecorder()
+        self.stats_recorder = BackgroundRecorder() if beside else StatsRecorder()
         self.distributed: DistributedExecutionTracer | None = None
         if self.config.enable_distributed_tracing:
             rank_and_size = self.config.distributed_rank, self.config.distributed_world_size
@@ -338,20 +338,12 @@ _result: Callable[[tuple[Tensor, ExecutionTier, bool]], RuntimeResult] = partial
 def _trace(site: SpecializationSite, record: Record) -> AttentionTrace:
     metas = [one for one in record.arguments if isinstance(one, Meta)]
     call = site.first._replace(values=values_of(site.first, record.arguments))
-    causal, scale = (argument_about(site.client, call, word) for word in ("causal", "scale"))
+    causal, scale = (argument_named(site.client, call, names) for names in (CAUSAL, SCALE))
     scale = scale if isinstance(scale, float) else None
     profile = InputProfile.of(site.name, record.arguments, is_causal=causal is True, scale=scale)
     seconds = record.nanoseconds / 1e9
-    facts = record.facts
-    pattern = ExecutionPattern(
-        record.nanoseconds / 1e6,
-        bytes_of(metas) / seconds / 1e9 if seconds else None,
-        facts.blocks,
-        facts.threads,
-        facts.occupancy,
-        facts.shared,
-        facts.registers,
-    )
+    rate = bytes_of(metas) / seconds / 1e9 if seconds else None
+    pattern = ExecutionPattern(record.nanoseconds / 1e6, rate, *record.facts)
     return AttentionTrace(profile, pattern, record.tier, record.timestamp, record.stands_for)
 
 

@@ -1,4 +1,4 @@
-"""The compilers of the upper tiers: they name the programs worth compiling, and compile programs for traces.
+"""The compilers of the upper tiers, which compile programs for traces.
 
 Tier 2 leaves sizes open, under schedules that traces recommend. Tier 3 also assumes the invariants of traces. A runtime
 keeps its compile times in them; given traces, they also compile in the caller.
@@ -14,20 +14,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
+from tessera.dtypes.types import DType, f32
 from tessera.errors import TesseraError
 from tessera.field_checks import check_fields
 from tessera.metatracing.attention import attention_operations
-from tessera.metatracing.clients.kernels import KernelClient, KernelContext, KernelProgram
-from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
+from tessera.metatracing.clients.kernels import KernelClient, KernelContext
 from tessera.runtime.tensor.meta import Meta
 from tessera.stdlib import flash_attention
-from tessera.tiers.client import Call, Client, Compiled, GuardType, RuntimeGuard, TierLevel, facts_of
-from tessera.tiers.manager import SpecializationContext, SpecializedKernel
+from tessera.tiers.client import Call, Compiled, RuntimeGuard, TierLevel, facts_of
+from tessera.tiers.manager import SpecializedKernel, context_of
 from tessera.tiers.records import AttentionTrace, Described, ExecutionTier, InputProfile, LaunchFacts, Record
-from tessera.tiers.sites.candidates import Times, tier2_levels, tier3_levels
+from tessera.tiers.sites.candidates import tier2_levels, tier3_levels
 from tessera.tiers.sites.invariants import invariant_words
 from tessera.tiers.sites.schedule_history import ScheduleHistory
-from tessera.tiers.stand_ins import stand_in
+from tessera.tiers.stand_ins import contiguous, stand_ins
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.settings import settings_at, settings_of_gpu
 from tessera.tile.language.schedule import Schedule
@@ -118,10 +118,6 @@ class EnhancedTesseraCompiler(_TierCompiler):
             self._tile_optimizer = TileConfigurationOptimizer()
         return self._tile_optimizer
 
-    def levels(self, client: Client, call: Call, most: int) -> list[TierLevel]:
-        """The levels worth compiling for a call."""
-        return tier2_levels(client, call, most, self.schedule_history)
-
     def compile_flash_attention(
         self,
         kernel_spec: InputProfile,
@@ -152,9 +148,8 @@ class EnhancedTesseraCompiler(_TierCompiler):
         client = KernelClient(kernel)
         for trace in profile_data:
             call = _call(client, trace.input_profile, _static(kernel, trace.input_profile))
-            weight = trace.execution_count * trace.execution_pattern.execution_time_ms
             for schedule, behind in self.schedule_history.behind((client.name, call.fixed), call.described).items():
-                times[schedule] = times.get(schedule, 0.0) + weight * behind
+                times[schedule] = times.get(schedule, 0.0) + trace.total_ms * behind
         return min(times, key=lambda one: times[one], default=base_schedule)
 
     def _compile(
@@ -172,7 +167,7 @@ class EnhancedTesseraCompiler(_TierCompiler):
         call = _call(client, profile, static, wanted)
         sure = PatternAnalyzer().analyze_traces(traces).pattern_confidence if traces else 0.0
         trusted = wanted.use_trace_information and sure >= wanted.trace_confidence_threshold
-        levels = self.levels(client, call, 3) if trusted else [TierLevel(TIER2)]
+        levels = tier2_levels(client, call, 3, self.schedule_history) if trusted else [TierLevel(TIER2)]
         if trusted and wanted.enable_aggressive_specialization:
             words = invariant_words(client.paths, _records(traces), call.described, 1.0)
             levels = tier3_levels(client, call, words, levels[0].schedule, {}, 3, self.schedule_history)
@@ -259,15 +254,16 @@ class TraceSpecializationEngine:
                 if isinstance(one, Meta)
             },
             {word: float(facts[word]) for word in words if word in client.paths},
-            MemoryLayoutOptimizer().constant_strides(client.paths, traces),
+            {word: int(facts[word]) for word in words if ".stride[" in word},
         )
         found = replace(found, runtime_guards=tuple(self.generate_runtime_guards(found)))
         return found if architecture is None else self._looked_into(found, architecture)
 
     def _looked_into(self, context: TraceContext, architecture: str) -> TraceContext:
-        from tessera.metatracing.events import GPUComputePatternTracer, GPUMemoryPatternTracer, KernelExecution
+        from tessera.metatracing.events.execution import KernelExecution
+        from tessera.metatracing.events.tracers import GPUComputePatternTracer, GPUMemoryPatternTracer
 
-        args = [stand_in(one) if isinstance(one, Meta) else one for one in context.profile.arguments]
+        args = stand_ins(context.profile.arguments)
         launch = KernelExecution.of(context.kernel, *args, arch=architecture, **context.static)
         compute = GPUComputePatternTracer().trace_compute_patterns(launch)
         memory = GPUMemoryPatternTracer().trace_memory_patterns(launch)
@@ -285,12 +281,11 @@ class TraceSpecializationEngine:
         known = {**context.constant_shapes, **context.memory_layout}
         for index, path in enumerate(paths):
             if path in context.loop_invariants:
-                made.append(RuntimeGuard(GuardType.VALUE_GUARD, index, 0, path, context.loop_invariants[path]))
+                made.append(RuntimeGuard.about(index, path, "value", 0, context.loop_invariants[path]))
             for word, value in known.items():
                 asked = _ASKED.fullmatch(word)
                 if asked is not None and asked[1] == path:
-                    kind = GuardType.SHAPE_GUARD if asked[2] == "size" else GuardType.STRIDE_GUARD
-                    made.append(RuntimeGuard(kind, index, int(asked[3]), word, value))
+                    made.append(RuntimeGuard.about(index, path, asked[2], int(asked[3]), value))
         return made
 
     def generate_specialized_kernel(
@@ -308,12 +303,6 @@ class SpecializedKernelGenerator(_TierCompiler):
     def __init__(self, schedule_history: ScheduleHistory | None = None) -> None:
         super().__init__(schedule_history)
         self.engine = TraceSpecializationEngine()
-
-    def levels(
-        self, client: Client, call: Call, words: tuple[str, ...], current: Schedule | None, times: Times, most: int
-    ) -> list[TierLevel]:
-        """The levels worth compiling for a call of which these words are assumed."""
-        return tier3_levels(client, call, words, current, times, most, self.schedule_history)
 
     def generate_specialized_kernel(
         self,
@@ -340,10 +329,10 @@ class SpecializedKernelGenerator(_TierCompiler):
         elif isinstance(params, ShapeParams):
             level = TierLevel(TIER3, params.words)
         elif isinstance(params, LayoutParams):
-            profile = replace(profile, arguments=_in_rows(profile.arguments, params.arguments))
+            profile = replace(profile, arguments=_row_by_row(profile.arguments, params.arguments))
         else:
             assert isinstance(params, DtypeParams)
-            profile = replace(profile, arguments=_in_type(profile.arguments, params.specialized_dtype))
+            profile = replace(profile, arguments=_row_by_row(profile.arguments, None, params.specialized_dtype))
         client = KernelClient(kernel)
         made = _generated(client, _call(client, profile, _static(kernel, profile), options), level)
         return replace(made, expected_performance_tflops=_expected(traces, recommendation, kernel))
@@ -351,49 +340,24 @@ class SpecializedKernelGenerator(_TierCompiler):
 
 def _generated(client: KernelClient, call: Call, level: TierLevel) -> SpecializedKernel:
     compiled = client.compile(call, level)
-    described = call.described
-    meta = next((one for one in described if isinstance(one, Meta)), None)
-    facts, guards = facts_of(client.paths, described), compiled.guards
-    held = {one.word for one in guards}
-
-    def size(axis: int) -> int | None:
-        word = "" if meta is None else f"{client.paths[0]}.size[{meta.ndim - axis}]"
-        return int(facts[word]) if word in held else None
-
-    context = SpecializationContext(
-        size(2),
-        size(1),
-        None if meta is None else str(meta.dtype),
-        next((value for value in call.context.static.values() if isinstance(value, bool)), None),
-        level.schedule,
-        {one.word: int(one.params) for one in guards if one.guard_type is GuardType.STRIDE_GUARD},
-        guards,
-    )
-    registers, shared = _resources(client, call, level, compiled)
+    launch = client.execution(compiled, level, call)
+    registers, shared = (None, None) if launch is None else launch.registers_and_shared
+    context = context_of(client, call, level, compiled.guards)
     return SpecializedKernel(
-        client.name, context, guards, level, compiled.nbytes, 0, None, None, registers, shared, compiled, client, call
+        *(client.name, context, compiled.guards, level, compiled.nbytes, 0, None),
+        register_usage=registers,
+        shared_memory_usage=shared,
+        compiled=compiled,
+        client=client,
+        call=call,
     )
-
-
-def _resources(client: KernelClient, call: Call, level: TierLevel, compiled: Compiled) -> tuple[int | None, int | None]:
-    """Registers of a thread, or vectors of a processor's code, and shared memory; None where they are not known."""
-    from tessera.metatracing.events import HostExecution, KernelExecution
-
-    executable: Any = compiled.program.executable if isinstance(compiled, KernelProgram) else None
-    if executable is None:
-        return None, None
-    if executable.plan.device is not None:
-        used = KernelExecution.launched(executable, call.values).resources
-        return used.registers, used.shared
-    found = HostExecution.of(client.form(level), *call.values, **call.context.static)
-    return found.resources.vector_registers, 0
 
 
 def _expected(
     traces: Sequence[AttentionTrace], recommendation: SpecializationRecommendation, kernel: Kernel
 ) -> float | None:
     """The rate of attention so far times the expected gain; None for kernels whose work is not known."""
-    spent = sum(one.execution_count * one.execution_pattern.execution_time_ms for one in traces)
+    spent = sum(one.total_ms for one in traces)
     if kernel is not flash_attention or not spent:
         return None
     done = 0.0
@@ -435,8 +399,7 @@ def _call(
             f"a trace of {profile.site or client.name} without arguments cannot be compiled for",
             hint="take traces of a runtime, or give InputProfile its arguments",
         )
-    values = [stand_in(one) if isinstance(one, Meta) else one for one in profile.arguments]
-    call = client.call(values, static)
+    call = client.call(stand_ins(profile.arguments), static)
     if call is None:
         raise TesseraError(f"{client.name} cannot be compiled for such arguments", hint="run it without tiers")
     here, wanted = call.context.settings, CompilationOptions() if options is None else options
@@ -448,35 +411,22 @@ def _call(
 
 
 def _attention_arguments(profile: InputProfile) -> Described:
-    from tessera.dtypes.types import f32
     from tessera.runtime.device.device import default_device
 
     shape = (profile.batch_size, profile.num_heads, profile.seq_len, profile.head_dim)
     dtype = f32 if profile.input_dtype is None else profile.input_dtype
-    meta = Meta(dtype, shape, contiguous_strides(shape, 1), default_device(), ALIGNMENT)
+    meta = contiguous(dtype, shape, default_device())
     scale = profile.head_dim**-0.5 if profile.softmax_scale is None else profile.softmax_scale
     return (meta, meta, meta, meta, scale)
 
 
-def _in_rows(arguments: Described, indices: Sequence[int]) -> Described:
-    """The arguments, with arrays at these indices row by row."""
+def _row_by_row(arguments: Described, indices: Sequence[int] | None, dtype: DType | None = None) -> Described:
+    """The arguments, with arrays at these indices, or all of floats, row by row; in another element type if given."""
     return tuple(
         [
-            Meta(one.dtype, one.shape, contiguous_strides(one.shape, 1), one.device, ALIGNMENT)
-            if index in indices and isinstance(one, Meta)
+            contiguous(dtype or one.dtype, one.shape, one.device)
+            if isinstance(one, Meta) and (one.dtype.is_float if indices is None else index in indices)
             else one
             for index, one in enumerate(arguments)
-        ]
-    )
-
-
-def _in_type(arguments: Described, dtype: Any) -> Described:
-    """All arrays of floats in an element type, row by row."""
-    return tuple(
-        [
-            Meta(dtype, one.shape, contiguous_strides(one.shape, 1), one.device, ALIGNMENT)
-            if isinstance(one, Meta) and one.dtype.is_float
-            else one
-            for one in arguments
         ]
     )

@@ -6,7 +6,7 @@ to run, is decided in the same way for all clients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from inspect import Signature
@@ -46,6 +46,14 @@ class RuntimeGuard(NamedTuple):
     params: Number
     check: Callable[[Any], Number] | None = None
     """Computes the value to compare, where the meta does not have it; for a relation, from all arguments."""
+
+    @staticmethod
+    def about(argument: int, path: str, what: str, axis: int, value: Number) -> RuntimeGuard:
+        """A guard on a size or a stride of an argument, or on its value."""
+        if what == "value":
+            kind = GuardType.CAUSAL_GUARD if isinstance(value, bool) else GuardType.VALUE_GUARD
+            return RuntimeGuard(kind, argument, 0, path, value)
+        return RuntimeGuard(GuardType(what), argument, axis, f"{path}.{what}[{axis}]", value)
 
     def found(self, values: Sequence[Any]) -> Number:
         """The value that the guard compares, of a call's arguments."""
@@ -127,6 +135,11 @@ class TierLevel:
         return replace(self, schedule=schedule)
 
 
+def described(values: Iterable[Any]) -> Described:
+    """Arguments without their memory."""
+    return tuple([value.meta if isinstance(value, Tensor) else value for value in values])
+
+
 class Call(NamedTuple):
     """A call's arguments, split by how programs depend on them.
 
@@ -141,7 +154,7 @@ class Call(NamedTuple):
 
     @property
     def described(self) -> Described:
-        return tuple([value.meta if isinstance(value, Tensor) else value for value in self.values])
+        return described(self.values)
 
 
 class Compiled(Protocol):
@@ -250,12 +263,16 @@ class Client(Protocol):
         ...
 
 
-def argument_about(client: Client, call: Call, word: str) -> Any:
-    """The argument of a call with a word such as `causal` in its name, static or a number; None where there is none."""
+CAUSAL, SCALE = ("causal", "is_causal"), ("scale", "softmax_scale")
+"""Names of arguments that profiles of inputs have fields for."""
+
+
+def argument_named(client: Client, call: Call, names: Sequence[str]) -> Any:
+    """The argument of a call that has one of these names, static or a number; None where there is none."""
     named = dict(zip(client.paths, call.values, strict=True))
     static = [name for name in client.signature.parameters if name not in client.paths]
     named |= zip(static, client.static_values(call), strict=True)
-    return next((one for name, one in named.items() if word in name and not isinstance(one, Tensor)), None)
+    return next((named[name] for name in names if name in named and not isinstance(named[name], Tensor)), None)
 
 
 def facts_of(paths: Sequence[str], described: Described) -> dict[str, Number]:

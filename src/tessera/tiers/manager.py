@@ -11,7 +11,17 @@ from typing import Any
 from tessera.errors import TesseraError
 from tessera.runtime.cache import store as cache
 from tessera.runtime.tensor.meta import Meta
-from tessera.tiers.client import Call, Choice, Client, Compiled, GuardType, RuntimeGuard, TierLevel, argument_about
+from tessera.tiers.client import (
+    CAUSAL,
+    Call,
+    Choice,
+    Client,
+    Compiled,
+    GuardType,
+    RuntimeGuard,
+    TierLevel,
+    argument_named,
+)
 from tessera.tiers.config import RuntimeConfig
 from tessera.tiers.logs import log
 from tessera.tiers.records import ExecutionTier, PerformanceSample
@@ -266,34 +276,37 @@ def _serves(program: InstalledProgram, values: Sequence[Any]) -> bool:
         return False
 
 
-def _is_causal(program: InstalledProgram) -> bool | None:
-    """Whether a program was made for causal calls, by a static flag or a guard; None for one that serves both."""
-    site = program.site
-    guarded = {guard.word: guard.params for guard in program.compiled.guards}
-    causal = next((name for name in site.client.signature.parameters if "causal" in name), "")
-    if causal in site.client.paths:
-        return bool(guarded[causal]) if causal in guarded else None
-    found = argument_about(site.client, site.first, "causal")
+def _is_causal(client: Client, call: Call, guards: Sequence[RuntimeGuard]) -> bool | None:
+    """Whether a program is for causal calls, by a static flag or a guard; None for one that serves both."""
+    guarded = {guard.word: guard.params for guard in guards}
+    if any(name in client.paths for name in CAUSAL):
+        return next((bool(guarded[name]) for name in CAUSAL if name in guarded), None)
+    found = argument_named(client, call, CAUSAL)
     return None if found is None else bool(found)
 
 
-def _as_specialized_kernel(program: InstalledProgram) -> SpecializedKernel:
-    guards = program.compiled.guards
-    meta = next((one for one in program.site.first.described if isinstance(one, Meta)), None)
+def context_of(client: Client, call: Call, level: TierLevel, guards: tuple[RuntimeGuard, ...]) -> SpecializationContext:
+    """The facts that a program of a level depends on, which was compiled for such calls."""
+    meta = next((one for one in call.described if isinstance(one, Meta)), None)
 
     def size(axis: int) -> int | None:
         """Of the first array, counted from its last axis, where the program depends on it."""
-        word = "" if meta is None else f"{program.site.client.paths[0]}.size[{meta.ndim - axis}]"
+        word = "" if meta is None else f"{client.paths[0]}.size[{meta.ndim - axis}]"
         return next((int(one.params) for one in guards if one.word == word), None)
 
-    context = SpecializationContext(
+    return SpecializationContext(
         size(2),
         size(1),
         None if meta is None else str(meta.dtype),
-        _is_causal(program),
-        program.level.schedule,
+        _is_causal(client, call, guards),
+        level.schedule,
         {one.word: int(one.params) for one in guards if one.guard_type is GuardType.STRIDE_GUARD},
         guards,
     )
+
+
+def _as_specialized_kernel(program: InstalledProgram) -> SpecializedKernel:
+    site, guards = program.site, program.compiled.guards
+    context = context_of(site.client, site.first, program.level, guards)
     average = program.spent / program.uses / 1e6 if program.uses else None
-    return SpecializedKernel(program.site.name, context, guards, program.level, program.nbytes, program.uses, average)
+    return SpecializedKernel(site.name, context, guards, program.level, program.nbytes, program.uses, average)

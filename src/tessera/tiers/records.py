@@ -5,7 +5,7 @@ On the call path a trace is a tuple in a ring; the classes of the specification 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -93,6 +93,19 @@ class AttentionTrace:
     execution_count: int = 1
     opportunities: OptimizationOpportunities = field(default_factory=OptimizationOpportunities)
 
+    @property
+    def total_ms(self) -> float:
+        """The time of all calls that it stands for."""
+        return self.execution_count * self.execution_pattern.execution_time_ms
+
+
+def by_input(traces: Iterable[AttentionTrace]) -> dict[InputProfile, list[AttentionTrace]]:
+    """Traces by their inputs."""
+    found: dict[InputProfile, list[AttentionTrace]] = {}
+    for trace in traces:
+        found.setdefault(trace.input_profile, []).append(trace)
+    return found
+
 
 @dataclass(frozen=True, slots=True)
 class PerformanceSample:
@@ -112,9 +125,14 @@ class PerformanceSample:
     tracing_overhead_ms: float = 0.0
     runtime_overhead_ms: float = 0.0
 
+    @property
+    def total_ms(self) -> float:
+        """The time of all calls that it stands for."""
+        return self.execution_time_ms * self.calls
+
 
 class LaunchFacts(NamedTuple):
-    """The driver's facts about a bound program; None where there is no such thing."""
+    """The driver's facts about a bound program, as a pattern lists them; None where there is no such thing."""
 
     blocks: int | None = None
     threads: int | None = None

@@ -153,7 +153,7 @@ def _spent(samples: Sequence[PerformanceSample]) -> tuple[dict[str, float], floa
         "tracing": sum(one.tracing_overhead_ms for one in samples),
         "runtime": sum(one.runtime_overhead_ms for one in samples),
     }
-    return beside, sum(one.execution_time_ms * one.calls for one in samples), sum(one.calls for one in samples)
+    return beside, sum(one.total_ms for one in samples), sum(one.calls for one in samples)
 
 
 def specialization_gains(samples: Iterable[PerformanceSample]) -> list[tuple[float, float]]:
@@ -166,7 +166,7 @@ def specialization_gains(samples: Iterable[PerformanceSample]) -> list[tuple[flo
         top = tiers.get(ExecutionTier.TIER3_SPECIALIZED)
         below = tiers.get(ExecutionTier.TIER2_STANDARD) or tiers.get(ExecutionTier.TIER1_INTERPRETER)
         if top and below and (now := _typical(top)) > 0:
-            found.append((_typical(below) / now - 1, sum(one.execution_time_ms * one.calls for one in top)))
+            found.append((_typical(below) / now - 1, sum(one.total_ms for one in top)))
     return found
 
 
@@ -200,8 +200,8 @@ class RiskWatch:
 
     window = 256
 
-    def __init__(self, runtime: WatchedRuntime, framework: RiskMitigationFramework | None = None) -> None:
-        self._runtime, self.framework = runtime, framework or RiskMitigationFramework()
+    def __init__(self, runtime: WatchedRuntime) -> None:
+        self._runtime, self.framework = runtime, RiskMitigationFramework()
         self._count, self._before, self._seen = 0, 0, set[RiskType]()
         self.risks: list[PerformanceRisk] = []
         """The risks that settings were changed for, oldest first."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tessera.runtime.device.device import Buffer
-from tessera.runtime.device.memory import ALIGNMENT
+from tessera.dtypes.types import DType
+from tessera.runtime.device.device import Buffer, Device
+from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta, alignment_of
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tiers.client import Call
+from tessera.tiers.client import Call, described
 from tessera.tiers.records import Described, Number
 
 
@@ -31,10 +33,19 @@ def stand_in(meta: Meta) -> Tensor:
     return Tensor.wrap(buffer.array(meta.dtype.storage, meta.shape, strides), meta.dtype, meta.device, buffer)
 
 
+def stand_ins(arguments: Iterable[Meta | Number]) -> list[Tensor | Number]:
+    """Arguments of which only metas and numbers are known."""
+    return [stand_in(one) if isinstance(one, Meta) else one for one in arguments]
+
+
+def contiguous(dtype: DType, shape: tuple[int, ...], device: Device) -> Meta:
+    """The meta of an array that lies row by row."""
+    return Meta(dtype, shape, contiguous_strides(shape, 1), device, ALIGNMENT)
+
+
 def stand_in_call(call: Call, values: tuple[Any, ...]) -> Call:
     """A call without the memory of its user."""
-    made: list[Tensor | Number] = [stand_in(value.meta) if isinstance(value, Tensor) else value for value in values]
-    return Call(tuple(made), call.fixed, call.context)
+    return Call(tuple(stand_ins(described(values))), call.fixed, call.context)
 
 
 def values_of(kept: Call, described: Described) -> tuple[Any, ...]:

@@ -44,7 +44,7 @@ from tessera.metatracing.analysis.matchers import (
 )
 from tessera.metatracing.analysis.specializations import DtypeParams, LayoutParams, ShapeParams, TileParams
 from tessera.metatracing.analysis.trends import correlation, trend
-from tessera.metatracing.events import GPUComputePatternTracer, GPUMemoryPatternTracer
+from tessera.metatracing.events.tracers import GPUComputePatternTracer, GPUMemoryPatternTracer
 from tessera.metatracing.models.kernel_times import shipped
 from tessera.metatracing.models.tier_up import ENOUGH, TierUpModel
 from tessera.stdlib import flash_attention, gemm, layernorm, softmax

@@ -14,21 +14,19 @@ import tessera as ts
 from tessera import Schedule, TesseraError, kernel, tile
 from tessera.metatracing import (
     AttentionTrace,
+    ComputeType,
     ExecutionPattern,
     ExecutionTier,
+    GPUComputePatternTracer,
+    GPUMemoryPatternTracer,
     InputProfile,
+    KernelExecution,
+    MemoryTracer,
     MetaTracingRuntime,
     PerformanceMonitor,
     RuntimeConfig,
 )
-from tessera.metatracing.events import (
-    ComputeType,
-    GPUComputePatternTracer,
-    GPUMemoryPatternTracer,
-    KernelExecution,
-    MemoryTracer,
-)
-from tessera.metatracing.events.counting import matrix_wavefronts, sectors, strided_sectors, wavefronts
+from tessera.metatracing.events.counting import matrix_wavefronts, sectors, wavefronts
 from tessera.stdlib import flash_attention, softmax
 
 # Counting, against sets of bytes
@@ -90,13 +88,6 @@ def test_wavefronts_of_matrices_are_those_of_eight_rows(data: st.DataObject, cou
     groups = [banked(addresses[0, first : first + 8].tolist(), 16) for first in range(0, 8 * count, 8)]
     expected = [sum(one) for one in zip(*groups, strict=True)]
     assert [int(one[0]) for one in matrix_wavefronts(addresses, active, count)] == expected
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.integers(-200, 200), st.sampled_from([1, 2, 4, 8, 16]), st.integers(1, 40), st.integers(0, 100))
-def test_sectors_of_equal_steps_in_closed_form(stride: int, size: int, lanes: int, start: int):
-    addresses = [(1 << 14) + start + lane * stride for lane in range(lanes)]
-    assert strided_sectors(stride, size, lanes, (1 << 14) + start) == len(touched(addresses, size, 32))
 
 
 # What tracers say

@@ -12,7 +12,7 @@ from ptx_rules import RULES
 
 import tessera as ts
 from tessera import Schedule, kernel, tile
-from tessera.metatracing.events import AccessType, GPUMemoryPatternTracer, KernelExecution
+from tessera.metatracing import AccessType, GPUMemoryPatternTracer, KernelExecution
 from tessera.metatracing.events import execution as executions
 from tessera.stdlib import gemm, layernorm, softmax
 

@@ -10,8 +10,7 @@ from tessera.dtypes.types import f16, f32
 from tessera.metatracing import AttentionParams, ExecutionTier, HotspotDetector, MetaTracingRuntime, RuntimeConfig
 from tessera.runtime.tensor.creation import empty
 from tessera.runtime.tensor.random import randn
-from tessera.tiers.compiling.background import BlockingCompiler
-from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.request import Request, RequestCompiler
 
 _WIDTH = 16
 _CALLS = 48
@@ -26,7 +25,7 @@ class Planted:
     told: str
 
 
-class _Noting(BlockingCompiler):
+class _Noting(RequestCompiler):
     """Compiles, and notes what for."""
 
     def __init__(self) -> None:

@@ -28,8 +28,7 @@ from tessera.runtime.tensor.creation import empty
 from tessera.runtime.tensor.random import randn
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import facts_of
-from tessera.tiers.compiling.background import BlockingCompiler
-from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.request import Request, RequestCompiler
 
 LEAK_MB = 8.0
 """Megabytes that the second half of many calls may add."""
@@ -233,7 +232,7 @@ def _guard_accuracy(runtime: MetaTracingRuntime, cases: Sequence[tuple[Arrays, A
 # Faults
 
 
-class _Failing(BlockingCompiler):
+class _Failing(RequestCompiler):
     """Nothing can be compiled."""
 
     def submit(self, *requests: Request) -> None:

@@ -10,7 +10,7 @@ from enum import Enum
 from statistics import fmean, median, pstdev
 from typing import Any
 
-from tessera.metatracing.analysis.hotspots import HotspotCandidate, HotspotCriteria, HotspotDetector, Recommending
+from tessera.metatracing.analysis.hotspots import HotspotCandidate, HotspotDetector, Recommending
 from tessera.metatracing.analysis.matchers import (
     ComputePatternMatcher,
     Finding,
@@ -22,7 +22,7 @@ from tessera.metatracing.analysis.matchers import (
 )
 from tessera.metatracing.analysis.specializations import RecommendationType, SpecializationRecommendation
 from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
-from tessera.tiers.records import AttentionTrace, ExecutionPattern, InputProfile, OptimizationOpportunities
+from tessera.tiers.records import AttentionTrace, ExecutionPattern, InputProfile, OptimizationOpportunities, by_input
 
 COMMON = 0.05
 """The part of all calls that makes a pattern a common one."""
@@ -129,21 +129,20 @@ class AnalysisResult:
 class PatternAnalyzer:
     """Finds patterns in traces, and optimisations; for the latter it needs `recommending`."""
 
-    def __init__(self, recommending: Recommending | None = None, criteria: HotspotCriteria | None = None) -> None:
+    def __init__(self, recommending: Recommending | None = None) -> None:
         self.sequences = SequencePatternMatcher()
         self.shapes = ShapePatternMatcher()
         self.memory = MemoryPatternMatcher()
         self.compute = ComputePatternMatcher()
         self.fusions = FusionOptimizer()
         self.hotspots = HotspotDetector(recommending)
-        self._criteria = criteria
 
     def analyze_traces(self, traces: Sequence[AttentionTrace]) -> AnalysisResult:
         sequences = tuple(self.sequences.find_sequence_patterns(traces))
         shapes = self.shapes.analyze_shape_patterns(traces)
         profile = performance_profile(traces)
         accuracy = fmean(one.prediction_accuracy for one in shapes.values()) if shapes else 0.0
-        hot = tuple(self.hotspots.detect_hotspots(traces, self._criteria))
+        hot = tuple(self.hotspots.detect_hotspots(traces))
         return AnalysisResult(
             tuple(self.detect_common_patterns(traces)),
             (*_from(hot), *self.fusions.opportunities(traces)),
@@ -159,19 +158,16 @@ class PatternAnalyzer:
 
     def detect_common_patterns(self, traces: Sequence[AttentionTrace]) -> list[CommonPattern]:
         """Inputs that make up a good part of the calls, those with most first."""
-        groups: dict[InputProfile, list[AttentionTrace]] = defaultdict(list)
-        for trace in traces:
-            groups[trace.input_profile].append(trace)
         calls = sum(one.execution_count for one in traces) or 1
         found = [
             CommonPattern(profile, _typical(group), sum(one.execution_count for one in group) / calls)
-            for profile, group in groups.items()
+            for profile, group in by_input(traces).items()
         ]
         return sorted((one for one in found if one.share >= COMMON), key=lambda one: -one.share)
 
     def identify_optimization_opportunities(self, traces: Sequence[AttentionTrace]) -> list[OptimizationCandidate]:
         """Optimisations for hot inputs and for sites that follow each other."""
-        return [*_from(self.hotspots.detect_hotspots(traces, self._criteria)), *self.fusions.opportunities(traces)]
+        return [*_from(self.hotspots.detect_hotspots(traces)), *self.fusions.opportunities(traces)]
 
 
 def _from(hot: Sequence[HotspotCandidate]) -> list[OptimizationCandidate]:
@@ -185,18 +181,18 @@ def _typical(group: Sequence[AttentionTrace]) -> ExecutionPattern:
 
 
 def performance_profile(traces: Sequence[AttentionTrace]) -> PerformanceProfile:
-    spent = [one.execution_pattern.execution_time_ms * one.execution_count for one in traces]
+    total = sum(one.total_ms for one in traces)
     calls = sum(one.execution_count for one in traces)
-    by_tier: Counter[str] = Counter()
+    by_tier: dict[str, float] = defaultdict(float)
     groups: dict[tuple[InputProfile, int], list[float]] = defaultdict(list)
-    for trace, time in zip(traces, spent, strict=True):
-        by_tier[trace.tier.name] += time  # pyright: ignore[reportArgumentType]
+    for trace in traces:
+        by_tier[trace.tier.name] += trace.total_ms
         groups[trace.input_profile, int(trace.tier)].append(trace.execution_pattern.execution_time_ms)
     spreads = [pstdev(times) / fmean(times) for times in groups.values() if len(times) > 1 and fmean(times)]
     return PerformanceProfile(
-        sum(spent),
+        total,
         calls,
-        sum(spent) / calls if calls else 0.0,
+        total / calls if calls else 0.0,
         median(spreads) if spreads else 0.0,
         dict(by_tier),
         analyze_performance_trends(traces),
@@ -209,8 +205,10 @@ class FusionOptimizer:
     def opportunities(self, traces: Sequence[AttentionTrace]) -> list[OptimizationCandidate]:
         """Sites that one after the other take much of the time: joined into one function, they could be fused."""
         names = [one.input_profile.site for one in traces]
-        spent = [one.execution_pattern.execution_time_ms * one.execution_count for one in traces]
-        whole = sum(spent) or 1.0
+        spent: dict[str, float] = defaultdict(float)
+        for trace in traces:
+            spent[trace.input_profile.site] += trace.total_ms
+        whole = sum(spent.values()) or 1.0
         pairs: Counter[tuple[str, str]] = Counter()
         firsts: Counter[str] = Counter(names[:-1])
         for pair in itertools.pairwise(names):
@@ -218,7 +216,7 @@ class FusionOptimizer:
                 pairs[pair] += 1
         found: list[OptimizationCandidate] = []
         for (first, second), count in pairs.items():
-            time = sum(one for one, name in zip(spent, names, strict=True) if name in (first, second)) / whole
+            time = (spent[first] + spent[second]) / whole
             always = count / firsts[first]
             if count > 1 and always > 0.5 and time >= FUSES:
                 words = f"{first} is followed by {second} {always:.0%} of the time: one function could do both"

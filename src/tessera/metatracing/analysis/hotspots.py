@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tessera.field_checks import check_fields
-from tessera.tiers.records import AttentionTrace, ExecutionTier, InputProfile
+from tessera.tiers.records import AttentionTrace, ExecutionTier, InputProfile, by_input
 
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.specializations import SpecializationRecommendation
@@ -58,13 +57,10 @@ class HotspotDetector:
     ) -> list[HotspotCandidate]:
         """Those that took most time first. Inputs that already run at Tier 3 alone are not among them."""
         wanted = HotspotCriteria() if criteria is None else criteria
-        groups: dict[InputProfile, list[AttentionTrace]] = defaultdict(list)
-        for trace in traces:
-            groups[trace.input_profile].append(trace)
         found: list[HotspotCandidate] = []
-        for profile, group in groups.items():
+        for profile, group in by_input(traces).items():
             count = sum(one.execution_count for one in group)
-            total = sum(one.execution_count * one.execution_pattern.execution_time_ms for one in group)
+            total = sum(one.total_ms for one in group)
             best = min(one.execution_pattern.execution_time_ms for one in group)
             performance = best * count / total if total else 1.0
             specialized = all(one.tier is ExecutionTier.TIER3_SPECIALIZED for one in group)

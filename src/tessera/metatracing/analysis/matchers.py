@@ -42,7 +42,7 @@ class SequencePatternMatcher:
     def find_sequence_patterns(self, traces: Sequence[AttentionTrace]) -> list[SequencePattern]:
         """The cycle that calls go through, if they do, and shorter runs that recur; those with most time first."""
         profiles = [one.input_profile for one in traces]
-        spent = [one.execution_pattern.execution_time_ms * one.execution_count for one in traces]
+        spent = [one.total_ms for one in traces]
         whole = sum(spent) or 1.0
         found: list[SequencePattern] = []
         for run, starts in repeats(profiles).items():
@@ -91,10 +91,10 @@ def period_of(values: Sequence[Hashable]) -> int | None:
     return None
 
 
-def repeats(values: Sequence[T], longest: int = _LONGEST_REPEAT) -> dict[tuple[T, ...], list[int]]:
+def repeats(values: Sequence[T]) -> dict[tuple[T, ...], list[int]]:
     """Runs that occur at least twice without overlapping, and where; a run inside of one as frequent is left out."""
     found: dict[tuple[T, ...], list[int]] = {}
-    for length in range(min(longest, len(values) // 2), 0, -1):
+    for length in range(min(_LONGEST_REPEAT, len(values) // 2), 0, -1):
         starts: dict[tuple[T, ...], list[int]] = defaultdict(list)
         for start in range(len(values) - length + 1):
             run = tuple(values[start : start + length])
@@ -240,7 +240,7 @@ class MemoryPatternMatcher:
         for argument, several in moved.items():
             asked = sum(one.size_bytes for one in several)
             distinct = sum(one.distinct_bytes for one in several)
-            moves = sum(one.unit_bytes * (one.sectors or 0) for one in several)
+            moves = sum(one.moved_bytes for one in several)
             efficiency = min(1.0, asked / moves) if moves else 1.0
             if efficiency < self.coalesced:
                 words = f"argument {argument}: {efficiency:.0%} of the bytes that are moved are asked for"

@@ -28,10 +28,8 @@ from tessera.metatracing.analysis.trials import Trial
 from tessera.metatracing.models.kernel_times import HELPS, Gain, KernelTimes
 from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.models.work_features import Machine, ModelledProgram
-from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
-from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tiers.stand_ins import stand_in
+from tessera.tiers.stand_ins import contiguous, stand_in
 from tessera.tile.language.schedule import Schedule
 
 SURE = 0.9
@@ -50,6 +48,14 @@ DEPTH = 64
 MOST_TRIED = 2
 """Candidates of each kind that a trial runs."""
 
+_KINDS: Mapping[type[Params], tuple[RecommendationType, int]] = {
+    TileParams: (RecommendationType.TILE_SIZE_SPECIALIZATION, 1),
+    ShapeParams: (RecommendationType.SHAPE_SPECIALIZATION, 2),
+    InstructionParams: (RecommendationType.INSTRUCTION_SPECIALIZATION, 2),
+    LayoutParams: (RecommendationType.MEMORY_LAYOUT_SPECIALIZATION, 3),
+    DtypeParams: (RecommendationType.DTYPE_SPECIALIZATION, 4),
+}
+"""The kinds of specialisations by their parameters, and how much they take."""
 Candidate = tuple[SpecializationRecommendation, Gain]
 
 
@@ -59,17 +65,8 @@ class Recommender:
     With a trial, the arguments of a situation have to be arrays with numbers; the kernel's outputs are left alone.
     """
 
-    def __init__(
-        self,
-        times: KernelTimes,
-        *,
-        sure: float = SURE,
-        worth: float = WORTH,
-        trial: Trial | None = None,
-        most_tried: int = MOST_TRIED,
-    ) -> None:
-        self.times, self.worth, self.trial, self.most_tried = times, worth, trial, most_tried
-        self.sure = sure
+    def __init__(self, times: KernelTimes, *, trial: Trial | None = None) -> None:
+        self.times, self.trial = times, trial
 
     def recommend(self, here: Situation) -> list[SpecializationRecommendation]:
         """One of each kind at most; those that gain most first."""
@@ -81,7 +78,7 @@ class Recommender:
 
     def pick(self, candidates: Iterable[Candidate]) -> list[SpecializationRecommendation]:
         """Of each kind the one that gains most, where the model is sure enough of it."""
-        return _best(made for made, gain in candidates if gain.ratio >= self.worth and gain.confidence >= self.sure)
+        return _best(made for made, gain in candidates if gain.ratio >= WORTH and gain.confidence >= SURE)
 
     def shortlist(self, candidates: Iterable[Candidate]) -> list[SpecializationRecommendation]:
         """Specialisations worth a trial: of each kind those that are expected to gain most, where that is possible.
@@ -91,8 +88,8 @@ class Recommender:
         kinds: dict[RecommendationType, list[SpecializationRecommendation]] = {}
         for made, gain in sorted(candidates, key=lambda one: -one[1].ratio):
             mine = kinds.setdefault(made.recommendation_type, [])
-            is_possible = gain.high >= self.worth or isinstance(made.params, LayoutParams | DtypeParams)
-            if is_possible and len(mine) < self.most_tried:
+            is_possible = gain.high >= WORTH or isinstance(made.params, LayoutParams | DtypeParams)
+            if is_possible and len(mine) < MOST_TRIED:
                 mine.append(made)
         return [made for mine in kinds.values() for made in mine]
 
@@ -116,7 +113,8 @@ class Recommender:
     def candidates(self, here: Situation, now: ModelledProgram, *, schedules_only: bool = False) -> Iterator[Candidate]:
         """All alternatives with their expected gains; where the model knows nothing, these are open."""
         machine = self.times.machine
-        for kind, words, effort, params, then in self._alternatives(here, now):
+        for words, params, then in self._alternatives(here, now):
+            kind, effort = _KINDS[type(params)]
             if schedules_only and not isinstance(params, TileParams | InstructionParams):
                 continue
             try:
@@ -155,14 +153,12 @@ class Recommender:
 
     def _alternatives(
         self, here: Situation, now: ModelledProgram
-    ) -> Iterator[tuple[RecommendationType, str, int, Params, ModelledProgram | Callable[[], ModelledProgram]]]:
+    ) -> Iterator[tuple[str, Params, ModelledProgram | Callable[[], ModelledProgram]]]:
         kernel, schedule, machine = here.kernel, here.kernel.schedule, here.machine
         products = now.work.total("products") > 0
         if not here.assumed:
             yield (
-                RecommendationType.SHAPE_SPECIALIZATION,
                 "compile for the sizes and strides that calls have",
-                2,
                 ShapeParams(("sizes", "strides"), *_sizes(here.args)),
                 replace(now, assumed=True),
             )
@@ -170,21 +166,13 @@ class Recommender:
         for block, warps in blocks:
             chosen = Schedule(block=block, warps=schedule.warps if warps is None else warps)
             if (chosen.block, chosen.warps) != (schedule.block, schedule.warps) or kernel.free:
-                yield (
-                    RecommendationType.TILE_SIZE_SPECIALIZATION,
-                    f"a block of {'×'.join(map(str, block))}",
-                    1,
-                    TileParams(chosen, *block),
-                    _then(here, chosen),
-                )
+                yield (f"a block of {'×'.join(map(str, block))}", TileParams(chosen, *block), _then(here, chosen))
         if machine.kind == "cuda" and products and not now.is_warp_specialized(machine) and now.work.bits <= 16:
             for block, _ in blocks:
                 if block[0] in (64, 128, 256):
                     chosen = Schedule(block=block, warps=block[0] // 16)
                     yield (
-                        RecommendationType.INSTRUCTION_SPECIALIZATION,
                         f"dots of warp groups, in blocks of {'×'.join(map(str, block))}",
-                        2,
                         InstructionParams(chosen, "wgmma"),
                         _then(here, chosen),
                     )
@@ -195,9 +183,7 @@ class Recommender:
         if far:
             args = tuple([_in_rows(one, one.dtype) if index in far else one for index, one in enumerate(here.args)])
             yield (
-                RecommendationType.MEMORY_LAYOUT_SPECIALIZATION,
                 f"copy argument {', '.join(map(str, far))} row by row first",
-                3,
                 LayoutParams(far),
                 _then(here, args=args),
             )
@@ -205,18 +191,12 @@ class Recommender:
         for dtype in (bf16, f16) if machine.kind == "cuda" and not now.work.far_arguments else ():
             if here.tolerance is not None and here.tolerance >= ACCURACY[dtype] and now.work.bits > dtype.bits:
                 args = tuple([_in_rows(one, dtype) if is_float(one) else one for one in here.args])
-                yield (
-                    RecommendationType.DTYPE_SPECIALIZATION,
-                    f"compute in {dtype}",
-                    4,
-                    DtypeParams(dtype),
-                    _then(here, args=args),
-                )
+                yield (f"compute in {dtype}", DtypeParams(dtype), _then(here, args=args))
 
 
 def _in_rows(value: Tensor, dtype: DType) -> Tensor:
     """A stand-in for a tensor, row by row, in an element type, where the tensor is."""
-    return stand_in(Meta(dtype, value.shape, contiguous_strides(value.shape, 1), value.device, ALIGNMENT))
+    return stand_in(contiguous(dtype, value.shape, value.device))
 
 
 def _then(here: Situation, schedule: Schedule | None = None, **changes: Any) -> Callable[[], ModelledProgram]:

@@ -8,7 +8,7 @@ from math import atanh, erf, sqrt
 
 import numpy as np
 
-from tessera.tiers.records import AttentionTrace
+from tessera.tiers.records import AttentionTrace, by_input
 
 STRONG = 0.5
 
@@ -67,10 +67,10 @@ def analyze_performance_trends(traces: Sequence[AttentionTrace]) -> dict[str, Pe
             falling="larger inputs have a lower bandwidth: they leave the caches",
         )
     }
-    by_input: dict[object, list[float]] = {}
-    for one in traces:
-        by_input.setdefault(one.input_profile, []).append(one.execution_pattern.execution_time_ms)
-    usual = {profile: float(np.median(times)) for profile, times in by_input.items()}
+    usual = {
+        profile: float(np.median([one.execution_pattern.execution_time_ms for one in group]))
+        for profile, group in by_input(traces).items()
+    }
     relative = [
         one.execution_pattern.execution_time_ms / usual[one.input_profile] if usual[one.input_profile] else 1.0
         for one in traces

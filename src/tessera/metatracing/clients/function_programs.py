@@ -33,13 +33,12 @@ def guards_of(
     related: list[str] = []
     for index, (one, path) in enumerate(zip(traced.types, paths, strict=True)):
         if path in words:
-            kind = GuardType.CAUSAL_GUARD if isinstance(facts[path], bool) else GuardType.VALUE_GUARD
-            guards.append(RuntimeGuard(kind, index, 0, path, facts[path]))
+            guards.append(RuntimeGuard.about(index, path, "value", 0, facts[path]))
         for axis, size in enumerate(one.sizes):
             word = f"{path}.size[{axis}]"
             if isinstance(size, int) or word in words:
                 known = size if isinstance(size, int) else facts[word]
-                guards.append(RuntimeGuard(GuardType.SHAPE_GUARD, index, axis, word, known))
+                guards.append(RuntimeGuard.about(index, path, "size", axis, known))
             first = words_of.setdefault(str(size), word)
             if not isinstance(size, int) and (first != word or not str(size).isidentifier()):
                 related.append(f"{word} = {size if first == word else first}")

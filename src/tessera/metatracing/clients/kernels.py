@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.metatracing.clients.shipping import NotShippable, pack
-from tessera.runtime.tensor.meta import Meta
+from tessera.metatracing.clients.shipping import NotShippable, SentSettings, pack
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tiers.client import Call, Choice, Compiled, GuardType, Runner, RuntimeGuard, TierLevel
 from tessera.tiers.logs import log
@@ -25,6 +24,10 @@ from tessera.tile.calls.verification import Verified
 from tessera.tile.language.kernel_code import is_kernel_module
 from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.values import is_tracing
+
+if TYPE_CHECKING:
+    from tessera.metatracing.events.execution import KernelExecution
+    from tessera.metatracing.events.host import HostExecution
 
 _INTERPRETED_SIZE = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
@@ -142,6 +145,20 @@ class KernelClient:
             return Interpreted(self.kernel, call.context.static)
         return KernelProgram(program, self.paths, here)
 
+    def execution(
+        self, compiled: Compiled, level: TierLevel, call: Call, seconds: float | None = None
+    ) -> KernelExecution | HostExecution | None:
+        """A program of a level as its events are found; None for the interpreter."""
+        from tessera.metatracing.events.execution import KernelExecution
+        from tessera.metatracing.events.host import HostExecution
+
+        executable: Any = compiled.program.executable if isinstance(compiled, KernelProgram) else None
+        if executable is None:
+            return None
+        if executable.plan.device is not None:
+            return KernelExecution.launched(executable, call.values, seconds=seconds)
+        return HostExecution.of(self.form(level), *call.values, **call.context.static)
+
     def request(self, call: Call, levels: Sequence[TierLevel]) -> bytes | None:
         if self._sent is not call:  # all levels of a request are of one call
             if self.identity(call) is None:
@@ -252,9 +269,6 @@ class KernelProgram:
     def _guard(self, guard: Guard) -> RuntimeGuard:
         path = self.program.paths[guard.ask.argument]
         index, what, axis = self._indices[guard.ask.argument], guard.ask.what, guard.ask.axis
-        if what == "value":
-            kind = GuardType.CAUSAL_GUARD if isinstance(guard.answer, bool) else GuardType.VALUE_GUARD
-            return RuntimeGuard(kind, index, 0, path, guard.answer)
         if what == "row_aligned":
             return RuntimeGuard(
                 GuardType.ALIGNMENT_GUARD, index, 0, f"{path} row_aligned", guard.answer, is_row_aligned
@@ -262,8 +276,7 @@ class KernelProgram:
         if what == "alike":
             first = next(at for at, kind in enumerate(self.program.kinds) if isinstance(kind, tuple))
             return _alike((path, index), (self.program.paths[first], self._indices[first]), axis)
-        kind = GuardType.SHAPE_GUARD if what == "size" else GuardType.STRIDE_GUARD
-        return RuntimeGuard(kind, index, axis, f"{path}.{what}[{axis}]", guard.answer)
+        return RuntimeGuard.about(index, path, what, axis, guard.answer)
 
     def bind(self, call: Call) -> Runner:
         executable = self.program.executable
@@ -338,25 +351,18 @@ class Shipment(NamedTuple):
     static: Mapping[str, Any]
     described: Described
     levels: tuple[tuple[int, tuple[str, ...], Schedule | None, bool], ...]
-    settings: Mapping[str, Any]
-    cache: tuple[str, int]
+    settings: SentSettings
 
     @staticmethod
     def of(kernel: Kernel, call: Call, levels: Sequence[TierLevel]) -> Shipment:
-        from tessera import knobs
-
-        here: Settings = call.context.settings
         names = ("schedule", "space", "tuning", "grid", "free")
-        chosen_names = ("optimization", "checks", "deterministic")
-        chosen = {name: getattr(here, name) for name in chosen_names} | {"cpu_level": knobs.cpu_level.value}
         return Shipment(
             kernel.function,
             {name: getattr(kernel, name) for name in names},
             dict(call.context.static),
             call.described,
             tuple([(int(level.tier), level.assumed, level.schedule, level.quick) for level in levels]),
-            chosen,
-            (str(knobs.cache_dir.value.absolute()), knobs.cache_size.value),
+            SentSettings.of(call.context.settings, ("optimization", "checks", "deterministic")),
         )
 
     def build(self) -> list[str | None]:
@@ -364,28 +370,14 @@ class Shipment(NamedTuple):
 
         Without levels, it ranks schedules, and stores the ranking there, too.
         """
-        from contextlib import ExitStack
-
-        from tessera import knobs
-        from tessera.tiers.stand_ins import stand_in
+        from tessera.tiers.stand_ins import stand_ins
 
         form = dict(self.form)
         kernel = Kernel(self.function, form.pop("schedule"), **form)
         client = KernelClient(kernel)
         outcome: list[str | None] = []
-        with ExitStack() as stack:
-            held: dict[str, Any] = {
-                "cache_dir": self.cache[0],
-                "cache_size": self.cache[1],
-                "interpret": False,
-                "backend": "auto",
-            }
-            held |= self.settings
-            for name, value in held.items():
-                if value is not None:
-                    stack.enter_context(getattr(knobs, name).using(value))
-            values = [stand_in(one) if isinstance(one, Meta) else one for one in self.described]
-            call = client.call(values, self.static)
+        with self.settings.held():
+            call = client.call(stand_ins(self.described), self.static)
             if call is None:
                 return ["the kernel cannot be called there"] * len(self.levels)
             if not self.levels:

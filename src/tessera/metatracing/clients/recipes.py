@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from math import isnan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tessera.errors import TesseraError
 from tessera.lang.tracing.current_machine import current_machine
 from tessera.lang.tracing.functions import ArgumentType
+from tessera.metatracing.clients.shipping import SentSettings
 from tessera.programs import Program, find, keep
 from tessera.runtime.device.device import Device, device
 from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import Dim
 from tessera.tiers.client import Call
 from tessera.tiers.records import Described, Number
-from tessera.tiers.stand_ins import stand_in
+from tessera.tiers.stand_ins import stand_ins
 from tessera.tile.calls.settings import Settings, settings, settings_on
 
 if TYPE_CHECKING:
@@ -132,37 +132,27 @@ class ProgramShipment(NamedTuple):
     recipes: tuple[Recipe, ...]
     described: Described
     hidden: tuple[Meta, ...]
-    settings: Mapping[str, Any]
-    cache: tuple[str, int]
+    settings: SentSettings
 
     @staticmethod
     def of(module: ModuleOp, recipes: Sequence[Recipe], call: Call, hidden: Sequence[Meta]) -> ProgramShipment:
-        from tessera import knobs
         from tessera.ir import text
 
-        here: Settings = call.context.settings
         names = ("optimization", "checks", "deterministic", "fast_math")
-        chosen = {name: getattr(here, name) for name in names} | {"cpu_level": knobs.cpu_level.value}
-        folder = (str(knobs.cache_dir.value.absolute()), knobs.cache_size.value)
-        written = text.write(module, locations=True)
-        return ProgramShipment(written, tuple(recipes), call.described, tuple(hidden), chosen, folder)
+        sent, written = SentSettings.of(call.context.settings, names), text.write(module, locations=True)
+        return ProgramShipment(written, tuple(recipes), call.described, tuple(hidden), sent)
 
     def build(self) -> list[str | None]:
         """Compiles all recipes into the compile cache; says for each what went wrong, None where nothing did."""
-        from tessera import knobs
         from tessera.ir import text
         from tessera.metatracing.clients.function_programs import tensors_of
 
-        held: dict[str, Any] = {"cache_dir": self.cache[0], "cache_size": self.cache[1], "interpret": False}
         outcome: list[str | None] = []
-        with ExitStack() as stack:
-            for name, value in (held | {"backend": "auto"} | dict(self.settings)).items():
-                if value is not None:
-                    stack.enter_context(getattr(knobs, name).using(value))
+        with self.settings.held():
             chosen = settings()
             if chosen is None:
                 return ["there is no machine code in that process"] * len(self.recipes)
-            arrays = [stand_in(one) if isinstance(one, Meta) else one for one in (*self.described, *self.hidden)]
+            arrays = stand_ins((*self.described, *self.hidden))
             on = next((one.device for one in (*self.described, *self.hidden) if isinstance(one, Meta)), device("cpu"))
             here, module = settings_on(on, chosen), text.read(self.graph)
             for recipe in self.recipes:

@@ -12,12 +12,15 @@ import io
 import marshal
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from types import CellType, CodeType, FunctionType, MappingProxyType, ModuleType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from tessera import knobs
 from tessera.subprocesses import find_also, users_modules
+from tessera.tile.calls.settings import Settings
 from tessera.tile.identity.captures import outside
 from tessera.tile.identity.pickling import Named
 from tessera.tile.language.kernel_code import is_kernel_module
@@ -44,6 +47,28 @@ def unpack(data: bytes) -> Any:
     stream = io.BytesIO(data)
     find_also(pickle.load(stream))
     return pickle.load(stream)
+
+
+class SentSettings(NamedTuple):
+    """The knobs that hold around a call, for the process that compiles for it."""
+
+    knobs: Mapping[str, Any]
+
+    @staticmethod
+    def of(here: Settings, names: Sequence[str]) -> SentSettings:
+        """These settings of a call by their names, and where its cache is."""
+        sent = {name: getattr(here, name) for name in names} | {"cpu_level": knobs.cpu_level.value}
+        folder = str(knobs.cache_dir.value.absolute())
+        return SentSettings(sent | {"cache_dir": folder, "cache_size": knobs.cache_size.value})
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Holds them as long as a `with` is around; there is machine code in any case."""
+        with ExitStack() as stack:
+            for name, value in {"interpret": False, "backend": "auto", **self.knobs}.items():
+                if value is not None:
+                    stack.enter_context(getattr(knobs, name).using(value))
+            yield
 
 
 class _Packer(pickle.Pickler):

@@ -75,24 +75,3 @@ def _per_warp(wanted: Array, groups: int) -> tuple[Array, Array]:
     taken = asked.max(axis=1)
     least = -(-fresh.sum(axis=1) // BANKS)
     return taken.reshape(-1, groups).sum(axis=1), least.reshape(-1, groups).sum(axis=1)
-
-
-# In closed form, for lanes at equal steps
-
-
-def strided_sectors(stride: int, size: int, lanes: int = WARP, start: int = 0) -> int:
-    """Sectors of `lanes` lanes that ask for `size` bytes each, `stride` bytes apart, from an address on."""
-    low = start if stride >= 0 else start + stride * (lanes - 1)
-    step = abs(stride)
-    if step - size < SECTOR:
-        # No whole sector fits between two lanes: none between the first and the last is left out.
-        return _spanned(low, step * (lanes - 1) + size)
-    # Two lanes are never in one sector. Where they begin within sectors comes again after some of them.
-    period = SECTOR // int(np.gcd(step, SECTOR))
-    rounds, rest = divmod(lanes, period)
-    each = [_spanned(low + lane * step, size) for lane in range(min(lanes, period))]
-    return rounds * sum(each) + sum(each[:rest])
-
-
-def _spanned(start: int, size: int) -> int:
-    return (start + size - 1) // SECTOR - start // SECTOR + 1

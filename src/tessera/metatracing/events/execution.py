@@ -19,8 +19,8 @@ from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing.events.walk import Walk, Walked
 from tessera.runtime.device.memory import contiguous_strides
 from tessera.runtime.tensor.meta import Meta
-from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.cuda.ptx.reading import Code, read
+from tessera.tiers.client import described
 from tessera.tiers.records import Described, LaunchFacts
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ class KernelExecution:
                 f"@{plan.name} is a program of the CPU, and events are those of a GPU's threads",
                 hint="compile it for a GPU: KernelExecution.of(kernel, *args); or take HostExecution",
             )
-        described = tuple([one.meta if isinstance(one, Tensor) else one for one in values])
-        return KernelExecution(plan, executable.ptx.decode(), described, facts or LaunchFacts(), seconds, limits)
+        ptx, facts = executable.ptx.decode(), facts or LaunchFacts()
+        return KernelExecution(plan, ptx, described(values), facts, seconds, limits)
 
     # The launch
 
@@ -241,3 +241,8 @@ class KernelExecution:
     def occupancy(self) -> float | None:
         """The part of a multiprocessor's threads that are there at once."""
         return self.resources.occupancy(self.limits) if self.facts.occupancy is None else self.facts.occupancy
+
+    @property
+    def registers_and_shared(self) -> tuple[int | None, int | None]:
+        """The registers of a thread, where they are known, and the shared memory of a block."""
+        return self.resources.registers, self.resources.shared

@@ -29,7 +29,7 @@ from tessera.metatracing.events.tile_work import Amounts, Geometry, TileWorkCoun
 from tessera.metatracing.events.tracers import COALESCED, MemoryAccessTrace, RegisterPressurePoint
 from tessera.runtime.device.memory import ALIGNMENT
 from tessera.runtime.tensor.meta import Meta
-from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import described
 from tessera.tiers.records import Described
 from tessera.tile.calls.settings import Settings, settings
 
@@ -168,8 +168,7 @@ class HostExecution:
             )
         bound = kernel.bound(args, kwargs)
         values = tuple(bound.given.values())
-        described = tuple([one.meta if isinstance(one, Tensor) else one for one in values])
-        return HostExecution(kernel.lower(*values, **bound.static), described, chosen)
+        return HostExecution(kernel.lower(*values, **bound.static), described(values), chosen)
 
     @cached_property
     def _laid_out(self) -> tuple[tile.FuncOp, tuple[int, ...], list[Geometry | None]]:
@@ -228,6 +227,11 @@ class HostExecution:
             accesses.get("stack_vector_loads", 0) + accesses.get("stack_vector_stores", 0),
         )
 
+    @property
+    def registers_and_shared(self) -> tuple[int | None, int | None]:
+        """The vectors of its code; a processor has no shared memory."""
+        return self.resources.vector_registers, 0
+
 
 class HostMemoryPatternTracer:
     """Traces the memory accesses of a processor's programs. There is no shared memory: nothing has banks."""
@@ -241,15 +245,9 @@ class HostMemoryPatternTracer:
         if used.spilled_bytes:
             spills = (MemoryAccessEvent(AccessType.REGISTER_SPILL, 0, used.spilled_bytes, True, timestamp_ns=now),)
         threads = max(1, knobs.num_threads.value)
-        return MemoryAccessTrace(
-            accesses,
-            (),
-            (RegisterPressurePoint(used.vector_registers, used.spilled_bytes, min(1.0, execution.programs / threads)),),
-            (),
-            tuple(one for one in accesses if not one.is_coalesced),
-            spills,
-            complete,
-        )
+        busy = min(1.0, execution.programs / threads)
+        pressure = RegisterPressurePoint(used.vector_registers, used.spilled_bytes, busy)
+        return MemoryAccessTrace(accesses, (), (pressure,), spills, complete)
 
 
 def _event(execution: HostExecution, site: HostSite, now: int) -> MemoryAccessEvent:
@@ -259,7 +257,7 @@ def _event(execution: HostExecution, site: HostSite, now: int) -> MemoryAccessEv
     size = execution.nbytes(site.argument)
     efficiency = min(1.0, site.asked / (LINE * site.lines)) if site.lines else 1.0
     return MemoryAccessEvent(
-        AccessType.GLOBAL_STORE if site.stores else AccessType.GLOBAL_LOAD,
+        AccessType.of("global", site.stores),
         site.first,
         round(scale * site.asked),
         efficiency >= COALESCED,

@@ -26,6 +26,11 @@ class AccessType(Enum):
     SHARED_STORE = "shared store"
     REGISTER_SPILL = "register spill"
 
+    @staticmethod
+    def of(space: str, stores: bool) -> AccessType:
+        """The type of a load or store in `global` or `shared` memory."""
+        return AccessType(f"{space} {'store' if stores else 'load'}")
+
 
 class ComputeType(Enum):
     """The unit of the machine that works."""
@@ -66,9 +71,14 @@ class MemoryAccessEvent:
     unit_bytes: int = SECTOR
 
     @property
+    def moved_bytes(self) -> int:
+        """Bytes that were moved for the lanes: whole sectors; 0 where addresses depend on data."""
+        return self.unit_bytes * (self.sectors or 0)
+
+    @property
     def coalescing_efficiency(self) -> float:
         """Bytes that lanes asked for, over bytes that were moved for them; at most 1."""
-        return min(1.0, self.size_bytes / (self.unit_bytes * self.sectors)) if self.sectors else 1.0
+        return min(1.0, self.size_bytes / self.moved_bytes) if self.sectors else 1.0
 
     @property
     def sectors_per_request(self) -> float:

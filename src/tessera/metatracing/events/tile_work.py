@@ -211,11 +211,7 @@ def spread(count: int, most: int) -> list[int]:
 
 def unravelled(number: int, grid: Sequence[int]) -> tuple[int, ...]:
     """The coordinates of a program instance in the grid; the first axis changes fastest."""
-    found: list[int] = []
-    for extent in grid:
-        number, here = divmod(number, extent)
-        found.append(here)
-    return tuple(found)
+    return tuple([int(one) for one in np.unravel_index(number, tuple(grid), order="F")])
 
 
 def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:

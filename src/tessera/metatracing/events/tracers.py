@@ -7,6 +7,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,25 +43,32 @@ class MemoryAccessTrace:
     global_accesses: tuple[MemoryAccessEvent, ...]
     shared_accesses: tuple[MemoryAccessEvent, ...]
     register_pressure: tuple[RegisterPressurePoint, ...]
-    bank_conflicts: tuple[MemoryAccessEvent, ...]
-    coalescing_issues: tuple[MemoryAccessEvent, ...]
     spills: tuple[MemoryAccessEvent, ...] = ()
     is_complete: bool = True
+
+    @property
+    def bank_conflicts(self) -> tuple[MemoryAccessEvent, ...]:
+        return tuple(one for one in self.shared_accesses if one.bank_conflicts)
+
+    @property
+    def coalescing_issues(self) -> tuple[MemoryAccessEvent, ...]:
+        return tuple(one for one in self.global_accesses if not one.is_coalesced)
 
     @property
     def events(self) -> tuple[MemoryAccessEvent, ...]:
         return self.global_accesses + self.shared_accesses + self.spills
 
+    def _of(self, argument: int | None) -> list[MemoryAccessEvent]:
+        return [one for one in self.global_accesses if argument is None or one.argument == argument]
+
     def moved(self, argument: int | None = None) -> int:
         """Bytes that memory moves for the threads, for one argument or all."""
-        chosen = [one for one in self.global_accesses if argument is None or one.argument == argument]
-        return sum(one.unit_bytes * (one.sectors or 0) for one in chosen)
+        return sum(one.moved_bytes for one in self._of(argument))
 
     def efficiency(self, argument: int | None = None) -> float:
         """Bytes asked for over bytes moved, of one argument or all."""
-        chosen = [one for one in self.global_accesses if argument is None or one.argument == argument]
-        moved = sum(one.unit_bytes * (one.sectors or 0) for one in chosen)
-        return min(1.0, sum(one.size_bytes for one in chosen) / moved) if moved else 1.0
+        moved = self.moved(argument)
+        return min(1.0, sum(one.size_bytes for one in self._of(argument)) / moved) if moved else 1.0
 
 
 class GPUMemoryPatternTracer:
@@ -81,42 +89,30 @@ class GPUMemoryPatternTracer:
             if spilled:
                 size = spilled * execution.blocks * resources.threads
                 spills.append(MemoryAccessEvent(AccessType.REGISTER_SPILL, 0, size, True, timestamp_ns=now))
-        return MemoryAccessTrace(
-            tuple(everywhere),
-            tuple(shared),
-            tuple(pressure),
-            tuple(one for one in shared if one.bank_conflicts),
-            tuple(one for one in everywhere if not one.is_coalesced),
-            tuple(spills),
-            execution.walked.is_complete,
-        )
+        complete = execution.walked.is_complete
+        return MemoryAccessTrace(tuple(everywhere), tuple(shared), tuple(pressure), tuple(spills), complete)
 
 
 def _event(execution: KernelExecution, site: InstructionSite, now: int) -> MemoryAccessEvent:
     """An access of threads, for the whole call."""
     total = execution.total
-    kinds = {
-        ("global", False): AccessType.GLOBAL_LOAD,
-        ("global", True): AccessType.GLOBAL_STORE,
-        ("shared", False): AccessType.SHARED_LOAD,
-        ("shared", True): AccessType.SHARED_STORE,
-    }
     asked = site.lanes * site.size
     first = site.first or 0
+    made = partial(
+        MemoryAccessEvent,
+        AccessType.of(site.space, site.stores),
+        size_bytes=total(asked),
+        timestamp_ns=now,
+        requests=total(site.requests),
+        instruction=site.text,
+    )
     if site.space == "shared":
-        conflicts = total(site.wavefronts - site.least)
-        return MemoryAccessEvent(
-            kinds[site.space, site.stores],
-            first,
-            total(asked),
-            True,
-            conflicts,
-            timestamp_ns=now,
-            requests=total(site.requests),
-            sectors=0,
+        return made(
+            address=first,
+            is_coalesced=True,
+            bank_conflicts=total(site.wavefronts - site.least),
             wavefronts=total(site.wavefronts),
             distinct_bytes=total(asked),
-            instruction=site.text,
         )
     argument = (first >> ARGUMENT_BITS) - 1
     known = 0 <= argument < len(execution.plan.arguments)
@@ -124,18 +120,13 @@ def _event(execution: KernelExecution, site: InstructionSite, now: int) -> Memor
     whole = total(SECTOR * site.distinct)
     distinct = min(whole, execution.nbytes(argument)) if known else whole
     efficiency = min(1.0, asked / moved) if moved else 1.0
-    return MemoryAccessEvent(
-        kinds[site.space, site.stores],
-        first - ((argument + 1) << ARGUMENT_BITS) if known else first,
-        total(asked),
-        not site.unknown and efficiency >= COALESCED,
+    return made(
+        address=first - ((argument + 1) << ARGUMENT_BITS) if known else first,
+        is_coalesced=not site.unknown and efficiency >= COALESCED,
         cache_hit_ratio=max(0.0, 1 - distinct / total(moved)) if moved else 0.0,
-        timestamp_ns=now,
-        requests=total(site.requests),
         sectors=None if site.unknown else total(site.sectors),
         distinct_bytes=max(1, distinct),
         argument=argument if known else None,
-        instruction=site.text,
     )
 
 
@@ -147,10 +138,9 @@ def _bulk(execution: KernelExecution, site: InstructionSite, now: int) -> Memory
         argument = recipe.argument
         how: Any = execution.plan.arguments[argument]
         size = int(np.prod(recipe.box)) * how.dtype.storage.itemsize * execution.total(site.requests)
-    kind = AccessType.GLOBAL_STORE if site.stores else AccessType.GLOBAL_LOAD
     distinct = min(size, execution.nbytes(argument)) if argument is not None else size
     return MemoryAccessEvent(
-        kind,
+        AccessType.of("global", site.stores),
         0,
         size,
         True,
@@ -180,6 +170,7 @@ _CLOCKS: Mapping[ComputeType, float] = {
     ComputeType.REDUCTION: 2.0,
 }
 """Clocks of a warp's instruction: a multiprocessor has 128 lanes for arithmetic, 16 for functions, 32 to shuffle."""
+_DOTS = (ComputeType.TENSOR_CORE_WMMA, ComputeType.TENSOR_CORE_WGMMA)
 _BITS = {"bf16": 16, "f16": 16, "tf32": 19, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "f32": 32, "f64": 64}
 
 
@@ -198,17 +189,19 @@ def kind_of(one: Instruction) -> ComputeType | None:
     return ComputeType.CUDA_CORE_MATH if one.kind in _MATH else None
 
 
+def _dot(one: Instruction) -> tuple[str, float]:
+    """The shape of a dot, and the operations of a warp's instruction: those of a warp group have four."""
+    found = _SHAPE.search(one.text)
+    assert found is not None
+    m, n, k = map(int, found.groups())
+    return f"{one.kind} {found[0]}", 2.0 * m * n * k / (4 if one.kind == "wgmma" else 1)
+
+
 def _clocks(one: Instruction, kind: ComputeType) -> float:
     """Clocks that a warp's instruction keeps its unit busy."""
-    if kind not in (ComputeType.TENSOR_CORE_WMMA, ComputeType.TENSOR_CORE_WGMMA):
+    if kind not in _DOTS:
         return _CLOCKS[kind]
-    shape = _SHAPE.search(one.text)
-    assert shape is not None
-    m, n, k = map(int, shape.groups())
-    bits = next((_BITS[part] for part in reversed(one.parts[:-1]) if part in _BITS), 16)
-    # A dot of a warp group is an instruction of four warps.
-    warps = 4 if kind is ComputeType.TENSOR_CORE_WGMMA else 1
-    return 2.0 * m * n * k / _FLOPS[bits] / warps
+    return _dot(one)[1] / _FLOPS[next((_BITS[part] for part in reversed(one.parts[:-1]) if part in _BITS), 16)]
 
 
 class TensorCoreUsage(NamedTuple):
@@ -268,32 +261,32 @@ class GPUComputePatternTracer:
         walked = execution.walked
         counts: Counter[ComputeType] = Counter()
         busy: dict[ComputeType, float] = defaultdict(float)
-        shapes: Counter[str] = Counter()
+        shapes: Counter[tuple[str, float]] = Counter()
         waits: Counter[str] = Counter()
         for at, warps in walked.executed.items():
             one = walked.code.instructions[at]
             if (kind := kind_of(one)) is not None:
                 counts[kind] += warps
                 busy[kind] += warps * _clocks(one, kind)
-                if kind in (ComputeType.TENSOR_CORE_WMMA, ComputeType.TENSOR_CORE_WGMMA):
-                    shapes[_shape_of(one)] += warps
+                if kind in _DOTS:
+                    shapes[_dot(one)] += warps
             elif (wait := _wait_of(one)) is not None:
                 waits[wait] += warps
+        total = execution.total
         used = min(execution.limits.multiprocessors, max(1, execution.blocks))
         clocks = {kind: execution.scale * spent / used for kind, spent in busy.items()}
         whole = max(clocks.values(), default=1.0)
         if execution.seconds is not None:
             whole = execution.seconds * CLOCK_HZ
         events = [
-            ComputeEvent(kind, execution.total(counts[kind]), 100 * clocks[kind] / whole, now)
+            ComputeEvent(kind, total(counts[kind]), 100 * clocks[kind] / whole, now)
             for kind in ComputeType
             if counts[kind]
         ]
         tensor = [
-            TensorCoreUsage(shape, execution.total(count), _operations(shape) * execution.total(count))
-            for shape, count in shapes.items()
+            TensorCoreUsage(shape, total(count), operations * total(count))
+            for (shape, operations), count in shapes.items()
         ]
-        total = execution.total
         divergence = WarpDivergenceEvent(total(walked.branches), total(walked.divergent), total(walked.by_data))
         resources = execution.resources
         room = OccupancyMeasurement(
@@ -308,19 +301,6 @@ class GPUComputePatternTracer:
             clocks,
             walked.is_complete,
         )
-
-
-def _shape_of(one: Instruction) -> str:
-    found = _SHAPE.search(one.text)
-    assert found is not None
-    return f"{one.kind} {found[0]}"
-
-
-def _operations(shape: str) -> float:
-    found = _SHAPE.search(shape)
-    assert found is not None
-    m, n, k = map(int, found.groups())
-    return 2.0 * m * n * k / (4 if shape.startswith("wgmma") else 1)
 
 
 def _wait_of(one: Instruction) -> str | None:
@@ -400,14 +380,14 @@ class MemoryTracer:
         addresses.ravel()[: len(record.addresses)] = record.addresses
         active.ravel()[: len(record.addresses)] = True
         size = record.size * len(record.addresses)
-        low = min(record.addresses)
+        kind = AccessType.of("shared" if record.is_shared else "global", record.is_write)
+        made = partial(
+            MemoryAccessEvent, kind, min(record.addresses), size, timestamp_ns=record.timestamp, requests=rows
+        )
         if record.is_shared:
             taken, least = wavefronts(addresses, active, record.size)
-            kind = AccessType.SHARED_STORE if record.is_write else AccessType.SHARED_LOAD
             conflicts, wave = int((taken - least).sum()), int(taken.sum())
-            return MemoryAccessEvent(
-                kind, low, size, True, conflicts, 0.0, record.timestamp, rows, 0, wave, distinct_bytes=size
-            )
+            return made(is_coalesced=True, bank_conflicts=conflicts, wavefronts=wave, distinct_bytes=size)
         moved = int(sectors(addresses, active, record.size).sum())
         touched = {
             sector
@@ -417,8 +397,5 @@ class MemoryTracer:
         hits = len(touched & seen) / len(touched)
         fresh = len(touched - seen)
         seen |= touched
-        kind = AccessType.GLOBAL_STORE if record.is_write else AccessType.GLOBAL_LOAD
         coalesced = size >= COALESCED * SECTOR * moved
-        return MemoryAccessEvent(
-            kind, low, size, coalesced, 0, hits, record.timestamp, rows, moved, distinct_bytes=SECTOR * fresh
-        )
+        return made(is_coalesced=coalesced, cache_hit_ratio=hits, sectors=moved, distinct_bytes=SECTOR * fresh)

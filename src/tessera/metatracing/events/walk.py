@@ -138,7 +138,7 @@ class Walk:
         code = self._code
         wanted: list[str] = []
         for one in code.instructions:
-            counts = _is_access(one) or is_bulk(one)
+            counts = _counts(one)
             if one.guard is not None and (counts or one.kind in ("bra", "ret", "exit")):
                 wanted.append(one.guard[0])
             if counts:
@@ -495,9 +495,7 @@ def _counts(one: Instruction) -> bool:
 
 def _is_access(one: Instruction) -> bool:
     """Whether it is an access of the threads to memory; copies by tensor maps are another unit's."""
-    if one.kind in ("ld", "st"):
-        return "global" in one.parts or "shared" in one.parts
-    if one.kind in ("atom", "red"):
+    if one.kind in ("ld", "st", "atom", "red"):
         return "global" in one.parts or "shared" in one.parts
     if one.kind == "cp":
         return one.parts[1] == "async" and len(one.parts) > 2 and one.parts[2] in ("ca", "cg")

@@ -13,11 +13,9 @@ from tessera.metatracing.models.kernel_times import KernelTimes, Measured, shipp
 from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.models.work_features import H200, Machine, ModelledProgram
 from tessera.runtime.device.device import CPU
-from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
-from tessera.runtime.tensor.meta import Meta
 from tessera.stdlib import flash_attention
 from tessera.tiers.records import AttentionTrace, ExecutionTier, InputProfile
-from tessera.tiers.stand_ins import stand_in
+from tessera.tiers.stand_ins import contiguous, stand_ins
 from tessera.tile.language.schedule import Schedule
 
 _COMPUTE = ("products", "functions", "elements", "lanes", "dots", "iterations")
@@ -170,8 +168,7 @@ def parameters_of(trace: AttentionTrace) -> ModelParameters:
 def program_of(params: ModelParameters, machine: Machine) -> ModelledProgram:
     """Attention's program for a problem."""
     shape = params.batch_size, params.num_heads, params.seq_len, params.head_dim
-    meta = Meta(params.dtype, shape, contiguous_strides(shape, 1), CPU, ALIGNMENT)
-    heads = tuple(stand_in(meta) for _ in range(4))
+    heads = stand_ins([contiguous(params.dtype, shape, CPU)] * 4)
     kernel = flash_attention
     if params.block is not None or params.warps is not None:
         kernel = kernel.with_schedule(Schedule(block=params.block, warps=params.warps))

@@ -7,7 +7,6 @@ compared. Intervals are as wide as the errors on rows that a fit had not seen: n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -170,16 +169,3 @@ def _error(amounts: Array, logs: Array, found: Array, begin: Array, power: float
     residual = np.abs(np.log(_predicted(amounts, found, power)) - logs)
     huber = np.where(residual < 0.3, 0.5 * residual**2, 0.3 * residual - 0.045)
     return float(huber.sum() + 0.5 * _PULL * ((found - begin) ** 2).sum())
-
-
-def dumped(fits: Mapping[str, Fitted], **about: Any) -> str:
-    """Fits as text, and a description of their data."""
-    return json.dumps({"about": about, "fits": {name: one.written() for name, one in fits.items()}})
-
-
-def loaded(text: str) -> dict[str, Fitted]:
-    """Fits as `dumped` wrote them; ValueError where it did not."""
-    try:
-        return {str(name): Fitted.read(one) for name, one in json.loads(text)["fits"].items()}
-    except (ArithmeticError, LookupError, RecursionError, TypeError, AttributeError) as error:
-        raise ValueError(str(error)) from None

@@ -202,15 +202,11 @@ def _facts_key(family: str, seconds: float) -> str:
 
 
 def _alike(one: ModelledProgram, other: ModelledProgram) -> bool:
-    a, b = one.work, other.work
-    return (one.rows, one.warps, a.grid, a.columns, a.bits, a.far_arguments) == (
-        other.rows,
-        other.warps,
-        b.grid,
-        b.columns,
-        b.bits,
-        b.far_arguments,
-    )
+    def of(program: ModelledProgram) -> tuple[object, ...]:
+        work = program.work
+        return program.rows, program.warps, work.grid, work.columns, work.bits, work.far_arguments
+
+    return of(one) == of(other)
 
 
 def _thinned(values: Iterable[float]) -> tuple[float, ...]:

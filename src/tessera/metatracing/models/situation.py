@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessera.metatracing.models.work_features import Machine, ModelledProgram
-from tessera.runtime.tensor.tensor import Tensor
+from tessera.tiers.client import described
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.settings import settings_of_gpu
 from tessera.tile.language.schedule import Schedule
@@ -52,7 +52,6 @@ class Situation:
         if self.machine.kind == "cuda":
             form = form.form_for(self.args, self.static, settings_of_gpu("sm_90a"))
         instance = form.lower(*self.args, **self.static)
-        described = tuple([one.meta if isinstance(one, Tensor) else one for one in self.args])
         rows = (instance.schedule.block or (1,))[0]
-        work = tile_work(instance, described, clipped=self.machine.kind == "cpu")
+        work = tile_work(instance, described(self.args), clipped=self.machine.kind == "cpu")
         return ModelledProgram(work, rows, instance.schedule.warps, self.assumed)

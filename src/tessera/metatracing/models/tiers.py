@@ -41,11 +41,14 @@ class TileConfigurationOptimizer:
     def __init__(self, model: FlashAttentionPerformanceModel | None = None) -> None:
         self.model = FlashAttentionPerformanceModel() if model is None else model
 
+    @property
+    def _blocks(self) -> Sequence[tuple[int, int]]:
+        return GPU_BLOCKS if self.model.times.machine.kind == "cuda" else CPU_BLOCKS
+
     def ranked(self, params: ModelParameters) -> list[tuple[tuple[int, int], float]]:
         """Blocks for one problem, and their seconds; the quickest first."""
-        blocks = GPU_BLOCKS if self.model.times.machine.kind == "cuda" else CPU_BLOCKS
         found: list[tuple[tuple[int, int], float]] = []
-        for block in blocks:
+        for block in self._blocks:
             try:
                 program = self.model.program(replace(params, block=block, warps=None))
                 found.append((block, self.model.times.predict(program).seconds))
@@ -71,7 +74,7 @@ class TileConfigurationOptimizer:
         for params, count in calls.items():
             ranked = dict(self.ranked(params))
             worst = max(ranked.values(), default=0.0)
-            for block in GPU_BLOCKS if self.model.times.machine.kind == "cuda" else CPU_BLOCKS:
+            for block in self._blocks:
                 # A block that cannot be built for one of the problems is no choice for all of them.
                 totals[block] += count * ranked.get(block, 100 * worst)
         (rows, columns), _ = min(totals.items(), key=lambda one: one[1])
@@ -209,7 +212,7 @@ class OptimizationImpactPredictor:
         if not pairs:
             raise TesseraError("the impact of an optimisation is that on traces, got none", hint="record some calls")
         times, machine = self.model.times, self.model.times.machine
-        weights = [one.execution_count * one.execution_pattern.execution_time_ms for one in traces]
+        weights = [one.total_ms for one in traces]
         gains: list[Gain] = []
         now_parts: Counter[str] = Counter()
         then_parts: Counter[str] = Counter()

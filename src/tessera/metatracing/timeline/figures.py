@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tessera.metatracing.live import Timed, line_of, tier_now, timed_by_tier, words_of
+from tessera.metatracing.live import Case, by_shape
 from tessera.metatracing.ranks import CollectiveEvent, DistributedExecutionTracer
-from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.records import Record
 from tessera.tiers.reports import ReportingRuntime
-from tessera.tiers.sites.event_log import LoggedEvent
+from tessera.tiers.sites.counts import LoggedEvent
 
 LINE = 160
 """Stretches of calls in the line of tiers of a case."""
@@ -35,23 +34,10 @@ class TimelineSlice:
 
 
 @dataclass(frozen=True)
-class Lane:
-    """The recorded calls of a site with arguments of certain shapes, oldest first."""
+class Lane(Case):
+    """A site with certain arguments, and its recorded calls, oldest first."""
 
-    site: str
-    arguments: str
     slices: tuple[TimelineSlice, ...]
-    calls: int
-    line: tuple[int, ...]
-    timed: tuple[Timed, ...]
-    tier: int
-
-    @property
-    def speedup(self) -> float | None:
-        """How much faster calls are now than at the first tier that was seen."""
-        last = next(one for one in self.timed if one.tier == self.tier)
-        first = self.timed[0]
-        return None if first is last or not last.nanoseconds else first.nanoseconds / last.nanoseconds
 
 
 @dataclass(frozen=True)
@@ -89,16 +75,11 @@ class TimelineRuntime(ReportingRuntime, Protocol):
 
 def timeline_of(runtime: TimelineRuntime) -> Timeline:
     """The timeline up to this moment."""
-    lanes: list[Lane] = []
-    for site in runtime.sites():
-        with site.lock:
-            records = list(site.ring)
-        groups: dict[object, list[Record]] = {}
-        for record in records:
-            groups.setdefault(tuple([one.shape for one in record.arguments if isinstance(one, Meta)]), []).append(
-                record
-            )
-        lanes += [lane_of(site.name, group) for group in groups.values()]
+    lanes = [
+        Lane.of(site.name, records, LINE, tuple(end_to_end(records)))
+        for site in runtime.sites()
+        for records in by_shape(site)
+    ]
     stats = runtime.get_runtime_stats()
     happened = list(runtime.counts.event_log)
     return Timeline(
@@ -112,19 +93,6 @@ def timeline_of(runtime: TimelineRuntime) -> Timeline:
         stats.active_specialized_kernels,
         stats.specialized_kernel_bytes,
         stats.total_compilation_time_ms + stats.total_specialization_time_ms,
-    )
-
-
-def lane_of(site: str, records: Sequence[Record]) -> Lane:
-    """The lane of records of one site and shape."""
-    return Lane(
-        site,
-        words_of(records[-1].arguments),
-        tuple(end_to_end(records)),
-        sum(one.stands_for for one in records),
-        line_of(records, LINE),
-        timed_by_tier(records),
-        tier_now(records),
     )
 
 

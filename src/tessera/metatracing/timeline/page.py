@@ -13,8 +13,9 @@ from itertools import groupby
 
 from tessera.metatracing.live import Timed
 from tessera.metatracing.timeline.figures import Lane, Timeline
-from tessera.tiers.sites.event_log import LoggedEvent
+from tessera.tiers.sites.counts import LoggedEvent
 
+_TITLE = "Calls in tiers"
 _MOST_LANES = 24
 _MOST_DOTS = 600
 _MOST_LINES = 400
@@ -68,12 +69,12 @@ details { margin-top: 1.5rem; } summary { cursor: pointer; }
 """
 
 
-def page(timeline: Timeline, title: str = "Calls in tiers") -> str:
+def page(timeline: Timeline) -> str:
     """The whole page."""
     first, last = timeline.span
     about = f"{_count(sum(timeline.calls.values()), 'call')} in {_time(last - first)}, as the runtime remembers them"
     parts = [
-        f"<h1>{escape(title)}</h1>",
+        f"<h1>{_TITLE}</h1>",
         f'<p class="quiet">{about}: not every call is recorded, and the oldest are forgotten.</p>',
         _tiles(timeline),
         _legend(),
@@ -86,7 +87,7 @@ def page(timeline: Timeline, title: str = "Calls in tiers") -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{_STYLE}</style></head>\n'
+        f'<link rel="icon" href="data:,"><title>{_TITLE}</title><style>{_STYLE}</style></head>\n'
         f"<body>\n{body}\n</body></html>\n"
     )
 
@@ -147,8 +148,8 @@ def _row(name: str, drawn: str, words: str = "") -> str:
     return f'<div class="lane"><span title="{escape(words)}">{escape(name)}</span><div>{drawn}</div></div>'
 
 
-def _drawing(inside: str, kind: str) -> str:
-    return f'<svg class="{kind}" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img">{inside}</svg>'
+def _drawing(inside: str, kind: str, height: int = 20) -> str:
+    return f'<svg class="{kind}" viewBox="0 0 1000 {height}" preserveAspectRatio="none" role="img">{inside}</svg>'
 
 
 def _box(left: float, width: float, kind: str, title: str) -> str:
@@ -173,8 +174,7 @@ def _memory(memory: Sequence[tuple[int, int]], first: int, width: int) -> str:
     points += [f"1000,{56 - height:.2f}", "1000,56"]
     title = f"<title>at most {_bytes(most)}</title>"
     shape = f'<polygon class="area" points="{" ".join(points)}">{title}</polygon>'
-    drawing = f'<svg class="memory" viewBox="0 0 1000 56" preserveAspectRatio="none" role="img">{shape}</svg>'
-    return f'{drawing}<div class="axis"><span>at most {_bytes(most)}</span></div>'
+    return f'{_drawing(shape, "memory", 56)}<div class="axis"><span>at most {_bytes(most)}</span></div>'
 
 
 # Sites.
@@ -195,7 +195,7 @@ def _lane(lane: Lane) -> str:
     figures = [_count(lane.calls, "call"), *(_figure(one) for one in lane.timed), faster]
     spans = "".join(f"<span>{figure}</span>" for figure in figures if figure)
     return (
-        f'<article class="card"><h3>{escape(lane.site)} <span class="quiet">{escape(lane.arguments)}</span></h3>'
+        f'<article class="card"><h3>{escape(lane.name)} <span class="quiet">{escape(lane.arguments)}</span></h3>'
         f'<div class="figures">{spans}</div>{_strip(lane)}{_dots(lane)}</article>'
     )
 
@@ -215,8 +215,7 @@ def _strip(lane: Lane) -> str:
             f'height="{height}"><title>{_NAMES[tier]}</title></rect>'
         )
         begin += count
-    drawn = f'<svg class="strip" viewBox="0 0 1000 36" preserveAspectRatio="none" role="img">{bars}</svg>'
-    last = f"call {lane.calls:,}"
+    drawn, last = _drawing(bars, "strip", 36), f"call {lane.calls:,}"
     return f'{drawn}<div class="axis"><span>call 1</span><span>tiers over calls</span><span>{last}</span></div>'
 
 
@@ -235,7 +234,7 @@ def _dots(lane: Lane) -> str:
             f'<rect class="t{one.tier}" x="{x:.2f}" y="{y:.2f}" width="{max(2.5, 1000 / len(chosen) - 0.5):.2f}" '
             f'height="6"><title>tier {one.tier}, {_time(one.nanoseconds)}</title></rect>'
         )
-    drawn = f'<svg class="dots" viewBox="0 0 1000 96" preserveAspectRatio="none" role="img">{marks}</svg>'
+    drawn = _drawing(marks, "dots", 96)
     scale = f'<div class="scale"><span>{_time(max(times))}</span><span>{_time(min(times))}</span></div>'
     note = f"{_count(len(lane.slices), 'recorded call')}, how long each took"
     return (

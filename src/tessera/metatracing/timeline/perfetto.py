@@ -44,16 +44,7 @@ def _events(timeline: Timeline, start: int) -> Iterator[Event]:
     for one in timeline.logged:
         if one.kind != "compile":
             arguments = {"region": one.site, "what": one.what, "count": one.amount}
-            yield {
-                "name": one.kind,
-                "cat": "event",
-                "ph": "i",
-                "s": "t",
-                "pid": _PROCESS,
-                "tid": _MOMENTS,
-                "ts": (one.timestamp - start) / 1e3,
-                "args": arguments,
-            }
+            yield _event("i", one.kind, _MOMENTS, arguments, cat="event", s="t", ts=(one.timestamp - start) / 1e3)
     spans = end_to_end_spans([(one.timestamp, one.took) for one in timeline.collectives])
     for one, (began, ended) in zip(timeline.collectives, spans, strict=True):
         arguments = {"rank": one.rank, "shape": list(one.shape), "dtype": one.dtype, "waited_us": one.waited / 1e3}
@@ -62,40 +53,27 @@ def _events(timeline: Timeline, start: int) -> Iterator[Event]:
         yield _counter("programs above tier 1", "bytes", time - start, nbytes)
     for index, lane in enumerate(timeline.lanes):
         track = _FIRST_LANE + index
-        yield _named("thread_name", track, f"{lane.site} {lane.arguments}")
+        yield _named("thread_name", track, f"{lane.name} {lane.arguments}")
         before = 0
         for one in lane.slices:
             arguments = {"stands for calls": one.calls, "tier": one.tier}
             yield _slice(f"tier {one.tier}", "call", track, one.began - start, one.nanoseconds, arguments)
             if one.tier != before:
-                yield _counter(f"tier of {lane.site} {lane.arguments}", "tier", one.began - start, one.tier)
+                yield _counter(f"tier of {lane.name} {lane.arguments}", "tier", one.began - start, one.tier)
                 before = one.tier
 
 
+def _event(phase: str, name: str, track: int, arguments: dict[str, Any], **more: Any) -> Event:
+    return {"name": name, "ph": phase, "pid": _PROCESS, "tid": track, **more, "args": arguments}
+
+
 def _named(what: str, track: int, name: str) -> Event:
-    return {"name": what, "ph": "M", "pid": _PROCESS, "tid": track, "args": {"name": name}}
+    return _event("M", what, track, {"name": name})
 
 
 def _slice(name: str, category: str, track: int, began: int, took: int, arguments: dict[str, Any]) -> Event:
-    return {
-        "name": name,
-        "cat": category,
-        "ph": "X",
-        "pid": _PROCESS,
-        "tid": track,
-        "ts": began / 1e3,
-        "dur": took / 1e3,
-        "args": arguments,
-    }
+    return _event("X", name, track, arguments, cat=category, ts=began / 1e3, dur=took / 1e3)
 
 
 def _counter(name: str, unit: str, time: int, value: int) -> Event:
-    return {
-        "name": name,
-        "cat": "counter",
-        "ph": "C",
-        "pid": _PROCESS,
-        "tid": 0,
-        "ts": time / 1e3,
-        "args": {unit: value},
-    }
+    return _event("C", name, 0, {unit: value}, cat="counter", ts=time / 1e3)

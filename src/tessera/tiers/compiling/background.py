@@ -21,7 +21,7 @@ from tessera.tiers.client import Compiled, TierLevel
 from tessera.tiers.compiling.loader import Loader
 from tessera.tiers.compiling.process import CompilingProcess
 from tessera.tiers.logs import log, warn
-from tessera.tiers.sites.request import Request
+from tessera.tiers.sites.request import Request, RequestCompiler
 
 _T = TypeVar("_T")
 MOST_DEATHS = 3
@@ -34,41 +34,6 @@ _PATIENCE = 0.2
 arguments, whose first programs come before."""
 _PAUSE = 0.001
 """Seconds between the steps of taking a program in: each of them holds Python's lock, and callers run in between."""
-
-
-class BlockingCompiler:
-    """Compiles while the caller waits."""
-
-    def can_compile(self, packed: bytes | None) -> bool:
-        return True
-
-    @property
-    def is_ready(self) -> bool:
-        return True
-
-    @property
-    def has_room(self) -> bool:
-        return False
-
-    @property
-    def is_free(self) -> bool:
-        return True
-
-    def prepare(self) -> None:
-        return
-
-    def compile_now(self, packed: bytes | None) -> bool:
-        return False
-
-    def submit(self, *requests: Request) -> None:
-        for request in requests:
-            request.site.compiled(request, request.compiled())
-
-    def wait(self, timeout: float) -> bool:
-        return True
-
-    def close(self) -> None:
-        return
 
 
 class _Job:
@@ -101,7 +66,7 @@ class _Step(NamedTuple):
     """Whether it is not the first program of its request."""
 
 
-class BackgroundCompiler:
+class BackgroundCompiler(RequestCompiler):
     """Compiles in other processes, programs beside each other: the first of each request, then the second.
 
     Half of the processes at most make programs that are not the first of their requests: so the first ones, which calls

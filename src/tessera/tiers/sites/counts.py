@@ -1,14 +1,46 @@
-"""Counts of a runtime: calls by tier, and how often each kind of event happened."""
+"""Counts of a runtime: calls by tier, how often each kind of event happened, and the log of events with their times."""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from tessera.tiers.client import RuntimeGuard
 from tessera.tiers.records import ExecutionTier
-from tessera.tiers.sites.event_log import EventLog
 from tessera.tiers.sites.hotness import Clock, system_clock
+
+_MOST_KEPT = 4096
+
+
+class LoggedEvent(NamedTuple):
+    """An event of a runtime. Times are nanoseconds; `timestamp` is its end."""
+
+    timestamp: int
+    kind: str
+    site: str
+    what: str
+    duration: int
+    amount: int
+
+
+class EventLog:
+    """The last few thousand events. Any thread may add."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: deque[LoggedEvent] = deque(maxlen=_MOST_KEPT)
+
+    def add(self, kind: str, site: str, what: str = "", *, duration: int = 0, amount: int = 1) -> None:
+        self._kept.append(LoggedEvent(self._clock(), kind, site, what, duration, amount))
+
+    def __iter__(self) -> Iterator[LoggedEvent]:
+        """Oldest first, as they are at this moment."""
+        return iter(list(self._kept))
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
 
 class Counts:

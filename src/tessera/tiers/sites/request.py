@@ -1,4 +1,4 @@
-"""Requests: programs that a site wants to be compiled, and the protocol of their compiler."""
+"""Requests: programs that a site wants to be compiled, and their compiler."""
 
 from __future__ import annotations
 
@@ -154,42 +154,43 @@ class Request:
         return program
 
 
-class RequestCompiler(Protocol):
-    """A compiler of requests: in other processes, or while the caller waits."""
+class RequestCompiler:
+    """A compiler of requests: this one compiles while the caller waits, others do in other processes."""
 
     def can_compile(self, packed: bytes | None) -> bool:
         """Whether a packed request can be compiled; None stands for one that cannot be sent."""
-        ...
+        return True
 
     @property
     def is_ready(self) -> bool:
         """Whether a process has loaded a compiler and would begin at once, or is at work."""
-        ...
+        return True
 
     @property
     def has_room(self) -> bool:
         """Whether programs may be compiled before they are wanted: several are compiled in parallel."""
-        ...
+        return False
 
     @property
     def is_free(self) -> bool:
         """Whether every request has been started."""
-        ...
+        return True
 
     def prepare(self) -> None:
         """Gets ready for a request that will come soon."""
-        ...
 
     def compile_now(self, packed: bytes | None) -> bool:
         """Has a request compiled while the caller waits, by a process that has loaded a compiler; False without one."""
-        ...
+        return False
 
     def submit(self, *requests: Request) -> None:
         """Compiles requests, now or later, and notifies their sites."""
-        ...
+        for request in requests:
+            request.site.compiled(request, request.compiled())
 
     def wait(self, timeout: float) -> bool:
         """Waits until nothing is being compiled; False where that takes longer."""
-        ...
+        return True
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Ends what compiles; requests that wait are left."""

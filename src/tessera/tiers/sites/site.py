@@ -9,14 +9,13 @@ from tessera.tiers.client import Call, Client, Runner, TierLevel
 from tessera.tiers.config import RuntimeConfig
 from tessera.tiers.records import ExecutionTier, RecentRecords
 from tessera.tiers.sites.ab_test import Contender
-from tessera.tiers.sites.candidates import Times
 from tessera.tiers.sites.counts import Counts
 from tessera.tiers.sites.entries import SiteEntry
 from tessera.tiers.sites.hotness import Clock, Hotness
 from tessera.tiers.sites.programs import InstalledProgram
 from tessera.tiers.sites.request import Request, RequestCompiler, RequestSite
+from tessera.tiers.sites.schedule_history import ScheduleHistory
 from tessera.tiers.sites.stats_recorder import StatsRecorder
-from tessera.tile.language.schedule import Schedule
 
 
 class ProgramManager(Protocol):
@@ -33,20 +32,6 @@ class ProgramManager(Protocol):
     def remembered(self, identity: str) -> list[TierLevel]: ...
 
 
-class StandardLevels(Protocol):
-    """Names the programs of Tier 2 that are worth compiling for a call."""
-
-    def levels(self, client: Client, call: Call, most: int) -> list[TierLevel]: ...
-
-
-class SpecializedLevels(Protocol):
-    """Names the programs of Tier 3 that are worth compiling for a call of which these words are assumed."""
-
-    def levels(
-        self, client: Client, call: Call, words: tuple[str, ...], current: Schedule | None, times: Times, most: int
-    ) -> list[TierLevel]: ...
-
-
 class CallWatch(Protocol):
     """Is notified of every recorded call."""
 
@@ -61,18 +46,13 @@ class SiteRuntime(Protocol):
     counts: Counts
     stats_recorder: StatsRecorder
     compiling: RequestCompiler
+    schedule_history: ScheduleHistory
 
     @property
     def manager(self) -> ProgramManager: ...
 
     @property
     def watch(self) -> CallWatch | None: ...
-
-    @property
-    def standard_compiler(self) -> StandardLevels: ...
-
-    @property
-    def specialized_compiler(self) -> SpecializedLevels: ...
 
     def can_compile(self, call: Call, client: Client) -> bool:
         """Whether a faster program for a call can follow: then the first one need not be fast."""

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from tessera.runtime.device.threads import before_work
 from tessera.tiers.logs import warn
@@ -27,41 +27,26 @@ _MOST = 64
 _PATIENCE = 10.0
 
 
-class StatsRecorder(Protocol):
-    """Does the work that need not be done during a call."""
+class StatsRecorder:
+    """Does the work that need not be done during a call in the caller all the same.
 
-    @property
-    def is_immediate(self) -> bool:
-        """Whether a job is done when `do` returns."""
-        ...
-
-    def do(self, job: Callable[..., object], *given: Any) -> None: ...
-
-    def settle(self) -> None:
-        """Waits until all is done that was given so far."""
-        ...
-
-    def forked(self) -> None:
-        """In the child of a fork."""
-        ...
-
-
-class ImmediateRecorder:
-    """Does jobs in the caller: for clocks that stand still, and for callers who wait for the compiler anyhow."""
+    That is for clocks that stand still, and for callers who wait for the compiler anyhow.
+    """
 
     is_immediate = True
+    """Whether a job is done when `do` returns."""
 
     def do(self, job: Callable[..., object], *given: Any) -> None:
         job(*given)
 
     def settle(self) -> None:
-        return
+        """Waits until all is done that was given so far."""
 
     def forked(self) -> None:
-        return
+        """In the child of a fork."""
 
 
-class BackgroundRecorder:
+class BackgroundRecorder(StatsRecorder):
     """Does jobs in a thread, in their order. Failures are lines in the log."""
 
     is_immediate = False

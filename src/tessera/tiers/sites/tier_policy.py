@@ -10,7 +10,7 @@ from tessera.tiers.client import Compiled, TierLevel
 from tessera.tiers.logs import log
 from tessera.tiers.records import Described, ExecutionTier
 from tessera.tiers.sites.backoff import Backoff, Kind
-from tessera.tiers.sites.candidates import bridge_levels
+from tessera.tiers.sites.candidates import bridge_levels, tier2_levels, tier3_levels
 from tessera.tiers.sites.entries import SiteEntry
 from tessera.tiers.sites.invariants import few_cases, invariant_words, times_shown
 from tessera.tiers.sites.programs import InstalledProgram
@@ -233,16 +233,15 @@ class TierPolicy:
         if tier is TIER2 and is_bridge:
             levels = bridge_levels(TIER2, (), [current, None])
         elif tier is TIER2:
-            levels = partial(site.runtime.standard_compiler.levels, site.client, call, most)
+            levels = partial(tier2_levels, site.client, call, most, site.runtime.schedule_history)
             if site.client.knows_schedules(call):
                 levels = levels()
         elif words := self._generalised(general) if general else self._words(entry, described, is_bridge):
             if is_bridge:
                 levels = bridge_levels(TIER3, words, [*self._schedules_of(words), current, None])
             else:
-                levels = site.runtime.specialized_compiler.levels(
-                    site.client, call, words, current, self.candidates.times, most
-                )
+                times, history = self.candidates.times, site.runtime.schedule_history
+                levels = tier3_levels(site.client, call, words, current, times, most, history)
         else:
             return None
         self.requested.setdefault(self._case(described), requested).add(
