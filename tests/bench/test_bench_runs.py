@@ -374,8 +374,8 @@ def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
     script.write_text(
         "import os, signal, sys\nfrom tessera.bench.processes.worker import Isolated\n"
         "from tessera.bench.results.definitions import BenchmarkConfig\n"
-        "runner = Isolated()\npage, connection = runner._started(BenchmarkConfig(threads=1))\n"
-        "connection.recv()\nprint(runner._process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+        "runner = Isolated()\npage, child = runner._started(BenchmarkConfig(threads=1))\n"
+        "child.connection.recv()\nprint(child.process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
     found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
     worker = int(found.stdout)
