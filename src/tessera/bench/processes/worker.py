@@ -11,7 +11,7 @@ import faulthandler
 import mmap
 import os
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
@@ -22,11 +22,12 @@ from tessera.bench.instruments import clock
 from tessera.bench.instruments.hardware import available_memory_bytes
 from tessera.bench.measuring import figures
 from tessera.bench.measuring.cases import Interrupted, implementations_of, run_case
+from tessera.bench.measuring.definition import Setting
 from tessera.bench.measuring.frameworks import has_gpu
-from tessera.bench.measuring.precision import Precision, precision
+from tessera.bench.measuring.precision import precision
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.processes.children import Child, death_in_words, end_with_parent, kind_of_death
-from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, ProblemSize
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode
 from tessera.bench.results.results import BenchmarkError, BenchmarkResult, Row
 from tessera.errors import TesseraError
 
@@ -119,17 +120,11 @@ class Isolated:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def run_case(
-        self,
-        benchmark: OperatorBenchmark,
-        size: ProblemSize,
-        chosen: Precision,
-        config: BenchmarkConfig,
-        ceilings: Mapping[str, Any],
-    ) -> list[Row]:
+    def run_case(self, setting: Setting) -> list[Row]:
+        benchmark, size, config = setting.benchmark, setting.size, setting.config
         benchmark.check(size)
         names = [one.name for one in implementations_of(benchmark, config, None)]
-        job = Job(benchmark.name, dict(size), chosen.name, config, dict(ceilings), names)
+        job = Job(benchmark.name, dict(size), setting.precision.name, config, dict(setting.ceilings), names)
         if config.mode is not BenchmarkMode.REGRESSION:
             try:
                 return self._with_config(self._run(job), config)
