@@ -22,7 +22,7 @@ from tessera.bench.core import TesseraBench
 from tessera.bench.engine import MeasurementEngine
 from tessera.bench.measuring import frameworks
 from tessera.bench.measuring.cases import Case, Interrupted, NoObserver, run_case
-from tessera.bench.measuring.definition import implementation
+from tessera.bench.measuring.definition import Setting, implementation
 from tessera.bench.measuring.precision import precision
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
@@ -73,9 +73,8 @@ def test_precise_enough_stops_a_case() -> None:
 
 def test_a_seed_makes_the_same_inputs() -> None:
     def first_inputs(seed: int) -> bytes:
-        case = Case(
-            cheats.HonestBenchmark(), TINY, precision("f32"), dataclasses.replace(QUICK, seed=seed), {}, NoObserver()
-        )
+        config = dataclasses.replace(QUICK, seed=seed)
+        case = Case(Setting(cheats.HonestBenchmark(), TINY, precision("f32"), config), NoObserver())
         return case.inputs.make(case.inputs.draw(1)[0])[0].tobytes()
 
     assert first_inputs(7) == first_inputs(7)
@@ -222,7 +221,7 @@ def test_warming_up_calls_as_often_as_asked(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_more_confidence_takes_more_samples() -> None:
-    rule = Case(cheats.HonestBenchmark(), TINY, precision("f32"), QUICK, {}, NoObserver())
+    rule = Case(Setting(cheats.HonestBenchmark(), TINY, precision("f32"), QUICK), NoObserver())
     samples = [1.0 + 0.001 * index for index in range(40)]
     for confidence, enough in ((0.5, True), (0.9999, False)):
         rule.config = dataclasses.replace(QUICK, statistical_significance=confidence, max_variance_percent=0.8)
@@ -374,8 +373,8 @@ def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
     script.write_text(
         "import os, signal, sys\nfrom tessera.bench.processes.worker import Isolated\n"
         "from tessera.bench.results.definitions import BenchmarkConfig\n"
-        "runner = Isolated()\npage, connection = runner._started(BenchmarkConfig(threads=1))\n"
-        "connection.recv()\nprint(runner._process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+        "runner = Isolated()\npage, child = runner._started(BenchmarkConfig(threads=1))\n"
+        "child.connection.recv()\nprint(child.process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
     found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
     worker = int(found.stdout)

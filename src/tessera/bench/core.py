@@ -13,8 +13,9 @@ from tessera.bench import registry
 from tessera.bench.engine import MeasurementEngine
 from tessera.bench.instruments import ceilings, hardware
 from tessera.bench.measuring.cases import Interrupted, run_case
+from tessera.bench.measuring.definition import Setting
 from tessera.bench.measuring.frameworks import has_gpu
-from tessera.bench.measuring.precision import Precision, precision
+from tessera.bench.measuring.precision import precision
 from tessera.bench.measuring.sampling import YARDSTICK
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.results.analysis import AnalysisEngine
@@ -26,28 +27,14 @@ from tessera.errors import TesseraError
 class Runner(Protocol):
     """Runs a case: in this process, or in a worker process."""
 
-    def run_case(
-        self,
-        benchmark: OperatorBenchmark,
-        size: ProblemSize,
-        chosen: Precision,
-        config: BenchmarkConfig,
-        ceilings: Mapping[str, Any],
-    ) -> list[Row]: ...
+    def run_case(self, setting: Setting) -> list[Row]: ...
 
 
 class Here:
     """Cases run in this process: whatever kills it kills all."""
 
-    def run_case(
-        self,
-        benchmark: OperatorBenchmark,
-        size: ProblemSize,
-        chosen: Precision,
-        config: BenchmarkConfig,
-        ceilings: Mapping[str, Any],
-    ) -> list[Row]:
-        return run_case(benchmark, size, chosen, config, ceilings=ceilings)
+    def run_case(self, setting: Setting) -> list[Row]:
+        return run_case(*setting.problem, setting.config, ceilings=setting.ceilings)
 
 
 def _ignore_rows(_: Sequence[Row]) -> None:
@@ -171,7 +158,7 @@ class TesseraBench:
     ) -> list[Row]:
         try:
             if isinstance(benchmark, OperatorBenchmark):
-                return self._runner.run_case(benchmark, size, precision(policy), config, measured)
+                return self._runner.run_case(Setting(benchmark, size, precision(policy), config, measured))
             result = benchmark.run_single(size)
             if not benchmark.validate_result(result):
                 result.add_error("the benchmark's own validation of the result failed")

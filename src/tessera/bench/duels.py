@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tessera.bench.instruments import clock
 from tessera.bench.measuring.cases import Case, NoObserver
-from tessera.bench.measuring.definition import Built, Implementation
+from tessera.bench.measuring.definition import Built, Implementation, Setting
 from tessera.bench.measuring.precision import Precision
 from tessera.bench.measuring.sampling import Side
 from tessera.bench.operator import OperatorBenchmark
@@ -47,7 +47,7 @@ def duel(
     second = dataclasses.replace(current, name="current")
     sequential = Sequential(threshold=threshold)
     benchmark.check(size)
-    case = Case(benchmark, size, precision, config, {}, NoObserver())
+    case = Case(Setting(benchmark, size, precision, config), NoObserver())
 
     def decided(sides: Sequence[Side]) -> bool:
         if len(sides) < 2:
@@ -119,22 +119,10 @@ def calibrate(
     other = slowed(own, percent) if percent else own
     found = Calibration(percent)
     began = clock.now()
-    for change in _duels(benchmark, size, precision, own, other, config, count):
+    for _ in range(count):
+        change = duel(benchmark, size, precision, own, other, config)
         found.verdicts[change.verdict] += 1
         if told is not None:
             told(change)
     found.seconds = (clock.now() - began) / 1e9
     return found
-
-
-def _duels(
-    benchmark: OperatorBenchmark,
-    size: ProblemSize,
-    precision: Precision,
-    own: Implementation,
-    other: Implementation,
-    config: BenchmarkConfig,
-    count: int,
-) -> Iterator[Change]:
-    for _ in range(count):
-        yield duel(benchmark, size, precision, own, other, config)

@@ -20,58 +20,68 @@ not be written, 130 interrupted. Of several, the largest.
 """
 
 
-def _outputs(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where results go."""
-    for option in reversed(
-        [
-            click.option("--json", "json_path", type=click.Path(path_type=Path), help="All results, samples included."),
-            click.option("--csv", "csv_path", type=click.Path(path_type=Path), help="One line per row."),
-            click.option("--md", "md_path", type=click.Path(path_type=Path), help="Tables in Markdown."),
-            click.option("--html", "html_path", type=click.Path(path_type=Path), help="One page with plots."),
-            click.option(
-                "--history", "history_path", type=click.Path(path_type=Path), help="An SQLite file to add to."
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+_PATH: click.Path[Path] = click.Path(path_type=Path)
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def _how(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How benchmarks are run."""
-    modes, kinds = [mode.value for mode in BenchmarkMode], [kind.value for kind in MeasurementType]
-    for option in reversed(
-        [
-            click.option("--quick", is_flag=True, help="A few small sizes, less time: under a minute."),
-            click.option("--size", "sizes", multiple=True, metavar="NAME=N,…", help="A size; may be repeated."),
-            click.option(
-                "--set", "set_name", default=None, help="Attention sizes: small, medium, large, variable, mixed, cpu."
-            ),
-            click.option("--precision", "precisions", multiple=True, help="f32, bf16, …; may be repeated."),
-            click.option(
-                "--implementations", default=None, metavar="A,B", help="Only these; the first is the baseline."
-            ),
-            click.option(
-                "--mode", type=click.Choice(modes), default=None, help="By default comparison; for check, regression."
-            ),
-            click.option("--measure", "measures", multiple=True, type=click.Choice(kinds), help="Only these."),
-            click.option("--threads", type=click.IntRange(1), default=None, help="For every implementation alike."),
-            click.option("--seconds", type=click.FloatRange(0.01), default=None, help="The most time for a case."),
-            click.option("--samples", type=click.IntRange(1), default=None, help="The most samples of each."),
-            click.option("--cold", is_flag=True, help="Empty the caches before each sample."),
-            click.option(
-                "--pause", type=click.FloatRange(0), default=0.0, help="Seconds between rounds, to cool down."
-            ),
-            click.option("--seed", type=int, default=None, help="Of the inputs; otherwise another one each time."),
-            click.option(
-                "--file", "files", multiple=True, type=click.Path(path_type=Path), help="A Python file with benchmarks."
-            ),
-            click.option("--in-process", is_flag=True, help="Do not protect the run from crashes; for debuggers."),
-            click.option("--hang-seconds", type=click.FloatRange(1), default=300.0, show_default=True),
-        ]
-    ):
-        command = option(command)
-    return command
+def _options(*options: Decorator) -> Decorator:
+    """Several options as one decorator, in their order."""
+
+    def added(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
+_threshold = click.option(
+    "--threshold", type=click.FloatRange(0), default=None, help="Percent that a change must exceed to count."
+)
+_files = click.option("--file", "files", multiple=True, type=_PATH, help="A Python file with benchmarks.")
+_outputs = _options(
+    click.option("--json", "json_path", type=_PATH, help="All results, samples included."),
+    click.option("--csv", "csv_path", type=_PATH, help="One line per row."),
+    click.option("--md", "md_path", type=_PATH, help="Tables in Markdown."),
+    click.option("--html", "html_path", type=_PATH, help="One page with plots."),
+    click.option("--history", "history_path", type=_PATH, help="An SQLite file to add to."),
+)
+_how = _options(
+    click.option("--quick", is_flag=True, help="A few small sizes, less time: under a minute."),
+    click.option("--size", "sizes", multiple=True, metavar="NAME=N,…", help="A size; may be repeated."),
+    click.option(
+        "--set", "set_name", default=None, help="Attention sizes: small, medium, large, variable, mixed, cpu."
+    ),
+    click.option("--precision", "precisions", multiple=True, help="f32, bf16, …; may be repeated."),
+    click.option("--implementations", default=None, metavar="A,B", help="Only these; the first is the baseline."),
+    click.option(
+        "--mode",
+        type=click.Choice([mode.value for mode in BenchmarkMode]),
+        default=None,
+        help="By default comparison; for check, regression.",
+    ),
+    click.option(
+        "--measure",
+        "measures",
+        multiple=True,
+        type=click.Choice([kind.value for kind in MeasurementType]),
+        help="Only these.",
+    ),
+    click.option("--threads", type=click.IntRange(1), default=None, help="For every implementation alike."),
+    click.option("--seconds", type=click.FloatRange(0.01), default=None, help="The most time for a case."),
+    click.option("--samples", type=click.IntRange(1), default=None, help="The most samples of each."),
+    click.option("--cold", is_flag=True, help="Empty the caches before each sample."),
+    click.option("--pause", type=click.FloatRange(0), default=0.0, help="Seconds between rounds, to cool down."),
+    click.option("--seed", type=int, default=None, help="Of the inputs; otherwise another one each time."),
+    _files,
+    click.option("--in-process", is_flag=True, help="Do not protect the run from crashes; for debuggers."),
+    click.option("--hang-seconds", type=click.FloatRange(1), default=300.0, show_default=True),
+)
+_one_case = _options(
+    click.option("--size", "size_text", default=None, metavar="NAME=N,…", help="By default the first quick size."),
+    click.option("--precision", "policy", default="f32", show_default=True),
+    click.option("--threads", type=click.IntRange(1), default=1, show_default=True),
+)
 
 
 @click.group(epilog=_STATUSES)
@@ -80,7 +90,7 @@ def bench() -> None:
 
 
 @bench.command("list")
-@click.option("--file", "files", multiple=True, type=click.Path(path_type=Path))
+@_files
 def list_command(files: tuple[Path, ...]) -> None:
     """What can be run, and which implementations can be used here."""
     from tessera.bench import registry
@@ -112,10 +122,10 @@ def run(names: tuple[str, ...], **options: Any) -> None:
 
 
 @bench.command(epilog=_STATUSES)
-@click.argument("baseline", type=click.Path(path_type=Path))
-@click.argument("current", type=click.Path(path_type=Path))
-@click.option("--threshold", type=click.FloatRange(0), default=None, help="Percent that a change must exceed to count.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The verdicts.")
+@click.argument("baseline", type=_PATH)
+@click.argument("current", type=_PATH)
+@_threshold
+@click.option("--json", "json_path", type=_PATH, help="The verdicts.")
 def compare(baseline: Path, current: Path, threshold: float | None, json_path: Path | None) -> None:
     """Compares two result files; status 4 if anything became worse."""
     from tessera.bench.reporting.exchange import read_json
@@ -125,11 +135,9 @@ def compare(baseline: Path, current: Path, threshold: float | None, json_path: P
 
 @bench.command(epilog=_STATUSES)
 @click.argument("names", nargs=-1, metavar="[BENCHMARK…]")
-@click.option(
-    "--baseline", type=click.Path(path_type=Path), required=True, help="The results to hold this run against."
-)
-@click.option("--threshold", type=click.FloatRange(0), default=None, help="Percent that a change must exceed to count.")
-@click.option("--verdicts", "verdicts_path", type=click.Path(path_type=Path), help="The verdicts as JSON.")
+@click.option("--baseline", type=_PATH, required=True, help="The results to hold this run against.")
+@_threshold
+@click.option("--verdicts", "verdicts_path", type=_PATH, help="The verdicts as JSON.")
 @_how
 @_outputs
 def check(
@@ -155,7 +163,7 @@ def check(
 
 
 @bench.command()
-@click.argument("results", type=click.Path(path_type=Path))
+@click.argument("results", type=_PATH)
 @_outputs
 def report(results: Path, **options: Any) -> None:
     """Makes tables and pages of a result file, or of the journal of a run that was cut off."""
@@ -170,7 +178,7 @@ def report(results: Path, **options: Any) -> None:
 
 
 @bench.command()
-@click.argument("history", type=click.Path(path_type=Path))
+@click.argument("history", type=_PATH)
 @click.option("--key", default=None, help="Rows whose key contains this.")
 @click.option("--metric", default="latency_ms", show_default=True)
 def history(history: Path, key: str | None, metric: str) -> None:
@@ -199,35 +207,22 @@ def history(history: Path, key: str | None, metric: str) -> None:
 @click.argument("name", metavar="BENCHMARK")
 @click.argument("baseline")
 @click.argument("current")
-@click.option("--size", "size_text", default=None, metavar="NAME=N,…", help="By default the first quick size.")
-@click.option("--precision", "policy", default="f32", show_default=True)
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--threshold", type=click.FloatRange(0), default=None, help="Percent that a change must exceed to count.")
-@click.option("--file", "files", multiple=True, type=click.Path(path_type=Path), help="A Python file with benchmarks.")
-def duel_command(
-    name: str,
-    baseline: str,
-    current: str,
-    size_text: str | None,
-    policy: str,
-    threads: int,
-    threshold: float | None,
-    files: tuple[Path, ...],
-) -> None:
+@_one_case
+@_threshold
+@_files
+def duel_command(name: str, baseline: str, current: str, **options: Any) -> None:
     """Two implementations in pairs of samples until it is clear which is faster; status 4 if CURRENT is slower."""
-    sys.exit(session.duel(name, (baseline, current), size_text, policy, threads, threshold, files))
+    sys.exit(session.duel(name, (baseline, current), **options))
 
 
 @bench.command()
 @click.argument("name", default="softmax", metavar="[BENCHMARK]")
-@click.option("--size", "size_text", default=None, metavar="NAME=N,…", help="By default the first quick size.")
-@click.option("--precision", "policy", default="f32", show_default=True)
+@_one_case
 @click.option("--slower", type=click.FloatRange(0), default=5.0, show_default=True, help="Percent.")
 @click.option("--count", type=click.IntRange(1), default=10, show_default=True, help="Duels of each kind.")
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
-def calibrate(name: str, size_text: str | None, policy: str, slower: float, count: int, threads: int) -> None:
+def calibrate(name: str, **options: Any) -> None:
     """How far verdicts can be trusted on this machine: a kernel against itself, and against itself made slower."""
-    sys.exit(session.calibrate(name, size_text, policy, slower, count, threads))
+    sys.exit(session.calibrate(name, **options))
 
 
 @bench.command()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tessera.distributed import host
 from tessera.distributed.group import Intent, ProcessGroup, current_group
-from tessera.dtypes.types import DType, Kind
+from tessera.dtypes.types import Kind
 from tessera.errors import DtypeError, EffectError, ShapeError, TesseraError
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
 from tessera.runtime.device.device import CPU
@@ -23,80 +24,27 @@ def all_reduce(tensor: Tensor, op: str = "sum") -> Tensor:
 
     On the host ranks are added in their order, narrow floats in f32 and rounded once; all ranks get the same bits.
     """
-
-    def run(group: ProcessGroup) -> Tensor:
-        if group.nccl is not None and group.nccl.takes(tensor, group):
-            group.nccl.all_reduce(tensor, op)
-        else:
-            _store(tensor, host.reduced(group, _host(tensor), tensor.dtype, op))
-        return tensor
-
-    def check(group: ProcessGroup) -> None:
-        _check_op(op, tensor.dtype)
-        _check_writable(tensor, "all_reduce")
-
-    return _together("all_reduce", tensor, op, check, run, lambda size: 2 * (size - 1) / size)
+    return _together("all_reduce", tensor, op, op)
 
 
 def reduce_scatter(tensor: Tensor, op: str = "sum") -> Tensor:
     """This rank's part, of equal parts along the first axis, of what `all_reduce` would give; in fresh memory."""
-
-    def run(group: ProcessGroup) -> Tensor:
-        if group.nccl is not None and group.nccl.takes(tensor, group):
-            return group.nccl.reduce_scatter(tensor, op)
-        return _like(host.scattered(group, _host(tensor), tensor.dtype, op), tensor)
-
-    def check(group: ProcessGroup) -> None:
-        _check_op(op, tensor.dtype)
-        _check_parts(tensor, group, "reduce_scatter")
-
-    return _together("reduce_scatter", tensor, op, check, run, lambda size: (size - 1) / size)
+    return _together("reduce_scatter", tensor, op, op)
 
 
 def all_gather(tensor: Tensor) -> Tensor:
     """The tensors of all ranks, one behind the other along the first axis, in fresh memory on every rank."""
-
-    def run(group: ProcessGroup) -> Tensor:
-        if group.nccl is not None and group.nccl.takes(tensor, group):
-            return group.nccl.all_gather(tensor)
-        return _like(host.gathered(group, _host(tensor)), tensor)
-
-    def check(group: ProcessGroup) -> None:
-        _check_axes(tensor, "all_gather")
-
-    return _together("all_gather", tensor, "", check, run, lambda size: size - 1)
+    return _together("all_gather", tensor, "")
 
 
 def all_to_all(tensor: Tensor) -> Tensor:
     """Of equal parts along the first axis, part i goes to rank i; what came from rank i is part i of the result."""
-
-    def run(group: ProcessGroup) -> Tensor:
-        if group.nccl is not None and group.nccl.takes(tensor, group):
-            return group.nccl.all_to_all(tensor)
-        return _like(host.exchanged(group, _host(tensor)), tensor)
-
-    def check(group: ProcessGroup) -> None:
-        _check_parts(tensor, group, "all_to_all")
-
-    return _together("all_to_all", tensor, "", check, run, lambda size: (size - 1) / size)
+    return _together("all_to_all", tensor, "")
 
 
 def broadcast(tensor: Tensor, root: int = 0) -> Tensor:
     """The root's tensor, in place on every rank."""
-
-    def run(group: ProcessGroup) -> Tensor:
-        if group.nccl is not None and group.nccl.takes(tensor, group):
-            group.nccl.broadcast(tensor, root)
-        else:
-            _store(tensor, host.spread(group, _host(tensor), root))
-        return tensor
-
-    def check(group: ProcessGroup) -> None:
-        if not 0 <= root < group.size:
-            raise TesseraError(f"broadcast: there is no rank {root} among {group.size}", hint="ranks count from 0")
-        _check_writable(tensor, "broadcast")
-
-    return _together("broadcast", tensor, f"root {root}", check, run, lambda size: 1.0)
+    return _together("broadcast", tensor, f"root {root}", root)
 
 
 def barrier() -> None:
@@ -110,16 +58,9 @@ def barrier() -> None:
     _tell(group, "barrier", None, began, time.perf_counter_ns(), work, 0)
 
 
-def _together(
-    kind: str,
-    tensor: Tensor,
-    options: str,
-    check: Callable[[ProcessGroup], None],
-    run: Callable[[ProcessGroup], Tensor],
-    share: Callable[[int], float],
-) -> Tensor:
+def _together(kind: str, tensor: Tensor, said: str, *options: Any) -> Tensor:
     """A collective: what is wrong here is told to all ranks, then all agree, then all do it."""
-    group = current_group(kind)
+    group, one = current_group(kind), _COLLECTIVES[kind]
     error: TesseraError | None = None
     if not isinstance(tensor, Tensor):
         error = EffectError(
@@ -127,20 +68,34 @@ def _together(
         )
         intent = Intent(kind, refused=error.message)
     else:
-        intent = Intent(kind, options, str(tensor.dtype), tensor.shape, tensor.device.kind)
+        intent = Intent(kind, said, str(tensor.dtype), tensor.shape, tensor.device.kind)
         try:
-            check(group)
+            for check in one.checks:
+                check(kind, tensor, group, *options)
         except TesseraError as found:
-            error, intent = found, Intent(kind, options, refused=found.message)
+            error, intent = found, Intent(kind, said, refused=found.message)
     began = time.perf_counter_ns()
     work = group.agree(intent, error)
     met = time.perf_counter_ns()
-    result = run(group) if tensor.size else _empty(kind, tensor, group)
+    result = _done(kind, tensor, group, *options) if tensor.size else _empty(kind, tensor, group)
     if LISTENERS and tensor.device is not CPU:
         tensor.device.backend.synchronize()  # or its time would be that of queueing it
     group.rested()
-    _tell(group, kind, tensor, began, met, work, round(share(group.size) * tensor.nbytes))
+    _tell(group, kind, tensor, began, met, work, round(one.share(group.size) * tensor.nbytes))
     return result
+
+
+def _done(kind: str, tensor: Tensor, group: ProcessGroup, *options: Any) -> Tensor:
+    """By NCCL where it takes the tensor, else over the host."""
+    one = _COLLECTIVES[kind]
+    if group.nccl is not None and group.nccl.takes(tensor, group):
+        made = getattr(group.nccl, kind)(tensor, *options)
+        return tensor if one.in_place else made
+    values = one.on_host(group, np.ascontiguousarray(tensor.cpu().numpy()), tensor.dtype, *options)
+    if not one.in_place:
+        return _like(values, tensor)
+    _store(tensor, values)
+    return tensor
 
 
 def _tell(
@@ -157,14 +112,15 @@ def _tell(
 
 def _empty(kind: str, tensor: Tensor, group: ProcessGroup) -> Tensor:
     """Of nothing comes nothing, of the right shape."""
-    if kind in ("all_reduce", "broadcast"):
+    if _COLLECTIVES[kind].in_place:
         return tensor
     first, rest = tensor.shape[0], tensor.shape[1:]
     length = {"all_gather": first * group.size, "reduce_scatter": first // group.size}.get(kind, first)
     return _like(np.empty((length, *rest), tensor.dtype.storage), tensor)
 
 
-def _check_op(op: str, dtype: DType) -> None:
+def _check_op(kind: str, tensor: Tensor, group: ProcessGroup, op: str) -> None:
+    dtype = tensor.dtype
     if op not in host.OPS:
         raise TesseraError(
             f"expected an operation among {', '.join(host.OPS)}, got {op!r}", hint="sum is the usual one"
@@ -177,7 +133,12 @@ def _check_op(op: str, dtype: DType) -> None:
         raise DtypeError(f"prod of {dtype} tensors would multiply their loss scales", hint="cast them first")
 
 
-def _check_writable(tensor: Tensor, kind: str) -> None:
+def _check_root(kind: str, tensor: Tensor, group: ProcessGroup, root: int) -> None:
+    if not 0 <= root < group.size:
+        raise TesseraError(f"{kind}: there is no rank {root} among {group.size}", hint="ranks count from 0")
+
+
+def _check_writable(kind: str, tensor: Tensor, *_: Any) -> None:
     if not tensor.writable:
         raise EffectError(f"{kind} writes into its tensor, and this one is read-only", hint="give it a .copy()")
     if not tensor.device.backend.host_addressable and not tensor.geometry.flags.c_contiguous:
@@ -188,24 +149,19 @@ def _check_writable(tensor: Tensor, kind: str) -> None:
         )
 
 
-def _check_axes(tensor: Tensor, kind: str) -> None:
+def _check_axes(kind: str, tensor: Tensor, *_: Any) -> None:
     if tensor.ndim == 0:
         raise ShapeError(f"{kind}: expected at least one axis, this tensor has none", hint="reshape it to (1,)")
 
 
-def _check_parts(tensor: Tensor, group: ProcessGroup, kind: str) -> None:
-    _check_axes(tensor, kind)
+def _check_parts(kind: str, tensor: Tensor, group: ProcessGroup, *_: Any) -> None:
+    _check_axes(kind, tensor)
     if tensor.shape[0] % group.size:
         raise ShapeError(
             f"{kind}: the first axis, of {tensor.shape[0]}, does not split into {group.size} equal parts",
             shapes=[str(list(tensor.shape))],
             hint="pad it to a multiple of the number of ranks",
         )
-
-
-def _host(tensor: Tensor) -> Any:
-    """The stored elements on the host, in C order."""
-    return np.ascontiguousarray(tensor.cpu().numpy())
 
 
 def _store(tensor: Tensor, values: Any) -> None:
@@ -221,3 +177,25 @@ def _like(values: Any, tensor: Tensor) -> Tensor:
     """Stored elements as a tensor of the same type on the same device."""
     made = Tensor.wrap(aligned_copy(values), tensor.dtype)
     return made if tensor.device is CPU else made.to(tensor.device)
+
+
+@dataclass(frozen=True)
+class _Collective:
+    """What is asked of a tensor, how its elements on the host, in C order, become those of the result, and the cost."""
+
+    checks: tuple[Callable[..., None], ...]
+    on_host: Callable[..., Any]
+    share: Callable[[int], float]
+    """Of the tensor's bytes: what each of so many ranks sends."""
+    in_place: bool = False
+
+
+_COLLECTIVES = {
+    "all_reduce": _Collective(
+        (_check_op, _check_writable), host.reduced, lambda size: 2 * (size - 1) / size, in_place=True
+    ),
+    "reduce_scatter": _Collective((_check_op, _check_parts), host.scattered, lambda size: (size - 1) / size),
+    "all_gather": _Collective((_check_axes,), host.gathered, lambda size: size - 1),
+    "all_to_all": _Collective((_check_parts,), host.exchanged, lambda size: (size - 1) / size),
+    "broadcast": _Collective((_check_root, _check_writable), host.spread, lambda size: 1.0, in_place=True),
+}

@@ -42,19 +42,19 @@ def scattered(group: ProcessGroup, own: Array, dtype: DType, op: str) -> Array:
     return part.reshape(own.shape[0] // group.size, *own.shape[1:])
 
 
-def gathered(group: ProcessGroup, own: Array) -> Array:
+def gathered(group: ProcessGroup, own: Array, dtype: DType) -> Array:
     """All ranks' arrays, one behind the other along the first axis."""
     rows = group.gather_bytes(_bytes(np.ascontiguousarray(own)).reshape(-1), "all_gather")
     return rows.reshape(-1).view(own.dtype).reshape(group.size * own.shape[0], *own.shape[1:])
 
 
-def exchanged(group: ProcessGroup, own: Array) -> Array:
+def exchanged(group: ProcessGroup, own: Array, dtype: DType) -> Array:
     """Part i along the first axis goes to rank i, and part i of the result came from there."""
     parts = np.ascontiguousarray(own).reshape(group.size, -1)
     return group.exchange_bytes(_bytes(parts), "all_to_all").reshape(-1).view(own.dtype).reshape(own.shape)
 
 
-def spread(group: ProcessGroup, own: Array, root: int) -> Array:
+def spread(group: ProcessGroup, own: Array, dtype: DType, root: int) -> Array:
     """The root's array."""
     copy = np.ascontiguousarray(own).copy()
     group.broadcast_bytes(_bytes(copy).reshape(-1), root, "broadcast")

@@ -12,6 +12,7 @@ from tessera.bench.engine import timer_for
 from tessera.bench.instruments import gpu_timing as timing
 from tessera.bench.instruments.ncu import METRICS
 from tessera.bench.measuring import frameworks
+from tessera.bench.measuring.definition import Setting
 from tessera.bench.measuring.figures import CaseOutcome, row
 from tessera.bench.measuring.frameworks import FRAMEWORKS
 from tessera.bench.measuring.precision import precision
@@ -101,10 +102,8 @@ def seen(**found: Any) -> CaseOutcome:
     benchmark: Any = registry.get("softmax")
     side = Side("tessera_cuda", FRAMEWORKS["tessera_cuda"], lambda: None, [1e-4] * 9, starting=[5e-6] * 9)
     config = BenchmarkConfig(measurements=list(MeasurementType))
-    size = {"rows": 64, "cols": 64}
-    return CaseOutcome(
-        benchmark, size, precision("bf16"), config, 1, side, [1.0] * 9, {}, {}, {"bound": 1.0, **found}, None
-    )
+    setting = Setting(benchmark, {"rows": 64, "cols": 64}, precision("bf16"), config)
+    return CaseOutcome(setting, side, [1.0] * 9, {}, {"bound": 1.0, **found}, None)
 
 
 def test_a_row_of_a_gpu_has_its_own_figures() -> None:

@@ -14,11 +14,12 @@ import pytest
 import tessera as ts
 from tessera import subprocesses
 from tessera.bench.configs import InputConfiguration
+from tessera.bench.reporting.exchange import decoded, encoded
 from tessera.bench.validation import suite as suite_module
 from tessera.bench.validation.benchmark_suite import TierBenchmarkResult, TierMetrics
 from tessera.bench.validation.framework import Severity, ValidationIssue, ValidationResult
 from tessera.bench.validation.opportunities import Planted
-from tessera.bench.validation.progress import Progress, digest_of, plain, restored, write_whole
+from tessera.bench.validation.progress import Progress, digest_of
 from tessera.bench.validation.report import PerformanceValidation
 from tessera.bench.validation.robustness import RobustnessValidation
 from tessera.bench.validation.subjects import Problem, drawn
@@ -60,11 +61,12 @@ def result(which: InputConfiguration) -> TierBenchmarkResult:
     ],
 )
 def test_parts_come_back_as_they_were(kind: Any, value: Any) -> None:
-    assert restored(kind, json.loads(json.dumps(plain(value)))) == value
+    assert decoded(json.loads(json.dumps(encoded(value, kind))), kind, "a part") == value
 
 
 def test_a_result_comes_back_with_what_it_does_not_know() -> None:
-    back: TierBenchmarkResult = restored(TierBenchmarkResult, json.loads(json.dumps(plain(result(CONFIGS[0])))))
+    kept = json.loads(json.dumps(encoded(result(CONFIGS[0]), TierBenchmarkResult)))
+    back: TierBenchmarkResult = decoded(kept, TierBenchmarkResult, "a part")
     assert math.isnan(back.tier1_metrics.memory_bandwidth_gbps)
     assert back.input_config == CONFIGS[0]
     assert back.against_baseline == result(CONFIGS[0]).against_baseline
@@ -73,16 +75,18 @@ def test_a_result_comes_back_with_what_it_does_not_know() -> None:
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "deep" / "it.json"
-    write_whole(file, "first")
+    progress = Progress(file)
+    assert progress.part("first", int, lambda: 1) == 1
+    before = file.read_text()
 
-    def stopped(self: Path, target: Path) -> None:
+    def stopped(source: str, target: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "replace", stopped)
+    monkeypatch.setattr(os, "replace", stopped)
     with pytest.raises(KeyboardInterrupt):
-        write_whole(file, "second")
+        progress.part("second", int, lambda: 2)
     assert [one.name for one in file.parent.iterdir()] == ["it.json"]
-    assert file.read_text() == "first"
+    assert file.read_text() == before
 
 
 class Stopped(BaseException):

@@ -15,7 +15,7 @@ from tessera import knobs
 from tessera.bench.instruments import clock
 from tessera.bench.instruments.hardware import available_memory_bytes, conditions
 from tessera.bench.measuring import figures
-from tessera.bench.measuring.definition import Built, Implementation, OperatorDefinition
+from tessera.bench.measuring.definition import Built, Implementation, OperatorDefinition, Setting
 from tessera.bench.measuring.extras import Extras
 from tessera.bench.measuring.frameworks import Array, Framework, adapted, calm
 from tessera.bench.measuring.honesty import Auditor
@@ -134,7 +134,7 @@ def run_case(
     benchmark.check(size)
     rows: list[Row] = []
     for index, level in enumerate(config.ir_optimization_levels):
-        case = Case(benchmark, size, precision, config, ceilings or {}, watch or NoObserver())
+        case = Case(Setting(benchmark, size, precision, config, ceilings or {}), watch or NoObserver())
         wanted = implementations_of(benchmark, config, only)
         if index:  # the levels are of our compiler: peers run once
             wanted = [one for one in wanted if one.framework.ours]
@@ -161,23 +161,13 @@ def _at_level(implementation: Implementation, level: str) -> Implementation:
 class Case:
     """A case while it runs. `decided` is a rule of the caller's own: asked between rounds, with all samples so far."""
 
-    def __init__(
-        self,
-        benchmark: OperatorDefinition,
-        size: ProblemSize,
-        precision: Precision,
-        config: BenchmarkConfig,
-        ceilings: Mapping[str, Any],
-        watch: CaseObserver,
-    ) -> None:
-        self.benchmark, self.size, self.precision, self.config = benchmark, size, precision, config
-        self.ceilings, self.watch = ceilings, watch
-        self.threads = config.threads or knobs.num_threads.value
-        seeds = np.random.SeedSequence(config.seed).spawn(2)
+    def __init__(self, setting: Setting, watch: CaseObserver) -> None:
+        self.setting, self.config, self.threads, self.watch = setting, setting.config, setting.threads, watch
+        seeds = np.random.SeedSequence(setting.config.seed).spawn(2)
         self.random = np.random.default_rng(seeds[0])
         # Drawn from another stream than the inputs, so that nothing about a check follows from them.
-        self.auditor = Auditor(benchmark, size, precision, np.random.default_rng())
-        self.inputs = Inputs(benchmark, size, precision, np.random.default_rng(seeds[1]))
+        self.auditor = Auditor(*setting.problem, np.random.default_rng())
+        self.inputs = Inputs(*setting.problem, np.random.default_rng(seeds[1]))
         self.entries: list[CaseEntry] = []
         self.failures: list[Row] = []
         self.yardstick: list[float] = []
@@ -199,7 +189,7 @@ class Case:
         needed = 6 * self.inputs.bytes + 16 * self.inputs.elements
         if needed > available_memory_bytes():
             message = f"needs {needed / 1e9:.1f} GB, {available_memory_bytes() / 1e9:.1f} GB are free"
-            return [self._failed(one.name, "out_of_memory", message) for one in implementations]
+            return [self.setting.failure(one.name, "out_of_memory", message) for one in implementations]
         conditions()  # so that the shares of the next reading are of this case
         witness = clock.Witness()
         collecting = gc.isenabled()
@@ -237,21 +227,9 @@ class Case:
             raise Interrupted(rows)
         return rows
 
-    def _failed(self, name: str, kind: str, message: str, trace: str | None = None) -> BenchmarkError:
-        return BenchmarkError(
-            message,
-            kind,
-            trace,
-            benchmark_name=self.benchmark.name,
-            problem_size=dict(self.size),
-            precision=self.precision.name,
-            implementation=name,
-            threads=self.threads,
-        )
-
     def _build(self, implementation: Implementation) -> None:
         if (missing := implementation.framework.missing()) is not None:
-            self.failures.append(self._failed(implementation.name, SKIPPED, missing))
+            self.failures.append(self.setting.failure(implementation.name, SKIPPED, missing))
             return
         side = Side(implementation.name, implementation.framework, _not_built)
         entry = CaseEntry(side, Built(_not_built), implementation)
@@ -259,7 +237,7 @@ class Case:
 
         def build() -> None:
             implementation.framework.set_threads(self.threads)
-            entry.built = implementation.built(self.benchmark, self.size, self.precision)
+            entry.built = implementation.built(*self.setting.problem)
             side.call = entry.built.call
 
         self._guarded(entry, build)
@@ -456,40 +434,25 @@ class Case:
         framework = entry.side.framework
         arguments = [adapted(framework, self.inputs.make(begins)) for begins in self.inputs.draw(self.calls)]
         framework.set_threads(self.threads)
-        extras = Extras(
-            self.benchmark,
-            self.size,
-            self.precision,
-            self.config,
-            entry.implementation,
-            entry.built,
-            entry.side,
-            arguments,
-        )
+        extras = Extras(self.setting, entry.implementation, entry.built, entry.side, arguments)
         entry.found.update(extras.measure())
         calm()
 
     def _row(self, entry: CaseEntry, state: Mapping[str, Any]) -> Row:
         side = entry.side
         if side.error is not None:
-            return self._failed(side.name, side.error_type, side.error, entry.found.get("trace"))
-        return figures.row(
-            figures.CaseOutcome(
-                self.benchmark,
-                self.size,
-                self.precision,
-                self.config,
-                self.threads,
-                side,
-                self.yardstick,
-                self.ceilings,
-                dict(state),
-                entry.found,
-                entry.first_seconds if entry.implementation.slow_to_build else None,
-                interrupted=self.interrupted,
-                restless=self.restless,
-            )
+            return self.setting.failure(side.name, side.error_type, side.error, entry.found.get("trace"))
+        seen = figures.CaseOutcome(
+            self.setting,
+            side,
+            self.yardstick,
+            dict(state),
+            entry.found,
+            entry.first_seconds if entry.implementation.slow_to_build else None,
+            interrupted=self.interrupted,
+            restless=self.restless,
         )
+        return figures.row(seen)
 
 
 def _gpu_evictor() -> Callable[[], None]:

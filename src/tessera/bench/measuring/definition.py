@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from tessera import knobs
 from tessera.bench.measuring.frameworks import FRAMEWORKS, Array, Framework
 from tessera.bench.measuring.precision import Precision
-from tessera.bench.results.definitions import BenchError, ProblemSize
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, ProblemSize
+from tessera.bench.results.results import BenchmarkError
 
 if TYPE_CHECKING:
     from tessera.tile.calls.function import Kernel
@@ -132,3 +134,35 @@ class OperatorDefinition:
         """The least that a call moves: each input once, each result once."""
         elements = sum(math.prod(shape) for shape in (*self.shapes(size), self.output_shape(size)))
         return float(elements * precision.storage.itemsize)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One case: an operator at a size and a precision, and how it is measured."""
+
+    benchmark: OperatorDefinition
+    size: ProblemSize
+    precision: Precision
+    config: BenchmarkConfig
+    ceilings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def problem(self) -> tuple[OperatorDefinition, ProblemSize, Precision]:
+        return self.benchmark, self.size, self.precision
+
+    @property
+    def threads(self) -> int:
+        return self.config.threads or knobs.num_threads.value
+
+    def failure(self, implementation: str, kind: str, message: str, trace: str | None = None) -> BenchmarkError:
+        """The row of an implementation that has no figures."""
+        return BenchmarkError(
+            message,
+            kind,
+            trace,
+            benchmark_name=self.benchmark.name,
+            problem_size=dict(self.size),
+            precision=self.precision.name,
+            implementation=implementation,
+            threads=self.threads,
+        )

@@ -15,11 +15,10 @@ from tessera.bench.compiler import integration
 from tessera.bench.instruments import clock
 from tessera.bench.instruments.counters import Counters
 from tessera.bench.instruments.hardware import EnergyMeter, HardwareProfiler
-from tessera.bench.measuring.definition import Built, Implementation, OperatorDefinition
+from tessera.bench.measuring.definition import Built, Implementation, Setting
 from tessera.bench.measuring.frameworks import adapted
-from tessera.bench.measuring.precision import Precision
 from tessera.bench.measuring.sampling import Inputs, Side
-from tessera.bench.results.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.results.definitions import BenchmarkMode, MeasurementType
 from tessera.errors import TesseraError
 
 _STREAM_SECONDS = 0.05
@@ -32,10 +31,7 @@ _OVERHEAD = ("tessera", "torch", "numpy")
 class Extras:
     """Measurements of one implementation beside its samples; one that fails is unavailable, with the reason."""
 
-    benchmark: OperatorDefinition
-    size: ProblemSize
-    precision: Precision
-    config: BenchmarkConfig
+    setting: Setting
     implementation: Implementation
     built: Built
     side: Side
@@ -45,7 +41,7 @@ class Extras:
 
     def measure(self) -> dict[str, Any]:
         """All that the configuration asks for."""
-        asked, profiling = set(self.config.measurements), self.config.mode is BenchmarkMode.PROFILING
+        asked, profiling = set(self.setting.config.measurements), self.setting.config.mode is BenchmarkMode.PROFILING
         wanted: dict[str, Callable[[], Any]] = {"peak_memory_mb": self._peak_memory}
         if MeasurementType.ENERGY in asked:
             wanted["energy_joules"] = self._energy
@@ -122,7 +118,7 @@ class Extras:
         from tessera.bench.instruments import gpu_timing as timing
 
         graph = record([partial(self.side.call, *one) for one in self.arguments])
-        flush = timing.Flush() if self.config.cold else None
+        flush = timing.Flush() if self.setting.config.cold else None
         timing.graph_milliseconds(graph.replay, len(self.arguments), 2, flush)
         return timing.median(timing.graph_milliseconds(graph.replay, len(self.arguments), _GRAPH_SAMPLES, flush))
 
@@ -130,15 +126,16 @@ class Extras:
         """Nsight Compute's figures, of a process of its own."""
         from tessera.bench.measuring.profiled import profile
 
-        return profile(self.benchmark, self.size, self.precision, self.implementation.name)
+        return profile(*self.setting.problem, self.implementation.name)
 
     def _overhead(self) -> float:
         """Microseconds of a call with next to no work, by the same implementation."""
-        smallest = self.benchmark.smallest(self.size)
+        benchmark, size, precision = self.setting.problem
+        smallest = benchmark.smallest(size)
         if smallest is None:
             raise UnavailableError("the benchmark has no smallest size")
-        call = self.implementation.built(self.benchmark, smallest, self.precision).call
-        inputs = Inputs(self.benchmark, smallest, self.precision, np.random.default_rng(0))
+        call = self.implementation.built(benchmark, smallest, precision).call
+        inputs = Inputs(benchmark, smallest, precision, np.random.default_rng(0))
         arguments = adapted(self.side.framework, inputs.make(inputs.draw(1)[0]))
         return integration.host_overhead(lambda: call(*arguments))
 

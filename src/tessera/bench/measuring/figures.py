@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from tessera.bench.instruments.ncu import PROFILER_METRICS
-from tessera.bench.measuring.definition import OperatorDefinition
-from tessera.bench.measuring.precision import Precision
+from tessera.bench.measuring.definition import Setting
 from tessera.bench.measuring.sampling import Side
 from tessera.bench.results import statistics
-from tessera.bench.results.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.results.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType
 from tessera.bench.results.results import BenchmarkError, BenchmarkResult, Row
 
 _SYNCHRONOUS = "calls return when their work is done: the start cannot be timed apart"
@@ -30,14 +29,9 @@ _PASSES = ("apply-facts", "instrument-checks", "tile-to-cpu", "verify")
 class CaseOutcome:
     """Everything measured of one implementation in a case, once the case is over."""
 
-    benchmark: OperatorDefinition
-    size: ProblemSize
-    precision: Precision
-    config: BenchmarkConfig
-    threads: int
+    setting: Setting
     side: Side
     yardstick: Sequence[float]
-    ceilings: Mapping[str, Any]
     conditions: dict[str, Any]
     found: Mapping[str, Any]
     compile_seconds: float | None
@@ -49,17 +43,17 @@ class CaseOutcome:
 
 def row(seen: CaseOutcome) -> BenchmarkResult:
     """Everything together."""
-    side, config, found = seen.side, seen.config, seen.found
+    setting, side, config, found = seen.setting, seen.side, seen.setting.config, seen.found
     asked = set(config.measurements)
     made = BenchmarkResult(
-        seen.benchmark.name,
-        dict(seen.size),
+        setting.benchmark.name,
+        dict(setting.size),
         config,
         implementation=side.name,
-        precision=seen.precision.name,
-        threads=seen.threads,
-        flops=seen.benchmark.flops(seen.size),
-        bytes_moved=seen.benchmark.bytes_moved(seen.size, seen.precision),
+        precision=setting.precision.name,
+        threads=setting.threads,
+        flops=setting.benchmark.flops(setting.size),
+        bytes_moved=setting.benchmark.bytes_moved(setting.size, setting.precision),
         conditions=seen.conditions,
         unavailable=dict(found.get("unavailable", {})),
     )
@@ -154,11 +148,12 @@ def _rates(made: BenchmarkResult, seen: CaseOutcome, asked: set[MeasurementType]
         made.memory_bandwidth_gbps = made.bytes_moved / seconds / 1e9
     if MeasurementType.COMPUTE_UTILIZATION not in asked or made.flops is None:
         return
-    name, peak = seen.precision.name, seen.ceilings.get("flops_per_second", {}).get(seen.precision.name)
+    name, ceilings = seen.setting.precision.name, seen.setting.ceilings
+    peak = ceilings.get("flops_per_second", {}).get(name)
     if seen.side.framework.needs_gpu:
         made.unavailable["compute_utilization_percent"] = "the ceilings that were measured are the processor's"
     elif not peak:
-        missing = seen.ceilings.get("unavailable", {}).get(name, "no ceiling was measured")
+        missing = ceilings.get("unavailable", {}).get(name, "no ceiling was measured")
         made.unavailable["compute_utilization_percent"] = f"{name}: {missing}"
     else:
         made.compute_utilization_percent = 100 * made.flops / seconds / peak
@@ -186,7 +181,7 @@ def _compile(made: BenchmarkResult, seen: CaseOutcome) -> None:
         made.stages_ms = dict(stages)
         made.compilation_time_ms = sum(stages.values())
         made.ir_optimization_time_ms = sum(ms for name, ms in stages.items() if name in _PASSES)
-        tuning = seen.config.autotuning_enabled
+        tuning = seen.setting.config.autotuning_enabled
         made.unavailable["autotuning_time_ms"] = "there is no tuner yet" if tuning else "tuning is switched off"
     elif seen.compile_seconds is not None:
         made.compilation_time_ms = 1e3 * seen.compile_seconds

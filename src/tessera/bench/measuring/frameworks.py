@@ -101,22 +101,14 @@ def calm() -> None:
         _numpy_threads(1)
 
 
-def _jax_threads(count: int) -> None:
-    """JAX takes as many as there are; the processors that a process may use are what limits it."""
-
-
-def _same(array: Array) -> Array:
-    return array
+def _as_many_as_there_are(_: int) -> None:
+    """A GPU has as many threads as it has, and JAX takes all processors that a process may use."""
 
 
 def _tessera_tensor(array: Array) -> Any:
     import tessera
 
     return tessera.asarray(array, copy=False)
-
-
-def _tessera_array(tensor: Any) -> Array:
-    return tensor.numpy()
 
 
 @cache
@@ -146,22 +138,10 @@ def _tessera_threads(count: int) -> None:
     pool.set_threads(count)
 
 
-def _tessera_on_gpu(array: Array) -> Any:
-    return _tessera_tensor(array).to("cuda:0")
-
-
-def _tessera_from_gpu(tensor: Any) -> Array:
-    return tensor.cpu().numpy()
-
-
 def _tessera_gpu_finish(_: Any) -> None:
     from tessera.runtime.cuda.streams import synchronize
 
     synchronize()
-
-
-def _no_threads(_: int) -> None:
-    """A GPU has as many as it has."""
 
 
 def _tessera_graph(calls: Sequence[Callable[[], Any]]) -> Graph:
@@ -184,22 +164,18 @@ def _tessera_peak(work: Callable[[], Any]) -> float:
 
 def _torch_tensor(array: Array) -> Any:
     torch = library("torch")
-
-    names = {"bfloat16": "bfloat16", "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
-    if (name := names.get(array.dtype.name)) is None:
+    if array.dtype.name not in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         return torch.from_numpy(array)
     raw = array.view(np.int16 if array.dtype.itemsize == 2 else np.int8)
-    return torch.from_numpy(raw).view(getattr(torch, name))
+    return torch.from_numpy(raw).view(getattr(torch, array.dtype.name))
 
 
-def _on_gpu(array: Array) -> Any:
+def _torch_on_gpu(array: Array) -> Any:
     return _torch_tensor(array).cuda()
 
 
-def _gpu_finish(_: Any) -> None:
-    torch = library("torch")
-
-    torch.cuda.synchronize()
+def _torch_gpu_finish(_: Any) -> None:
+    library("torch").cuda.synchronize()
 
 
 def _torch_graph(calls: Sequence[Callable[[], Any]]) -> Graph:
@@ -210,15 +186,10 @@ def _torch_graph(calls: Sequence[Callable[[], Any]]) -> Graph:
 
 def _torch_peak(work: Callable[[], Any]) -> float:
     cuda = library("torch").cuda
-
     before = cuda.memory_allocated()
     cuda.reset_peak_memory_stats()
     work()
     return max(0, cuda.max_memory_allocated() - before)
-
-
-def _torch_array(tensor: Any) -> Array:
-    return tensor.detach().cpu().double().numpy()
 
 
 @cache
@@ -226,37 +197,20 @@ def _torch_numbers() -> Any:
     return library("torch").ones(1 << 17)
 
 
-def _wake_torch() -> None:
-    _torch_numbers().mul_(1.0)
-
-
-def _torch_types() -> tuple[type, ...]:
-    torch = library("torch")
-
-    return (torch.Tensor,)
-
-
-def _torch_threads(count: int) -> None:
-    torch = library("torch")
-
-    torch.set_num_threads(count)
-
-
 def _jax_array(array: Array) -> Any:
-    jax = library("jax")
-
-    return jax.numpy.asarray(array)
+    return library("jax").numpy.asarray(array)
 
 
-def _jax_types() -> tuple[type, ...]:
-    jax = library("jax")
-
-    made: Any = jax.numpy.zeros(1)
-    return (made.__class__,)  # jax.Array itself is abstract
-
-
-def _jax_finish(result: Any) -> None:
-    result.block_until_ready()
+def _torch(name: str, modules: tuple[str, ...] = ("torch",), **more: Any) -> Framework:
+    """A framework whose results are torch's tensors."""
+    return Framework(
+        name,
+        modules,
+        to_numpy=lambda tensor: tensor.detach().cpu().double().numpy(),
+        finished=lambda: (library("torch").Tensor,),
+        set_threads=lambda count: library("torch").set_num_threads(count),
+        **more,
+    )
 
 
 FRAMEWORKS = {
@@ -265,42 +219,55 @@ FRAMEWORKS = {
         Framework(
             "numpy",
             ("numpy", "threadpoolctl"),
-            _same,
-            np.asarray,
-            lambda: (np.ndarray,),
-            _numpy_threads,
+            adapt=lambda array: array,
+            to_numpy=np.asarray,
+            finished=lambda: (np.ndarray,),
+            set_threads=_numpy_threads,
             wake=_wake_numpy,
         ),
-        Framework("tessera", (), _tessera_tensor, _tessera_array, _tessera_types, _tessera_threads, wake=_wake_tessera),
-        Framework("torch", ("torch",), _torch_tensor, _torch_array, _torch_types, _torch_threads, wake=_wake_torch),
+        Framework(
+            "tessera",
+            (),
+            adapt=_tessera_tensor,
+            to_numpy=lambda tensor: tensor.numpy(),
+            finished=_tessera_types,
+            set_threads=_tessera_threads,
+            wake=_wake_tessera,
+        ),
+        _torch("torch", adapt=_torch_tensor, wake=lambda: _torch_numbers().mul_(1.0)),
         Framework(
             "tessera_cuda",
             ("cuda",),
-            _tessera_on_gpu,
-            _tessera_from_gpu,
-            _tessera_types,
-            _no_threads,
-            _tessera_gpu_finish,
+            adapt=lambda array: _tessera_tensor(array).to("cuda:0"),
+            to_numpy=lambda tensor: tensor.cpu().numpy(),
+            finished=_tessera_types,
+            set_threads=_as_many_as_there_are,
+            finish=_tessera_gpu_finish,
             needs_gpu=True,
             graph=_tessera_graph,
             peak_memory=_tessera_peak,
         ),
         *(
-            Framework(
+            _torch(
                 name,
                 modules,
-                _on_gpu,
-                _torch_array,
-                _torch_types,
-                _torch_threads,
-                _gpu_finish,
+                adapt=_torch_on_gpu,
+                finish=_torch_gpu_finish,
                 needs_gpu=True,
                 graph=_torch_graph,
                 peak_memory=_torch_peak,
             )
             for name, modules in (("torch_cuda", ("torch",)), ("triton", ("torch", "triton")))
         ),
-        Framework("jax", ("jax", "jaxlib"), _jax_array, np.asarray, _jax_types, _jax_threads, _jax_finish),
+        Framework(
+            "jax",
+            ("jax", "jaxlib"),
+            adapt=_jax_array,
+            to_numpy=np.asarray,
+            finished=lambda: (library("jax").numpy.zeros(1).__class__,),  # jax.Array itself is abstract
+            set_threads=_as_many_as_there_are,
+            finish=lambda result: result.block_until_ready(),
+        ),
     )
 }
 

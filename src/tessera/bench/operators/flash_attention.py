@@ -23,6 +23,12 @@ def _size(batch: int, heads: int, length: int, width: int, causal: bool = True) 
     return {"batch_size": batch, "num_heads": heads, "seq_len": length, "head_dim": width, "causal": causal}
 
 
+def _built(size: ProblemSize, block: tuple[int, int]) -> Built:
+    kernel = stdlib.attention.with_schedule(Schedule(block=block))
+    mask = stdlib.causal if size["causal"] else None
+    return Built(partial(kernel, mask=mask), kernel, {"mask": mask})
+
+
 class FlashAttentionBenchmark(OperatorBenchmark):
     """The specification's example benchmark, with its sizes."""
 
@@ -65,27 +71,20 @@ class FlashAttentionBenchmark(OperatorBenchmark):
 
     @implementation("tessera")
     def tessera(self, size: ProblemSize, precision: Precision) -> Built:
-        block = (64, 512) if precision.storage.itemsize == 2 else (24, 256)
-        kernel = stdlib.attention.with_schedule(Schedule(block=block))
-        mask = stdlib.causal if size["causal"] else None
-        return Built(partial(kernel, mask=mask), kernel, {"mask": mask})
+        return _built(size, (64, 512) if precision.storage.itemsize == 2 else (24, 256))
 
     @implementation("tessera_cuda")
     def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
-        kernel = stdlib.attention.with_schedule(Schedule(block=(128, 64)))
-        mask = stdlib.causal if size["causal"] else None
-        return Built(partial(kernel, mask=mask), kernel, {"mask": mask})
+        return _built(size, (128, 64))
 
     @implementation("torch")
     def torch_sdpa(self, size: ProblemSize, precision: Precision) -> Any:
         functional = library("torch.nn.functional")
-
         return partial(functional.scaled_dot_product_attention, is_causal=size["causal"])
 
     @implementation("torch_cuda")
     def torch_sdpa_cudnn(self, size: ProblemSize, precision: Precision) -> Any:
         attention, functional = library("torch.nn.attention"), library("torch.nn.functional")
-
         attend, causal = functional.scaled_dot_product_attention, size["causal"]
         backend = attention.SDPBackend.CUDNN_ATTENTION
 
@@ -98,7 +97,6 @@ class FlashAttentionBenchmark(OperatorBenchmark):
     @implementation("torch", slow_to_build=True)
     def inductor(self, size: ProblemSize, precision: Precision) -> Any:
         torch = library("torch")
-
         scale, causal = 1 / math.sqrt(size["head_dim"]), size["causal"]
 
         def attend(q: Any, k: Any, v: Any) -> Any:

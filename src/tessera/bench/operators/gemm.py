@@ -77,9 +77,7 @@ class GemmBenchmark(OperatorBenchmark):
 
     @implementation("torch")
     def torch(self, size: ProblemSize, precision: Precision) -> Any:
-        torch = library("torch")
-
-        return torch.mm
+        return library("torch").mm
 
     @implementation("torch_cuda")
     def torch_cuda(self, size: ProblemSize, precision: Precision) -> Any:

@@ -7,29 +7,26 @@ from __future__ import annotations
 
 import faulthandler
 import pickle
-import subprocess
-import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from typing import Any, Protocol, cast
 
 from tessera import subprocesses
-from tessera.bench.processes.children import LAST_WORDS, death_in_words, end_with_parent, kind_of_death
+from tessera.bench.processes.children import Child, death_in_words, end_with_parent, kind_of_death
 from tessera.bench.results.definitions import BenchError
 from tessera.bench.results.results import BenchmarkResult
 from tessera.errors import TesseraError
 
 LOST = "lost"
-_CLOSE_SECONDS = 2.0
 # Libraries make their threads when they are loaded, and threads inherit processors: both are set before any import.
 _BOOT = (
-    "import os; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); "
-    "from tessera.bench.processes.device_process import main; main(int(sys.argv[2]))"
+    "import os; os.sched_setaffinity(0, map(int, sys.argv[2].split(','))); "
+    "from tessera.bench.processes.device_process import main; main(int(sys.argv[1]))"
 )
 _THREADS = ("TESSERA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # A worker is no rank, even if the process that asks is one.
@@ -117,23 +114,21 @@ class Worker:
 
     def __init__(self, processors: Sequence[int], threads: int) -> None:
         self.processors, self.threads = list(processors), threads
-        self._process: subprocess.Popen[bytes] | None = None
-        self._connection: Any = None
-        self._log: Any = None
+        self._child: Child | None = None
         self._task: Task | None = None
         self._began = 0.0
         self._refused: Outcome | None = None
 
     def give(self, task: Task) -> None:
         assert self._task is None, "one task at a time"
-        if self._process is not None and self._process.poll() is not None:
+        if self._child is not None and self._child.process.poll() is not None:
             self.close()  # it died after its last task, for which no reply is awaited
-        connection = self._connection or self._start()
+        child = self._child = self._child or self._start()
         self._task, self._began = task, time.monotonic()
         try:
-            connection.send(task)
+            child.connection.send(task)
         except OSError:
-            self._refused = self._death()
+            self._refused = self._death(child)
 
     def poll(self) -> Outcome | None:
         if self._task is None:
@@ -144,69 +139,40 @@ class Worker:
         return outcome
 
     def _answer(self, task: Task) -> Outcome | None:
-        assert self._connection is not None
+        child = self._child
+        assert child is not None
         try:
-            if self._connection.poll():
-                return self._connection.recv()
+            if child.connection.poll():
+                return child.connection.recv()
         except (EOFError, OSError):
-            return self._death()
+            return self._death(child)
         except Exception as error:  # a value that cannot be read here
             return failure(error)
         if time.monotonic() - self._began > task.seconds:
-            return self._death(f"no answer for {task.seconds:.0f} s; the process was ended")
+            child.kill()
+            return self._death(child, f"no answer for {task.seconds:.0f} s; the process was ended")
         return None
 
-    def _start(self) -> Any:
-        ours, theirs = Pipe()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process is)
+    def _start(self) -> Child:
         around = subprocesses.environment(**dict.fromkeys(_THREADS, str(self.threads)))
-        self._process = subprocess.Popen(
-            subprocesses.python(_BOOT, ",".join(map(str, self.processors)), str(theirs.fileno()), runs_users_code=True),
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            env={name: value for name, value in around.items() if not name.startswith(_OF_LAUNCHERS)},
-            start_new_session=True,  # Ctrl-C is for us
-        )
-        theirs.close()
-        self._connection = ours
-        return ours
+        own = {name: value for name, value in around.items() if not name.startswith(_OF_LAUNCHERS)}
+        return Child(_BOOT, ",".join(map(str, self.processors)), environment=own)
 
-    def _death(self, why: str | None = None) -> Outcome:
-        assert self._process is not None
-        if why is not None:
-            self._process.kill()
-        status = self._process.wait()
-        self._log.seek(0)
-        trace = self._log.read()[-LAST_WORDS:].decode("utf-8", "replace")
-        self._forget()
+    def _death(self, child: Child, why: str | None = None) -> Outcome:
+        status, trace = child.ended()
+        self._child = None
         if why is not None:
             return Outcome(error=why, kind="hung", trace=trace or None)
         return Outcome(error=death_in_words(status), kind=kind_of_death(status), trace=trace or None)
 
     def close(self) -> None:
         """Ends the process, if there is one; a task that it is at is given up."""
-        if self._process is None:
+        if self._child is None:
             return
-        if self._connection is not None:
-            self._connection.close()
         if self._task is not None:
-            self._process.kill()
-        try:
-            self._process.wait(_CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._forget()
-        self._task = self._refused = None
-
-    def _forget(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        if self._log is not None:
-            self._log.close()
-        self._process = self._connection = self._log = None
+            self._child.kill()
+        self._child.close()
+        self._child = self._task = self._refused = None
 
 
 def failure(error: BaseException) -> Outcome:

@@ -6,17 +6,12 @@ and rows, and a page of memory in which the worker notes who is at work, so that
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import faulthandler
 import mmap
 import os
 import resource
-import signal
-import socket
-import subprocess
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
@@ -27,11 +22,12 @@ from tessera.bench.instruments import clock
 from tessera.bench.instruments.hardware import available_memory_bytes
 from tessera.bench.measuring import figures
 from tessera.bench.measuring.cases import Interrupted, implementations_of, run_case
+from tessera.bench.measuring.definition import Setting
 from tessera.bench.measuring.frameworks import has_gpu
-from tessera.bench.measuring.precision import Precision, precision
+from tessera.bench.measuring.precision import precision
 from tessera.bench.operator import OperatorBenchmark
-from tessera.bench.processes.children import LAST_WORDS, death_in_words, end_with_parent, kind_of_death
-from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode, ProblemSize
+from tessera.bench.processes.children import Child, death_in_words, end_with_parent, kind_of_death
+from tessera.bench.results.definitions import BenchError, BenchmarkConfig, BenchmarkMode
 from tessera.bench.results.results import BenchmarkError, BenchmarkResult, Row
 from tessera.errors import TesseraError
 
@@ -42,7 +38,6 @@ _ASLEEP_SECONDS = 0.3
 """Between two looks, when this process itself was not running."""
 _START_SECONDS = 120.0
 """Seconds for a worker to load everything."""
-_END_SECONDS = 2.0
 REGRESSION_PROCESSES = 3
 """A regression run takes its samples in this many processes: memory lies elsewhere in each."""
 
@@ -113,10 +108,8 @@ class Isolated:
 
     def __init__(self, files: Sequence[Path] = (), *, hang_seconds: float = 300.0) -> None:
         self._files, self._hang_seconds = list(files), hang_seconds
-        self._process: subprocess.Popen[bytes] | None = None
-        self._connection: Connection[Any, Any] | None = None
+        self._child: Child | None = None
         self._page: _Page | None = None
-        self._log: Any = None
         self._ready, self._threads = False, 0
         # When this process last looked for an answer, and how long it stood still instead since it asked.
         self._looked = self._stalled = 0
@@ -127,17 +120,11 @@ class Isolated:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def run_case(
-        self,
-        benchmark: OperatorBenchmark,
-        size: ProblemSize,
-        chosen: Precision,
-        config: BenchmarkConfig,
-        ceilings: Mapping[str, Any],
-    ) -> list[Row]:
+    def run_case(self, setting: Setting) -> list[Row]:
+        benchmark, size, config = setting.benchmark, setting.size, setting.config
         benchmark.check(size)
         names = [one.name for one in implementations_of(benchmark, config, None)]
-        job = Job(benchmark.name, dict(size), chosen.name, config, dict(ceilings), names)
+        job = Job(benchmark.name, dict(size), setting.precision.name, config, dict(setting.ceilings), names)
         if config.mode is not BenchmarkMode.REGRESSION:
             try:
                 return self._with_config(self._run(job), config)
@@ -183,18 +170,19 @@ class Isolated:
         return failed
 
     def _ask(self, job: Job) -> list[Row]:
-        page, connection = self._started(job.config)
+        page, child = self._started(job.config)
+        connection = child.connection
         try:
             if not self._ready:
                 self._looked = clock.now()
-                self._reply(page, connection)
+                self._reply(page, child)
                 self._ready = True
             began, self._stalled = clock.now(), 0
             self._looked = began
             connection.send(job)
-            kind, content, counted = self._reply(page, connection)
+            kind, content, counted = self._reply(page, child)
         except (EOFError, OSError):
-            raise self._gone() from None
+            raise self._gone(child) from None
         except KeyboardInterrupt:
             page.stop()
             rows = self._last_rows(connection) if self._ready else []
@@ -210,48 +198,37 @@ class Isolated:
             return [_failure(job, row.implementation, _GoneError("refused", message, "", "")) for row in content]
         return content
 
-    def _started(self, config: BenchmarkConfig) -> tuple[_Page, Connection[Any, Any]]:
+    def _started(self, config: BenchmarkConfig) -> tuple[_Page, Child]:
         threads = config.threads or knobs.num_threads.value
-        if self._page is not None and self._connection is not None:
+        if self._page is not None and self._child is not None:
             if threads == self._threads:
-                return self._page, self._connection
+                return self._page, self._child
             self.close()
         self._threads = threads
-        page, (ours, theirs) = _Page.make(), _pipe()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the worker)
+        page = self._page = _Page.make()
         # BLAS libraries make their threads when they are loaded. OpenBLAS's would spin for an eighth of a second
         # after each call; half a millisecond is enough where calls follow each other.
         environment = {"OPENBLAS_THREAD_TIMEOUT": "20"} | subprocesses.environment(
             OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads)
         )
-        self._process = subprocess.Popen(
-            subprocesses.python(
-                "from tessera.bench.processes.worker import main; main(sys.argv[1:])",
-                str(theirs.fileno()),
-                str(page.descriptor),
-                *map(str, self._files),
-                runs_users_code=True,
-            ),
-            pass_fds=[theirs.fileno(), page.descriptor],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for us; the worker is told
+        self._child = Child(
+            "from tessera.bench.processes.worker import main; main(sys.argv[1:])",
+            str(page.descriptor),
+            *map(str, self._files),
+            environment=environment,
+            descriptors=[page.descriptor],
         )
-        theirs.close()
-        self._page, self._connection = page, ours
-        return page, ours
+        return page, self._child
 
-    def _reply(self, page: _Page, connection: Connection[Any, Any]) -> Any:
+    def _reply(self, page: _Page, child: Child) -> Any:
         """The worker's answer; a worker that enters no implementation for long hangs. Time asleep is not counted."""
         entered, since = page.entered, clock.now()
         limit = max(_START_SECONDS, self._hang_seconds) if not self._ready else self._hang_seconds
         answered = False
         while not answered:
-            answered = connection.poll(_POLL_SECONDS)
-            if not answered and self._process is not None and self._process.poll() is not None:
-                answered = connection.poll(0)
+            answered = child.connection.poll(_POLL_SECONDS)
+            if not answered and child.process.poll() is not None:
+                answered = child.connection.poll(0)
                 if not answered:  # it is dead, though a child of its own may hold the pipe
                     raise EOFError
             gap, self._looked = clock.now() - self._looked, clock.now()
@@ -260,8 +237,9 @@ class Isolated:
             if page.entered != entered:
                 entered, since = page.entered, clock.now()
             if not answered and clock.now() - since > limit * 1e9:
-                raise self._gone(f"no answer for {limit:.0f} s", "hung")
-        return connection.recv()
+                child.kill()
+                raise self._gone(child, f"no answer for {limit:.0f} s", "hung")
+        return child.connection.recv()
 
     def _last_rows(self, connection: Connection[Any, Any]) -> list[Row]:
         try:
@@ -272,51 +250,23 @@ class Isolated:
             pass
         return []
 
-    def _gone(self, why: str | None = None, kind: str = "crash") -> _GoneError:
-        assert self._process is not None
+    def _gone(self, child: Child, why: str | None = None, kind: str = "crash") -> _GoneError:
         assert self._page is not None
-        if why is not None:
-            self._kill()
-        try:
-            status = self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._kill()
-            status = self._process.wait()
-        self._log.seek(0)
-        trace = self._log.read()[-LAST_WORDS:].decode("utf-8", "replace")
+        status, trace = child.ended()
+        culprit, self._child = self._page.at_work, None
+        self.close()
         if why is None:
             why, kind = death_in_words(status), kind_of_death(status)
-        culprit = self._page.at_work
-        self.close()
         return _GoneError(kind, why, culprit, trace)
-
-    def _kill(self) -> None:
-        """Ends the worker and what it has started: they are a group of their own."""
-        assert self._process is not None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Ends the worker, if there is one."""
-        if self._connection is not None:
-            self._connection.close()
-        if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_END_SECONDS)
-            self._kill()  # and whatever it has started
-            self._process.wait()
+        if self._child is not None:
+            self._child.close()
         if self._page is not None:
             self._page.close()
-        if self._log is not None:
-            self._log.close()
-        self._process = self._connection = self._page = self._log = None
+        self._child = self._page = None
         self._ready = False
-
-
-def _pipe() -> tuple[Connection[Any, Any], Connection[Any, Any]]:
-    """Both ends of a pipe that carries objects both ways."""
-    ours, theirs = socket.socketpair()
-    return Connection(ours.detach()), Connection(theirs.detach())
 
 
 def _is_named(implementation: str, name: str) -> bool:

@@ -106,7 +106,7 @@ def _from_dict(data: Mapping[str, Any]) -> BenchmarkSuiteResult:
 
 def _header(suite: BenchmarkSuiteResult) -> dict[str, Any]:
     hints = _hints(BenchmarkSuiteResult)
-    return {name: _encoded(getattr(suite, name), hints[name]) for name in _SUITE_FIELDS}
+    return {name: encoded(getattr(suite, name), hints[name]) for name in _SUITE_FIELDS}
 
 
 def _suite(header: Any, where: str = "the suite") -> BenchmarkSuiteResult:
@@ -120,7 +120,7 @@ def _suite(header: Any, where: str = "the suite") -> BenchmarkSuiteResult:
 
 def _row(row: Row) -> dict[str, Any]:
     kind = "result" if isinstance(row, BenchmarkResult) else "error"
-    return {"kind": kind, **_encoded(row, type(row))}
+    return {"kind": kind, **encoded(row, type(row))}
 
 
 def _row_from(data: Any, where: str) -> Row:
@@ -128,7 +128,7 @@ def _row_from(data: Any, where: str) -> Row:
     if not isinstance(kind, str) or kind not in _KINDS:
         raise _misfit(where, "a row of the kind `result` or `error`", cast(object, data))
     fields = {name: value for name, value in cast(dict[str, Any], data).items() if name != "kind"}
-    return _decoded(fields, _KINDS[kind], where)
+    return decoded(fields, _KINDS[kind], where)
 
 
 # The annotations of the data model say how each value is written and read.
@@ -139,22 +139,30 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
     return {field.name: typing.get_type_hints(kind)[field.name] for field in dataclasses.fields(kind)}
 
 
-def _encoded(value: Any, hint: Any) -> Any:
+def encoded(value: Any, hint: Any) -> Any:
+    """A value of an annotated kind, such as a dataclass, as JSON's own kinds of values."""
     if value is None:
         return None
     if isinstance(value, enum.Enum):
         return value.value
     hint = _present(hint)
     if dataclasses.is_dataclass(hint):
-        return {name: _encoded(getattr(value, name), inner) for name, inner in _hints(cast(Any, hint)).items()}
+        return {name: encoded(getattr(value, name), inner) for name, inner in _hints(cast(Any, hint)).items()}
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
-        return [_encoded(item, hint) for item, hint in zip(value, inner, strict=True)]
+        return [encoded(item, hint) for item, hint in zip(value, _item_kinds(inner, value), strict=True)]
     if origin in (list, Sequence):
-        return [_encoded(item, inner[0]) for item in value]
+        return [encoded(item, inner[0]) for item in value]
     if origin is dict and all(_is_plain(key) for key in value):
-        return {key: _encoded(item, inner[1]) for key, item in value.items()}
+        return {key: encoded(item, inner[1]) for key, item in value.items()}
     return _tagged(value)
+
+
+def _item_kinds(inner: tuple[Any, ...], items: Any) -> tuple[Any, ...]:
+    """The kinds of a tuple's items: of one of any length, the first as often as there are items."""
+    if inner[1:] != (Ellipsis,) or not isinstance(items, list | tuple):
+        return inner
+    return inner[:1] * len(cast(list[Any], items))
 
 
 def _tagged(value: Any) -> Any:
@@ -186,7 +194,8 @@ def _is_plain(key: Any) -> bool:
     return type(key) is str and not key.startswith("$")
 
 
-def _decoded(value: Any, hint: Any, where: str) -> Any:
+def decoded(value: Any, hint: Any, where: str) -> Any:
+    """The inverse of `encoded`; `where` names the value in errors."""
     if hint is Any:
         return _untagged(value, where)
     if value is None and hint is not _present(hint):
@@ -194,13 +203,14 @@ def _decoded(value: Any, hint: Any, where: str) -> Any:
     hint = _present(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
-        if not isinstance(value, list) or len(cast(list[Any], value)) != len(inner):
-            raise _misfit(where, f"a list of {len(inner)}", value)
-        return tuple(_decoded(item, hint, where) for item, hint in zip(cast(list[Any], value), inner, strict=True))
+        kinds = _item_kinds(inner, value)
+        if not isinstance(value, list) or len(cast(list[Any], value)) != len(kinds):
+            raise _misfit(where, f"a list of {len(kinds)}", value)
+        return tuple(decoded(item, hint, where) for item, hint in zip(cast(list[Any], value), kinds, strict=True))
     if origin in (list, Sequence):
         if not isinstance(value, list):
             raise _misfit(where, "a list", value)
-        items = [_decoded(item, inner[0], where) for item in cast(list[Any], value)]
+        items = [decoded(item, inner[0], where) for item in cast(list[Any], value)]
         return items if origin is list else tuple(items)
     if origin in (dict, Mapping):
         return _mapping(value, inner[1], where)
@@ -222,7 +232,7 @@ def _mapping(value: Any, inner: Any, where: str) -> dict[Any, Any]:
     mapping = cast(dict[str, Any], value)
     if "$map" in mapping:
         return cast(dict[Any, Any], _untagged(mapping, where))
-    return {key: _decoded(item, inner, f"{where}.{key}") for key, item in mapping.items()}
+    return {key: decoded(item, inner, f"{where}.{key}") for key, item in mapping.items()}
 
 
 _WORDS: dict[Any, str] = {float: "a number", int: "an integer", bool: "true or false"}
@@ -252,7 +262,7 @@ def _fields(data: Mapping[str, Any], hints: Mapping[str, Any], where: str) -> di
             f"expected fields of {SCHEMA!r} in {where}, got {', '.join(map(_cut, unknown))} as well",
             hint="a newer Tessera wrote it: update this one",
         )
-    return {name: _decoded(value, hints[name], f"{where}: {name}") for name, value in data.items()}
+    return {name: decoded(value, hints[name], f"{where}: {name}") for name, value in data.items()}
 
 
 def _untagged(value: Any, where: str) -> Any:

@@ -100,42 +100,29 @@ class History:
         return self._do(insert)
 
     def runs(self) -> list[RecordedRun]:
-        if self._is_absent():
-            return []
-        query = "SELECT id, time, commit_name, measured, failed FROM runs ORDER BY id"
         kinds = (int, (int, float), (str, type(None)), int, int)
-        return self._do(
-            lambda connection: [RecordedRun(*self._checked(row, kinds)) for row in connection.execute(query)]
-        )
+        rows = self._rows("SELECT id, time, commit_name, measured, failed FROM runs ORDER BY id", kinds)
+        return [RecordedRun(*row) for row in rows]
 
     def suite(self, run: int) -> BenchmarkSuiteResult:
         """Everything that was measured in a run."""
-        query = "SELECT suite FROM runs WHERE id = ?"
-        row = None if self._is_absent() else self._do(lambda connection: connection.execute(query, (run,)).fetchone())
-        if row is None:
+        found = self._rows("SELECT suite FROM runs WHERE id = ?", (str,), run)
+        if not found:
             known = ", ".join(str(known.id) for known in self.runs()) or "none"
             raise BenchError(f"expected a run of {self.path}, got {run}", hint=f"its runs are: {known}")
-        (text,) = self._checked(row, (str,))
-        return from_text(text, f"{self.path}, run {run}")
+        return from_text(found[0][0], f"{self.path}, run {run}")
 
     def keys(self) -> list[str]:
         """The rows that some run has figures of."""
-        if self._is_absent():
-            return []
-        query = "SELECT key FROM figures GROUP BY key ORDER BY min(run), key"
-        return self._do(lambda connection: [self._checked(row, (str,))[0] for row in connection.execute(query)])
+        return [key for (key,) in self._rows("SELECT key FROM figures GROUP BY key ORDER BY min(run), key", (str,))]
 
     def series(self, key: str, metric: str = "latency_ms") -> list[Point]:
         """A figure of a row over all runs that have it."""
-        if self._is_absent():
-            return []
         query = """SELECT run, time, commit_name, value, low, high FROM figures JOIN runs ON runs.id = run
                    WHERE key = ? AND metric = ? ORDER BY run"""
         number, none = (int, float), type(None)
         kinds = (int, number, (str, none), number, (*number, none), (*number, none))
-        return self._do(
-            lambda connection: [Point(*self._checked(row, kinds)) for row in connection.execute(query, (key, metric))]
-        )
+        return [Point(*row) for row in self._rows(query, kinds, key, metric)]
 
     def close(self) -> None:
         if self._connection is not None:
@@ -148,6 +135,12 @@ class History:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _rows(self, query: str, kinds: Sequence[Any], *values: str | int) -> list[Sequence[Any]]:
+        """What a query finds, in columns of these kinds; nothing where there is no file yet."""
+        if self._connection is None and not os.path.exists(self.path):
+            return []
+        return self._do(lambda connection: [self._checked(row, kinds) for row in connection.execute(query, values)])
+
     def _checked(self, row: Sequence[Any], kinds: Sequence[Any]) -> Sequence[Any]:
         """Whatever a column is said to hold, SQLite keeps what it is given."""
         for value, kind in zip(row, kinds, strict=True):
@@ -157,9 +150,6 @@ class History:
                     hint="the file is damaged, or something else wrote to it; name another file",
                 )
         return row
-
-    def _is_absent(self) -> bool:
-        return self._connection is None and not os.path.exists(self.path)
 
     def _do(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         try:

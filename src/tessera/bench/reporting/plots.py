@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,6 @@ from tessera.bench.reporting import drawing, wording
 from tessera.bench.reporting.drawing import INK, MUTED, Drawing
 from tessera.bench.reporting.history import History, Point
 from tessera.bench.reporting.layout import (
-    Axis,
     axis_of,
     dress,
     grouped,
@@ -110,39 +109,52 @@ def sections(suite: BenchmarkSuiteResult, history: History | None = None) -> lis
     ]
 
 
+def _plots(
+    kind: str,
+    label: str,
+    groups: Mapping[str, list[BenchmarkResult]],
+    paint: Callable[[Any, list[BenchmarkResult], Drawing], str],
+    height: float,
+    title: str = "",
+) -> list[Plot]:
+    """One plot for each group, under its name; `paint` draws the rows of one, and gives what is to be said below it."""
+    plots: list[Plot] = []
+    for name, rows in groups.items():
+        draw, said = Drawing(f"{kind}-{len(plots)}", f"{label}{name}"), list[str]()
+        svg = draw.svg(lambda figure, rows=rows, draw=draw, said=said: said.append(paint(figure, rows, draw)), height)
+        plots.append(Plot(f"{title}{name}", svg, said[0]))
+    return plots
+
+
+def _by_benchmark(rows: Sequence[BenchmarkResult]) -> dict[str, list[BenchmarkResult]]:
+    return grouped(rows, lambda row: f"{row.benchmark_name}, {row.precision}")
+
+
+def _by_case(rows: Sequence[BenchmarkResult]) -> dict[str, list[BenchmarkResult]]:
+    return grouped(rows, lambda row: f"{row.benchmark_name}, {row.case}")
+
+
 # Latency, rates and speedups
 
 
 def _latency_plots(rows: Sequence[BenchmarkResult], palette: Palette) -> list[Plot]:
-    plots: list[Plot] = []
-    for (benchmark, precision), chosen in grouped(rows, lambda row: (row.benchmark_name, row.precision)).items():
-        title = f"{benchmark}, {precision}"
-        axis = axis_of(chosen)
-        draw = Drawing(f"latency-{len(plots)}", f"latency by size: {title}")
+    def paint(figure: Any, chosen: list[BenchmarkResult], draw: Drawing) -> str:
+        axes, axis = figure.add_subplot(), axis_of(chosen)
+        for name, line in lines_of(chosen).items():
+            line.sort(key=lambda row: axis.positions[size_of(row)])
+            index = palette.index(line[0].implementation)
+            at = [axis.positions[size_of(row)] for row in line]
+            times = [row.latency_ms or 0.0 for row in line]
+            style = {"color": drawing.color(index), "marker": drawing.marker(index)}
+            bars = axes.errorbar(at, times, yerr=whiskers(line), capsize=2.5, **style)
+            draw.mark([bars.lines[0], *bars.lines[1], *bars.lines[2]], index, name)
+        time_axis(axes, _ends(chosen))
+        if axis.by_size:
+            axes.set_xscale("log")
+        dress(axes, axis, "latency")
+        return axis.legend
 
-        def paint(figure: Any, chosen: list[BenchmarkResult] = chosen, axis: Axis = axis, draw: Drawing = draw) -> None:
-            axes = figure.add_subplot()
-            for name, line in lines_of(chosen).items():
-                line.sort(key=lambda row: axis.positions[size_of(row)])
-                index = palette.index(line[0].implementation)
-                at = [axis.positions[size_of(row)] for row in line]
-                times = [row.latency_ms or 0.0 for row in line]
-                bars = axes.errorbar(
-                    at,
-                    times,
-                    yerr=whiskers(line),
-                    color=drawing.color(index),
-                    marker=drawing.marker(index),
-                    capsize=2.5,
-                )
-                draw.mark([bars.lines[0], *bars.lines[1], *bars.lines[2]], index, name)
-            time_axis(axes, _ends(chosen))
-            if axis.by_size:
-                axes.set_xscale("log")
-            dress(axes, axis, "latency")
-
-        plots.append(Plot(title, draw.svg(paint, 3.2), axis.legend))
-    return plots
+    return _plots("latency", "latency by size: ", _by_benchmark(rows), paint, 3.2)
 
 
 def _ends(rows: Sequence[BenchmarkResult]) -> list[float]:
@@ -192,29 +204,24 @@ def _bar_plots(
     caption: Callable[[list[BenchmarkResult]], str],
 ) -> list[Plot]:
     """One plot per benchmark and precision, with a cluster of bars per case."""
-    plots: list[Plot] = []
-    for (benchmark, precision), chosen in grouped(rows, lambda row: (row.benchmark_name, row.precision)).items():
-        title = f"{'Speedup' if kind == 'speedup' else 'Rate'}: {benchmark}, {precision}"
-        axis = axis_of(chosen, by_size=False)
-        draw = Drawing(f"{kind}-{len(plots)}", title)
 
-        def paint(figure: Any, chosen: list[BenchmarkResult] = chosen, axis: Axis = axis, draw: Drawing = draw) -> None:
-            axes = figure.add_subplot()
-            lines = lines_of(chosen)
-            width = 0.8 / len(lines)
-            for number, (name, line) in enumerate(lines.items()):
-                index = palette.index(line[0].implementation)
-                for row in line:
-                    height = value(row) or 0.0
-                    at = axis.positions[size_of(row)] + (number - (len(lines) - 1) / 2) * width
-                    bars = axes.bar(at, height - bottom, width * 0.9, bottom, color=drawing.color(index))
-                    shown = f"{name}, {row.case}: {wording.number(height, 3)} {label if label != 'speedup' else '×'}"
-                    draw.mark(list(bars), index, shown)
-            finish(axes, chosen)
-            dress(axes, axis, label)
+    def paint(figure: Any, chosen: list[BenchmarkResult], draw: Drawing) -> str:
+        axes, axis, lines = figure.add_subplot(), axis_of(chosen, by_size=False), lines_of(chosen)
+        width = 0.8 / len(lines)
+        for number, (name, line) in enumerate(lines.items()):
+            index = palette.index(line[0].implementation)
+            for row in line:
+                height = value(row) or 0.0
+                at = axis.positions[size_of(row)] + (number - (len(lines) - 1) / 2) * width
+                bars = axes.bar(at, height - bottom, width * 0.9, bottom, color=drawing.color(index))
+                shown = f"{name}, {row.case}: {wording.number(height, 3)} {label if label != 'speedup' else '×'}"
+                draw.mark(list(bars), index, shown)
+        finish(axes, chosen)
+        dress(axes, axis, label)
+        return " ".join(filter(None, (caption(chosen), axis.legend)))
 
-        plots.append(Plot(title, draw.svg(paint, 2.9), " ".join(filter(None, (caption(chosen), axis.legend)))))
-    return plots
+    title = f"{kind.capitalize()}: "
+    return _plots(kind, title, _by_benchmark(rows), paint, 2.9, title)
 
 
 # The roofline
@@ -225,48 +232,39 @@ def _roofline_plots(rows: Sequence[BenchmarkResult], suite: BenchmarkSuiteResult
     memory = suite.ceilings.get("memory_gbps")
     bandwidth = memory * 1e9 if isinstance(memory, int | float) and memory > 0 else None
     rates = wording.ceiling_rates(suite)
-    plots: list[Plot] = []
-    for benchmark, some in grouped(chosen, lambda row: row.benchmark_name).items():
-        draw = Drawing(f"roofline-{len(plots)}", f"roofline: {benchmark}")
+    without = [name for name, there in (("memory", bandwidth), ("compute", rates)) if not there]
+    caption = f"No measured ceiling for {' and '.join(without)}." if without else ""
 
-        def paint(figure: Any, some: list[BenchmarkResult] = some, draw: Drawing = draw) -> None:
-            axes = figure.add_subplot()
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            points = [(_intensity(row), _reached(row)) for row in some]
-            wanted = {
-                precision: rate for precision, rate in rates.items() if any(row.precision == precision for row in some)
-            }
-            left, right = min(x for x, _ in points) / 4, max(x for x, _ in points) * 8
-            heights = [y for _, y in points] + list((wanted or rates).values())
-            if bandwidth:
-                right = max(right, *(3 * rate / bandwidth for rate in (wanted or rates).values()), right)
-                left = min(left, *(rate / bandwidth / 8 for rate in (wanted or rates).values()), left)
-            axes.set_xlim(left, right)
-            axes.set_ylim(min(heights) / 3, max(heights) * 2.2)
-            _ceilings(axes, wanted or rates, bandwidth, left, right)
-            for row in some:
-                index = palette.index(row.implementation)
-                shown = f"{row.implementation}, {row.case}: {short_rate(_reached(row))}"
-                dots = axes.plot(
-                    *(_intensity(row), _reached(row)),
-                    marker=drawing.marker(index),
-                    color=drawing.color(index),
-                    markeredgewidth=0,
-                    linestyle="none",
-                    alpha=0.9,
-                )
-                draw.mark(dots, index, shown)
-            axes.grid(visible=True, axis="both")
-            drawing.log_axis(axes.xaxis, lambda value: f"{value:g}", left, right * 50)
-            drawing.log_axis(axes.yaxis, short_rate, min(heights), max(heights) * 50)
-            axes.set_xlabel("operations per byte moved")
-            axes.set_ylabel("operations per second")
+    def paint(figure: Any, some: list[BenchmarkResult], draw: Drawing) -> str:
+        axes = figure.add_subplot()
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        points = [(_intensity(row), _reached(row)) for row in some]
+        wanted = {
+            precision: rate for precision, rate in rates.items() if any(row.precision == precision for row in some)
+        }
+        left, right = min(x for x, _ in points) / 4, max(x for x, _ in points) * 8
+        heights = [y for _, y in points] + list((wanted or rates).values())
+        if bandwidth:
+            right = max(right, *(3 * rate / bandwidth for rate in (wanted or rates).values()), right)
+            left = min(left, *(rate / bandwidth / 8 for rate in (wanted or rates).values()), left)
+        axes.set_xlim(left, right)
+        axes.set_ylim(min(heights) / 3, max(heights) * 2.2)
+        _ceilings(axes, wanted or rates, bandwidth, left, right)
+        for row in some:
+            index = palette.index(row.implementation)
+            shown = f"{row.implementation}, {row.case}: {short_rate(_reached(row))}"
+            style = {"marker": drawing.marker(index), "color": drawing.color(index), "alpha": 0.9}
+            dots = axes.plot(_intensity(row), _reached(row), markeredgewidth=0, linestyle="none", **style)
+            draw.mark(dots, index, shown)
+        axes.grid(visible=True, axis="both")
+        drawing.log_axis(axes.xaxis, lambda value: f"{value:g}", left, right * 50)
+        drawing.log_axis(axes.yaxis, short_rate, min(heights), max(heights) * 50)
+        axes.set_xlabel("operations per byte moved")
+        axes.set_ylabel("operations per second")
+        return caption
 
-        without = [name for name, there in (("memory", bandwidth), ("compute", rates)) if not there]
-        caption = f"No measured ceiling for {' and '.join(without)}." if without else ""
-        plots.append(Plot(benchmark, draw.svg(paint, 3.6), caption))
-    return plots
+    return _plots("roofline", "roofline: ", grouped(chosen, lambda row: row.benchmark_name), paint, 3.6)
 
 
 def _ceilings(axes: Any, rates: dict[str, float], bandwidth: float | None, left: float, right: float) -> None:
@@ -348,50 +346,41 @@ def _stage_plots(rows: Sequence[BenchmarkResult]) -> list[Plot]:
 
 def _sample_plots(rows: Sequence[BenchmarkResult], palette: Palette) -> list[Plot]:
     chosen = [row for row in rows if len(row.samples_ms) > 1 and (row.latency_ms or 0) > 0]
-    cases = grouped(chosen, lambda row: (row.benchmark_name, row.case))
+    cases = _by_case(chosen)
     kept = _widest(cases)
-    plots: list[Plot] = []
-    for (benchmark, case), some in kept.items():
-        draw = Drawing(f"samples-{len(plots)}", f"samples in order: {benchmark}, {case}")
+    captions = [f"The {len(kept)} of {len(cases)} cases with the widest spread."] if len(kept) < len(cases) else []
 
-        def paint(figure: Any, some: list[BenchmarkResult] = some, draw: Drawing = draw) -> None:
-            axes, beside = figure.subplots(1, 2, sharey=True, width_ratios=(5, 1))
-            values = {row.key: _relative(row) for row in some}
-            ordered = sorted(value for line in values.values() for value in line)
-            middle = wording.quantile(ordered, 0.95)
-            edge = max(100.5, min(ordered[-1], 100 + 3 * (middle - 100)))
-            floor = max(ordered[0], 100 - 3 * max(edge - 100, 1.0))
-            for row in some:
-                index = palette.index(row.implementation)
-                style: dict[str, Any] = {"color": drawing.color(index), "alpha": 0.9}
-                inside = [(sample, value) for sample, value in enumerate(values[row.key], 1) if floor <= value <= edge]
-                beyond = [
-                    (sample, edge if value > edge else floor)
-                    for sample, value in enumerate(values[row.key], 1)
-                    if not floor <= value <= edge
-                ]
-                dots = axes.plot(*_columns(inside), marker=".", markersize=4, linewidth=0.7, **style)
-                late = axes.plot(*_columns(beyond), marker="^", markersize=5, linestyle="none", **style)
-                steps = beside.hist(
-                    [value for _, value in inside],
-                    16,
-                    range=(floor, edge),
-                    orientation="horizontal",
-                    histtype="step",
-                    **style,
-                )
-                draw.mark([*dots, *late, *steps[2]], index, row.implementation)
-            axes.set_ylabel("% of the row's median")
-            axes.set_xlabel("sample")
-            beside.set_xlabel("count")
-            drawing.plain_axis(axes.yaxis, lambda value: f"{value:g}")
-            drawing.named_ticks(beside.xaxis, {})
-            drawing.plain_axis(axes.xaxis, lambda value: f"{value:g}", whole=True)
-            axes.margins(x=0.02, y=0.06)
+    def paint(figure: Any, some: list[BenchmarkResult], draw: Drawing) -> str:
+        axes, beside = figure.subplots(1, 2, sharey=True, width_ratios=(5, 1))
+        values = {row.key: _relative(row) for row in some}
+        ordered = sorted(value for line in values.values() for value in line)
+        middle = wording.quantile(ordered, 0.95)
+        edge = max(100.5, min(ordered[-1], 100 + 3 * (middle - 100)))
+        floor = max(ordered[0], 100 - 3 * max(edge - 100, 1.0))
+        for row in some:
+            index = palette.index(row.implementation)
+            style: dict[str, Any] = {"color": drawing.color(index), "alpha": 0.9}
+            inside = [(sample, value) for sample, value in enumerate(values[row.key], 1) if floor <= value <= edge]
+            beyond = [
+                (sample, edge if value > edge else floor)
+                for sample, value in enumerate(values[row.key], 1)
+                if not floor <= value <= edge
+            ]
+            dots = axes.plot(*_columns(inside), marker=".", markersize=4, linewidth=0.7, **style)
+            late = axes.plot(*_columns(beyond), marker="^", markersize=5, linestyle="none", **style)
+            across: dict[str, Any] = {"range": (floor, edge), "orientation": "horizontal", "histtype": "step"}
+            steps = beside.hist([value for _, value in inside], 16, **across, **style)
+            draw.mark([*dots, *late, *steps[2]], index, row.implementation)
+        axes.set_ylabel("% of the row's median")
+        axes.set_xlabel("sample")
+        beside.set_xlabel("count")
+        drawing.plain_axis(axes.yaxis, lambda value: f"{value:g}")
+        drawing.named_ticks(beside.xaxis, {})
+        drawing.plain_axis(axes.xaxis, lambda value: f"{value:g}", whole=True)
+        axes.margins(x=0.02, y=0.06)
+        return captions.pop() if captions else ""  # said once, below the first
 
-        caption = f"The {len(kept)} of {len(cases)} cases with the widest spread." if len(kept) < len(cases) else ""
-        plots.append(Plot(f"{benchmark}, {case}", draw.svg(paint, 2.6), caption if not plots else ""))
-    return plots
+    return _plots("samples", "samples in order: ", kept, paint, 2.6)
 
 
 def _relative(row: BenchmarkResult) -> list[float]:
@@ -414,39 +403,28 @@ def _history_plots(rows: Sequence[BenchmarkResult], history: History | None, pal
         return []
     series = {row.key: history.series(row.key) for row in rows}
     chosen = [row for row in rows if len(series[row.key]) > 1]
-    cases = dict(list(grouped(chosen, lambda row: (row.benchmark_name, row.case)).items())[:MOST])
-    plots: list[Plot] = []
-    for (benchmark, case), some in cases.items():
-        draw = Drawing(f"history-{len(plots)}", f"history: {benchmark}, {case}")
 
-        def paint(figure: Any, some: list[BenchmarkResult] = some, draw: Drawing = draw) -> None:
-            axes = figure.add_subplot()
-            runs: dict[int, str] = {}
-            for row in some:
-                points = series[row.key]
-                runs |= {point.run: _run_name(point) for point in points}
-                index = palette.index(row.implementation)
-                values = [point.value for point in points]
-                line = axes.plot(
-                    [point.run for point in points], values, color=drawing.color(index), marker=drawing.marker(index)
-                )
-                band = axes.fill_between(
-                    [point.run for point in points],
-                    [point.value if point.low is None else point.low for point in points],
-                    [point.value if point.high is None else point.high for point in points],
-                    color=drawing.color(index),
-                    alpha=0.2,
-                    linewidth=0,
-                )
-                draw.mark([*line, band], index, row.implementation)
-            ends = [end for row in some for point in series[row.key] for end in (point.value, point.low, point.high)]
-            time_axis(axes, [end for end in ends if end and 0 < end < math.inf])
-            drawing.named_ticks(axes.xaxis, dict(sorted(runs.items())))
-            axes.set_xlabel("run")
-            axes.set_ylabel("latency")
+    def paint(figure: Any, some: list[BenchmarkResult], draw: Drawing) -> str:
+        axes = figure.add_subplot()
+        names: dict[int, str] = {}
+        for row in some:
+            points = series[row.key]
+            names |= {point.run: _run_name(point) for point in points}
+            index, runs = palette.index(row.implementation), [point.run for point in points]
+            color = drawing.color(index)
+            line = axes.plot(runs, [point.value for point in points], color=color, marker=drawing.marker(index))
+            lows = [point.value if point.low is None else point.low for point in points]
+            highs = [point.value if point.high is None else point.high for point in points]
+            band = axes.fill_between(runs, lows, highs, color=color, alpha=0.2, linewidth=0)
+            draw.mark([*line, band], index, row.implementation)
+        ends = [end for row in some for point in series[row.key] for end in (point.value, point.low, point.high)]
+        time_axis(axes, [end for end in ends if end and 0 < end < math.inf])
+        drawing.named_ticks(axes.xaxis, dict(sorted(names.items())))
+        axes.set_xlabel("run")
+        axes.set_ylabel("latency")
+        return ""
 
-        plots.append(Plot(f"{benchmark}, {case}", draw.svg(paint, 2.8)))
-    return plots
+    return _plots("history", "history: ", dict(list(_by_case(chosen).items())[:MOST]), paint, 2.8)
 
 
 def _run_name(point: Point) -> str:

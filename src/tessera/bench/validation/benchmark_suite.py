@@ -10,7 +10,7 @@ import numpy as np
 
 from tessera.bench.configs import InputConfiguration
 from tessera.bench.results import statistics
-from tessera.bench.validation.subjects import TIERS, Problem, faster, sampled, settled
+from tessera.bench.validation.subjects import TIERS, Problem, sampled, settled
 from tessera.errors import TesseraError
 from tessera.field_checks import check_fields
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
@@ -143,7 +143,7 @@ class BenchmarkSuite:
         samples = {name: values[: config.benchmark_iterations] for name, values in samples.items()}
         metrics = {name: TierMetrics.of(values, problem) for name, values in samples.items()}
         ratios = {
-            pair: faster(samples[pair[0]], samples[pair[1]], config.confidence_interval)
+            pair: statistics.ratio(samples[pair[0]], samples[pair[1]], config.confidence_interval)
             for pair in (("tier2", "tier1"), ("tier3", "tier1"), ("tier3", "tier2"))
         }
         second, third = ratios["tier2", "tier1"], ratios["tier3", "tier1"]
@@ -173,5 +173,5 @@ def _significant(found: statistics.Ratio) -> bool:
 
 
 def _told(ours: Sequence[float], theirs: Sequence[float], confidence: float) -> tuple[float, float, float]:
-    found = faster(ours, theirs, confidence)
+    found = statistics.ratio(ours, theirs, confidence)
     return found.estimate, found.interval.low, found.interval.high

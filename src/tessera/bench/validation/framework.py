@@ -73,6 +73,12 @@ class ValidationResult:
     performance_regression_percent: float | None = None
     issues: list[ValidationIssue] = field(default_factory=list)
 
+    def fail(self, passed: str, message: str, fix: str, config: InputConfiguration) -> None:
+        """Notes a comparison that failed: `passed` names the field that says so."""
+        setattr(self, passed, False)
+        self.failed_comparisons += 1
+        self.issues.append(ValidationIssue(Severity.CRITICAL, message, fix, config))
+
     @staticmethod
     def together(found: Sequence[ValidationResult]) -> ValidationResult:
         """Several as one: all have to have passed, and the worst counts."""
@@ -115,10 +121,8 @@ class ValidationFramework:
             try:
                 self._numerics(runtime, one, wanted, result)
             except TesseraError as error:
-                result.numerical_correctness_passed = False
-                result.failed_comparisons += 1
                 fix = error.hint or "run it alone, with TESSERA_LOGS=tiers"
-                result.issues.append(ValidationIssue(Severity.CRITICAL, error.message, fix, one))
+                result.fail("numerical_correctness_passed", error.message, fix, one)
         if wanted.enable_performance_regression_detection:
             self._regression(samples or {}, before, wanted, result)
         return result
@@ -143,11 +147,9 @@ class ValidationFramework:
                 away = relative(found[tier], found[1])
                 result.comparisons += 1
                 if not away <= _BETWEEN_TIERS * bound:
-                    result.cross_tier_consistency_passed = False
-                    result.failed_comparisons += 1
                     message = f"tiers {tier} and 1 differ by {away:.1e}, {_BETWEEN_TIERS * bound:.1e} is allowed"
                     fix = "compare both with the reference, and their Tile IR with TESSERA_DUMP_DIR"
-                    result.issues.append(ValidationIssue(Severity.CRITICAL, message, fix, one))
+                    result.fail("cross_tier_consistency_passed", message, fix, one)
 
     def _compare(
         self,
@@ -167,11 +169,9 @@ class ValidationFramework:
         result.worst_of_bound = max(result.worst_of_bound, away / bound)
         too_far = one.dtype == "f32" and not absolute <= wanted.numerical_tolerance
         if too_far or not away <= bound:
-            result.numerical_correctness_passed = False
-            result.failed_comparisons += 1
             message = f"tier {tier} is off by {absolute:.1e}, {away:.1e} in norm; {bound:.0e} is allowed"
             fix = "run it under TESSERA_INTERPRET=1: where that is right, a lowering is wrong"
-            result.issues.append(ValidationIssue(Severity.CRITICAL, message, fix, one))
+            result.fail("numerical_correctness_passed", message, fix, one)
 
     def _regression(
         self,

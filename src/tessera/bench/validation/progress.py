@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, is_dataclass
 from enum import Enum
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast
+
+from tessera.bench.reporting.exchange import decoded, encoded, write_atomically
 
 T = TypeVar("T")
-FORM = 1
+FORM = 2
 
 
 class Progress:
@@ -62,9 +62,9 @@ class Progress:
     def part(self, name: str, kind: Any, make: Callable[[], T]) -> T:
         """A part as it was found before, or made now, and kept at once. `kind` is its type."""
         if name in self._parts:
-            return cast("T", restored(kind, self._parts[name]))
+            return cast("T", decoded(self._parts[name], kind, name))
         made = make()
-        self._parts[name] = plain(made)
+        self._parts[name] = encoded(made, kind)
         self._save()
         return made
 
@@ -72,7 +72,8 @@ class Progress:
         if self.path is not None:
             data = {"form": FORM, "about": self._about, "seconds": self.seconds, "runs": self.runs}
             data["parts"] = self._parts
-            write_whole(self.path, json.dumps(data) + "\n")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.path, json.dumps(data) + "\n")
 
 
 def digest_of(package: Path) -> str:
@@ -82,17 +83,6 @@ def digest_of(package: Path) -> str:
         digest.update(str(path.relative_to(package)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file atomically: readers find all of the text, or the file as it was before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def plain(value: Any) -> Any:
@@ -106,25 +96,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(one) for one in cast("list[Any]", value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def restored(kind: Any, value: Any) -> Any:
-    """The inverse of `plain`: a value of this type."""
-    origin, inside = get_origin(kind), get_args(kind)
-    if is_dataclass(kind) and isinstance(kind, type):
-        hints = get_type_hints(kind)
-        return kind(**{one.name: restored(hints[one.name], value[one.name]) for one in fields(kind)})
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(value)
-    if origin in (Union, UnionType):
-        return None if value is None else restored(next(one for one in inside if one is not type(None)), value)
-    if origin is dict:
-        return {restored(inside[0], name): restored(inside[1], one) for name, one in value.items()}
-    if origin is list:
-        return [restored(inside[0], one) for one in value]
-    if origin is tuple:
-        kinds = [inside[0]] * len(value) if inside[1:] == (Ellipsis,) else inside
-        return tuple(restored(one, part) for one, part in zip(kinds, value, strict=True))
-    if kind is float:
-        return math.nan if value is None else float(value)
-    return int(value) if kind is int else value

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tessera.bench.configs import InputConfiguration
+from tessera.bench.reporting.exchange import write_atomically
 from tessera.bench.validation.benchmark_suite import TierBenchmarkResult
 from tessera.bench.validation.framework import ValidationIssue, ValidationResult
 from tessera.bench.validation.opportunities import Planted
-from tessera.bench.validation.progress import plain, write_whole
+from tessera.bench.validation.progress import plain
 from tessera.bench.validation.robustness import RobustnessValidation
 from tessera.errors import TesseraError
 
@@ -76,8 +77,9 @@ class ValidationReport:
     def write(self, path: Path) -> tuple[Path, Path]:
         """PATH.json and PATH.md."""
         data, text = path.with_suffix(".json"), path.with_suffix(".md")
-        write_whole(data, json.dumps(self.as_dict(), indent=1, default=str) + "\n")
-        write_whole(text, self.markdown())
+        data.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(data, json.dumps(self.as_dict(), indent=1, default=str) + "\n")
+        write_atomically(text, self.markdown())
         return data, text
 
     def markdown(self) -> str:

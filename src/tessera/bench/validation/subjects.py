@@ -14,7 +14,6 @@ import numpy as np
 
 from tessera import subprocesses
 from tessera.bench.configs import InputConfiguration
-from tessera.bench.results import statistics
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.metatracing import (
     BASELINE,
@@ -254,8 +253,3 @@ def _on_gpu(problem: Problem, calls: dict[str, Callable[[], Any]], seconds: floa
     graphs.clear()
     gpu.release()
     return samples
-
-
-def faster(ours: Sequence[float], theirs: Sequence[float], confidence: float) -> statistics.Ratio:
-    """How many times faster ours is, by pairs of neighbours."""
-    return statistics.ratio(ours, theirs, confidence)
