@@ -1,4 +1,7 @@
-"""Operators: the functions of the Array API standard and the deep-learning set, for traced values and tensors alike."""
+"""Operators: the functions of the Array API standard and the deep-learning set, for traced values and tensors alike.
+
+A new one is imported and listed here, and in `lang/operator_names.py`, which `import tessera` reads instead.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,23 @@ from tessera.lang.creation import (
     zeros_like,
 )
 from tessera.lang.operators.attention import flash_attention, merge_heads, rope, scaled_dot_product_attention, split_qkv
+from tessera.lang.operators.composed_elementwise import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    cosh,
+    gelu,
+    hypot,
+    log10,
+    logaddexp,
+    relu,
+    silu,
+    sinh,
+    softplus,
+)
 from tessera.lang.operators.creation import meshgrid, one_hot, tril, triu
 from tessera.lang.operators.data_types import astype, can_cast, cast, cast_like, finfo, iinfo, isdtype, result_type
 from tessera.lang.operators.elementwise import (
@@ -98,23 +118,6 @@ from tessera.lang.operators.elementwise import (
     tanh,
     trunc,
     where,
-)
-from tessera.lang.operators.functions import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atanh,
-    cosh,
-    gelu,
-    hypot,
-    log10,
-    logaddexp,
-    relu,
-    silu,
-    sinh,
-    softplus,
 )
 from tessera.lang.operators.indexing import get_item
 from tessera.lang.operators.inspection import API_VERSION, __array_namespace_info__, e, inf, nan, newaxis, pi
