@@ -88,6 +88,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         TransposeOperands,
     )
 }
+"""Passes by name. Their order here says nothing; `default_stages` has that of a compile."""
 
 
 @dataclass(frozen=True)
