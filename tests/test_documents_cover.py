@@ -77,6 +77,19 @@ def test_files_and_names_to_look_at_are_there() -> None:
     assert [pair for pair in pairs if not re.search(rf"\b{pair[0]}\b", _file(pair[1]).read_text("utf-8"))] == []
 
 
+def test_files_that_pages_name_are_there() -> None:
+    folders = [ROOT / name for name in ("src", "tests", "benchmarks", "examples")]
+    files = [f"/{path.relative_to(ROOT)}" for folder in folders for path in folder.rglob("*.*")]
+    pages = [ROOT / "README.md", *(page for page in DOCS.glob("*.md") if page.name != "renames.md")]
+    named = [
+        (page.name, name)
+        for page in pages
+        for name in re.findall(r"`([\w/.-]+\.(?:py|ll))`", page.read_text(encoding="utf-8"))
+    ]
+    assert len(named) > 300
+    assert [pair for pair in named if not any(path.endswith(f"/{pair[1]}") for path in files)] == []
+
+
 def test_tables_are_not_empty() -> None:
     assert len(elementwise.TABLE) > 40
     assert len(FactKind) == 9

@@ -1,4 +1,7 @@
-"""Every error Tessera raises: what was expected, what came, where in the user's code, and what to do next."""
+"""Classes of errors: each says what was expected, what came, where in the user's code, and what to do next.
+
+Messages are written where they are raised; `tests/messages/` has the mistakes and the texts that they give.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 What counts, first to last: `with knob.using(v)` around the code, `knob.set(v)` in this process, the environment,
 the default. The environment is read once, when this module is imported; later changes of a variable are not seen.
+A knob that changes the code of kernels is also part of the settings in `tile/calls/settings.py`, and so of keys.
 """
 
 from __future__ import annotations

@@ -60,6 +60,7 @@ def decided(benchmark: OperatorBenchmark, name: str, first: Any, second: Any) ->
     return change
 
 
+@pytest.mark.quick(name=["softmax"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_half_as_fast_again_is_a_regression_and_the_other_way_round_an_improvement(name: str) -> None:
     benchmark = benchmark_of(name)

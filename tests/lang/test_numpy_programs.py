@@ -14,7 +14,7 @@ import tessera as ts
 from tessera import knobs
 
 QUICK, PART, PARTS = 300, 50, 100
-"""So many programs in the quick suite; so many in each part of the acceptance, which has so many parts."""
+"""So many programs, half of them in the quick suite; so many in each part of the acceptance, and so many parts."""
 
 
 def interpreted(program: Program) -> Sequence[Any]:
@@ -58,7 +58,9 @@ def way_of(seed: int) -> str:
     return "compiled" if seed % 15 == 3 else "eager" if seed % 50 == 7 else "interpreted"
 
 
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize(
+    "part", [*range(5), *(pytest.param(part, marks=pytest.mark.acceptance) for part in range(5, 10))]
+)
 def test_three_hundred_programs(part: int) -> None:
     for seed in range(part * QUICK // 10, (part + 1) * QUICK // 10):
         check(seed, way_of(seed))

@@ -35,7 +35,7 @@ _DEFINED_IN: Mapping[str, tuple[str, ...]] = {
         *("logical_and", "logical_not", "logical_or", "logical_xor"),
         *("clip", "masked_fill", "where"),
     ),
-    "operators.functions": (
+    "operators.composed_elementwise": (
         *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh"),
         *("hypot", "log10", "logaddexp"),
         *("gelu", "relu", "silu", "softplus"),

@@ -88,6 +88,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         UnrollRings,
     )
 }
+"""Passes by name. Their order here says nothing; `default_stages` has that of a compile."""
 
 
 def default_stages() -> dict[str, Stage]:

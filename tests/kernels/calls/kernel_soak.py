@@ -1,7 +1,8 @@
 """A process that calls kernels hard: many Python threads, all levels, children by fork; run by the tests.
 
-    python kernel_soak.py SECONDS THREADS
+    python kernel_soak.py SECONDS THREADS STEP
 
+Of the calls it takes one in STEP; with 5, all kernels, types and sizes are among them.
 It prints what it did as JSON. Anything wrong ends it with another status than 0; so does standing still.
 """
 
@@ -16,6 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice, product
 from random import Random
 from typing import Any
 
@@ -152,11 +154,10 @@ def run(soak: Soak, until: float) -> None:
         os._exit(3)
 
 
-def jobs() -> Iterator[Job]:
-    for name in CALLS:
-        for dtype in (f32, bf16):
-            for s, t in ((1, 1), (37, 101), (130, 64)):
-                yield Job(name, dtype, s, t)
+def jobs(step: int) -> Iterator[Job]:
+    """One in `step` of all calls: what is right for one takes the interpreter longer than the soak may last."""
+    for name, dtype, (s, t) in islice(product(CALLS, (f32, bf16), ((1, 1), (37, 101), (130, 64))), 0, None, step):
+        yield Job(name, dtype, s, t)
 
 
 def main() -> None:
@@ -165,7 +166,7 @@ def main() -> None:
     faulthandler.register(signal.SIGALRM, chain=True)
     faulthandler.dump_traceback_later(seconds + 200, exit=True)
     pool.set_threads(4)
-    made = list(jobs())
+    made = list(jobs(int(sys.argv[3])))
     until = time.monotonic() + seconds
     soaks = [Soak(made, seed) for seed in range(threads)]
     others = [threading.Thread(target=run, args=(soak, until)) for soak in soaks[1:]]

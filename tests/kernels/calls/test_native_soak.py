@@ -14,10 +14,10 @@ import pytest
 ACTIONS = {"called", "failed", "compiled_anew", "forked", "resized"}
 
 
-def soak(seconds: float, limit: float) -> tuple[int, dict[str, int], str]:
-    """Runs a process and all its children, none of which outlives this call."""
+def soak(seconds: float, limit: float, step: int = 1) -> tuple[int, dict[str, int], str]:
+    """Runs a process and all its children, none of which outlives this call. It takes one in `step` of the calls."""
     process = subprocess.Popen(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "kernel_soak.py", str(seconds), "16"],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "kernel_soak.py", str(seconds), "16", str(step)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -34,11 +34,12 @@ def soak(seconds: float, limit: float) -> tuple[int, dict[str, int], str]:
     return process.returncode, json.loads(said or "{}"), complaint
 
 
-def test_many_threads_and_forks_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.acceptance)])
+def test_many_threads_and_forks_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     """The second process finds kernels on the disk: then threads load the compiler while others fork."""
     monkeypatch.setenv("TESSERA_CACHE_DIR", str(tmp_path))
     for _ in range(2):
-        status, counts, complaint = soak(1.5, 200)
+        status, counts, complaint = soak(1.5, 200, step)
         assert (status, complaint) == (0, "")
         assert counts["called"] > 10
 

@@ -208,20 +208,20 @@ LIBRARY: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.quick(name=["softmax", "layernorm", "attention"])
 @pytest.mark.parametrize("name", LIBRARY)
-def test_clean_kernels_are_as_they_were(name: str, compiles: list[str]) -> None:
+@pytest.mark.parametrize(("optimization", "bound"), [(1, 0.0), (3, 4e-6)])
+def test_clean_kernels_are_as_they_were(name: str, optimization: int, bound: float, compiles: list[str]) -> None:
+    """Products and sums that contract are not looked at in between; without that, every bit is the same."""
     call = LIBRARY[name]
-    # Products and sums that contract are not looked at in between; without that, every bit is the same.
-    for optimization, bound in ((1, 0.0), (3, 4e-6)):
-        with knobs.optimization.using(optimization):
-            expected = call().numpy()
-            with knobs.checks.using("bounds,nan"):
-                found = call().numpy()
-                again = call().numpy()
-        assert np.abs(found - expected).max() <= bound * np.abs(expected).max()
-        assert np.array_equal(found, again)
-    # The checked programs are others; those without checks may be there already.
+    with knobs.optimization.using(optimization):
+        expected = call().numpy()
+        with knobs.checks.using("bounds,nan"):
+            found = call().numpy()
+            again = call().numpy()
+    assert np.abs(found - expected).max() <= bound * np.abs(expected).max()
+    assert np.array_equal(found, again)
+    # The checked program is another one; that without checks may be there already.
     assert set(compiles) == {name}
-    assert 2 <= len(compiles) <= 4
+    assert 1 <= len(compiles) <= 2
 
 
 def test_what_other_program_instances_stored_stays() -> None:

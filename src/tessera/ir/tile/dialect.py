@@ -1,4 +1,7 @@
-"""The tile dialect: functions over tiles, without layouts or threads, run sequentially once per point of a grid."""
+"""The tile dialect: functions over tiles, without layouts or threads, run sequentially once per point of a grid.
+
+Here are ops of functions, memory and effects, and the list of all ops; ops that compute are in `values.py`.
+"""
 
 from __future__ import annotations
 

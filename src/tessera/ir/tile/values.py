@@ -1,4 +1,7 @@
-"""Tile ops that compute: pure functions from tiles to tiles."""
+"""Tile ops that compute: pure functions from tiles to tiles.
+
+Targets and analyses have tables of them by type; "An op" in CONTRIBUTING lists those that a new one needs a row in.
+"""
 
 from __future__ import annotations
 

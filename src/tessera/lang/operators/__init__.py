@@ -13,10 +13,10 @@ from tessera.lang.operator_registry import ARRAY_API_VERSION, OPERATORS, operato
 if TYPE_CHECKING:  # for tools that read sources
     from tessera.lang.creation import *
     from tessera.lang.operators.attention import *
+    from tessera.lang.operators.composed_elementwise import *
     from tessera.lang.operators.creation import *
     from tessera.lang.operators.data_types import *
     from tessera.lang.operators.elementwise import *
-    from tessera.lang.operators.functions import *
     from tessera.lang.operators.inspection import *
     from tessera.lang.operators.linear_algebra import *
     from tessera.lang.operators.manipulation import *

@@ -1,4 +1,4 @@
-"""The dots that tensor cores have, and the layouts that their operands need."""
+"""The dots that tensor cores have, by element types (`mma.sync` and `wgmma`), and the layouts their operands need."""
 
 from __future__ import annotations
 

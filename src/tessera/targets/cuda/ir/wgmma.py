@@ -1,7 +1,7 @@
 """Ops of the nv level for sm_90a: asynchronous dots of a warp group, and work on their accumulators.
 
 An accumulator of a warp group has 64 rows and the layout `accumulator`. The result of a dot must not be touched before
-`nv.wgmma_wait` has handed it on.
+`nv.wgmma_wait` has handed it on. The element types that can be multiplied are in `tensor_cores.py`, `WGMMA_TYPES`.
 """
 
 from __future__ import annotations
