@@ -48,7 +48,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
         *("dispatch", "inlining", "variants", "disk_cache", "narrowing", ""),
     ),
     "lang.operators": (
-        *("operands", "elementwise", "functions", "data_types", "creation", "manipulation", "statistics"),
+        *("operands", "elementwise", "composed_elementwise", "data_types", "creation", "manipulation", "statistics"),
         *("searching", "sorting", "taking", "sets", "indexing", "updates"),
         *("linear_algebra", "normalization", "networks", "attention", "inspection", "", "methods"),
     ),

@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from threading import RLock
 
 import pytest
 
 from tessera.errors import CompileError
-from tessera.targets.llvm import elf
-from tessera.targets.llvm.machine import assembly, compile_text
+from tessera.targets.llvm import elf, machine
+from tessera.targets.llvm.machine import assembly, compile_text, lock_of_llvm
 
 X86 = 'target triple = "x86_64-unknown-linux-gnu"\n'  # LLVM has all its machines on every host
 ARM = 'target triple = "aarch64-unknown-linux-gnu"\n'
@@ -55,6 +56,21 @@ def test_objects_are_elf_for_the_text_s_own_triple() -> None:
 
 def test_equal_text_gives_equal_objects() -> None:
     assert compile_text(ADD, cpu=HOST, features="") == compile_text(ADD, cpu=HOST, features="")
+
+
+def test_the_lock_is_held_while_llvm_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is llvmlite's where that is known, and one of ours elsewhere; other threads wait for either."""
+    known, other = lock_of_llvm("0.50.1"), lock_of_llvm("0.60.0")
+    assert known is lock_of_llvm("0.50.0")
+    assert type(other) is type(RLock())
+    for lock in (known, other):
+        monkeypatch.setattr(machine, "_lock", lock)
+        with ThreadPoolExecutor(1) as pool:
+            with lock:
+                made = pool.submit(compile_text, ADD, cpu=HOST, features="")
+                with pytest.raises(TimeoutError):
+                    made.result(0.1)
+            assert made.result()
 
 
 def test_passes_run_only_when_asked_for() -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, lru_cache
+from threading import RLock
 from typing import Any
 
+import llvmlite
 from llvmlite import binding
 
 from tessera.errors import CompileError
@@ -19,7 +21,20 @@ from tessera.forking import fork_waits_for
 
 llvm: Any = binding  # has no types of its own
 
-_lock: Any = llvm.ffi.lib._lock  # noqa: SLF001
+_KNOWN = "0.50."
+"""The versions of llvmlite whose own lock is known."""
+
+
+def lock_of_llvm(version: str) -> AbstractContextManager[Any]:
+    """The lock that is held while LLVM works, so that a fork can wait for it.
+
+    llvmlite has one for each of its calls, which other users of it hold, too; it has no public name. Of versions that
+    are not known there is one of ours: then a fork waits for what is compiled here, and not for those others.
+    """
+    return llvm.ffi.lib._lock if version.startswith(_KNOWN) else RLock()  # noqa: SLF001
+
+
+_lock = lock_of_llvm(llvmlite.__version__)
 fork_waits_for(_lock, rank=1)
 
 _TRIPLE = re.compile(r'^\s*target\s+triple\s*=\s*"([^"]*)"', re.MULTILINE)
@@ -58,16 +73,18 @@ def compile_text(text: str, *, cpu: str, features: str, opt: int = 3, passes: st
     The text's own triple counts; without one it is compiled for this machine. `passes` are LLVM's names with commas
     between, such as "always-inline,sroa" or "default<O3>"; without them only code generation runs.
     """
-    machine = _machine(_triple_of(text), cpu, features, opt)
-    with _module(text, machine, passes) as module:
-        return machine.emit_object(module)
+    with _lock:
+        machine = _machine(_triple_of(text), cpu, features, opt)
+        with _module(text, machine, passes) as module:
+            return machine.emit_object(module)
 
 
 def assembly(text: str, *, cpu: str, features: str, opt: int = 3, passes: str | None = None) -> str:
     """The instructions that `compile_text` would give, for reading."""
-    machine = _machine(_triple_of(text), cpu, features, opt)
-    with _module(text, machine, passes) as module:
-        return machine.emit_assembly(module)
+    with _lock:
+        machine = _machine(_triple_of(text), cpu, features, opt)
+        with _module(text, machine, passes) as module:
+            return machine.emit_assembly(module)
 
 
 @cache

@@ -8,7 +8,6 @@ becomes the second, which leads to the program.
 
 from __future__ import annotations
 
-import gc
 import json
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -51,18 +50,14 @@ class _Work:
 
     @contextmanager
     def compiling(self) -> Generator[None]:
-        """The lock, and meanwhile no garbage is collected: all that a compiler makes lives until it is done.
+        """The lock; after a long compile garbage is collected, not in one of the calls that follow.
 
-        A collection looks at everything that there is, and takes as long as a stage of the compiler.
+        Python's collector is the caller's and is left as it is. Causal attention for sm_90a takes 3 % longer to compile
+        than it does without a collector.
         """
         with self.lock:
-            collects, began = gc.isenabled(), perf_counter()
-            gc.disable()
-            try:
-                yield
-            finally:
-                if collects:
-                    gc.enable()
+            began = perf_counter()
+            yield
         collect_after(perf_counter() - began)
 
 
