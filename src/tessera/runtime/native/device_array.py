@@ -95,29 +95,34 @@ class DeviceArray:
 
     @property
     def T(self) -> DeviceArray:  # noqa: N802  (the name of NumPy)
-        return self.view(np.transpose)
+        return self.changed(np.transpose)
+
+    def view(self, dtype: np.dtype[Any]) -> DeviceArray:
+        """The same bytes as elements of another type of the same size."""
+        assert dtype.itemsize == self.itemsize
+        return DeviceArray(self.address, self.shape, dtype, self.base, self._strides, writeable=self.writeable)
 
     def swapaxes(self, first: int, second: int) -> DeviceArray:
-        return self.view(lambda array: array.swapaxes(first, second))
+        return self.changed(lambda array: array.swapaxes(first, second))
 
     def transpose(self, order: Sequence[int]) -> DeviceArray:
-        return self.view(lambda array: array.transpose(order))
+        return self.changed(lambda array: array.transpose(order))
 
     def reshape(self, shape: tuple[int, ...], *, copy: bool = False) -> DeviceArray:
         """A view; a `ValueError` where there is none."""
         assert not copy
-        return self.view(lambda array: array.reshape(shape, copy=False))
+        return self.changed(lambda array: array.reshape(shape, copy=False))
 
     def __getitem__(self, key: Any) -> DeviceArray:
         """A view, for integers, slices, None and an ellipsis."""
-        given: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
+        given: tuple[Any, ...] = np.index_exp[key]
         if not all(part is None or isinstance(part, int | slice | EllipsisType) for part in given):
             raise TypeError(f"arrays of devices have views for integers and slices, got {key!r}")
         # With an ellipsis, NumPy answers with an array where it would otherwise read out a scalar.
         whole = given if any(part is Ellipsis for part in given) else (*given, Ellipsis)
-        return self.view(lambda array: array[whole])
+        return self.changed(lambda array: array[whole])
 
-    def view(self, change: Callable[[Array], Array]) -> DeviceArray:
+    def changed(self, change: Callable[[Array], Array]) -> DeviceArray:
         """The view that a function of NumPy's gives; it must not look at elements."""
         found = change(self.stand_in())
         at = self.address + found.__array_interface__["data"][0] - _PLACE_AT
@@ -178,7 +183,7 @@ def _compared(function: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _broadcast_to(array: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
-    return array.view(lambda one: np.broadcast_to(one, shape))
+    return array.changed(lambda one: np.broadcast_to(one, shape))
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
