@@ -14,6 +14,7 @@ import tessera as ts
 from tessera import jit, kernel, knobs, tile
 from tessera.tile.language.schedule import space
 from tessera.transforms import pipeline
+from tessera.transforms.core import legality, stages
 
 ROOT = Path(__file__).parents[1]
 HERE = "tests/test_knob_effects.py"
@@ -106,11 +107,11 @@ def test_the_log_ir_has_every_stage_of_functions_and_the_tiles_of_kernels(caplog
             doubled.lower(ts.ones((4, 3)))
             tripled(x)
     texts = [record.getMessage() for record in caplog.records]
-    stages = [text.partition("after ")[2].partition(":")[0] for text in texts]
-    assert set(pipeline.default_stages()) & set(stages)
+    shown = [text.partition("after ")[2].partition(":")[0] for text in texts]
+    assert set(pipeline.default_stages()) & set(shown)
     assert "graph.func" in texts[0]
-    assert stages[-1] == "kernel"
-    assert "tile.load" in texts[-1]
+    assert shown[-4:] == ["kernel", "tile-to-cpu", "emit", "asm"]
+    assert "tile.load" in texts[-4]
 
 
 def test_kernels_are_dumped_too_whether_or_not_they_are_on_the_disk(tmp_path: Path) -> None:
@@ -140,13 +141,13 @@ def test_with_verify_a_wrong_pass_is_found_where_it_is(monkeypatch: pytest.Monke
         jit(times).lower(ts.ones((3,)))
 
     asked: list[str] = []
-    check = pipeline.legality.check
+    check = stages.legality.check
 
-    def noted(module: Any, level: str) -> None:
-        asked.append(level)
+    def noted(module: Any, level: legality.Level) -> None:
+        asked.append(level.name)
         check(module, level)
 
-    monkeypatch.setattr(pipeline.legality, "check", noted)
+    monkeypatch.setattr(stages.legality, "check", noted)
     with knobs.verify.using(False):
         lower(2.5)
     plain = len(asked)

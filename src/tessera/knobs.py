@@ -34,6 +34,7 @@ __all__ = [
     "fast_math",
     "interpret",
     "logs",
+    "no_fallbacks",
     "num_threads",
     "optimization",
     "override_dir",

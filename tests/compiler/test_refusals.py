@@ -12,7 +12,7 @@ from refused_kernels import CASES, GEMM, PLAIN, Refused
 import tessera as ts
 from tessera import Schedule, knobs
 from tessera.compiler.artifact import Artifact
-from tessera.compiler.attempts import Attempt, Fit, Refusal, Report, first_that_fits
+from tessera.compiler.attempts import Attempt, CompileReport, Fit, Refusal, first_that_fits
 from tessera.compiler.options import CompileOptions
 from tessera.compiler.target import target_named
 from tessera.errors import CompileError, FallbackError
@@ -33,7 +33,7 @@ def compiled(case: Refused, spilled: int = 0) -> Artifact:
     return target_named("cuda").compile(source, options, Facts(), lines, lambda name, code: spilled)
 
 
-def said(report: Report) -> str:
+def said(report: CompileReport) -> str:
     """The report, without folders and without the lines of this file."""
     folder = str(Path(__file__).parent)
     lines = [line.replace(f"{folder}/", "") for line in report.lines()]
@@ -64,15 +64,15 @@ def test_retries_after_spills_are_kept() -> None:
     assert report.way.startswith("portable")
     spills = [one for one in report.fallbacks if "512 bytes of a thread's values lie in local memory" in one.reason]
     assert spills[0].way == "as planned"
-    assert compiled(Refused(PLAIN, GEMM)).report == Report("warp-specialized, 2 consumers, rings of 4 and 2", [])
+    assert compiled(Refused(PLAIN, GEMM)).report == CompileReport("warp-specialized, 2 consumers, rings of 4 and 2", [])
 
 
 def test_reports_survive_the_disk() -> None:
     report = compiled(CASES["exchanged strides"]).report
-    assert Report.decoded(report.encoded()) == report
+    assert CompileReport.decoded(report.encoded()) == report
     for wrong in ({"way": 3, "refusals": []}, {"way": "x"}, {"way": "x", "refusals": [{"span": None}]}):
         with pytest.raises((KeyError, TypeError, ValueError)):
-            Report.decoded(wrong)
+            CompileReport.decoded(wrong)
 
 
 def test_fallbacks_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
@@ -124,13 +124,13 @@ def test_the_first_that_fits_is_taken_and_the_nearest_where_none_does() -> None:
 
         return Attempt(f"way {number}", make, lambda made: fit)
 
-    report = Report()
+    report = CompileReport()
     attempts = [attempt(0, Fit("no room")), attempt(1, Fit("tight", 2.0)), attempt(2, Fit()), attempt(3, Fit())]
     assert first_that_fits(attempts, report) == 2
     assert (tried, report.way) == ([0, 1, 2], "way 2")
     assert [one.reason for one in report.refusals] == ["no room", "tight"]
-    assert first_that_fits([attempt(4, Fit("tight", 3.0)), attempt(5, Fit("tighter", 2.0))], Report()) == 5
-    assert first_that_fits([attempt(6, Fit("no room"))], Report()) is None
+    assert first_that_fits([attempt(4, Fit("tight", 3.0)), attempt(5, Fit("tighter", 2.0))], CompileReport()) == 5
+    assert first_that_fits([attempt(6, Fit("no room"))], CompileReport()) is None
 
 
 def test_errors_refuse_optional_ways_only() -> None:
@@ -138,11 +138,11 @@ def test_errors_refuse_optional_ways_only() -> None:
         raise CompileError("it has no form", hint="write it otherwise")
 
     attempts = [Attempt("special", fails), Attempt("never tried", lambda: 1)]
-    report = Report()
+    report = CompileReport()
     assert first_that_fits(attempts, report, is_optional=True) is None
     (refusal,) = report.refusals
     assert (refusal.way, refusal.reason, refusal.hint) == ("special", "it has no form", "write it otherwise")
     assert refusal.span is not None
     assert str(Refusal("way", "why", hint="what helps")) == "way: why (what helps)"
     with pytest.raises(CompileError, match="it has no form"):
-        first_that_fits(attempts, Report())
+        first_that_fits(attempts, CompileReport())

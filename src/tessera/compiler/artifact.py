@@ -10,7 +10,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
-from tessera.compiler.attempts import Report
+from tessera.compiler.attempts import CompileReport
 from tessera.compiler.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.errors import CompileError, SourceSpan
 from tessera.interpreters.core.engine import symbol_in
@@ -45,7 +45,7 @@ class Artifact:
     code: bytes
     guards: Facts = field(default_factory=Facts)
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
-    report: Report = field(default_factory=Report)
+    report: CompileReport = field(default_factory=CompileReport)
     """The way it was compiled, and those that were refused."""
 
 

@@ -37,7 +37,7 @@ class Refusal:
 
 
 @dataclass
-class Report:
+class CompileReport:
     """The way a kernel was compiled, and those that were refused before."""
 
     way: str = ""
@@ -62,7 +62,7 @@ class Report:
         return {"way": self.way, "refusals": [asdict(one) for one in self.refusals]}
 
     @staticmethod
-    def decoded(found: Any) -> Report:
+    def decoded(found: Any) -> CompileReport:
         """The report that JSON has; what is none raises ValueError, TypeError or KeyError."""
         refusals: list[Refusal] = []
         for one in found["refusals"]:
@@ -70,7 +70,7 @@ class Report:
             refusals.append(Refusal(**{**one, "span": span}))
         if type(found["way"]) is not str or not all(type(one.reason) is str for one in refusals):
             raise TypeError("a report of other things than words")
-        return Report(found["way"], refusals)
+        return CompileReport(found["way"], refusals)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Attempt(Generic[T]):
 
 
 def first_that_fits(
-    attempts: Iterable[Attempt[T]], report: Report, *, is_optional: bool = False, is_slower: bool = False
+    attempts: Iterable[Attempt[T]], report: CompileReport, *, is_optional: bool = False, is_slower: bool = False
 ) -> T | None:
     """Runs attempts in order and gives the first result that fits; where none does, the one that comes nearest.
 

@@ -75,7 +75,7 @@ def options_for(level: str | None = None, **others: Any) -> CompileOptions:
     return CompileOptions("cpu", features.level() if level is None else level, **others)
 
 
-class Lowered(NamedTuple):
+class LoweredToCpu(NamedTuple):
     """The cpu level of a tile function, the facts it rests on, and what each stage cost."""
 
     module: ModuleOp
@@ -99,7 +99,7 @@ def compile_kernel(
     return replace(compiled, guards=lowered.guards, seconds={**lowered.seconds, **compiled.seconds})
 
 
-def lower_kernel(module: ModuleOp, name: str, options: CompileOptions, facts: Facts | None = None) -> Lowered:
+def lower_kernel(module: ModuleOp, name: str, options: CompileOptions, facts: Facts | None = None) -> LoweredToCpu:
     """The cpu level of a tile function."""
     effort, made_for, given = EFFORTS[options.optimization], machine_for(options), facts or Facts()
     context, files = CompileContext.with_facts(given), Files.of(module, read)
@@ -112,7 +112,7 @@ def lower_kernel(module: ModuleOp, name: str, options: CompileOptions, facts: Fa
     if not effort.small or knobs.verify.value:
         runner.verify(lowered, "cpu")
     laps.lap("verify")
-    return Lowered(lowered, context.recorder.guards, {**runner.seconds, **laps}, files, runner.count)
+    return LoweredToCpu(lowered, context.recorder.guards, {**runner.seconds, **laps}, files, runner.count)
 
 
 def compile_lowered(

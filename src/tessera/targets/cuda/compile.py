@@ -10,7 +10,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import knobs
-from tessera.compiler.attempts import Attempt, Fit, Refusal, Report, first_that_fits
+from tessera.compiler.attempts import Attempt, CompileReport, Fit, Refusal, first_that_fits
 from tessera.compiler.options import CompileOptions
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
@@ -75,17 +75,17 @@ class CompiledPtx:
     function: nv.FuncOp | None = field(default=None, compare=False)
     """The compiled function: its attributes and its tensor maps say how to launch it."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
-    report: Report = field(default_factory=Report, compare=False)
+    report: CompileReport = field(default_factory=CompileReport, compare=False)
 
 
-class Lowered(NamedTuple):
+class LoweredToNv(NamedTuple):
     """The nv level of a tile function, checks before it runs, facts it rests on, seconds by stage, ways refused."""
 
     module: ModuleOp
     checks: list[HostCheck]
     guards: Facts
     seconds: dict[str, float]
-    report: Report
+    report: CompileReport
     files: Files
     count: int
     """How many stages it went through."""
@@ -111,9 +111,9 @@ def compile_kernel(
 
 def lower_kernel(
     module: ModuleOp, name: str, options: CompileOptions = NEWEST, facts: Facts | None = None, spill_retry: int = 0
-) -> Lowered:
+) -> LoweredToNv:
     """The nv level of a tile function: warp-specialized if it can be, else by the path for every GPU."""
-    return _Lowering(module, name, options, facts or Facts(), spill_retry).run()
+    return _NvLowering(module, name, options, facts or Facts(), spill_retry).run()
 
 
 class _Prepared(NamedTuple):
@@ -128,19 +128,19 @@ class _Prepared(NamedTuple):
         return self.runner.context
 
 
-class _Lowering:
+class _NvLowering:
     """One kernel on its way to the nv level."""
 
     def __init__(self, module: ModuleOp, name: str, options: CompileOptions, facts: Facts, spill_retry: int) -> None:
         self.source, self.name, self.options, self.facts = module, name, options, facts
         self.spill_retry = spill_retry
         self.small = options.optimization == SMALL
-        self.report = Report()
+        self.report = CompileReport()
         self.seconds: dict[str, float] = {}
         files = Files.of(module, read)
         self.files = files.within(f"spill-retry-{spill_retry}") if spill_retry else files
 
-    def run(self) -> Lowered:
+    def run(self) -> LoweredToNv:
         # The first attempt specializes warps; spill retries take the path for every GPU.
         tries = self.options.level == SPECIALIZED and self.spill_retry == 0 and not self.options.checks
         # Copies know the strides of arguments with tensor maps from these: facts about them are not needed.
@@ -163,7 +163,7 @@ class _Lowering:
             laps.lap("verify")
             self.seconds |= laps
         context = prepared.context
-        return Lowered(
+        return LoweredToNv(
             made, context.host_checks, context.recorder.guards, self.seconds, self.report, runner.files, runner.count
         )
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tessera.compiler.artifact import Artifact, Source, Words, plan_of
-from tessera.compiler.attempts import Attempt, Fit, Report, first_that_fits
+from tessera.compiler.attempts import Attempt, CompileReport, Fit, first_that_fits
 from tessera.compiler.launch_plan import Failure, Plan
 from tessera.compiler.options import CompileOptions
 from tessera.compiler.target import Local
@@ -32,7 +32,7 @@ class SpillRetries:
 
     def __init__(self, source: Source, options: CompileOptions, facts: Facts, local: Local | None) -> None:
         self.source, self.options, self.facts, self.local = source, options, facts, local
-        self.report = Report()
+        self.report = CompileReport()
         self.codes: list[bytes] = []
 
     def run(self) -> Artifact:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tessera import knobs
 from tessera.compiler.artifact import Artifact, Source
-from tessera.compiler.attempts import Report
+from tessera.compiler.attempts import CompileReport
 from tessera.compiler.target import target_named
 from tessera.errors import FallbackError
 from tessera.internal_errors import boundary
@@ -45,7 +45,7 @@ def compiled(
     return found, made.code
 
 
-def log_fallbacks(name: str, report: Report) -> None:
+def log_fallbacks(name: str, report: CompileReport) -> None:
     """Says which faster ways a kernel did not take, and why, where fallbacks are logged; or refuses it for that."""
     if report.fallbacks and knobs.no_fallbacks.value:
         first, *others = report.fallbacks

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tessera.compiler.attempts import Report
+from tessera.compiler.attempts import CompileReport
 from tessera.compiler.launch_plan import Plan
 from tessera.compiler.target import target_named
 from tessera.runtime.cache import store as cache
@@ -43,7 +43,7 @@ class GuardedKernel:
     row_width: int | None
     executable: Executable | CudaExecutable | None
     instance: Instance | None = None
-    report: Report = field(default_factory=Report)
+    report: CompileReport = field(default_factory=CompileReport)
     """The way it was compiled, and those that were refused."""
     target: str = "cpu"
 
@@ -121,7 +121,7 @@ class GuardedKernel:
                 Schedule(block=None if block is None else tuple(block), **found["schedule"]),
                 found["row_width"],
                 None if found["plan"] is None else loaded(Plan.decoded(found["plan"]), code, found["target"]),
-                report=Report.decoded(found["report"]),
+                report=CompileReport.decoded(found["report"]),
                 target=found["target"],
             )
         except cache.UNREADABLE:

@@ -90,7 +90,7 @@ def warp_specialized_stages(
 
 
 def _is_busy(loop: scf.ForOp, consumers: int) -> bool:
-    """Whether consumers take turns in a loop: while one multiplies, the other computes for one iteration.
+    """Whether consumers play ping-pong in a loop: while one multiplies, the other computes for one iteration.
 
     That pays if there is much of it.
     """
@@ -99,7 +99,7 @@ def _is_busy(loop: scf.ForOp, consumers: int) -> bool:
 
 @dataclass(frozen=True)
 class SplitBusyRanges(FunctionPass):
-    """Splits ranges; loops in which consumers take turns have the iterations without masks of all of them."""
+    """Splits ranges; loops in which consumers play ping-pong have the iterations without masks of all of them."""
 
     name = "split-busy-ranges"
     consumers: int = 2
@@ -110,7 +110,7 @@ class SplitBusyRanges(FunctionPass):
 
 @dataclass(frozen=True)
 class PingpongBusyConsumers(FunctionPass):
-    """Lets consumers of loops that compute much take turns with the tensor cores."""
+    """Puts ping-pong barriers into loops that compute much."""
 
     name = "pingpong-busy-consumers"
     consumers: int = 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessera.compiler.attempts import Fit, Report
+from tessera.compiler.attempts import CompileReport, Fit
 from tessera.errors import ResourceError
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
@@ -36,7 +36,7 @@ def budget_fit(function: nv.FuncOp, arch: str) -> Fit:
     return Fit()
 
 
-def over_budget(function: tile.FuncOp, arch: str, report: Report) -> OverBudgetError:
+def over_budget(function: tile.FuncOp, arch: str, report: CompileReport) -> OverBudgetError:
     """The error of a kernel for which no plan fits."""
     tried = [one for one in report.refusals if one.way.startswith("portable")]
     first, *others = dict.fromkeys(f"{one.reason}, with {_settings(one.way)}" for one in tried)
