@@ -47,7 +47,7 @@ def integers(values: Sequence[int]) -> DenseArrayBase[I64]:
 
 
 class Verifying:
-    """Turns what rules and tables refuse into errors of verification.
+    """Makes errors of verification of what rules and tables refuse.
 
     A class of its own takes a fraction of the time of a generator, and every op is verified after every pass.
     """
