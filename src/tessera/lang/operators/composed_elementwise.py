@@ -16,7 +16,7 @@ from tessera.lang.tracing.values import Array, Traced
 _LN2 = math.log(2.0)
 
 
-def rounded_once(by: Callable[..., Traced]) -> Callable[..., Traced]:
+def _rounded_once(by: Callable[..., Traced]) -> Callable[..., Traced]:
     """Makes an operator on floats of a function of values in their compute type; its result is rounded once."""
 
     @functools.wraps(by)
@@ -33,7 +33,7 @@ def _with_sign_of(x: Traced, size: Traced) -> Traced:
     return ew("copysign", size, x)
 
 
-@rounded_once
+@_rounded_once
 def atan(x: Traced, /) -> Traced:
     """The arc tangent of each element, from -π/2 to π/2."""
     return elementwise("atan2", x, 1.0)
@@ -44,13 +44,13 @@ def _leg(x: Traced) -> Traced:
     return ew("sqrt", ew("mul", elementwise("sub", 1.0, x), elementwise("add", 1.0, x)))
 
 
-@rounded_once
+@_rounded_once
 def asin(x: Traced, /) -> Traced:
     """The arc sine of each element, from -π/2 to π/2; NaN outside of [-1, 1]."""
     return ew("atan2", x, _leg(x))
 
 
-@rounded_once
+@_rounded_once
 def acos(x: Traced, /) -> Traced:
     """The arc cosine of each element, from 0 to π; NaN outside of [-1, 1]."""
     return ew("atan2", _leg(x), x)
@@ -66,7 +66,7 @@ def _half_power(size: Traced) -> Traced:
 _ALONE = 20.0
 
 
-@rounded_once
+@_rounded_once
 def sinh(x: Traced, /) -> Traced:
     """The hyperbolic sine of each element."""
     size = ew("abs", x)
@@ -75,7 +75,7 @@ def sinh(x: Traced, /) -> Traced:
     return _with_sign_of(x, elementwise("select", elementwise("lt", size, _ALONE), near, _half_power(size)))
 
 
-@rounded_once
+@_rounded_once
 def cosh(x: Traced, /) -> Traced:
     """The hyperbolic cosine of each element."""
     size = ew("abs", x)
@@ -88,7 +88,7 @@ def cosh(x: Traced, /) -> Traced:
 _LARGE = 2.0**28
 
 
-@rounded_once
+@_rounded_once
 def asinh(x: Traced, /) -> Traced:
     """The inverse hyperbolic sine of each element."""
     size = ew("abs", x)
@@ -100,7 +100,7 @@ def asinh(x: Traced, /) -> Traced:
     return _with_sign_of(x, elementwise("select", elementwise("lt", size, _LARGE), near, far))
 
 
-@rounded_once
+@_rounded_once
 def acosh(x: Traced, /) -> Traced:
     """The inverse hyperbolic cosine of each element; NaN below 1."""
     above = elementwise("sub", elementwise("min", x, _LARGE), 1.0)
@@ -111,7 +111,7 @@ def acosh(x: Traced, /) -> Traced:
     return elementwise("select", elementwise("lt", x, 1.0), math.nan, found)
 
 
-@rounded_once
+@_rounded_once
 def atanh(x: Traced, /) -> Traced:
     """The inverse hyperbolic tangent of each element; ±infinity at ±1, NaN beyond."""
     size = ew("abs", x)
@@ -119,7 +119,7 @@ def atanh(x: Traced, /) -> Traced:
     return _with_sign_of(x, elementwise("mul", ew("log1p", ratio), 0.5))
 
 
-@rounded_once
+@_rounded_once
 def log10(x: Traced, /) -> Traced:
     """The logarithm of each element to base 10."""
     # 1/ln 10 in two parts of one sign, of which f32 holds the first exactly.
@@ -129,7 +129,7 @@ def log10(x: Traced, /) -> Traced:
     return elementwise("fma", found, first, elementwise("mul", found, rest))
 
 
-@rounded_once
+@_rounded_once
 def hypot(x1: Traced, x2: Traced, /) -> Traced:
     """√(x1² + x2²), without overflow on the way; infinite where one side is, even beside NaN."""
     a, b = ew("abs", x1), ew("abs", x2)
@@ -141,7 +141,7 @@ def hypot(x1: Traced, x2: Traced, /) -> Traced:
     return elementwise("select", infinite, math.inf, found)
 
 
-@rounded_once
+@_rounded_once
 def logaddexp(x1: Traced, x2: Traced, /) -> Traced:
     """log(e^x1 + e^x2), without overflow on the way."""
     apart = ew("neg", ew("abs", elementwise("sub", x1, x2)))
@@ -156,13 +156,13 @@ def relu(x: Array, /) -> Traced:
     return elementwise("max", x, 0)
 
 
-@rounded_once
+@_rounded_once
 def silu(x: Traced, /) -> Traced:
     """SiLU: x · sigmoid(x)."""
     return ew("mul", x, ew("sigmoid", x))
 
 
-@rounded_once
+@_rounded_once
 def softplus(x: Traced, /) -> Traced:
     """Softplus: log(1 + e^x), without overflow."""
     return ew("add", elementwise("max", x, 0.0), ew("log1p", ew("exp", ew("neg", ew("abs", x)))))
