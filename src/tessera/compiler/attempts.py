@@ -67,7 +67,7 @@ class CompileReport:
         refusals: list[Refusal] = []
         for one in found["refusals"]:
             span = None if one["span"] is None else SourceSpan(**one["span"])
-            refusals.append(Refusal(**{**one, "span": span}))
+            refusals.append(Refusal(one["way"], one["reason"], span, one["hint"], one["is_slower"]))
         if type(found["way"]) is not str or not all(type(one.reason) is str for one in refusals):
             raise TypeError("a report of other things than words")
         return CompileReport(found["way"], refusals)

@@ -234,10 +234,10 @@ def to_target_ir(tile_ir: TileIR, options: Mapping[str, Any] | None = None) -> T
     chosen = settings_with(options or {})
     instance = _instance_in(tile_ir)
     name, facts = instance.name, tile_ir.origin.kernel.assumed.facts(instance, _values_in(instance, tile_ir.origin))
-    profiler, options = CompilationProfiler(tile_ir.stages_ms), chosen.options()
-    lowered = lower_kernel(instance.module, name, options, facts)
+    profiler, wanted = CompilationProfiler(tile_ir.stages_ms), chosen.options()
+    lowered = lower_kernel(instance.module, name, wanted, facts)
     profiler.take(lowered.seconds)
-    emitted = emitted_of(lowered.module, name, options)
+    emitted = emitted_of(lowered.module, name, wanted)
     profiler.lap("emit")
     return TargetIR(tile_ir.origin, lowered.module, profiler.stages_ms, instance, emitted, lowered.guards, chosen)
 

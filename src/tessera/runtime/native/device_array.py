@@ -115,11 +115,11 @@ class DeviceArray:
 
     def __getitem__(self, key: Any) -> DeviceArray:
         """A view, for integers, slices, None and an ellipsis."""
-        given: tuple[Any, ...] = np.index_exp[key]
+        given: list[Any] = list(np.index_exp[key])
         if not all(part is None or isinstance(part, int | slice | EllipsisType) for part in given):
             raise TypeError(f"arrays of devices have views for integers and slices, got {key!r}")
         # With an ellipsis, NumPy answers with an array where it would otherwise read out a scalar.
-        whole = given if any(part is Ellipsis for part in given) else (*given, Ellipsis)
+        whole = tuple(given) if any(part is Ellipsis for part in given) else (*given, Ellipsis)
         return self.changed(lambda array: array[whole])
 
     def changed(self, change: Callable[[Array], Array]) -> DeviceArray:

@@ -82,7 +82,7 @@ class LoweredToCpu(NamedTuple):
     guards: Facts
     seconds: dict[str, float]
     files: Files
-    count: int
+    stages: int
     """How many stages it went through."""
 
 
@@ -95,7 +95,7 @@ def compile_kernel(
     """
     options = options_for() if options is None else options
     lowered = lower_kernel(module, name, options, facts)
-    compiled = compile_lowered(lowered.module, name, options, lowered.files, lowered.count)
+    compiled = compile_lowered(lowered.module, name, options, lowered.files, lowered.stages)
     return replace(compiled, guards=lowered.guards, seconds={**lowered.seconds, **compiled.seconds})
 
 

@@ -9,15 +9,14 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.ir import text
-from tessera.targets.cpu.emit import rules  # noqa: F401  (importing it gathers the rules)
-from tessera.targets.cpu.emit.emitter import RULES
+from tessera.targets.cpu.emit.rules import emitted_ops
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.transforms.core import legality
 
 _CPU = legality.Level(
     "cpu",
     "what one thread does: nests over tiles of the size of registers, every op has a rule of the emitter",
-    kernel=frozenset(RULES) | {cpu.ReturnOp, cpu.YieldOp, scf.ConditionOp, scf.YieldOp},
+    kernel=emitted_ops() | {cpu.ReturnOp, cpu.YieldOp, scf.ConditionOp, scf.YieldOp},
     top=frozenset({cpu.FuncOp}),
 )
 LEVELS: Mapping[str, legality.Level] = MappingProxyType({**legality.LEVELS, "cpu": _CPU})

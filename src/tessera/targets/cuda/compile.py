@@ -87,7 +87,7 @@ class LoweredToNv(NamedTuple):
     seconds: dict[str, float]
     report: CompileReport
     files: Files
-    count: int
+    stages: int
     """How many stages it went through."""
 
 
@@ -99,7 +99,7 @@ def compile_kernel(
     With each `spill_retry` threads hold less at a time, for kernels whose registers spilled before.
     """
     lowered = lower_kernel(module, name, options, facts, spill_retry)
-    program = compile_lowered(lowered.module, name, options, lowered.files, lowered.count)
+    program = compile_lowered(lowered.module, name, options, lowered.files, lowered.stages)
     return replace(
         program,
         checks=tuple(lowered.checks),

@@ -10,8 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.ir import text
 from tessera.ir.pipe import dialect as pipes
-from tessera.targets.cuda.emit import rules  # noqa: F401  (importing it gathers the rules)
-from tessera.targets.cuda.emit.emitter import RULES
+from tessera.targets.cuda.emit.rules import emitted_ops
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import nv as dialect
 from tessera.transforms.core import legality
@@ -24,7 +23,7 @@ _PIPE = legality.Level(
 _NV = legality.Level(
     "nv",
     "what one block of threads does: every tile has a layout, every op has a rule of the emitter",
-    kernel=frozenset(RULES) | {nv.ReturnOp, scf.ConditionOp, scf.YieldOp},
+    kernel=emitted_ops() | {nv.ReturnOp, scf.ConditionOp, scf.YieldOp},
     top=frozenset({nv.FuncOp}),
     has_layouts=True,
 )

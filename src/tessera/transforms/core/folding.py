@@ -69,10 +69,11 @@ def fold(op: Operation, known: Sequence[Any]) -> Fold | None:
     if type(op) not in SCALAR_OPS or op.regions or not op.operands or None in known:
         return None
     try:
-        value = RULES[type(op)](_NOWHERE, op, known)[0]
+        found_values = RULES[type(op)](_NOWHERE, op, known)
     except TesseraError:
         return None  # a division by zero stays where it is, to fail when and if it runs
-    return FoldedConstant(value, tuple(range(len(known))))
+    assert found_values is not None
+    return FoldedConstant(found_values[0], tuple(range(len(known))))
 
 
 def literal(value: SSAValue) -> Any | None:

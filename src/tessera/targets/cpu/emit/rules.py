@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tessera.interpreters.core.engine import symbol_in
 from tessera.targets.cpu.emit import control, matrix, memory, packs, tiles
-from tessera.targets.cpu.emit.emitter import Emitted, Emitter, TargetMachine
+from tessera.targets.cpu.emit.emitter import RULES, Emitted, Emitter, TargetMachine
 from tessera.targets.cpu.ir import dialect as cpu
 
 RULE_FILES = control, matrix, memory, packs, tiles
@@ -15,3 +16,8 @@ RULE_FILES = control, matrix, memory, packs, tiles
 def emit(module: ModuleOp, name: str, machine: TargetMachine) -> Emitted:
     """The LLVM text of one cpu function."""
     return Emitter(symbol_in(module, name, cpu.FuncOp), machine).emit()
+
+
+def emitted_ops() -> frozenset[type[Operation]]:
+    """The ops that have rules."""
+    return frozenset(RULES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tessera.interpreters.core.engine import symbol_in
 from tessera.targets.cuda.emit import (
@@ -19,7 +20,7 @@ from tessera.targets.cuda.emit import (
     values,
     wgmma,
 )
-from tessera.targets.cuda.emit.emitter import Emitted, Emitter
+from tessera.targets.cuda.emit.emitter import RULES, Emitted, Emitter
 from tessera.targets.cuda.ir import dialect as nv
 
 RULE_FILES = (
@@ -31,3 +32,8 @@ RULE_FILES = (
 def emit(module: ModuleOp, name: str, arch: str = "sm_90a") -> Emitted:
     """The LLVM text of one kernel of a module."""
     return Emitter(symbol_in(module, name, nv.FuncOp), arch).emit()
+
+
+def emitted_ops() -> frozenset[type[Operation]]:
+    """The ops that have rules."""
+    return frozenset(RULES)
