@@ -46,7 +46,7 @@ def test_code_that_is_shown_is_code_that_runs() -> None:
         HOPPER,
     )
     (kernel,) = program.host.kernels
-    _, code = machine_code(program.codes.tile_module, kernel, HOPPER, (True, True, True))
+    code = machine_code(program.codes.tile_module, kernel, HOPPER, (True, True, True)).code
     assert program.levels.asm.text.strip() == code.decode().strip()
     assert b"griddepcontrol.wait" in code
 

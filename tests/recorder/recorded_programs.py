@@ -120,4 +120,5 @@ def machine_of(program: Any, number: int, chosen: Any) -> tuple[Plan, bytes]:
     kernel = program.host.kernels[number]
     launch = next(one for one in program.host.launches if one.kernel == number)
     lines = (True,) * (len(launch.inputs) + len(launch.outputs)) if chosen.target == "cuda" else None
-    return machine_code(program.codes.tile_module, kernel, chosen, lines)
+    made = machine_code(program.codes.tile_module, kernel, chosen, lines)
+    return made.plan, made.code

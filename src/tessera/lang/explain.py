@@ -122,6 +122,7 @@ class Explanation:
                 lines.append(f"    runs in the interpreter: {variant.fallback or 'so it was asked, or must be here'}")
             else:
                 lines.append(f"    kernels: {', '.join(variant.program.kernels) or 'none'}")
+                lines += [f"    {line}" for line in variant.program.explain()]
         return "\n".join([*lines, *self.tiers])
 
     __repr__ = __str__

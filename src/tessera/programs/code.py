@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from tessera.compiler.attempts import CompileReport
 from tessera.compiler.launch_plan import Plan
 from tessera.interpreters.core.machine import Machine
 from tessera.programs import host
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from tessera.runtime.program.executable import Executable
 
 _LOADED: WeakValueDictionary[str, Executable | CudaExecutable] = WeakValueDictionary()
+_REPORTS: WeakKeyDictionary[Any, CompileReport] = WeakKeyDictionary()
+"""How kernels were compiled, and which ways were refused, by the executables of `_LOADED`."""
 
 
 class Codes:
@@ -45,7 +48,7 @@ class Codes:
         self.kernels = kernels
         self.graph_text, self.tile_text = graph_text, tile_text
         self._graph_module, self._tile_module = graph_module, tile_module
-        self._found: dict[tuple[object, ...], Executable | CudaExecutable] = {}
+        self._found: dict[tuple[int, Settings, tuple[bool, ...] | None], Executable | CudaExecutable] = {}
         self.compiled = 0
         """How many kernels were compiled here, and not found."""
 
@@ -72,6 +75,11 @@ class Codes:
                 self._found[number, chosen, lines] = found
         return found
 
+    def reports(self) -> list[tuple[str, CompileReport]]:
+        """How each kernel that was asked for so far was compiled, by its name."""
+        found = [(self.kernels[key[0]].name, one) for key, one in list(self._found.items())]
+        return list({(name, id(one)): (name, _REPORTS.get(one, CompileReport())) for name, one in found}.values())
+
     @property
     def nbytes(self) -> int:
         """The size of all machine code that was asked for so far."""
@@ -93,11 +101,13 @@ class Codes:
         if found is None:
             from tessera.programs.machine_code import machine_code
 
-            plan, code = machine_code(self.tile_module, kernel, chosen, lines)
+            made = machine_code(self.tile_module, kernel, chosen, lines)
             self.compiled += 1
             if compiler is not None:
-                cache.shared().put(key, cache.packed(plan.encoded(), code))
-            found = loaded(plan, code, chosen.target)
+                head = {"plan": made.plan.encoded(), "report": made.report.encoded()}
+                cache.shared().put(key, cache.packed(head, made.code))
+            found = loaded(made.plan, made.code, chosen.target)
+            _REPORTS[found] = made.report
         _LOADED[key] = found
         return found
 
@@ -110,8 +120,11 @@ class Codes:
 
 def _decoded(data: bytes, target: str) -> Executable | CudaExecutable | None:
     try:
-        plan, code = cache.unpacked(data)
-        return loaded(Plan.decoded(plan), code, target)
+        head, code = cache.unpacked(data)
+        report = CompileReport.decoded(head["report"])
+        found = loaded(Plan.decoded(head["plan"]), code, target)
+        _REPORTS[found] = report
+        return found
     except cache.UNREADABLE:
         return None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.compiler.artifact import Source
+from tessera.compiler.artifact import Artifact, Source
 from tessera.compiler.launch_plan import Plan
 from tessera.compiler.target import target_named
 from tessera.interpreters.core.engine import symbol_in
@@ -24,7 +24,7 @@ def isolated(module: ModuleOp, name: str) -> ModuleOp:
 
 def machine_code(
     module: ModuleOp, kernel: host.Kernel, chosen: Settings, lines: tuple[bool, ...] | None
-) -> tuple[Plan, bytes]:
+) -> Artifact:
     """The launch plan and the code of a kernel; `lines` says how the rows of its arrays lie, results too."""
     alone = isolated(module, kernel.name)
     function = symbol_in(alone, kernel.name, tile.FuncOp)
@@ -34,7 +34,7 @@ def machine_code(
     made = machined(source, chosen, Facts(), dict(enumerate(lines or ())))
     guards = "" if lines is None else ", ".join(f"arg{index} row_aligned" for index, good in enumerate(lines) if good)
     log_compile(f"@{kernel.name}", guards, made.seconds)
-    return made.plan, made.code
+    return made
 
 
 def machine_texts(module: ModuleOp, kernels: Sequence[host.Kernel], chosen: Settings) -> tuple[str, str]:

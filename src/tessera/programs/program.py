@@ -99,6 +99,10 @@ class Program:
         """The name of the kernel of each launch, in order."""
         return tuple(self.host.kernels[launch.kernel].name for launch in self.host.launches)
 
+    def explain(self) -> list[str]:
+        """How each kernel that has run was compiled, and which faster ways were refused: a line for each."""
+        return [f"@{name}: {line}" for name, report in self.codes.reports() for line in report.lines()]
+
     def sizes(self, values: Sequence[Any]) -> dict[str, int]:
         """The sizes that symbols stand for, checked against the arguments."""
         if len(values) != len(self.host.arguments):
