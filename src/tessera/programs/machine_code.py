@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.compiler.artifact import Artifact, Source
-from tessera.compiler.launch_plan import Plan
 from tessera.compiler.target import target_named
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
@@ -22,9 +21,7 @@ def isolated(module: ModuleOp, name: str) -> ModuleOp:
     return ModuleOp([symbol_in(module, name, tile.FuncOp).clone()])
 
 
-def machine_code(
-    module: ModuleOp, kernel: host.Kernel, chosen: Settings, lines: tuple[bool, ...] | None
-) -> Artifact:
+def machine_code(module: ModuleOp, kernel: host.Kernel, chosen: Settings, lines: tuple[bool, ...] | None) -> Artifact:
     """The launch plan and the code of a kernel; `lines` says how the rows of its arrays lie, results too."""
     alone = isolated(module, kernel.name)
     function = symbol_in(alone, kernel.name, tile.FuncOp)

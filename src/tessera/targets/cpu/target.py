@@ -32,11 +32,13 @@ class CpuTarget(Target):
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
     ) -> Artifact:
         from tessera.compiler.artifact import Artifact, Words, plan_of
+        from tessera.compiler.attempts import CompileReport
         from tessera.targets.cpu.compile import compile_kernel
 
         made = compile_kernel(source.module, source.name, options, facts)
         words = Words(made.layout.first, made.layout.grid, made.layout.words)
-        return Artifact(plan_of(source, words, made.messages), made.image, made.guards, made.seconds)
+        report = CompileReport(f"for {options.level}")
+        return Artifact(plan_of(source, words, made.messages), made.image, made.guards, made.seconds, report)
 
     def texts(self, source: Source, options: CompileOptions) -> tuple[str, str]:
         from tessera.targets.cpu.compile import assembly_of, emitted_of, lower_kernel
