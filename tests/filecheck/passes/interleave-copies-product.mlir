@@ -16,3 +16,22 @@ tile.func @f(%a: !tile.view<2, bf16, global>, %b: !tile.view<2, bf16, global>, %
   tile.store %sum, %y[%zero, %zero] : tensor<16x16xf32>, !tile.view<2, f32, global>
   tile.return
 }
+
+// BEFORE:      nv.wait 0
+// BEFORE:      nv.copy_async
+// BEFORE:      nv.copy_async
+// BEFORE:      nv.commit
+// BEFORE-NOT:  nv.copy_async
+// BEFORE:      nv.mma
+
+// CHECK:      nv.wait 0
+// CHECK-NOT:  nv.copy_async
+// CHECK:      [[LEFT:%.+]] = nv.read {{%.+}}[0, 0] : !nv.shared<16x48xbf16, 32> -> tensor<16x16xbf16
+// CHECK-NEXT: [[RIGHT:%.+]] = nv.read {{%.+}}[0, 0] : !nv.shared<48x16xbf16, 32> -> tensor<16x16xbf16
+// CHECK-NEXT: [[FIRST:%.+]] = nv.mma [[LEFT]], [[RIGHT]], %acc
+// CHECK-NEXT: nv.copy_async %a
+// CHECK-NEXT: nv.copy_async %b
+// CHECK-NEXT: nv.commit
+// CHECK-NEXT: [[LEFT:%.+]] = nv.read {{%.+}}[0, 16] : !nv.shared<16x48xbf16, 32> -> tensor<16x32xbf16
+// CHECK-NEXT: [[RIGHT:%.+]] = nv.read {{%.+}}[16, 0] : !nv.shared<48x16xbf16, 32> -> tensor<32x16xbf16
+// CHECK-NEXT: %c = nv.mma [[LEFT]], [[RIGHT]], [[FIRST]]

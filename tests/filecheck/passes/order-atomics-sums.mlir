@@ -18,12 +18,11 @@ tile.func @numbers(%x: !tile.view<1, i32, global>, %y: !tile.view<1, i32, global
 
 // CHECK:      nv.func @floats({{.*}}) {{.*}} attributes {counters = 4 : i64}
 // CHECK:      %a = tile.load
-// CHECK-NEXT: nv.semaphore_wait
 // CHECK-NEXT: nv.barrier
+// CHECK-NEXT: nv.semaphore_wait
 // CHECK-NEXT: tile.atomic<sum>
 // CHECK-NEXT: nv.semaphore_signal
 // CHECK-NEXT: nv.return
 // CHECK:      nv.func @numbers
 // CHECK-NOT:  counters
 // CHECK-NOT:  nv.semaphore
-// CHECK:      nv.return

@@ -1,4 +1,3 @@
-// RUN: tessera opt %s -p make-async{depth=2},unroll-rings,tile-to-nv{warps=1} | filecheck %s --check-prefix=BEFORE
 // RUN: tessera opt %s -p make-async{depth=2},unroll-rings,tile-to-nv{warps=1},rotate-loops | filecheck %s
 // The first operands of an iteration are read in the iteration before, in front of its last dot.
 tile.func @f(%a: !tile.view<2, bf16, global>, %b: !tile.view<2, bf16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[16, K], [K, 16], [16, 16]] grid [1] {
@@ -16,3 +15,19 @@ tile.func @f(%a: !tile.view<2, bf16, global>, %b: !tile.view<2, bf16, global>, %
   tile.store %sum, %y[%zero, %zero] : tensor<16x16xf32>, !tile.view<2, f32, global>
   tile.return
 }
+
+// CHECK:      nv.wait 0
+// CHECK:      [[LEFT:%.+]] = nv.read {{%.+}}[0, 0] : !nv.shared<16x48xbf16, 32> -> tensor<16x16xbf16
+// CHECK:      [[RIGHT:%.+]] = nv.read {{%.+}}[0, 0] : !nv.shared<48x16xbf16, 32> -> tensor<16x16xbf16
+// CHECK:      scf.for {{%.+}} iter_args([[SUM:%.+]] = %clear, [[A:%.+]] = [[LEFT]], [[B:%.+]] = [[RIGHT]])
+// CHECK-NOT:  nv.read
+// CHECK:      nv.mma [[A]], [[B]], [[SUM]]
+// CHECK-NEXT: nv.copy_async %a
+// CHECK-NEXT: nv.copy_async %b
+// CHECK-NEXT: nv.commit
+// CHECK:      [[LAST:%.+]] = nv.read {{%.+}}[0, 32]
+// CHECK:      nv.wait 0
+// CHECK:      [[NEXT:%.+]] = nv.read {{%.+}}[0, 0] : !nv.shared<16x48xbf16, 32> -> tensor<16x16xbf16
+// CHECK:      %c = nv.mma [[LAST]]
+// CHECK:      nv.mma [[NEXT]], {{%.+}}, %c
+// CHECK:      scf.yield %c_1
