@@ -106,17 +106,16 @@ def _may_pass(op: Operation) -> bool:
 def _piece(op: Operation, first: int, values: dict[SSAValue, SSAValue]) -> list[Operation]:
     """An op for the columns from `first` on; `values` maps other values to their pieces."""
     made: list[Operation] = []
-    if isinstance(op, tile.LoadOp):
-        offset = op.offsets[-1]
-        here = {offset: _moved(offset, first, made)}
-    else:
-        for value in op.operands:
-            if value not in values:
-                part = wgmma.ColumnsOp(value, first, _narrow(value))
-                made.append(part)
-                values[value] = part.result
-        here = values
-    clone = op.clone(dict(here))
+    is_load = isinstance(op, tile.LoadOp)
+    for value in () if is_load else op.operands:
+        if value not in values:
+            part = wgmma.ColumnsOp(value, first, _narrow(value))
+            made.append(part)
+            values[value] = part.result
+    clone = op.clone(dict(values))
+    if is_load:
+        # The last offset alone moves: the same value may be an offset along another axis, too.
+        clone.operands[len(op.offsets)] = _moved(op.offsets[-1], first, made)
     Rewriter.replace_value_with_new_type(clone.results[0], _narrow(op.results[0]))
     values[op.results[0]] = clone.results[0]
     return [*made, clone]
