@@ -23,12 +23,15 @@ from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.device_launch import launch_of
 from tessera.targets.cuda.hopper.choose_warp_groups import WarpGroupPlan
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
-from tessera.targets.cuda.hopper.warp_specialized_chain import warp_specialized
+from tessera.targets.cuda.hopper.warp_specialized_chain import warp_specialized_stages
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper
+from tessera.targets.cuda.levels import LEVELS
 from tessera.targets.cuda.lower.legalize import legalize
 from tessera.transforms.checks.host_checks import take_host_checks
+from tessera.transforms.core.context import CompileContext
+from tessera.transforms.core.stages import StageRunner
 from tessera.transforms.loops.live_iterations import clip_ranges
 from tessera.transforms.pipelining.software_pipeline_dots import pipeline_dots
 from tessera.transforms.pipelining.warp_specialize import warp_specialize
@@ -53,8 +56,9 @@ def attention(block: tuple[int, int], size: int) -> tuple[ModuleOp, tile.FuncOp]
 def lowered(block: tuple[int, int], size: int, ahead: int = 2) -> tuple[ModuleOp, nv.FuncOp]:
     module, function = attention(block, size)
     name = function.sym_name.data
-    made = warp_specialized(module, name, [WarpGroupPlan(block[0] // 64, 2, ahead)], range(4))
-    assert made is not None
+    plan = WarpGroupPlan(block[0] // 64, 2, ahead)
+    runner = StageRunner(f"@{name}", CompileContext.with_facts(), levels=LEVELS)
+    made = runner.run(module.clone(), warp_specialized_stages(function, plan, range(4), fixed=False))
     written = text.write(made)
     assert text.write(text.read(written)) == written
     return made, symbol_in(made, name, nv.FuncOp)
