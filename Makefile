@@ -43,6 +43,7 @@ acceptance: $(STAMP) $(VENV)/browser.stamp $(VENV)/perfetto.stamp
 	@exit $$(cat $(VENV)/acceptance.status || echo 1)
 
 docs: $(VENV)/test.stamp
+	$(BIN)/python tests/walks/code_walk.py
 	$(BIN)/python tests/walks/attention_walk.py
 	$(BIN)/python benchmarks/evaluation.py
 
