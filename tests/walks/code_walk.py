@@ -220,7 +220,7 @@ def _of_the_kernel(folder: Path) -> dict[str, str]:
     texts = {path.stem.partition("-")[2]: path.read_text(encoding="utf-8") for path in files}
     changing, before = list[str](), ""
     for name, text in texts.items():
-        if text != before and name != "kernel":
+        if text != before and name not in ("kernel", "emit", "ptx"):
             changing.append(name)
         before = text
     taken = next(path.parent for path in files if path.suffix == ".ptx")

@@ -90,8 +90,10 @@ KERNEL_TO_PTX = Walk(
         ),
         Step(
             "targets/cuda/spill_retries.py",
-            "The target `cuda` compiles. Where the machine's assembler finds values of a thread in local memory, it "
-            "compiles again under a smaller plan; each attempt that did not fit is kept in the report with its reason.",
+            "The target `cuda` compiles. Where there is a GPU whose assembler finds values of a thread in local "
+            "memory, it compiles again under a smaller plan; each attempt that did not fit is kept in the report "
+            "with its "
+            "reason.",
             {"SpillRetries.run": [], "SpillRetries._make": ["made = compile_kernel", "code = ", "spilled ="]},
             "report",
         ),
@@ -446,7 +448,9 @@ CALL_TO_TIER_3 = Walk(
         ),
         Step(
             "tiers/sites/trials.py",
-            "New programs do not replace the old one: they are compared with it first, on calls that are made anyhow.",
+            "A program of fast compilation is replaced at once. Others are compared with the new ones first, on "
+            "calls that "
+            "are made anyhow.",
             {
                 "Candidates.begin": [
                     "serving = [one for one in self.waiting",
