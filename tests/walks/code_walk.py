@@ -267,7 +267,7 @@ def _of_the_call(folder: Path) -> dict[str, str]:
         for one in bound.memory.slots
     ]
     return {
-        "explained": _block("text", re.sub(r" \(\S+:\d+:\d+\)", "", str(shares.explain()))),
+        "explained": _block("text", *_anywhere(str(shares.explain()))),
         "graph": _block("mlir", lowered.graph_ir.text),
         "graph stages": f"The stages: {_names(stages)}. The kernels that come of it: {_names(program.kernels)}.",
         "host": _block(
@@ -289,6 +289,12 @@ def _of_the_call(folder: Path) -> dict[str, str]:
         "names": f"The code of `shares` is by now that of `{call.co_filename.strip('<>')}`. It looks at "
         f"{_names(sorted(call.co_names))}.",
     }
+
+
+def _anywhere(explained: str) -> list[str]:
+    """The lines that are the same on every machine: without where the file lies, and which processor there is."""
+    lines = re.sub(r" \(\S+:\d+:\d+\)", "", explained).splitlines()
+    return [line for line in lines if not line.lstrip().startswith("@")]
 
 
 class _Ticking:
