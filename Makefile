@@ -43,7 +43,8 @@ acceptance: $(STAMP) $(VENV)/browser.stamp $(VENV)/perfetto.stamp
 	@exit $$(cat $(VENV)/acceptance.status || echo 1)
 
 docs: $(VENV)/test.stamp
-	$(BIN)/python tests/attention_walk.py
+	$(BIN)/python tests/walks/code_walk.py
+	$(BIN)/python tests/walks/attention_walk.py
 	$(BIN)/python benchmarks/evaluation.py
 
 freshness: $(STAMP)

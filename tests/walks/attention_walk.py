@@ -1,6 +1,6 @@
 """Writes docs/attention-walk.md: causal attention through every stage of the warp-specialized path, as the code is now.
 
-    python tests/attention_walk.py        or: make docs
+    python tests/walks/attention_walk.py        or: make docs
 
 The page is made of a dump: what it shows is what a call compiles, in that order.
 """
@@ -22,7 +22,7 @@ from tessera.targets import text
 from tessera.targets.cuda import compile as compiler
 from tessera.targets.passes import ALL_PASSES
 
-PAGE = Path(__file__).parents[1] / "docs" / "attention-walk.md"
+PAGE = Path(__file__).parents[2] / "docs" / "attention-walk.md"
 SHAPE, BLOCK = (64, 4096, 128), (128, 128)
 PTX_OP = (
     "wgmma.mma_async",
@@ -38,7 +38,32 @@ WORDS = {
         "The kernel's Python, run once on symbols. One program instance has 128 queries of one head and walks "
         "all keys, 128 at a time; a mask is a plain comparison of row and column numbers."
     ),
-    "powers-of-two": ("`exp` became `exp2`, with its factor folded into the scale."),
+    "take-host-checks": (
+        "That keys and values have as many heads as queries, or a whole part of as many, is asked of sizes alone: the "
+        "host checks it at the launch, and the assertions are gone from the kernel."
+    ),
+    "mark-multiples": (
+        "Where accumulators are rescaled, the product and the sum behind it may be rounded once: one instruction."
+    ),
+    "short-forms": (
+        "Weights are rounded to bf16 anyhow, so that their `exp` may be the machine's own, `approximate` one. The "
+        "`exp` of the change of a maximum multiplies sums in f32, and stays exact."
+    ),
+    "gather-factors": (
+        "The scale 1/√d moved behind the mask: the maximum is taken of scores as the dot leaves them, and a row's "
+        "maximum is scaled instead of all its scores."
+    ),
+    "round-multiples": (
+        "The marks of `mark-multiples` are gone: what is not marked as rounded may become one instruction with the sum "
+        "behind it, and that is all products here."
+    ),
+    "powers-of-two": (
+        "The `exp` of the weights became `exp2`, which is what the machine has. Its factor is folded into the scale."
+    ),
+    "reduce-early": (
+        "The sum of the weights now stands right behind them, in front of their cast to bf16: the 128×128 tile of f32 "
+        "is not needed any longer than that."
+    ),
     "clip-ranges": (
         "The mask `row >= column` bounds the loop: keys behind the block's last row are never visited. The bound "
         "itself is a scalar, so only the loop's head differs."
@@ -60,6 +85,10 @@ WORDS = {
     "split-busy-ranges": (
         "Iterations in which the mask lets everything through have a loop of their own, without the mask."
     ),
+    "merge-masks": (
+        "The causal mask and that of columns beyond the last key put the same number in: they are joined to one, and "
+        "scores are chosen once."
+    ),
     "insert-wgmma-waits": (
         "Dots are issued, and waited for where their accumulators are read. A slot is released right behind the "
         "wait for the last dot that reads it."
@@ -68,10 +97,38 @@ WORDS = {
         "The end of a program instance, behind the branch that asks whether there are any keys, moves into both of its "
         "sides: no accumulators leave a branch."
     ),
+    "release-early": (
+        "The queries are released in both sides of that branch, in the first one in front of the last dot: the "
+        "producer may copy those of the next program instance while this one is finished."
+    ),
+    "early-exit-consumers": (
+        "The first consumer's 64 rows see fewer keys than the block's last row does: its loop ends sooner. A loop "
+        "behind its store waits for the rest of the stages and releases them: the producer fills them for the other."
+    ),
+    "share-pipeline-states": (
+        "Keys and values are copied in step, and so are queries and numbers of program instances: one pipeline state "
+        "serves both of each pair, and loops carry fewer values."
+    ),
     "warp-groups-to-nv": (
         "The machine's own ops: tiles have layouts, rings are shared memory with two barriers to a slot, producer "
         "copies go through tensor maps, dots are `wgmma`, and partitions are warpgroups with their own share of the "
         "registers."
+    ),
+    "vote-before-max": (
+        "Whether any maximum rose is asked of what each thread holds itself (`nv.partial`): the four threads that "
+        "share a row exchange their maxima only in the branch that is hardly ever taken."
+    ),
+    "defer-row-reductions": (
+        "Each thread adds up the weights that it holds. The four partial sums of a row are added to each other behind "
+        "the loop."
+    ),
+    "sink-wgmma-operands": (
+        "The cast of the weights to bf16 moved behind the wait for the dot that still reads the former ones: nothing "
+        "writes registers that a `wgmma` in flight reads."
+    ),
+    "mark-row-aligned": (
+        "The function says of which arguments the rows begin at multiples of 16 bytes: an attribute for the emitter, "
+        "in its first line, and beyond what is shown of that."
     ),
 }
 """What a pass did to this kernel; passes that are not listed are described by their docstrings."""
@@ -88,6 +145,7 @@ are shown. What the ops mean is said in
 
 # Scalars, addresses and shapes: most of the text, and of little interest.
 DULL = re.compile(r"(%\S+(, %\S+)* = )?(arith\.|tile\.(dim|stride|view|full|expand|broadcast|assert)\b|nv\.extent)")
+UNCHANGED = "It changes nothing here."
 LONGEST_LINE = 150
 AROUND = 3
 """Lines that are shown on both sides of a change."""
@@ -148,7 +206,8 @@ def walked() -> tuple[dict[str, str], str]:
         files = sorted([*taken.parent.glob("*.mlir"), *taken.glob("*.mlir")], key=lambda path: path.name)
         found = {path.stem.partition("-")[2]: str(text.read(path.read_text(encoding="utf-8"))) for path in files}
     ptx = compiler.compile_lowered(lowered.module, made.name, options).ptx
-    return {"trace": str(made.module), **found}, ptx
+    # In front of all passes stands what the trace made.
+    return {"trace": found.pop("kernel"), **found}, ptx
 
 
 def words_of(name: str) -> str:
@@ -180,7 +239,7 @@ def page() -> str:
     for name, written in found.items():
         parts.append(f"## {name}")
         parts.append(words_of(name))
-        parts.append("It changes nothing here." if written == before else f"```mlir\n{shown(written, before)}\n```")
+        parts.append(UNCHANGED if written == before else f"```mlir\n{shown(written, before)}\n```")
         before = written
     told = f"LLVM makes {len(ptx.splitlines())} lines of it. What matters, how often it stands there, and where first:"
     parts += ["## PTX", told, "```text\n" + "\n".join(instructions(ptx)) + "\n```"]
