@@ -26,7 +26,7 @@ DRAWN = 90
 ROOMS = {"transforms": "tessera/transforms", "cuda": "tessera/targets/cuda", "cpu": "tessera/targets/cpu"}
 ORDER = ("transforms", "cuda", "transforms", "cpu", "transforms", "cuda", "transforms", "cuda", "cpu", "transforms")
 NO_PASSES = {
-    "transforms": "core.context core.dumping core.legality pipeline universe",
+    "transforms": "core.context core.stages core.legality pipeline universe",
     "cuda": "compile emit.rules interpreter ir.dialect ir.hopper ir.hopper_copies ir.hopper_transpose ir.hopper_types "
     "ir.nv ir.types ir.wgmma ptx.assembler ptx.reading ptx.tools",
     "cpu": "arm_instructions compile emit.rules features instructions interpreter ir.dialect ir.types",

@@ -269,9 +269,9 @@ def imitate(monkeypatch: pytest.MonkeyPatch) -> Imitation:
     real = compiling.machine_code
 
     def machine_code(module: Any, kernel: Any, *rest: Any) -> Any:
-        plan, made = real(module, kernel, *rest)
-        modules[made] = compiling.isolated(module, kernel.name), kernel.name
-        return plan, made
+        made = real(module, kernel, *rest)
+        modules[made.code] = compiling.isolated(module, kernel.name), kernel.name
+        return made
 
     monkeypatch.setattr(compiling, "machine_code", machine_code)
     # What is loaded here is not for others, and the other way round.
