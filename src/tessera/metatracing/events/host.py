@@ -32,7 +32,6 @@ from tessera.runtime.device.memory import ALIGNMENT
 from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.client import described
 from tessera.tiers.records import Described
-from tessera.tile.calls.compiling import source_of
 from tessera.tile.calls.settings import Settings, settings
 
 if TYPE_CHECKING:
@@ -209,6 +208,8 @@ class HostExecution:
     @cached_property
     def assembly(self) -> str:
         """The instructions that calls run, as LLVM writes them."""
+        from tessera.tile.calls.compiling import source_of
+
         return self.chosen.compiler.texts(source_of(self.instance), self.chosen.options())[1]
 
     @cached_property

@@ -200,9 +200,5 @@ def _permit_tiles() -> bool:
     except (OSError, AttributeError):
         return False
     system_call.restype = ctypes.c_long
-    numbers = (ctypes.c_long(number) for number in (FAMILY_NAMES = {"x86_64": "x86-64", "aarch64": "AArch64"}
-"""The families of processors as people write them."""
-PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
-"""The number of the system call that opens a counter of events, by the family."""
-_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA))
+    numbers = (ctypes.c_long(number) for number in (_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA))
     return system_call(*numbers) == 0
