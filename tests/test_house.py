@@ -21,7 +21,7 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.parent.pa
 
 # Lowest first. A part imports itself and what is on lower lines; "" is the package's own __init__.
 LAYERS: list[set[str]] = [
-    {"cached_property", "deprecated_imports", "errors", "forking", "subprocesses"},
+    {"cached_property", "deprecated_imports", "device_names", "errors", "forking", "subprocesses"},
     {"dtypes", "field_checks", "knobs", "python_versions"},
     {"internal_errors"},
     {"shapes"},

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
+from tessera.device_names import CPU_FAMILIES
 from tessera.errors import TesseraError
 
 __all__ = [
@@ -286,8 +287,6 @@ def _optimization(value: int | str) -> int:
     return int(text)
 
 
-CPU_FAMILIES = {"x86_64": ("base", "avx2", "avx512", "amx"), "aarch64": ("neon",)}
-"""The levels of each family of processors, by the name that systems have for it, from the least to the most able."""
 CPU_LEVELS = tuple(level for levels in CPU_FAMILIES.values() for level in levels)
 
 

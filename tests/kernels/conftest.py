@@ -10,8 +10,8 @@ import pytest
 
 from tessera import knobs
 from tessera.targets.cpu import compile as cpu_compiler
+from tessera.targets.cuda.target import architecture_of
 from tessera.tile.calls.dispatch import Calls
-from tessera.tile.calls.settings import architecture_of
 
 
 @pytest.fixture(name="warp_specialization_here")

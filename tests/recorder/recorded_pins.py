@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 from unittest.mock import patch
 
-from tessera import knobs
 from tessera.compiler.launch_plan import Plan
+from tessera.device_names import CPU_FAMILIES
 from tessera.targets.cpu import features
 from tessera.targets.llvm import image, machine
 from tessera.tile.calls import compiling, guarded_kernel
@@ -81,7 +81,7 @@ class Target:
     @property
     def family(self) -> str:
         """Of the processor; programs for GPUs are launched by any."""
-        return next((family for family, levels in knobs.CPU_FAMILIES.items() if self.level in levels), "x86_64")
+        return next((family for family, levels in CPU_FAMILIES.items() if self.level in levels), "x86_64")
 
 
 CPUS = tuple(Target("cpu", level) for level in ("avx2", "avx512", "amx", "neon"))
@@ -127,7 +127,7 @@ def compiling_for(target: Target) -> Generator[Settings]:
         return machine.assembly(triple + text, **options).encode()
 
     def is_there(level: str) -> bool:
-        return level in knobs.CPU_FAMILIES[target.family]
+        return level in CPU_FAMILIES[target.family]
 
     with ExitStack() as stack:
         # By the functions themselves: a symbol that is renamed is renamed here, too.

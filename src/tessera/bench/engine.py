@@ -10,6 +10,7 @@ from typing import Any
 from tessera.bench.instruments.hardware import EnergyMeter, HardwareProfiler
 from tessera.bench.instruments.timers import Timer, WallClock
 from tessera.bench.results.definitions import BenchError, MeasurementType
+from tessera.device_names import ACCELERATORS, HOST, is_accelerator, kind_of
 
 
 def _gpu_timer() -> Timer:
@@ -18,7 +19,7 @@ def _gpu_timer() -> Timer:
     return event_timer()
 
 
-_timers: dict[str, Callable[[], Timer]] = {"cpu": WallClock, "cuda": _gpu_timer}
+_timers: dict[str, Callable[[], Timer]] = {HOST: WallClock, **dict.fromkeys(ACCELERATORS, _gpu_timer)}
 
 
 def register_timer(device: str, make: Callable[[], Timer]) -> None:
@@ -28,14 +29,14 @@ def register_timer(device: str, make: Callable[[], Timer]) -> None:
 
 def timer_for(device: str) -> Timer:
     """Of a kind of device, or of one such as `cuda:0`."""
-    kind = device.partition(":")[0]
+    kind = kind_of(device)
     if kind not in _timers:
         raise BenchError(f"there is no timer for {device!r}", hint=f"one of {', '.join(_timers)}")
     return _timers[kind]()
 
 
 def _meter_for(device: str) -> EnergyMeter:
-    if not device.startswith("cuda"):
+    if not is_accelerator(device):
         return EnergyMeter()
     from tessera.bench.instruments.gpu_conditions import GpuEnergyMeter
 
@@ -70,7 +71,7 @@ class MeasurementEngine:
     ) -> Generator[dict[MeasurementType, dict[str, Any]]]:
         context = context or {}
         found: dict[MeasurementType, dict[str, Any]] = {kind: {} for kind in measurement_types}
-        device = context.get("device", "cpu")
+        device = context.get("device", HOST)
         energy = _meter_for(device) if MeasurementType.ENERGY in found else None
         handle = (
             self.hardware_profiler.start_profiling()
@@ -128,7 +129,7 @@ def _energy(_milliseconds: float, joules: float | None, meter: Any, _profile: An
 
 def _occupancy(*rest: Any) -> dict[str, Any]:
     context: Mapping[str, Any] = rest[-1]
-    if not context.get("device", "cpu").startswith("cuda"):
+    if not is_accelerator(context.get("device", HOST)):
         return {"unavailable": "a figure of GPUs"}
     return {"unavailable": "ncu starts what it measures: tessera.bench.instruments.ncu.profile, or --mode profiling"}
 

@@ -18,6 +18,7 @@ from rich.table import Table
 
 import tessera as ts
 from tessera import knobs
+from tessera.device_names import ACCELERATORS, HOST, is_accelerator, is_host
 from tessera.errors import DeviceError
 from tessera.metatracing import (
     BASELINE,
@@ -60,7 +61,7 @@ class Size(NamedTuple):
         return self.batch, self.heads, self.rows, self.width
 
 
-SIZES = {"cpu": Size(1, 4, 256, 64, ts.f32), "cuda": Size(4, 16, 2048, 64, ts.bf16)}
+SIZES = {HOST: Size(1, 4, 256, 64, ts.f32), **dict.fromkeys(ACCELERATORS, Size(4, 16, 2048, 64, ts.bf16))}
 """As models have them: of calls that are over in microseconds there is little to gain, and nothing to see."""
 _CHECKED = 1
 """Of a batch, as many as float64 computes in time."""
@@ -84,7 +85,7 @@ class Demo:
             began = time.monotonic()
             settled = settled + 1 if call() == 3 else 0
             quiet = 0 if self.is_working() else quiet + 1
-            if self.device == "cuda":
+            if is_accelerator(self.device):
                 ts.cuda.synchronize()
             # Calls come with pauses, as from users, so that there are cores left for the process that compiles.
             time.sleep(min(_LONGEST_PAUSE, 2 * (time.monotonic() - began)))
@@ -259,7 +260,7 @@ def _again(shown: Demo, size: Size) -> None:
 def _baseline(cases: tuple[Case, ...], size: Size, device: str) -> Iterator[str]:
     """The last tier beside the schedule that tiers are compared with, alternating: both find the same machine."""
     case = next((case for case in cases if case.name == flash_attention.__name__), None)
-    if case is None or device != "cpu" or settings() is None or case.tier == 1:
+    if case is None or not is_host(device) or settings() is None or case.tier == 1:
         return
     q, k, v = (ts.randn(size.shape, size.dtype, seed=seed) for seed in range(3))
     o, scale, params = ts.empty(size.shape, size.dtype), size.width**-0.5, AttentionParams(is_causal=True)

@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import tessera as ts
+from tessera.compiler.target import target_named
+from tessera.device_names import HOST
 from tessera.runtime.native import pool
 from tessera.stdlib import typed_attention
-from tessera.targets.cpu import features
 from tessera.tile import Schedule
 
 SHAPE = (8, 512, 64)  # heads, rows, width
@@ -57,7 +58,7 @@ def report_lines(found: Timed, q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Iter
     threads = pool.threads()
     what = f"causal attention, bf16, {'×'.join(map(str, SHAPE))}"
     times = f"{1e3 * found.best:.2f} ms; the first call took {1e3 * found.first:.0f} ms"
-    yield f"{what}, as machine code ({features.level()}, {threads} threads): {times}"
+    yield f"{what}, as machine code ({target_named(HOST).default_level()}, {threads} threads): {times}"
     if find_spec("torch") is None:
         yield "there is no torch here to compare with: pip install torch"
         return

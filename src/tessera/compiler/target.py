@@ -7,13 +7,14 @@ target does at run time stands above compilers, so it is named, as `module:attri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 from tessera.compiler.options import CompileOptions
-from tessera.errors import DeviceError
+from tessera.device_names import TARGETS
+from tessera.errors import DeviceError, ResourceError
 from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tessera.compiler.artifact import Artifact, Source
     from tessera.ir.common.schedule_attributes import Config
     from tessera.ir.schedule.dialect import RegionOp
+    from tessera.ir.tile.dialect import FuncOp
     from tessera.transforms.core.stages import Stage
 
 Local = Callable[[str, bytes], int]
@@ -40,10 +42,40 @@ class Target(ABC):
     """`module:attribute` of a `Local`, where there is one."""
     gemv_rows: int = 0
     """Up to how many rows a matmul is fused with what its operands are made of."""
+    is_asynchronous: bool = False
+    """Whether launches return before they are done: they run on streams of a device with memory of its own."""
+    has_graphs: bool = False
+    """Whether launches that follow each other can be recorded, and replayed as one."""
+    has_warps: bool = False
+    """Whether programs run in warps, of which schedules say how many, with memory that blocks have to fit."""
+    keeps_row_alignment: bool = False
+    """Whether code is made for arrays whose rows are aligned, or are not, so that calls look at how they lie."""
+    compiles_quickly: bool = False
+    """Whether code with little optimization is compiled in a fraction of the time."""
 
     @abstractmethod
     def default_level(self) -> str:
         """The instruction set of this machine, or the one that is compiled for where there is none."""
+
+    def unavailable(self) -> str | None:
+        """Why kernels have no machine code for this machine's own arrays; None where they have."""
+        return None
+
+    def level_on(self, index: int) -> str:
+        """The instruction set to compile for on one of the devices of this kind."""
+        return self.default_level()
+
+    def plain_level(self, level: str) -> str:
+        """An instruction set whose code runs under `level`, too, and is faster to compile for."""
+        return level
+
+    def identity(self, level: str, deterministic: bool) -> tuple[object, ...]:
+        """What machine code depends on besides the level, as keys have it."""
+        return self.name, deterministic
+
+    def timing_model(self, level: str) -> str | None:
+        """The name of the model that predicts how long programs take, where one was measured."""
+        return None
 
     @abstractmethod
     def compile(
@@ -65,6 +97,30 @@ class Target(ABC):
 
         return [Config(block=(64, 64, 64) if region.kind.data == "matmul" else (64, 64))]
 
+    def models_blocks(self, level: str) -> bool:
+        """Whether a model chooses blocks for kernels that leave them open."""
+        return False
+
+    def modelled_blocks(
+        self, function: FuncOp, probe: tuple[int, int, int], row_aligned: Collection[int], fixed: tuple[int, ...]
+    ) -> list[tuple[tuple[int, ...], float]]:
+        """The blocks worth having for a tile function, the best first, with the clocks of a program instance.
+
+        It was traced with the block `probe`, whose sizes occur nowhere else, and is rewritten. Blocks begin with the
+        sizes that are `fixed`.
+        """
+        return []
+
+    def is_over_budget(self, error: ResourceError) -> bool:
+        """Whether an error says that a kernel is too large under its schedule, so that a smaller one may fit."""
+        return False
+
+    def check_budget(self, source: Source, level: str) -> None:  # noqa: B027  (others have no budget)
+        """Raises a ResourceError for a kernel that is too large under its schedule."""
+
+    def get_ready(self) -> None:  # noqa: B027  (small compilers are loaded in no time)
+        """Loads the compiler, before the first kernel."""
+
     def graph_stages(self) -> dict[str, Stage]:
         """Stages over a module of tile functions and launches, behind those of all targets."""
         return {}
@@ -84,7 +140,6 @@ def named(reference: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-_REFERENCES: dict[str, str] = {"cpu": "tessera.targets.cpu.target:CPU", "cuda": "tessera.targets.cuda.target:CUDA"}
 _TARGETS: dict[str, Target] = {}
 
 
@@ -95,8 +150,13 @@ def register(target: Target) -> None:
 
 def target_names() -> list[str]:
     """The names of all targets: those that ship, and those of other packages."""
-    found = dict.fromkeys([*_REFERENCES, *_TARGETS])
+    found = dict.fromkeys([*TARGETS, *_TARGETS])
     return [*found, *(one.name for one in _entry_points() if one.name not in found)]
+
+
+def is_target(name: str) -> bool:
+    """Whether a target has this name: other packages are asked last."""
+    return name in TARGETS or name in _TARGETS or any(one.name == name for one in _entry_points())
 
 
 @cache
@@ -108,8 +168,8 @@ def target_named(name: str) -> Target:
     """The target of a name."""
     if (found := _TARGETS.get(name)) is not None:
         return found
-    if name in _REFERENCES:
-        made = named(_REFERENCES[name])
+    if name in TARGETS:
+        made = named(TARGETS[name])
     else:
         given = next((one for one in _entry_points() if one.name == name), None)
         if given is None:

@@ -117,7 +117,7 @@ class Nccl:
 
     def takes(self, tensor: Tensor, group: Ranks) -> bool:
         """Whether a tensor goes by NCCL: all ranks answer alike. Makes the communicator the first time."""
-        if tensor.device.kind != "cuda" or tensor.dtype.name not in _TYPES or tensor.dtype.policy.saturate:
+        if not tensor.device.is_accelerator or tensor.dtype.name not in _TYPES or tensor.dtype.policy.saturate:
             return False
         index = tensor.device.index
         if index not in self._made:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
 from tessera.cached_property import cached_property
+from tessera.compiler.target import target_named
+from tessera.device_names import HOST
 from tessera.errors import SourceSpan
 from tessera.lang.calls.parameters import Call
 from tessera.lang.calls.variants import Family, Reason, Variant
 from tessera.shapes.expr import format_shape
-from tessera.targets.cpu import features
 from tessera.tile.calls.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,9 +34,8 @@ class Lowered:
             return made
         from tessera.programs import compile_graph
 
-        usual = Settings(
-            "cpu", features.level(), knobs.optimization.value, frozenset(), knobs.deterministic.value, False
-        )
+        level = target_named(HOST).default_level()
+        usual = Settings(HOST, level, knobs.optimization.value, frozenset(), knobs.deterministic.value, False)
         return compile_graph(self._variant.traced.module, usual)
 
     @property

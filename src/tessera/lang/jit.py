@@ -225,11 +225,11 @@ class Jitted(Named):
             variant, sizes, bound = self._bound(call, chosen)
         collect_after(perf_counter() - start)
         run = bound.run
-        if any(leaf.number is not None for leaf in call.leaves) and self._device(call).kind != "cpu":
+        if any(leaf.number is not None for leaf in call.leaves) and not self._device(call).is_host:
             run = _moving(run, call, self._device(call))
         if self.donated:
             run = _donating(run, call, self.donated)
-        if self.careful and variant.traced.index_ranges and self._device(call).kind == "cpu":
+        if self.careful and variant.traced.index_ranges and self._device(call).is_host:
             run = looking(run, self.name, variant.traced.index_ranges, sizes)
         return DispatchEntry(variant.unchanged, run, variant.traced.hidden, finish_for(variant.traced, sizes))
 

@@ -151,7 +151,7 @@ class TesseraInterpreter:
         instance = kernel.lower(*inputs, **static)
         body = symbol_in(instance.module, instance.name, tile.FuncOp).body
         operations = tuple(op.name for op in body.walk())
-        if any(isinstance(one, Tensor) and one.device.kind == "cuda" for one in inputs):
+        if any(isinstance(one, Tensor) and one.device.is_accelerator for one in inputs):
             launch = KernelExecution.of(kernel, *inputs, **static)
             memory, programs = GPUMemoryPatternTracer().trace_memory_patterns(launch), launch.programs
         else:

@@ -35,7 +35,7 @@ def settings_for(target: str | Settings | None) -> Settings | None:
     if chosen is None:
         return None
     found = device(target or "cpu")
-    if found.kind not in ("cpu", "cuda"):
+    if not found.has_programs:
         raise DeviceError(f"programs run on the CPU and on GPUs, not on {found}", hint="name cpu or cuda")
     return settings_on(found, chosen)
 

@@ -148,7 +148,7 @@ class Program:
         if self.settings is None:
             return self._interpreted()
         given = [_geometry(value) if isinstance(value, Tensor) else None for value in values]
-        graph = graph and self.settings.target == "cuda"
+        graph = graph and self.settings.compiler.has_graphs
         found, recorded = None if graph or donated else self._rebound(values, sizes, self.settings), 0
         if found is None:
             buffers = assign_buffers(self.host, sizes, given)
@@ -203,7 +203,7 @@ class Program:
                 f"the arguments of @{self.name} lie on {found}, and it was compiled for {chosen.target}",
                 hint=f"bring them over first, or compile for {found}",
             )
-        if chosen.target == "cpu":
+        if not chosen.compiler.is_asynchronous:
             return HostSite(self.codes.executables(chosen), self.world, deterministic=chosen.deterministic)
         from tessera.programs.device_site import DeviceSite
         from tessera.programs.graph_site import GraphSite
@@ -213,7 +213,7 @@ class Program:
             return self.codes.executable(number, chosen, lines)
 
         alignments = [value.meta.alignment if isinstance(value, Tensor) else 0 for value in values]
-        device = found if found.kind == "cuda" else cuda_device(self.device)
+        device = found if found.is_accelerator else cuda_device(self.device)
         return (GraphSite if graph else DeviceSite)(executable, self.world, device, alignments)
 
     def _interpreted(self) -> BoundProgram:

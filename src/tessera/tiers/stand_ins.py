@@ -26,7 +26,7 @@ def stand_in(meta: Meta) -> Tensor:
     first: Any = room[start : start + itemsize].view(meta.dtype.storage)
     assert alignment_of(first.ctypes.data) == meta.alignment or not meta.size
     strides = tuple([stride * itemsize for stride in meta.strides])
-    if meta.device.kind == "cpu":
+    if meta.device.is_host:
         return Tensor.wrap(as_strided(first, meta.shape, strides), meta.dtype)
     # Programs are bound to where arrays lie, too.
     buffer = Buffer(first.ctypes.data, itemsize, meta.device, room)

@@ -9,7 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tessera import Schedule, kernel, knobs, tile
+from tessera import Schedule, kernel, tile
+from tessera.device_names import CPU_FAMILIES
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import machine_for, options_for
 from tessera.targets.cpu.emit.rules import emit
@@ -55,7 +56,7 @@ def scaled_sum(x: Any, y: Any):
 
 
 def family_of(level: str) -> str:
-    return next(family for family, levels in knobs.CPU_FAMILIES.items() if level in levels)
+    return next(family for family, levels in CPU_FAMILIES.items() if level in levels)
 
 
 def text_of(run: Any, level: str, *arguments: Any) -> str:

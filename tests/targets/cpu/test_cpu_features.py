@@ -11,6 +11,7 @@ from llvmlite import binding
 from pool_programs import block
 
 from tessera import knobs
+from tessera.device_names import CPU_FAMILIES
 from tessera.errors import DeviceError, TesseraError
 from tessera.runtime.native import launch
 from tessera.targets.cpu import features
@@ -138,7 +139,7 @@ def test_lanes_fill_a_register() -> None:
 
 def test_llvm_and_the_kernel_agree_about_this_host() -> None:
     seen = binding.get_host_cpu_features()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # has no types
-    levels = knobs.CPU_FAMILIES[features.family()]
+    levels = CPU_FAMILIES[features.family()]
     extras = {flag: name for level in levels for flag, name in features.EXTRAS.get(level, {}).items()}
     assert features.host_flags()
     # Of AArch64, LLVM names but a few.

@@ -15,9 +15,9 @@ import tessera as ts
 from tessera import DType, Schedule, bf16, f16, f32, i32
 from tessera.targets.cuda.compile import FEW_SPILLS, CompiledPtx, compile_kernel
 from tessera.targets.cuda.ptx.assembler import Assembly, assemble
+from tessera.targets.cuda.target import architecture_of
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.program_cache import lines_of
-from tessera.tile.calls.settings import architecture_of
 
 lib: Any = import_module("library")
 

@@ -58,7 +58,7 @@ def stages(kernel: Kernel, args: Sequence[Any] = (), kwargs: Mapping[str, Any] |
     if chosen is None:
         return profiler.stages_ms
     device = device_of(instance.name, values)
-    if device.kind == "cuda":
+    if device.is_accelerator:
         return _gpu_stages(kernel, instance, values, settings_on(device, chosen), device.index, profiler)
     facts = kernel.assumed.facts(instance, values)
     made = compile_kernel(instance.module, instance.name, chosen.options(), facts)

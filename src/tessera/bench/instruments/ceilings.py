@@ -172,7 +172,7 @@ def _float_unit(element: str, bits: int) -> Callable[[str], Unit]:
 
 def _vector_unit(level: str, element: str, lanes: int) -> Unit:
     """acc = acc + x·y, in as many chains as hide the latency: two units, four or five cycles, and some to spare."""
-    chains = 24 if level in ("avx512", "amx", "neon") else 12  # of 32 registers, or of 16
+    chains = 24 if features.vector_registers(level) == 32 else 12  # of 32 registers, or of 16
     vector = f"<{lanes} x {element}>"
     if level == "base":
         body = f"  %p{{i}} = fmul {vector} %a{{i}}, %x\n  %n{{i}} = fadd {vector} %p{{i}}, %y"
@@ -187,37 +187,37 @@ def _vector_unit(level: str, element: str, lanes: int) -> Unit:
 
 
 def _bf16_unit(level: str) -> Unit:
-    if level == "amx":
+    if features.has_matrix_unit(level):
         return _tile_unit("tdpbf16ps", 2 * 16 * 16 * 32, "bf16")
-    if level == "avx512" and "avx512_bf16" in features.host_flags():
+    if "avx512_bf16" in features.extras(level):
         name, pair = "@llvm.x86.avx512bf16.dpbf16ps.512", "<32 x bfloat>"
         body = f"  %n{{i}} = call <16 x float> {name}(<16 x float> %a{{i}}, {pair} %x, {pair} %y)"
         declared = f"declare <16 x float> {name}(<16 x float>, {pair}, {pair})\n"
         text = _chains("<16 x float>", body, 24, declared, operand=pair)
         return Unit(text, 2 * 32 * 24, "dot products of pairs of bf16, 16 sums in f32, in 24 chains")
-    if level == "neon" and "bf16" in features.host_flags():
+    if "bf16" in features.extras(level):
         return _arm_unit("bfmmla", "<4 x float>", "<8 x bfloat>", 2 * 16, "bf16")
     unit = _float_unit("float", 32)(level)
     return Unit(unit.text, unit.operations, f"as f32, there are no instructions for bf16: {unit.how}")
 
 
 def _f16_unit(level: str) -> Unit:
-    if level == "amx" and "amx_fp16" in features.host_flags():
+    if "amx_fp16" in features.extras(level):
         return _tile_unit("tdpfp16ps", 2 * 16 * 16 * 32, "f16")
-    if level in ("avx512", "amx") and "avx512_fp16" in features.host_flags():
+    if "avx512_fp16" in features.extras(level):
         return _vector_unit(level, "half", 32)
-    if level == "neon" and "asimdhp" in features.host_flags():
+    if "asimdhp" in features.extras(level):
         return _vector_unit(level, "half", 8)
     unit = _float_unit("float", 32)(level)
     return Unit(unit.text, unit.operations, f"as f32, there is no arithmetic in f16: {unit.how}")
 
 
 def _i8_unit(level: str) -> Unit | str:
-    if level == "amx" and "amx_int8" in features.host_flags():
+    if "amx_int8" in features.extras(level):
         return _tile_unit("tdpbssd", 2 * 16 * 16 * 64, "i8")
-    if level == "neon" and "i8mm" in features.host_flags():
+    if "i8mm" in features.extras(level):
         return _arm_unit("smmla.v4i32.v16i8", "<4 x i32>", "<16 x i8>", 2 * 32, "i8")
-    if level == "neon" and "asimddp" in features.host_flags():
+    if "asimddp" in features.extras(level):
         return _arm_unit("sdot.v4i32.v16i8", "<4 x i32>", "<16 x i8>", 2 * 16, "i8")
     return "only the products of i8 of AMX and NEON are measured, and this processor has none"
 

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tessera.targets.cpu.features import PERF_EVENT_OPEN
+
 _HARDWARE, _SOFTWARE = 0, 1
 # What the kernel calls events by, on every processor. The last is counted by the kernel itself, so it is always there.
 EVENTS: Mapping[str, tuple[int, int]] = {
@@ -26,7 +28,6 @@ EVENTS: Mapping[str, tuple[int, int]] = {
     "cpu_nanoseconds": (_SOFTWARE, 1),
 }
 
-_SYSTEM_CALL = {"x86_64": 298, "aarch64": 241}
 _ATTRIBUTES = struct.Struct("<IIQQQQQIIQ")  # perf_event_attr, its first version
 _TIMES = 0x1 | 0x2  # how long the event was wanted, and how long it had a counter
 _DISABLED, _INHERIT, _NO_KERNEL, _NO_HYPERVISOR = 1 << 0, 1 << 1, 1 << 5, 1 << 6
@@ -91,7 +92,7 @@ class Counters:
 
 def _opened(event: str, thread: int) -> list[int]:
     """The counter of one thread; none where it has ended since."""
-    number = _SYSTEM_CALL.get(platform.machine())
+    number = PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, f"no perf_event_open is known for {platform.machine()}")
     flags = _DISABLED | _INHERIT | _NO_KERNEL | _NO_HYPERVISOR

@@ -28,7 +28,6 @@ _LIBRARIES = ("numpy", "ml_dtypes", "llvmlite", "xdsl", "scipy", "torch", "jax",
 _CPU = "sys/devices/system/cpu"
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 _GIT_SECONDS = 10.0
-_FAMILIES = {"x86_64": "x86-64", "aarch64": "AArch64"}
 # AArch64 has no names in /proc/cpuinfo but numbers: of who made a processor, and of which it is among theirs.
 _MAKERS = {
     0x41: "Arm",
@@ -150,12 +149,12 @@ def detect() -> HardwareConfig:
     """This machine. Its bandwidth is None: it is not known before `ceilings.measure` has measured it."""
     level = features.level()
     return HardwareConfig(
-        gpu_arch=f"{_FAMILIES[features.family()]} {level}",
+        gpu_arch=f"{features.FAMILY_NAMES[features.family()]} {level}",
         gpu_count=0,
         memory_size_gb=round(_kibibytes(_ROOT / "proc/meminfo", "MemTotal") / 1e9, 1),
         memory_bandwidth_gbps=None,
         compute_capability=level,
-        tensor_cores=level == "amx",
+        tensor_cores=features.has_matrix_unit(level),
         nvlink_bandwidth_gbps=0.0,
         nvswitch_bandwidth_gbps=0.0,
     )
@@ -302,8 +301,9 @@ _BUSY, _STEAL = (0, 1, 2, 5, 6), (7,)
 
 
 def _processor_times(root: Path) -> tuple[int, ...]:
-    words = _text(root / "proc/stat").splitlines()[0].split()
-    if words[0] != "cpu" or len(words) < 9:
+    first = _text(root / "proc/stat").splitlines()[0]
+    words = first.split()
+    if not first.startswith("cpu ") or len(words) < 9:
         raise ValueError(f"{root / 'proc/stat'} has no steal time in its first line")
     return tuple(int(word) for word in words[1:9])
 

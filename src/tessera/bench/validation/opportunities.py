@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tessera.bench.validation.subjects import synchronize
+from tessera.device_names import is_host
 from tessera.dtypes.types import f16, f32
 from tessera.metatracing import AttentionParams, ExecutionTier, HotspotDetector, MetaTracingRuntime, RuntimeConfig
 from tessera.runtime.tensor.creation import empty
@@ -58,7 +59,7 @@ def _runtime() -> tuple[MetaTracingRuntime, _Noting]:
 
 
 def _call(runtime: MetaTracingRuntime, device: str, heads: int, length: int, scale: float | None = None) -> None:
-    dtype = f32 if device == "cpu" else f16
+    dtype = f32 if is_host(device) else f16
     shape = (1, heads, length, _WIDTH)
     q, k, v = (randn(shape, dtype, seed=seed).to(device) for seed in range(3))
     out = empty(shape, dtype, device=device)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tessera.bench.configs import InputConfiguration
 from tessera.bench.validation.subjects import Problem, limited, settled, synchronize
+from tessera.device_names import is_host
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig, flash_attention
 
 _NEVER = 1 << 30
@@ -37,7 +38,7 @@ def tracing_overhead(problem: Problem, config: RuntimeConfig) -> float:
 
 def orchestration_us(config: RuntimeConfig, device: str) -> float:
     """Microseconds that a call takes beyond the bound program that it finds; by a call that is as short as any."""
-    dtype = "f32" if device == "cpu" else "f16"
+    dtype = "f32" if is_host(device) else "f16"
     problem = Problem.of(InputConfiguration(1, 1, 16, 16, dtype, True, "the shortest"), device)
     runtime = settled(problem, replace(config, sample_period=None), 3)
     tiered, scale = runtime.tiered(flash_attention), problem.params.scale(16)

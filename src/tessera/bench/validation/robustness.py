@@ -21,6 +21,7 @@ from typing import Any
 from tessera import subprocesses
 from tessera.bench.validation.framework import relative
 from tessera.bench.validation.subjects import BOUNDS, synchronize
+from tessera.device_names import is_host
 from tessera.dtypes.types import f16, f32
 from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.reference import ReferenceFlashAttention, picked
@@ -89,7 +90,7 @@ def run_robustness_tests(device: str, *, quick: bool) -> RobustnessValidation:
 
 
 def _drawn(shape: tuple[int, ...], device: str, seed: int, scale: float = 1.0) -> Tensor:
-    dtype = f32 if device == "cpu" else f16
+    dtype = f32 if is_host(device) else f16
     made = randn(shape, dtype, seed=seed)
     made.numpy()[...] = (scale * made.numpy()).astype(made.numpy().dtype)
     return made.to(device)
@@ -99,7 +100,7 @@ def wrong(runtime: MetaTracingRuntime, arrays: Arrays, params: AttentionParams) 
     """The error of a call as a part of what it may be."""
     q, k, v, o = arrays
     runtime.execute_flash_attention(q, k, v, o, params)
-    synchronize("cpu" if o.device.kind == "cpu" else str(o.device))
+    synchronize(str(o.device))
     exact = ReferenceFlashAttention().compute(q, k, v, params)
     return relative(picked(o), exact) / BOUNDS[str(o.dtype)] if o.size else 0.0
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tessera import subprocesses
 from tessera.bench.configs import InputConfiguration
+from tessera.device_names import is_host
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.metatracing import (
     BASELINE,
@@ -98,7 +99,7 @@ class Problem:
     def clear(self) -> None:
         """Zeros the output, so that the last result is not taken for the next one."""
         o = self.arrays[3]
-        if self.device == "cpu":
+        if is_host(self.device):
             o.numpy()[...] = 0
         else:
             o.device.backend.fill_zeros(o.pointer, o.nbytes)
@@ -152,7 +153,7 @@ def settled(problem: Problem, config: RuntimeConfig, tier: int, seconds: float =
 
 
 def synchronize(device: str) -> None:
-    if device != "cpu":
+    if not is_host(device):
         from tessera.runtime.cuda.streams import synchronize as wait
 
         wait()
@@ -206,7 +207,7 @@ def sampled(
         for _ in range(warmup):
             call()
     synchronize(problem.device)
-    measure = _on_cpu if problem.device == "cpu" else _on_gpu
+    measure = _on_cpu if is_host(problem.device) else _on_gpu
     return measure(problem, calls, seconds)
 
 

@@ -24,6 +24,7 @@ from tessera.bench.validation.progress import Progress, digest_of
 from tessera.bench.validation.report import Criterion, PerformanceValidation, ValidationReport, named, samples_of
 from tessera.bench.validation.robustness import RobustnessValidation, run_robustness_tests
 from tessera.bench.validation.subjects import Problem, compile_beforehand
+from tessera.device_names import is_host
 from tessera.metatracing import MetaTracingRuntime
 
 _LEARNED = 1.1
@@ -63,7 +64,7 @@ class Scope:
 def scope_for(device: str, *, quick: bool) -> Scope:
     """The configurations: the specification's on a GPU, the same scaled to processors on the CPU."""
     sets = StandardBenchmarkConfigs
-    if device == "cpu":
+    if is_host(device):
         own = sets.get_cpu_configs()
         by_name = {named(one): one for one in own}
         few = tuple(by_name[name] for name in ("1x8x256x64 f32 causal", "1x8x512x64 f32", "1x8x256x64 bf16 causal"))
@@ -145,7 +146,7 @@ class ValidationSuite:
 
     def _environment(self) -> dict[str, Any]:
         about = environment()
-        if self._device != "cpu":
+        if not is_host(self._device):
             from tessera.bench.instruments.gpu_conditions import gpu_environment
 
             about |= gpu_environment()

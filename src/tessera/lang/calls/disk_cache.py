@@ -54,7 +54,7 @@ class VariantStore:
         fast_math: bool,
     ) -> VariantStore | None:
         """The store of a call; None where a dependency of the function has no identity by value."""
-        compiler = None if chosen is None or device.kind not in ("cpu", "cuda") else build()
+        compiler = None if chosen is None or not device.has_programs else build()
         kinds = _kinds(call)
         # Dumped and overridden stages are those of this process.
         if chosen is None or compiler is None or kinds is None or knobs.looks_at_stages():

@@ -56,7 +56,7 @@ def lift(value: Any) -> Traced:
         return made
     _check_listed(trace, value)
     tensor = value if isinstance(value, Tensor) else asarray(value)
-    if trace.device.kind != "cpu" and id(value) not in trace.hidden and isinstance(value, np.ndarray | list | tuple):
+    if not trace.device.is_host and id(value) not in trace.hidden and isinstance(value, np.ndarray | list | tuple):
         # Such a thing lies on no device: it is copied to where the function runs, and looked at again in each call.
         if isinstance(value, np.ndarray):
             trace.copied.append(Copied.of(value))  # pyright: ignore[reportUnknownArgumentType]  # of any type

@@ -139,7 +139,7 @@ class Recommender:
     def knows_blocks(self, now: ModelledProgram) -> bool:
         """Whether blocks of such programs were measured: on GPUs, those without warp specialization hardly were."""
         machine = self.times.machine
-        return machine.kind != "cuda" or not now.work.columns or now.is_warp_specialized(machine)
+        return not machine.is_gpu or not now.work.columns or now.is_warp_specialized(machine)
 
     def _beforehand(self, here: Situation, params: Params) -> float:
         """Seconds of the copies or casts that a specialisation makes at each call."""
@@ -167,7 +167,7 @@ class Recommender:
             chosen = Schedule(block=block, warps=schedule.warps if warps is None else warps)
             if (chosen.block, chosen.warps) != (schedule.block, schedule.warps) or kernel.free:
                 yield (f"a block of {'×'.join(map(str, block))}", TileParams(chosen, *block), _then(here, chosen))
-        if machine.kind == "cuda" and products and not now.is_warp_specialized(machine) and now.work.bits <= 16:
+        if machine.is_gpu and products and not now.is_warp_specialized(machine) and now.work.bits <= 16:
             for block, _ in blocks:
                 if block[0] in (64, 128, 256):
                     chosen = Schedule(block=block, warps=block[0] // 16)
@@ -188,7 +188,7 @@ class Recommender:
                 _then(here, args=args),
             )
         # CPUs without arithmetic in 16 bits gain nothing by them, and of the others nothing has been measured.
-        for dtype in (bf16, f16) if machine.kind == "cuda" and not now.work.far_arguments else ():
+        for dtype in (bf16, f16) if machine.is_gpu and not now.work.far_arguments else ():
             if here.tolerance is not None and here.tolerance >= ACCURACY[dtype] and now.work.bits > dtype.bits:
                 args = tuple([_in_rows(one, dtype) if is_float(one) else one for one in here.args])
                 yield (f"compute in {dtype}", DtypeParams(dtype), _then(here, args=args))
@@ -226,10 +226,10 @@ def _best(several: Iterable[SpecializationRecommendation]) -> list[Specializatio
 
 def _blocks(schedule: Schedule, machine: Machine, products: bool) -> Iterator[tuple[tuple[int, ...], int | None]]:
     """Blocks that are worth a look, with their warps where those are not the schedule's."""
-    if machine.kind == "cuda" and not products:
+    if machine.is_gpu and not products:
         yield from CUDA_ROWS
         return
     deep = schedule.block is not None and len(schedule.block) == 3
-    known = CUDA_BLOCKS if machine.kind == "cuda" else CPU_BLOCKS if products else CPU_ROWS
+    known = CUDA_BLOCKS if machine.is_gpu else CPU_BLOCKS if products else CPU_ROWS
     for block in known:
         yield ((*block, DEPTH) if deep else block), None

@@ -85,7 +85,7 @@ def cuda_timed(device: Device) -> Timed:
 
 
 def timed_on(device: Device | None) -> Timed:
-    return host_timed if device is None or device.kind != "cuda" else cuda_timed(device)
+    return host_timed if device is None or not device.is_accelerator else cuda_timed(device)
 
 
 class InterleavedRuns:

@@ -18,7 +18,6 @@ from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.models.work_features import Machine
 from tessera.runtime.cache import store as cache
 from tessera.runtime.tensor.meta import Meta
-from tessera.targets.llvm.elements import is_arm
 from tessera.tiers.records import Described
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.settings import Settings
@@ -27,9 +26,7 @@ from tessera.tile.language.schedule import Schedule
 
 def model_name(here: Settings) -> str | None:
     """The model of the machine that programs are compiled for; None where there is none."""
-    if here.target == "cuda":
-        return "h200" if here.level == "sm_90a" else None
-    return "cpu-aarch64" if is_arm(here.level) else None
+    return here.compiler.timing_model(here.level)
 
 
 def model_for(here: Settings) -> KernelTimes | None:
@@ -38,9 +35,9 @@ def model_for(here: Settings) -> KernelTimes | None:
 
     name = model_name(here)
     found = None if name is None else shipped(name)
-    if found is None or here.target == "cuda":
+    if found is None or found.machine.is_gpu:
         return found
-    return replace(found, machine=Machine("cpu", pool.threads(), found.machine.name))
+    return replace(found, machine=Machine(found.machine.kind, pool.threads(), found.machine.name))
 
 
 def advised(

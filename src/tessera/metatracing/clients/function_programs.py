@@ -104,7 +104,7 @@ class FunctionProgram:
         finish = finish_for(traced, sizes)
         scope: dict[str, Any] = {"run": bound.run, "finish": finish, "scalar": scalar, "device": self._device}
         names = [f"v{index}" for index in range(len(values))]
-        moved = "" if self._device.kind == "cpu" else ".to(device)"
+        moved = "" if self._device.is_host else ".to(device)"
         passed: list[str] = []
         for index, (name, value) in enumerate(zip(names, call.values, strict=True)):
             if index in self._fixed:

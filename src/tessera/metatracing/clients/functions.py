@@ -196,7 +196,7 @@ class ProgramClient:
     def starts_quickly(self, call: Call) -> bool:
         """True on the CPU. For a GPU most of the time is spent at any level of optimization."""
         here: Settings | None = call.context.settings
-        return here is not None and here.target == "cpu"
+        return here is not None and here.compiler.compiles_quickly
 
     def compile(self, call: Call, level: TierLevel) -> Compiled:
         variant, here = self._variant(call), call.context.settings

@@ -33,9 +33,6 @@ _INTERPRETED_SIZE = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
 _SMALL = Schedule(block=(64, 16), warps=4, stages=1)
 """The schedule of fast compilation on a GPU, with little code: small tiles, no prefetching."""
-_PLAIN = {"sm_90a": "sm_90", "amx": "avx2", "avx512": "avx2"}
-"""Instead of an architecture, one whose code runs there too, and that is faster to compile for: without warp
-specialization on GPUs, and with vectors on CPUs that need little instruction selection."""
 
 
 class KernelContext(NamedTuple):
@@ -117,9 +114,9 @@ class KernelClient:
     @staticmethod
     def _quick(form: Kernel, here: Settings) -> tuple[Kernel, Settings]:
         """The form and settings of fast compilation: little optimization, and on a GPU little code."""
-        plain = settings_at(0, settings_of_level(_PLAIN.get(here.level, here.level), here))
+        plain = settings_at(0, settings_of_level(here.compiler.plain_level(here.level), here))
         form = form.changed(matched=True)
-        if here.target == "cpu" or not form.free or form.grid is not None or form.space is not None:
+        if not here.compiler.has_warps or not form.free or form.grid is not None or form.space is not None:
             return form, plain
         return form.with_schedule(_SMALL), plain
 
@@ -136,7 +133,7 @@ class KernelClient:
             program = form.known_program(form.bound(call.values, call.context.static), here)
         if program is None:
             return None
-        if here.target == "cuda" and program.executable is not None:
+        if here.compiler.is_asynchronous and program.executable is not None:
             _load(program.executable, call)
         return self._compiled(program, call, here)
 
@@ -211,19 +208,20 @@ class KernelClient:
         if not ranked or advice.model_name(here) is None:
             return [None, *ranked]
         # The reference block is always tried.
-        is_cpu = here.target == "cpu"
-        return [None, Choice(rank=1), *sorted(ranked, key=lambda one: is_cpu and one != Schedule(block=REFERENCE))]
+        has_reference = not here.compiler.has_warps
+        reference = Schedule(block=REFERENCE)
+        return [None, Choice(rank=1), *sorted(ranked, key=lambda one: has_reference and one != reference)]
 
     def _ranked(self, call: Call, here: Settings) -> Sequence[Schedule]:
         """Other blocks than the kernel's own, by the ranking of the target."""
-        if here.target != "cuda":
+        if not here.compiler.has_warps:
             return [Schedule(block=block) for block in self._cpu_blocks(call, here.level)]
         blocks = self.kernel.blocks_for(self.kernel.bound(call.values, call.context.static), here)[1:]
         return [Schedule(block=block) for block in blocks]
 
     def knows_schedules(self, call: Call) -> bool:
         kernel, here = self.kernel, call.context.settings
-        if here is None or here.target != "cuda" or kernel.grid is not None or kernel.space is not None:
+        if here is None or not here.compiler.has_warps or kernel.grid is not None or kernel.space is not None:
             return True
         return not kernel.free or kernel.knows_blocks(kernel.bound(call.values, call.context.static), here)
 
@@ -297,7 +295,7 @@ class KernelProgram:
         sizes = plan.sizes([value.shape if isinstance(value, Tensor) else None for value in values])
         programs = prod(plan.extents(sizes))
         device = next((value.device for value in values if isinstance(value, Tensor)), None)
-        if plan.device is None or device is None or device.kind != "cuda":
+        if plan.device is None or device is None or not device.is_accelerator:
             return LaunchFacts(blocks=programs)
         from tessera.runtime.cuda.executable import CudaExecutable
 
@@ -396,10 +394,12 @@ def _load(executable: Any, call: Call) -> None:
     from tessera.runtime.cuda.executable import CudaExecutable
 
     device = next((value.device for value in call.values if isinstance(value, Tensor)), None)
-    if device is not None and device.kind == "cuda" and isinstance(executable, CudaExecutable):
+    if device is not None and device.is_accelerator and isinstance(executable, CudaExecutable):
         executable.function(device.index)
 
 
 def _is_interpreted(call: Call, here: Settings) -> bool:
     """Whether the interpreter has the first result."""
-    return here.target == "cpu" and sum(one.size for one in call.values if isinstance(one, Tensor)) <= _INTERPRETED_SIZE
+    if here.compiler.is_asynchronous:
+        return False
+    return sum(one.size for one in call.values if isinstance(one, Tensor)) <= _INTERPRETED_SIZE

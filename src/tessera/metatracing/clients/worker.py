@@ -6,6 +6,8 @@ import json
 import os
 from importlib import import_module
 
+from tessera.compiler.target import target_named
+from tessera.device_names import ACCELERATORS, HOST
 from tessera.errors import TesseraError
 from tessera.metatracing.clients.kernels import Shipment
 from tessera.metatracing.clients.shipping import unpack
@@ -17,14 +19,16 @@ READY = (f"{__name__}:get_ready", f"{__name__}:get_ready_for_gpus")
 
 def get_ready() -> None:
     """Loads the compiler, before the first request."""
-    for module in ("tessera.tile.calls.trace", "tessera.tile.calls.compiling", "tessera.targets.cpu.compile"):
+    for module in ("tessera.tile.calls.trace", "tessera.tile.calls.compiling"):
         import_module(module)
+    target_named(HOST).get_ready()
 
 
 def get_ready_for_gpus() -> None:
     """Loads the compiler for GPUs, where there is one."""
     if _is_there_a_gpu():
-        import_module("tessera.targets.cuda.compile")
+        for name in ACCELERATORS:
+            target_named(name).get_ready()
 
 
 def _is_there_a_gpu() -> bool:

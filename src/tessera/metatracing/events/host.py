@@ -20,6 +20,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera import knobs
 from tessera.cached_property import cached_property
+from tessera.device_names import is_host
 from tessera.errors import DeviceError
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
@@ -161,7 +162,7 @@ class HostExecution:
     def of(kernel: Kernel, *args: Any, **kwargs: Any) -> HostExecution:
         """A kernel on such arguments; it is lowered, and not run."""
         chosen = settings()
-        if chosen is None or chosen.target != "cpu":
+        if chosen is None or not is_host(chosen.target):
             raise DeviceError(
                 f"{kernel.__name__}: nothing is compiled for a processor here",
                 hint="leave TESSERA_INTERPRET and TESSERA_BACKEND as they are; for a GPU take KernelExecution",
@@ -207,11 +208,9 @@ class HostExecution:
     @cached_property
     def assembly(self) -> str:
         """The instructions that calls run, as LLVM writes them."""
-        from tessera.targets.cpu.compile import assembly_of, emitted_of, lower_kernel
+        from tessera.tile.calls.compiling import source_of
 
-        options, name = self.chosen.options(), self.instance.name
-        lowered = lower_kernel(self.instance.module, name, options).module
-        return assembly_of(emitted_of(lowered, name, options).text, options)
+        return self.chosen.compiler.texts(source_of(self.instance), self.chosen.options())[1]
 
     @cached_property
     def resources(self) -> HostResources:

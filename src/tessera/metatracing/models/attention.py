@@ -131,7 +131,7 @@ class FlashAttentionPerformanceModel:
             1e3 * seconds,
             tera / seconds,
             moved / seconds,
-            _occupancy(params, program) if self.times.machine.kind == "cuda" else params.occupancy_achieved,
+            _occupancy(params, program) if self.times.machine.is_gpu else params.occupancy_achieved,
             (1e3 * low, 1e3 * high),
             (tera / high, tera / low),
             compute / whole,

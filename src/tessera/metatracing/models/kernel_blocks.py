@@ -101,7 +101,7 @@ class Processor:
         return (registers - 1 - self.vectors) // self.vectors
 
     def has_matrix_unit(self, dtype: DType) -> bool:
-        return self.level == "amx" and dtype.bits <= 16
+        return features.has_matrix_unit(self.level) and dtype.bits <= 16
 
 
 def blocks_for(work: Work, processor: Processor, most: int = 3) -> list[tuple[int, int]]:

@@ -49,9 +49,9 @@ class Situation:
         from tessera.metatracing.events.tile_work import tile_work
 
         form = self.kernel
-        if self.machine.kind == "cuda":
+        if self.machine.is_gpu:
             form = form.form_for(self.args, self.static, settings_of_gpu("sm_90a"))
         instance = form.lower(*self.args, **self.static)
         rows = (instance.schedule.block or (1,))[0]
-        work = tile_work(instance, described(self.args), clipped=self.machine.kind == "cpu")
+        work = tile_work(instance, described(self.args), clipped=not self.machine.is_gpu)
         return ModelledProgram(work, rows, instance.schedule.warps, self.assumed)

@@ -43,7 +43,7 @@ class TileConfigurationOptimizer:
 
     @property
     def _blocks(self) -> Sequence[tuple[int, int]]:
-        return GPU_BLOCKS if self.model.times.machine.kind == "cuda" else CPU_BLOCKS
+        return GPU_BLOCKS if self.model.times.machine.is_gpu else CPU_BLOCKS
 
     def ranked(self, params: ModelParameters) -> list[tuple[tuple[int, int], float]]:
         """Blocks for one problem, and their seconds; the quickest first."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tessera.device_names import is_accelerator
 from tessera.targets.cuda.lower.multiprocessor_model import OWN_REGISTERS, REGISTERS
 from tessera.targets.cuda.lower.multiprocessor_model import ROWS as WARP_GROUP_ROWS
 
@@ -23,6 +24,11 @@ class Machine:
     kind: str
     units: int
     name: str = ""
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether its units are multiprocessors, which program instances are spread over."""
+        return is_accelerator(self.kind)
 
 
 H200 = Machine("cuda", 132, "h200")
@@ -44,7 +50,7 @@ class ModelledProgram:
         The accumulators of a thread have to fit the registers that are left to it by so many warp groups.
         """
         groups, work = self.rows // WARP_GROUP_ROWS, self.work
-        if machine.kind != "cuda" or self.rows % WARP_GROUP_ROWS or groups not in REGISTERS or not work.columns:
+        if not machine.is_gpu or self.rows % WARP_GROUP_ROWS or groups not in REGISTERS or not work.columns:
             return False
         held = OWN_REGISTERS + (work.columns + work.made * work.bits / 32) / 2
         lies = work.bits <= 16 and not work.far_arguments
@@ -56,7 +62,7 @@ class ModelledProgram:
             return f"{machine.kind} rows"
         # Work between dots, softmax say, takes time beside them.
         between = FUNCTIONS if self.work.total("functions") > 0 else ""
-        if machine.kind != "cuda":
+        if not machine.is_gpu:
             return f"cpu products of {self.work.bits} bits{between}"
         if self.is_warp_specialized(machine):
             return f"cuda warp groups{between}"
@@ -72,7 +78,7 @@ class ModelledProgram:
     def amounts(self, machine: Machine) -> dict[str, float]:
         """The amounts by name; `always` is the launch. Zero amounts are tiny instead, so that logarithms exist."""
         work, units = self.work, machine.units
-        if machine.kind == "cuda" and not work.columns:
+        if machine.is_gpu and not work.columns:
             # Rows are spread over as many blocks as there is room for.
             busiest = {name: work.total(name) / units for name in COUNTED}
         else:

@@ -172,3 +172,8 @@ class Context:
 
     def __repr__(self) -> str:
         return f"Context(cuda:{self.index})"
+
+
+def capability_of(index: int) -> tuple[int, int]:
+    """The compute capability of `cuda:index`: to compile for it, nothing is opened there."""
+    return Context.of(index).properties.capability

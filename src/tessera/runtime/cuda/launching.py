@@ -15,8 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from tessera import knobs, python_versions
+from tessera import python_versions
 from tessera.compiler.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
+from tessera.device_names import CPU_FAMILIES
 from tessera.errors import DtypeError
 from tessera.runtime.cache import store as compile_cache
 from tessera.runtime.cache.build import build
@@ -123,7 +124,7 @@ def starter(params: Params, function: LoadedFunction, blocks: int, apart: Sequen
 @cache
 def has_entry() -> bool:
     """Whether the host's entry can be used: on Linux, and where arrays are laid out as it expects."""
-    if sys.platform != "linux" or features.machine() not in knobs.CPU_FAMILIES:
+    if sys.platform != "linux" or features.machine() not in CPU_FAMILIES:
         return False
     start_pool()
     return host_launch.is_known()

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
+from tessera.device_names import DLPACK_KINDS, HOST, is_accelerator, is_host
 from tessera.dtypes.types import DType
 from tessera.errors import DeviceError
 from tessera.runtime.device.memory import ALIGNMENT, Array, aligned_empty
@@ -136,12 +137,16 @@ class DeviceBackend(ABC):
 class Device:
     """One device; equal devices are the same object. In a `with` statement it becomes the default device."""
 
-    __slots__ = ("_backend", "index", "kind")
+    __slots__ = ("_backend", "index", "is_accelerator", "is_host", "kind")
 
     _interned: ClassVar[dict[tuple[str, int], Device]] = {}
 
     kind: str
     index: int
+    is_host: bool
+    """Whether it is the processor that runs this process."""
+    is_accelerator: bool
+    """Whether programs are compiled for it that run on its streams, on memory that only they reach."""
     _backend: DeviceBackend | None
 
     def __new__(cls, kind: str, index: int = 0) -> Device:
@@ -149,6 +154,7 @@ class Device:
         if found is None:
             fresh = object.__new__(cls)
             fresh.kind, fresh.index, fresh._backend = kind, index, None
+            fresh.is_host, fresh.is_accelerator = is_host(kind), is_accelerator(kind)
             found = cls._interned.setdefault((kind, index), fresh)
         return found
 
@@ -162,7 +168,12 @@ class Device:
     @property
     def is_near(self) -> bool:
         """Whether the host can reach its memory, as far as that is known: an unused backend is not asked."""
-        return self.kind == "cpu" or (self._backend is not None and self._backend.host_addressable)
+        return self.is_host or (self._backend is not None and self._backend.host_addressable)
+
+    @property
+    def has_programs(self) -> bool:
+        """Whether functions and kernels are compiled for it."""
+        return self.is_host or self.is_accelerator
 
     def __enter__(self) -> Device:
         _ = self.backend
@@ -176,7 +187,7 @@ class Device:
         return f"device({str(self)!r})"
 
     def __str__(self) -> str:
-        return self.kind if self.kind == "cpu" else f"{self.kind}:{self.index}"
+        return self.kind if self.is_host else f"{self.kind}:{self.index}"
 
     def __reduce__(self) -> tuple[object, ...]:
         return Device, (self.kind, self.index)
@@ -184,7 +195,7 @@ class Device:
 
 BackendFactory: TypeAlias = Callable[[Device], DeviceBackend]
 
-CPU = Device("cpu")
+CPU = Device(HOST)
 
 _factories: dict[str, BackendFactory] = {}
 _provided: dict[str, Callable[[], type[DeviceBackend]]] = {}
@@ -249,7 +260,7 @@ def provided_backend(kind: str) -> type[DeviceBackend]:
 
 def device_of_dlpack(dlpack_type: int, index: int) -> Device:
     """The device that DLPack calls (dlpack_type, index)."""
-    kind = _DLPACK_KINDS.get(dlpack_type)
+    kind = DLPACK_KINDS.get(dlpack_type)
     if kind is None:
         for candidate, factory in _factories.items():
             if getattr(factory, "dlpack_type", None) == dlpack_type:
@@ -259,11 +270,7 @@ def device_of_dlpack(dlpack_type: int, index: int) -> Device:
             f"memory on a device of DLPack type {dlpack_type}, for which no backend is registered",
             hint="copy it to the CPU on the other side first",
         )
-    return CPU if kind == "cpu" else Device(kind, index)
-
-
-# Pinned host memory is the host's, managed memory is the GPU's.
-_DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}
+    return CPU if is_host(kind) else Device(kind, index)
 
 
 def _known_kinds() -> list[str]:
@@ -344,4 +351,4 @@ class CpuBackend(DeviceBackend):
         return None
 
 
-register_backend("cpu", CpuBackend)
+register_backend(HOST, CpuBackend)

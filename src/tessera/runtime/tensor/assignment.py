@@ -31,7 +31,7 @@ def assign(tensor: TensorInterface, key: indexing.Key, value: Operand) -> None:
             hint="write to a copy: .copy()",
         )
     parts, _ = indexing.parts_of(key)
-    if tensor.device.kind == "cuda":
+    if tensor.device.is_accelerator:
         _on_device(tensor, indexing.for_device(key, parts, tensor.device), value)
         return
     array, indices = tensor.numpy(), indexing.for_numpy(tensor.shape, parts)

@@ -212,7 +212,7 @@ def binary(name: str) -> Callable[[T, Operand], T]:
     """The operator `tensor ∘ other` of one row of the elementwise table."""
 
     def operate(self: T, other: Operand) -> T:
-        if self.device.kind == "cuda" or (type(other) is type(self) and other.device.kind == "cuda"):
+        if self.device.is_accelerator or (type(other) is type(self) and other.device.is_accelerator):
             return OPERATORS.method("__elementwise__")(name, self, other)
         if type(other) is type(self):
             sides = (self.numpy(), self.dtype), (other.numpy(), other.dtype)
@@ -230,7 +230,7 @@ def reflected(name: str) -> Callable[[T, Operand], T]:
     """The operator `other ∘ tensor`, which Python asks for where `other` does not know tensors."""
 
     def operate(self: T, other: Operand) -> T:
-        if self.device.kind == "cuda":
+        if self.device.is_accelerator:
             return OPERATORS.method("__elementwise__")(name, other, self)
         coerced = operand(other, self.dtype)
         if coerced is None:
@@ -245,7 +245,7 @@ def unary(name: str) -> Callable[[T], T]:
     """The operator with a single operand of one row of the elementwise table."""
 
     def operate(self: T) -> T:
-        if self.device.kind == "cuda":
+        if self.device.is_accelerator:
             return OPERATORS.method("__elementwise__")(name, self)
         array, dtype = self.numpy(), self.dtype
         result = _unary_typing(name, dtype)

@@ -307,7 +307,7 @@ class Tensor:
         if traced_in(key):
             return OPERATORS.method("__getitem__")(self, key)
         parts, is_view = indexing.parts_of(key)
-        if not is_view and self.device.kind == "cuda":
+        if not is_view and self.device.is_accelerator:
             return OPERATORS.method("__getitem__")(self, indexing.for_device(key, parts, self.device))
         array = self.geometry if is_view else self.numpy()
         try:
@@ -349,7 +349,7 @@ class Tensor:
         if stores_alike(dtype, self.dtype):
             same = self if dtype is self.dtype else Tensor.wrap(self.geometry, dtype, self.device, self._buffer)
             return same.copy() if copy else same
-        if self.device.kind == "cuda":
+        if self.device.is_accelerator:
             return OPERATORS.method("__cast__")(self, dtype, seed)
         if seed is None and (compiled := OPERATORS.compiled("__cast__", self.size)) is not None:
             return compiled(self, dtype)
@@ -470,7 +470,11 @@ class Tensor:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        if self.device.kind != "cuda" or self.dtype.storage.isbuiltin != 1 or self.dtype.policy.loss_scale is not None:
+        if (
+            not self.device.is_accelerator
+            or self.dtype.storage.isbuiltin != 1
+            or self.dtype.policy.loss_scale is not None
+        ):
             raise AttributeError(f"no CUDA array interface describes {self.dtype} on {self.device}")
         return self.device.backend.export_array(self.geometry)
 

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from tessera import knobs
+from tessera.device_names import CPU_FAMILIES
 from tessera.errors import DeviceError
 
 LEVELS = knobs.CPU_LEVELS  # of each family from the least to the most able
@@ -62,6 +63,10 @@ EXTRAS = {
     },
 }
 
+FAMILY_NAMES = {"x86_64": "x86-64", "aarch64": "AArch64"}
+"""The families of processors as people write them."""
+PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
+"""The number of the system call that opens a counter of events, by the family."""
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 TILE_ROWS = 16
 """Rows of the matrix unit's registers, each of which has the size of a cache line."""
@@ -70,9 +75,9 @@ TILE_ROWS = 16
 def family() -> str:
     """The family of the host's processor, whose levels it has."""
     found = machine()
-    if found not in knobs.CPU_FAMILIES:
+    if found not in CPU_FAMILIES:
         raise DeviceError(
-            f"expected a processor of the families {', '.join(knobs.CPU_FAMILIES)}, this one is {found}",
+            f"expected a processor of the families {', '.join(CPU_FAMILIES)}, this one is {found}",
             hint=f"leave {knobs.backend.variable} unset: the interpreter runs kernels",
         )
     return found
@@ -95,7 +100,7 @@ def level() -> str:
 
 def host_level() -> str:
     """The highest level that this host has."""
-    return next(name for name in reversed(knobs.CPU_FAMILIES[family()]) if has(name))
+    return next(name for name in reversed(CPU_FAMILIES[family()]) if has(name))
 
 
 @cache
@@ -105,7 +110,7 @@ def has(level: str) -> bool:
     Tiles need the system's permission, once per process, before their first instruction. It is asked for here, when the
     question is about tiles; a system that refuses it counts as one without.
     """
-    if level not in knobs.CPU_FAMILIES.get(machine(), ()):
+    if level not in CPU_FAMILIES.get(machine(), ()):
         return False
     needed = set[str]().union(*(_NEEDS[name] for name in up_to(level)))
     return needed <= host_flags() and (level != "amx" or _permit_tiles())
@@ -117,6 +122,21 @@ def target(level: str) -> tuple[str, str]:
     flags = host_flags()
     features = [f"+{name}" for part in up_to(level) for flag, name in EXTRAS.get(part, {}).items() if flag in flags]
     return _PROCESSORS[level], ",".join(features)
+
+
+def vector_registers(level: str) -> int:
+    """How many vector registers code may use."""
+    return 16 if level in ("base", "avx2") else 32
+
+
+def has_matrix_unit(level: str) -> bool:
+    """Whether there are registers of tiles, and products of these."""
+    return level == "amx"
+
+
+def extras(level: str) -> frozenset[str]:
+    """What this host has beyond the processors of a level and those below it, as the kernel spells it."""
+    return frozenset(flag for part in up_to(level) for flag in EXTRAS.get(part, ())) & host_flags()
 
 
 def lanes(level: str, bits: int) -> int:
@@ -153,14 +173,14 @@ def caches() -> tuple[int, int]:
 
 def up_to(level: str) -> tuple[str, ...]:
     """A level and those of its family below it."""
-    levels = next(levels for levels in knobs.CPU_FAMILIES.values() if level in levels)
+    levels = next(levels for levels in CPU_FAMILIES.values() if level in levels)
     return levels[: levels.index(level) + 1]
 
 
 def _expect_on_host(level: str) -> None:
     if not has(level):
         host = host_level()
-        if level not in (ours := knobs.CPU_FAMILIES[family()]):
+        if level not in (ours := CPU_FAMILIES[family()]):
             raise DeviceError(
                 f"expected a level of {family()}, which are {', '.join(ours)}, got {level}",
                 hint=f"set {knobs.cpu_level.variable} to {host} or lower, or leave it unset",

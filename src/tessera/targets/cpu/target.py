@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tessera.compiler.options import CompileOptions
 from tessera.compiler.target import Local, Target
+from tessera.device_names import CPU_FAMILIES
 from tessera.targets.cpu import features
 from tessera.transforms.core.facts import Facts
 
@@ -24,9 +27,28 @@ class CpuTarget(Target):
     name = "cpu"
     levels = tuple(features.LEVELS)
     executable = "tessera.runtime.program.executable:Executable"
+    compiles_quickly = True
 
     def default_level(self) -> str:
         return features.level()
+
+    def unavailable(self) -> str | None:
+        if sys.platform == "linux" and features.machine() in CPU_FAMILIES:
+            return None
+        return f"kernels have machine code on Linux, x86-64 and AArch64, this is {sys.platform}, {features.machine()}"
+
+    def plain_level(self, level: str) -> str:
+        """Vectors that need little instruction selection."""
+        return {"amx": "avx2", "avx512": "avx2"}.get(level, level)
+
+    def identity(self, level: str, deterministic: bool) -> tuple[object, ...]:
+        """The processor with its features; the order of sums is up to calls."""
+        return features.target(level)
+
+    def timing_model(self, level: str) -> str | None:
+        from tessera.targets.llvm.elements import is_arm
+
+        return "cpu-aarch64" if is_arm(level) else None
 
     def compile(
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
@@ -46,6 +68,9 @@ class CpuTarget(Target):
         lowered = lower_kernel(source.module, source.name, options).module
         written = emitted_of(lowered, source.name, options).text
         return written, assembly_of(written, options)
+
+    def get_ready(self) -> None:
+        import_module("tessera.targets.cpu.compile")
 
     def passes(self) -> Mapping[str, type[ModulePass]]:
         from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu

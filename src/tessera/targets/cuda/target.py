@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tessera.compiler.options import CompileOptions
-from tessera.compiler.target import Local, Target
+from tessera.compiler.target import Local, Target, named
+from tessera.errors import DeviceError, ResourceError
 from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from tessera.compiler.artifact import Artifact, Source
     from tessera.ir.common.schedule_attributes import Config
     from tessera.ir.schedule.dialect import RegionOp
+    from tessera.ir.tile.dialect import FuncOp
     from tessera.transforms.core.stages import Stage
 
 
@@ -25,10 +28,23 @@ class CudaTarget(Target):
     levels = ("sm_80", "sm_89", "sm_90", "sm_90a")
     executable = "tessera.runtime.cuda.executable:CudaExecutable"
     local = "tessera.runtime.cuda.modules:local_memory_of"
+    capability = "tessera.runtime.cuda.context:capability_of"
+    """`module:attribute` of what tells the compute capability of the GPU with a number."""
     gemv_rows = 1
+    is_asynchronous = has_graphs = has_warps = keeps_row_alignment = True
 
     def default_level(self) -> str:
         return self.levels[-1]
+
+    def level_on(self, index: int) -> str:
+        return architecture_of(named(self.capability)(index))
+
+    def plain_level(self, level: str) -> str:
+        """Without warp specialization."""
+        return {"sm_90a": "sm_90"}.get(level, level)
+
+    def timing_model(self, level: str) -> str | None:
+        return "h200" if level == "sm_90a" else None
 
     def compile(
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
@@ -52,6 +68,9 @@ class CudaTarget(Target):
         written = emitted_of(lowered, source.name, options).text
         return written, ptx_of(written, options)
 
+    def get_ready(self) -> None:
+        import_module("tessera.targets.cuda.compile")
+
     def passes(self) -> Mapping[str, type[ModulePass]]:
         from tessera.targets.cuda.passes import PASSES
 
@@ -62,11 +81,44 @@ class CudaTarget(Target):
 
         return blocks_for(region, level, hints=hints)
 
+    def models_blocks(self, level: str) -> bool:
+        return level == "sm_90a"
+
+    def modelled_blocks(
+        self, function: FuncOp, probe: tuple[int, int, int], row_aligned: Collection[int], fixed: tuple[int, ...]
+    ) -> list[tuple[tuple[int, ...], float]]:
+        from tessera.targets.cuda.kernel_blocks import modelled_blocks
+
+        return modelled_blocks(function, probe, row_aligned, fixed)
+
+    def is_over_budget(self, error: ResourceError) -> bool:
+        from tessera.targets.cuda.lower.check_budget import OverBudgetError
+
+        return isinstance(error, OverBudgetError)
+
+    def check_budget(self, source: Source, level: str) -> None:
+        from tessera.targets.cuda.compile import lower_kernel
+
+        options = CompileOptions(self.name, level, warps=source.warps, stages=source.stages)
+        lower_kernel(source.module, source.name, options)
+
     def graph_stages(self) -> dict[str, Stage]:
         from tessera.transforms.core.stages import Stage
         from tessera.transforms.facts.mark_readonly import MarkReadonly
 
         return {MarkReadonly.name: Stage(MarkReadonly(), "tile")}
+
+
+def architecture_of(capability: tuple[int, int]) -> str:
+    """The architecture to compile for: PTX of an older one runs on newer ones, that of names in `a` on one only."""
+    if capability == (9, 0):
+        return "sm_90a"
+    if capability < (8, 0):
+        raise DeviceError(
+            f"kernels need a GPU of compute capability 8.0 or newer, this one has {capability[0]}.{capability[1]}",
+            hint="run them on the CPU: .cpu()",
+        )
+    return "sm_90" if capability > (9, 0) else "sm_89" if capability == (8, 9) else "sm_80"
 
 
 CUDA = CudaTarget()

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 
 from tessera import knobs
+from tessera.device_names import CPU_FAMILIES
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, FloatFormat, Kind, Specials, bf16, bool_, f16, f32, f64, i64, tf32, u64
 from tessera.errors import CompileError
@@ -29,13 +30,13 @@ def reaches(level: str, needed: str) -> bool:
     """Whether `level` has everything that `needed` has; one of another family has not."""
     if level not in LEVELS:
         raise CompileError(f"expected a level of the processor, got {level!r}", hint=f"levels are {', '.join(LEVELS)}")
-    family = next(levels for levels in knobs.CPU_FAMILIES.values() if needed in levels)
+    family = next(levels for levels in CPU_FAMILIES.values() if needed in levels)
     return level in family[family.index(needed) :]
 
 
 def is_arm(level: str) -> bool:
     """Whether a level is one of AArch64."""
-    return level in knobs.CPU_FAMILIES["aarch64"]
+    return level in CPU_FAMILIES["aarch64"]
 
 
 def fuses(level: str) -> bool:

@@ -90,4 +90,4 @@ class CudaTimer:
 
 def timer_for(device: Device | None, clock: Clock) -> Timer:
     """The timer of what runs on a device."""
-    return HostTimer(clock) if device is None or device.kind != "cuda" else CudaTimer(device)
+    return HostTimer(clock) if device is None or not device.is_accelerator else CudaTimer(device)

@@ -1,4 +1,4 @@
-"""Chooses block sizes by a model, for kernels on sm_90a without a schedule; see docs/hopper.md, "Which block".
+"""Chooses block sizes by a model of the target, for kernels without a schedule; see docs/hopper.md, "Which block".
 
 A kernel is traced once to look at, with sizes that can be told from all others. The model finds a few blocks, with
 fewer and fewer rows. A call takes the one whose program instances are done first, for as many rows as it has: so
@@ -13,8 +13,9 @@ from dataclasses import astuple, dataclass, replace
 from itertools import product
 from math import prod
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tessera.compiler.target import Target
 from tessera.errors import TesseraError
 from tessera.runtime.cache.store import UNREADABLE
 from tessera.runtime.tensor.tensor import Tensor
@@ -25,10 +26,6 @@ from tessera.tile.calls.program_cache import Kept, lines_of
 from tessera.tile.calls.settings import Settings
 from tessera.tile.language.schedule import Schedule
 
-if TYPE_CHECKING:
-    from tessera.targets.cuda.lower.multiprocessor_model import Axis, BlockShape, Traced
-
-LEVEL = "sm_90a"
 MULTIPROCESSORS = 132
 """Multiprocessors of the GPU that programs are written for where there is none."""
 DOUBT = 1.04
@@ -123,6 +120,7 @@ class Choices:
         given: Mapping[str, Any],
         static: Mapping[str, Any],
         trace: Trace,
+        compiler: Target,
         fixed: tuple[int, ...] = (),
         keep: Callable[[], Kept | None] = lambda: None,
         *,
@@ -140,7 +138,7 @@ class Choices:
         if found is None:
             kept = keep()
             found = None if kept is None else Choice.found(kept, given)
-            if found is None and make and (found := _made(given, static, trace, fixed)) is not None:
+            if found is None and make and (found := _made(given, static, trace, compiler, fixed)) is not None:
                 found.kept = kept
                 found.keep()
             if found is not None:
@@ -150,7 +148,7 @@ class Choices:
 
 def is_chosen(settings: Settings) -> bool:
     """Whether blocks are chosen for programs of such settings. With checks, programs are not warp-specialized."""
-    return settings.target == "cuda" and settings.level == LEVEL and not settings.checks
+    return settings.compiler.models_blocks(settings.level) and not settings.checks
 
 
 def leaves_open(schedule: Schedule | None) -> bool:
@@ -161,7 +159,7 @@ def leaves_open(schedule: Schedule | None) -> bool:
 def multiprocessors_of(given: Mapping[str, Any]) -> int:
     """The number of multiprocessors of the GPU where arrays lie."""
     device = next((value.device for value in given.values() if isinstance(value, Tensor)), None)
-    if device is None or device.kind != "cuda":
+    if device is None or not device.is_accelerator:
         return MULTIPROCESSORS
     from tessera.runtime.cuda.context import Context
 
@@ -180,7 +178,9 @@ def leaves_depth_open(schedule: Schedule, function: FunctionType) -> bool:
     return given and "k" in function.__code__.co_names
 
 
-def _made(given: Mapping[str, Any], static: Mapping[str, Any], trace: Trace, fixed: tuple[int, ...]) -> Choice | None:
+def _made(
+    given: Mapping[str, Any], static: Mapping[str, Any], trace: Trace, compiler: Target, fixed: tuple[int, ...]
+) -> Choice | None:
     probe = _probe(_sizes(given, static))
     if probe is None:
         return None
@@ -196,33 +196,22 @@ def _made(given: Mapping[str, Any], static: Mapping[str, Any], trace: Trace, fix
     ]
     driver = next(path for path, value in zip(instance.paths, values, strict=True) if isinstance(value, Tensor))
     looked_at = replace(GuardedKernel.of(instance, None, lines=lines), instance=None)
-    return Choice(looked_at, driver, _candidates(instance, probe, row_aligned, fixed))
+    return Choice(looked_at, driver, _candidates(instance, compiler, probe, row_aligned, fixed))
 
 
 def _candidates(
-    instance: Instance, probe: tuple[int, int, int], row_aligned: Sequence[int], fixed: tuple[int, ...]
+    instance: Instance,
+    compiler: Target,
+    probe: tuple[int, int, int],
+    row_aligned: Sequence[int],
+    fixed: tuple[int, ...],
 ) -> list[Candidate]:
-    """The blocks worth having: the best of each number of rows, and first the one that is best for many instances.
-
-    Rows that one block leaves many of to the last round of instances, another one may fill it with.
-    """
+    """The blocks worth having: the best of each number of rows, and first the one that is best for many instances."""
     from tessera.interpreters.core.engine import symbol_in
     from tessera.ir.tile import dialect as tile
-    from tessera.targets.cuda.hopper.modelled_work import work_of
-    from tessera.targets.cuda.lower.multiprocessor_model import best_by_consumers, instance_clocks
 
-    axes: dict[int, Axis] = dict(zip(probe, ("m", "n", "k"), strict=True))
-    traced = work_of(symbol_in(instance.module.clone(), instance.name, tile.FuncOp), axes, row_aligned)
-    if traced is None or (fixed and "k" not in traced.axes):
-        return []
-    found = best_by_consumers(traced, fixed).values()
-    return [Candidate(_used(traced, block), instance_clocks(traced, block)) for block in found]
-
-
-def _used(traced: Traced, block: BlockShape) -> tuple[int, ...]:
-    """A block without the axes that a kernel does not look at."""
-    axes = traced.axes
-    return block if "k" in axes else block[:2] if "n" in axes else block[:1]
+    function = symbol_in(instance.module.clone(), instance.name, tile.FuncOp)
+    return [Candidate(*found) for found in compiler.modelled_blocks(function, probe, row_aligned, fixed)]
 
 
 def _probe(sizes: set[int]) -> tuple[int, int, int] | None:

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from tessera import knobs
 from tessera.compiler.artifact import Artifact, Source
 from tessera.compiler.attempts import CompileReport
-from tessera.compiler.target import target_named
 from tessera.errors import FallbackError
 from tessera.internal_errors import boundary
 from tessera.ir import text
@@ -37,7 +36,7 @@ def compiled(
     `lines` says of each array whether its rows lie well for a GPU.
     """
     made = machined(source_of(instance), chosen, facts, lines)
-    asked = lines if chosen.target == "cuda" else None
+    asked = lines if chosen.compiler.keeps_row_alignment else None
     program = loaded(made.plan, made.code, chosen.target)
     found = GuardedKernel.of(instance, program, made.guards, asked)
     found = replace(found, report=made.report, target=chosen.target)
@@ -73,7 +72,7 @@ def log_compile(name: str, guards: str, seconds: Mapping[str, float]) -> None:
 
 def machined(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = NO_LINES) -> Artifact:
     """Machine code of a tile function, for arguments with these facts."""
-    target = target_named(chosen.target)
+    target = chosen.compiler
     options = chosen.options(warps=source.warps, stages=source.stages, follows=source.follows)
     with boundary(f"@{source.name}", f"machine code for {chosen.level}", partial(text.write, source.module)):
         made = target.compile(source, options, facts, lines, target.local_memory())

@@ -321,7 +321,7 @@ class Kernel(Named):
             return Kept.of("choice", self._identity(given, static), here, self.assumed)
 
         fixed = () if whole else self.schedule.block or ()
-        return self._choices.find(self._key(given, static), given, static, trace, fixed, kept, make=make)
+        return self._choices.find(self._key(given, static), given, static, trace, here.compiler, fixed, kept, make=make)
 
     @property
     def _is_depth_open(self) -> bool:

@@ -1,4 +1,4 @@
-"""The hint of errors about kernels that are too large for a GPU: the schedule nearest to theirs that fits."""
+"""The hint of errors about kernels that are too large for their target: the schedule nearest to theirs that fits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tessera.compiler.options import CompileOptions
 from tessera.errors import ResourceError
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.settings import Settings
@@ -21,21 +20,16 @@ Trace = Callable[[Schedule], Instance]
 
 def suggesting(error: ResourceError, schedule: Schedule, trace: Trace, chosen: Settings) -> ResourceError:
     """The error, with a schedule that fits for its hint, if it is about one that does not."""
-    if chosen.target == "cuda":
-        from tessera.targets.cuda.lower.check_budget import OverBudgetError
-
-        if isinstance(error, OverBudgetError):
-            found = nearest(schedule, trace, chosen.level)
-            error.story = (f"under {schedule}", *error.story)
-            error.hint = (
-                f"{found} fits" if found is not None else "no smaller block fits, either: work on narrower rows"
-            )
+    if chosen.compiler.is_over_budget(error):
+        found = nearest(schedule, trace, chosen)
+        error.story = (f"under {schedule}", *error.story)
+        error.hint = f"{found} fits" if found is not None else "no smaller block fits, either: work on narrower rows"
     return error
 
 
-def nearest(schedule: Schedule, trace: Trace, arch: str) -> Schedule | None:
+def nearest(schedule: Schedule, trace: Trace, chosen: Settings) -> Schedule | None:
     """The schedule with the fewest changes under which a kernel fits; None if none of many does."""
-    from tessera.targets.cuda.compile import lower_kernel
+    from tessera.tile.calls.compiling import source_of
 
     waiting, seen = deque(_smaller(schedule)), {schedule}
     for _ in range(_MOST_TRIES):
@@ -46,9 +40,8 @@ def nearest(schedule: Schedule, trace: Trace, arch: str) -> Schedule | None:
         candidate = waiting.popleft()
         seen.add(candidate)
         try:
-            made = trace(candidate)
-            options = CompileOptions("cuda", arch, warps=candidate.warps, stages=candidate.stages)
-            lower_kernel(made.module, made.name, options)
+            source = source_of(trace(candidate))._replace(warps=candidate.warps, stages=candidate.stages)
+            chosen.compiler.check_budget(source, chosen.level)
         except ResourceError:
             waiting += _smaller(candidate)
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,15 +9,15 @@ from typing import Any
 
 from tessera import knobs
 from tessera.compiler.options import CompileOptions
-from tessera.compiler.target import target_named, target_names
+from tessera.compiler.target import Target, is_target, target_named, target_names
+from tessera.device_names import HOST, is_host
 from tessera.errors import DeviceError
 from tessera.interpreters.sanitizers.checks import AROUND, NOTHING
 from tessera.runtime.device.device import CPU, Device
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.targets.cpu import features
 from tessera.tile.language.values import CURRENT
 
-BACKENDS = ("auto", "cpu", "interpreter")
+AUTO, INTERPRETER = "auto", "interpreter"
 ONLY_INTERPRETED = frozenset({"unwritten"})
 """The checks of the knob that machine code does not have."""
 
@@ -37,6 +36,11 @@ class Settings:
     deterministic: bool
     demanded: bool
     fast_math: bool = False
+
+    @property
+    def compiler(self) -> Target:
+        """The target itself, which says what it does and makes machine code."""
+        return target_named(self.target)
 
     def options(self, **of_kernel: Any) -> CompileOptions:
         """The options of a kernel under these settings."""
@@ -66,34 +70,33 @@ def _worked_out() -> Settings | None:
 
 
 def _chosen() -> Settings | None:
-    backend = knobs.backend.value or "auto"
-    if backend not in BACKENDS and backend not in (others := target_names()):
+    backend = knobs.backend.value or AUTO
+    if backend not in (AUTO, INTERPRETER) and not is_target(backend):
+        known = dict.fromkeys([AUTO, HOST, INTERPRETER, *target_names()])
         raise DeviceError(
-            f"expected a backend among {', '.join(dict.fromkeys([*BACKENDS, *others]))}, got {backend!r}",
+            f"expected a backend among {', '.join(known)}, got {backend!r}",
             hint=f"set {knobs.backend.variable} to one of them, or leave it unset",
         )
-    if knobs.interpret.value or backend == "interpreter":
+    if knobs.interpret.value or backend == INTERPRETER:
         return None
+    demanded = is_host(backend)
     if only_interpreted := sorted(knobs.checks.value & ONLY_INTERPRETED):
-        if backend == "cpu":
+        if demanded:
             raise DeviceError(
                 f"machine code has no check {', '.join(only_interpreted)}, and {knobs.backend.variable} asks for it",
                 hint=f"leave {knobs.backend.variable} unset: the interpreter runs kernels under this check",
             )
         _log_interpreted(only_interpreted)
         return None
-    if sys.platform != "linux" or features.machine() not in knobs.CPU_FAMILIES:
-        if backend == "cpu":
-            raise DeviceError(
-                f"kernels have machine code on Linux, x86-64 and AArch64, this is {sys.platform}, {features.machine()}",
-                hint=f"leave {knobs.backend.variable} unset: the interpreter runs them",
-            )
+    if (reason := target_named(HOST).unavailable()) is not None:
+        if demanded:
+            raise DeviceError(reason, hint=f"leave {knobs.backend.variable} unset: the interpreter runs them")
         return None
-    if backend not in BACKENDS:
+    if backend != AUTO and not demanded:
         return _of_target(backend)
-    level, optimization, checks = features.level(), knobs.optimization.value, knobs.checks.value
+    level, optimization, checks = target_named(HOST).default_level(), knobs.optimization.value, knobs.checks.value
     deterministic, fast = knobs.deterministic.value, knobs.fast_math.value
-    return _interned("cpu", level, optimization, checks, deterministic, backend == "cpu", fast)
+    return _interned(HOST, level, optimization, checks, deterministic, demanded, fast)
 
 
 def _of_target(name: str) -> Settings:
@@ -134,26 +137,12 @@ def settings_of_gpu(architecture: str) -> Settings:
 
 def settings_on(device: Device, chosen: Settings) -> Settings:
     """The same settings for a device: those of the CPU, or of the architecture of a GPU."""
-    if device is CPU or device.kind == CPU.kind:
+    if device.is_host:
         return chosen
-    if device.kind != "cuda":
+    if not device.is_accelerator:
         raise DeviceError(f"kernels have no machine code on {device}", hint="bring the arrays over first: .cpu()")
-    from tessera.runtime.cuda.context import Context
-
-    level = architecture_of(Context.of(device.index).properties.capability)
-    return _changed(chosen, target="cuda", level=level, demanded=True)
-
-
-def architecture_of(capability: tuple[int, int]) -> str:
-    """The architecture to compile for: PTX of an older one runs on newer ones, that of names in `a` on one only."""
-    if capability == (9, 0):
-        return "sm_90a"
-    if capability < (8, 0):
-        raise DeviceError(
-            f"kernels need a GPU of compute capability 8.0 or newer, this one has {capability[0]}.{capability[1]}",
-            hint="run them on the CPU: .cpu()",
-        )
-    return "sm_90" if capability > (9, 0) else "sm_89" if capability == (8, 9) else "sm_80"
+    level = target_named(device.kind).level_on(device.index)
+    return _changed(chosen, target=device.kind, level=level, demanded=True)
 
 
 def device_of(name: str, given: Iterable[Any]) -> Device:
@@ -168,7 +157,6 @@ def device_of(name: str, given: Iterable[Any]) -> Device:
 
 
 def target_of(chosen: Settings) -> tuple[object, ...]:
-    """The settings that machine code depends on, as keys have them: on a CPU, the order of sums is up to calls."""
-    gpu = (chosen.target, chosen.deterministic)
-    processor = features.target(chosen.level) if chosen.target == "cpu" else gpu
-    return (chosen.level, *processor, chosen.optimization, *sorted(chosen.checks))
+    """The settings that machine code depends on, as keys have them."""
+    of_target = chosen.compiler.identity(chosen.level, chosen.deterministic)
+    return (chosen.level, *of_target, chosen.optimization, *sorted(chosen.checks))
