@@ -121,15 +121,17 @@ def trace(kernel: Traceable, given: Mapping[str, Any], static: Mapping[str, Any]
     arguments = {name: add(name, value) for name, value in given.items()}
     with tracing(work):
         arguments |= load_tiles(work, kernel.tiles, arguments)
-        result = _run(rewritten(kernel.function), arguments, static)
+        function = rewritten(kernel.function)
+        work.source = SourceSpan(function.__code__.co_filename, function.__code__.co_firstlineno)
+        result = _run(function, arguments, static)
         work.finishing = work.ending
         try:
             outputs = _store_results(work, result)
         except TesseraError as error:
             raise error.at(work.ending) from None
-        function = work.finish(len(outputs), _grid(kernel, work))
-    say_overlapping(function, [argument.path for argument in work.arguments], kernel.overlapping)
-    module = ModuleOp([function])
+        traced = work.finish(len(outputs), _grid(kernel, work))
+    say_overlapping(traced, [argument.path for argument in work.arguments], kernel.overlapping)
+    module = ModuleOp([traced])
     with boundary(kernel.__name__, "the passes after tracing", partial(text.write, module)):
         text.verify(module)
         context = text.new_context()

@@ -111,6 +111,8 @@ class Tracer:
         self.ending: SourceSpan | None = None
         self.finishing: SourceSpan | None = None
         # By the position in the user's code, with that code: as long as it is alive, its number is its own.
+        # Where the kernel is defined.
+        self.source: SourceSpan | None = None
         self.locations: dict[object, tuple[Any, object]] = {}
         # Worked out by the context; and the axes that the kernel asks for, with where it first does.
         self.grid: list[Size] = []
@@ -594,7 +596,7 @@ class Tracer:
         shapes = [
             tuple(size(dim(one).substitute(self.constants)) for one in argument.shape) for argument in self.arguments
         ]
-        return tile.FuncOp(
+        function = tile.FuncOp(
             self.name,
             [argument.ssa.type for argument in self.arguments],
             outputs,
@@ -603,3 +605,5 @@ class Tracer:
             Region(self.entry),
             fills=[index for index, argument in enumerate(self.arguments) if argument.filled],
         )
+        function.location = location_of(self.source)
+        return function

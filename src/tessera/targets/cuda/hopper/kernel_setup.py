@@ -124,8 +124,8 @@ class KernelSetup(Lowering):
     # Numbers
 
     def put(self, op: Operation) -> SSAValue:
-        """Adds an op to the current partition."""
-        return self.add(op, self.partitions).results[0]
+        """Adds an op to the current partition, at the location of the op that is being lowered."""
+        return self.add(op, self.at).results[0]
 
     def number(self, value: int) -> SSAValue:
         if value not in self.numbers:
