@@ -110,9 +110,9 @@ class Tracer:
         # Where the kernel returned; set when its results are stored.
         self.ending: SourceSpan | None = None
         self.finishing: SourceSpan | None = None
-        # By the position in the user's code, with that code: as long as it is alive, its number is its own.
         # Where the kernel is defined.
         self.source: SourceSpan | None = None
+        # By the position in the user's code, with that code: as long as it is alive, its number is its own.
         self.locations: dict[object, tuple[Any, object]] = {}
         # Worked out by the context; and the axes that the kernel asks for, with where it first does.
         self.grid: list[Size] = []

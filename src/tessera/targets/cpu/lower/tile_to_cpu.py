@@ -153,7 +153,10 @@ class FunctionWriter(Lowering):
 
         def write() -> None:
             self._program_ids(block.args[0], slow, extents)
-            reserved = [self._pack_all(op, part) for op, part in self.sharing.slices.items()]
+            reserved: list[SSAValue] = []
+            for op, part in self.sharing.slices.items():
+                with self.located(op):
+                    reserved.append(self._pack_all(op, part))
             self.add(cpu.YieldOp(*reserved))
 
         self.within(block, write)
