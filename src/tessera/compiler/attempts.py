@@ -74,7 +74,7 @@ class CompileReport:
 
 
 def _decoded_span(found: Any) -> SourceSpan | None:
-    return None if found is None else SourceSpan(**{**found, "caller": _decoded_span(found["caller"])})
+    return None if found is None else SourceSpan(**dict[str, Any](found, caller=_decoded_span(found["caller"])))
 
 
 @dataclass(frozen=True)
