@@ -346,12 +346,11 @@ def _decoded_cover(name: Any, axis: Any, reach: str, shape: Sequence[str], insid
 
 
 def _encoded_span(span: SourceSpan) -> list[Any]:
-    caller = None if span.caller is None else _encoded_span(span.caller)
-    return [span.file, span.line, span.column, span.end_line, span.end_column, caller]
+    callers = [] if span.caller is None else [_encoded_span(span.caller)]
+    return [span.file, span.line, span.column, span.end_line, span.end_column, *callers]
 
 
 def _decoded_span(found: Sequence[Any] | None) -> SourceSpan | None:
     if found is None:
         return None
-    file, line, column, end_line, end_column, caller = found
-    return SourceSpan(file, line, column, end_line, end_column, _decoded_span(caller))
+    return SourceSpan(*found[:5], *(_decoded_span(caller) for caller in found[5:]))
