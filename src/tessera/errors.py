@@ -30,6 +30,8 @@ class SourceSpan:
     column: int = 0
     end_line: int | None = None
     end_column: int | None = None
+    caller: SourceSpan | None = None
+    """Where the function with this text was called, if it is a helper of a kernel."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column + 1}"
@@ -45,6 +47,10 @@ class SourceSpan:
         # Tabs stay tabs so that the carets line up in any terminal.
         lead = "".join("\t" if c == "\t" else " " for c in text[: self.column])
         return f"{gutter}{text}\n{' ' * (len(gutter) - 2)}| {lead}{'^' * width}"
+
+
+def _shown(word: str, span: SourceSpan) -> list[str]:
+    return [line for line in (f"  {word} {span}", span.excerpt()) if line]
 
 
 def _can_be_shown(file: str) -> bool:
@@ -74,7 +80,11 @@ def caller_span() -> SourceSpan | None:
 
 def caller_frame() -> FrameType | None:
     """The innermost frame outside the package."""
-    frame = inspect.currentframe()
+    return outer_frame(inspect.currentframe())
+
+
+def outer_frame(frame: FrameType | None) -> FrameType | None:
+    """A frame, or the innermost around it that is outside the package."""
     while frame is not None and _is_ours(frame):
         frame = frame.f_back
     return frame
@@ -113,9 +123,11 @@ class TesseraError(Exception):
     def __str__(self) -> str:
         parts = [self.message]
         if self.span is not None:
-            parts.append(f"  --> {self.span}")
-            if excerpt := self.span.excerpt():
-                parts.append(excerpt)
+            parts += _shown("-->", self.span)
+            caller = self.span.caller
+            while caller is not None:
+                parts += _shown("called at", caller)
+                caller = caller.caller
         parts += [f"  shape: {line}" for line in self.shapes]
         parts += [f"  story: {line}" for line in self.story]
         if self.hint:

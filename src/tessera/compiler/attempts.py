@@ -64,13 +64,17 @@ class CompileReport:
     @staticmethod
     def decoded(found: Any) -> CompileReport:
         """The report that JSON has; what is none raises ValueError, TypeError or KeyError."""
-        refusals: list[Refusal] = []
-        for one in found["refusals"]:
-            span = None if one["span"] is None else SourceSpan(**one["span"])
-            refusals.append(Refusal(one["way"], one["reason"], span, one["hint"], one["is_slower"]))
+        refusals = [
+            Refusal(one["way"], one["reason"], _decoded_span(one["span"]), one["hint"], one["is_slower"])
+            for one in found["refusals"]
+        ]
         if type(found["way"]) is not str or not all(type(one.reason) is str for one in refusals):
             raise TypeError("a report of other things than words")
         return CompileReport(found["way"], refusals)
+
+
+def _decoded_span(found: Any) -> SourceSpan | None:
+    return None if found is None else SourceSpan(**dict[str, Any](found, caller=_decoded_span(found["caller"])))
 
 
 @dataclass(frozen=True)

@@ -333,7 +333,7 @@ def _encoded_failure(failure: Failure) -> list[Any]:
 
 def _decoded_failure(found: Sequence[Any]) -> Failure:
     message, span, check = found
-    return Failure(message, None if span is None else SourceSpan(*span), check)
+    return Failure(message, _decoded_span(span), check)
 
 
 def _encoded_cover(one: Cover) -> list[Any]:
@@ -346,4 +346,11 @@ def _decoded_cover(name: Any, axis: Any, reach: str, shape: Sequence[str], insid
 
 
 def _encoded_span(span: SourceSpan) -> list[Any]:
-    return [span.file, span.line, span.column, span.end_line, span.end_column]
+    callers = [] if span.caller is None else [_encoded_span(span.caller)]
+    return [span.file, span.line, span.column, span.end_line, span.end_column, *callers]
+
+
+def _decoded_span(found: Sequence[Any] | None) -> SourceSpan | None:
+    if found is None:
+        return None
+    return SourceSpan(*found[:5], *(_decoded_span(caller) for caller in found[5:]))

@@ -259,7 +259,8 @@ def encode(value: Any) -> Any:
     """Parts of host programs as JSON has them; what is nothing else is an expression of sizes."""
     kind = value.__class__
     if kind is SourceSpan:
-        return {"is": "span", "of": [getattr(value, field.name) for field in fields(SourceSpan)]}
+        parts = [getattr(value, field.name) for field in fields(SourceSpan)]
+        return {"is": "span", "of": [encode(part) for part in (parts if value.caller else parts[:-1])]}
     if kind is DType:
         policy = value.policy
         accum = None if policy.accum is None else policy.accum.name
@@ -283,7 +284,7 @@ def decode(found: Any) -> Any:
         return found
     kind, of = found["is"], found["of"]
     if kind == "span":
-        return SourceSpan(*of)
+        return SourceSpan(*(decode(one) for one in of))
     if kind == "dtype":
         name, accum, *rest = of
         return BY_NAME[name].with_policy(Policy(None if accum is None else BY_NAME[accum], *rest))

@@ -1,11 +1,13 @@
-"""Source spans as IR locations and back: a start, and an end where it is known."""
+"""Source spans as IR locations and back: a start, an end where it is known, and the call of a helper."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    CallSiteLoc,
     FileLineColLoc,
     FusedLoc,
     IntAttr,
@@ -20,9 +22,14 @@ from tessera.errors import SourceSpan
 
 
 def location_of(span: SourceSpan | None) -> LocationAttr:
-    """The location that carries a source span; its end, where known, is fused to its start."""
+    """The location that carries a source span; its end, where known, is fused to its start.
+
+    In a helper it is a call site: the span, and that of the call, which may be in a helper itself.
+    """
     if span is None:
         return UnknownLoc()
+    if span.caller is not None:
+        return CallSiteLoc(location_of(replace(span, caller=None)), location_of(span.caller))
     start = _point(span.file, span.line, span.column)
     if span.end_column is None:
         return start
@@ -31,7 +38,10 @@ def location_of(span: SourceSpan | None) -> LocationAttr:
 
 
 def span_of(location: LocationAttr) -> SourceSpan | None:
-    """The source span of an op's location, if it has one."""
+    """The source span of an op's location, if it has one; it knows the caller, if that does."""
+    if isinstance(location, CallSiteLoc):
+        callee, caller = (span_of(cast("LocationAttr", one)) for one in (location.callee, location.caller))
+        return callee if callee is None or callee.caller is not None else replace(callee, caller=caller)
     if isinstance(location, FileLineColLoc):
         return SourceSpan(location.filename.data, location.line.data, location.column.data)
     if isinstance(location, FusedLoc):

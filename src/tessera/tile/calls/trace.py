@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from numbers import Number
@@ -14,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.cached_property import cached_property
 from tessera.dtypes.types import DType, bool_, f32
-from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, TesseraError, span_of
+from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, TesseraError
 from tessera.internal_errors import boundary
 from tessera.ir import text
 from tessera.runtime.tensor.creation import asarray
@@ -24,6 +25,7 @@ from tessera.shapes.expr import Shape, Size, dim, size
 from tessera.tile.calls.arguments import kinds_of, plain
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.overlapping import say_overlapping
+from tessera.tile.language.call_chain import Position, span_with_callers
 from tessera.tile.language.context import current_context
 from tessera.tile.language.control import rewritten
 from tessera.tile.language.kernel_code import is_kernel_module
@@ -121,15 +123,18 @@ def trace(kernel: Traceable, given: Mapping[str, Any], static: Mapping[str, Any]
     arguments = {name: add(name, value) for name, value in given.items()}
     with tracing(work):
         arguments |= load_tiles(work, kernel.tiles, arguments)
-        result = _run(rewritten(kernel.function), arguments, static)
-        work.finishing = work.ending
+        function = rewritten(kernel.function)
+        work.code = function.__code__
+        work.source = SourceSpan(work.code.co_filename, work.code.co_firstlineno)
+        result = _run(function, arguments, static)
+        work.finishing = work.ending or work.source
         try:
             outputs = _store_results(work, result)
         except TesseraError as error:
             raise error.at(work.ending) from None
-        function = work.finish(len(outputs), _grid(kernel, work))
-    say_overlapping(function, [argument.path for argument in work.arguments], kernel.overlapping)
-    module = ModuleOp([function])
+        traced = work.finish(len(outputs), _grid(kernel, work))
+    say_overlapping(traced, [argument.path for argument in work.arguments], kernel.overlapping)
+    module = ModuleOp([traced])
     with boundary(kernel.__name__, "the passes after tracing", partial(text.write, module)):
         text.verify(module)
         context = text.new_context()
@@ -213,19 +218,28 @@ def _run(function: Callable[..., Any], arguments: Mapping[str, Any], static: Map
     """Runs the kernel's code on traced values; Python's own errors in it are raised like every other."""
     try:
         return function(*arguments.values(), **static)
-    except TesseraError:
+    except TesseraError as error:
+        span = _place(error)
+        if span is not None and error.span == replace(span, caller=None):
+            error.span = span
         raise
     except Exception as error:
-        span, step = None, error.__traceback__
-        while step is not None:
-            if is_kernel_module(step.tb_frame.f_globals.get("__name__", "")):
-                span = span_of(step.tb_frame.f_code, step.tb_lasti)
-            step = step.tb_next
         raise CompileError(
             f"{type(error).__name__}: {error}",
-            span=span,
+            span=_place(error),
             hint="this is Python's own error while the kernel's code ran on tiles; check names and types there",
         ) from error
+
+
+def _place(error: Exception) -> SourceSpan | None:
+    """The innermost expression of the user's that an error went through, with the calls that led there."""
+    positions: list[Position] = []
+    step = error.__traceback__
+    while step is not None:
+        if is_kernel_module(step.tb_frame.f_globals.get("__name__", "")):
+            positions.append((step.tb_frame.f_code, step.tb_lasti))
+        step = step.tb_next
+    return span_with_callers(positions[::-1])
 
 
 def _plain_size(given: Size) -> Size:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from tessera.errors import CompileError, SourceSpan
 from tessera.shapes.sources import source_lines
+from tessera.tile.language.call_chain import PART
 from tessera.tile.language.kernel_code import is_as_written
 
 _RUNTIME = "__tessera__"
@@ -196,7 +197,7 @@ class _Rewriter(ast.NodeTransformer):
         """`def __part_n__(parameters): body; return (names)`."""
         self.count += 1
         values = ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load())
-        made = _define(f"__part_{self.count}__", parameters, [*body, ast.Return(values)])
+        made = _define(PART.format(self.count), parameters, [*body, ast.Return(values)])
         return _at_location(made, node)
 
     def _assign(self, names: list[str], value: ast.expr, node: ast.AST) -> ast.stmt:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, UnitAttr
+from xdsl.dialects.builtin import IndexType, LocationAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tessera.dtypes.promotion import accumulator, promote
 from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, i64
-from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, caller_frame, span_of
+from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, caller_frame
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.common.locations import location_of
 from tessera.ir.common.locations import span_of as source_of
@@ -22,6 +23,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
+from tessera.tile.language.call_chain import Position, positions_within, span_with_callers
 from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.values import AxisBound, AxisBounds, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.transforms.core.facts import FactKind, Facts, Recorder, fact
@@ -110,8 +112,11 @@ class Tracer:
         # Where the kernel returned; set when its results are stored.
         self.ending: SourceSpan | None = None
         self.finishing: SourceSpan | None = None
-        # By the position in the user's code, with that code: as long as it is alive, its number is its own.
-        self.locations: dict[object, tuple[Any, object]] = {}
+        # Where the kernel is defined.
+        self.source: SourceSpan | None = None
+        self.code: CodeType | None = None
+        # By the positions in the user's code, with that code: as long as it is alive, its number is its own.
+        self.locations: dict[object, tuple[LocationAttr, Sequence[Position]]] = {}
         # Worked out by the context; and the axes that the kernel asks for, with where it first does.
         self.grid: list[Size] = []
         self.axes: dict[int, SourceSpan | None] = {}
@@ -130,13 +135,14 @@ class Tracer:
         return op.results[0] if op.results else None
 
     def locate(self, op: Operation) -> None:
-        """Gives an op the user's line."""
+        """Gives an op the user's line; in a helper, with the lines that call it."""
         frame = None if self.finishing is not None else caller_frame()
-        position = self.finishing if frame is None else (id(frame.f_code), frame.f_lasti)
-        if position not in self.locations:
-            span = self.finishing if frame is None else span_of(frame.f_code, frame.f_lasti)
-            self.locations[position] = location_of(span), None if frame is None else frame.f_code
-        op.location = self.locations[position][0]
+        positions = positions_within(frame, self.code)
+        key = tuple((id(code), instruction) for code, instruction in positions) or self.finishing
+        if key not in self.locations:
+            span = span_with_callers(positions) or self.finishing
+            self.locations[key] = location_of(span), positions
+        op.location = self.locations[key][0]
 
     def number(self, value: bool | float, type_: Attribute) -> SSAValue:
         """A constant; each is made once, at the top."""
@@ -594,7 +600,7 @@ class Tracer:
         shapes = [
             tuple(size(dim(one).substitute(self.constants)) for one in argument.shape) for argument in self.arguments
         ]
-        return tile.FuncOp(
+        function = tile.FuncOp(
             self.name,
             [argument.ssa.type for argument in self.arguments],
             outputs,
@@ -603,3 +609,5 @@ class Tracer:
             Region(self.entry),
             fills=[index for index, argument in enumerate(self.arguments) if argument.filled],
         )
+        function.location = location_of(self.source)
+        return function

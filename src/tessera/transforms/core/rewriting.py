@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import UnknownLoc
+from xdsl.dialects.builtin import LocationAttr, UnknownLoc
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -45,3 +45,29 @@ def inline_before(op: Operation, block: Block) -> tuple[SSAValue, ...]:
         inner.detach()
         Rewriter.insert_op(inner, InsertPoint.before(op))
     return yielded
+
+
+def inherit_locations(function: Operation) -> None:
+    """Gives every op in a function that has no location that of the code it belongs to.
+
+    That is the first op that uses its result, as an index is computed for a load; else the op behind it in its block,
+    as a barrier is there for what follows; else, at the end of a block, the op around it. A pass that knows for which
+    op it makes another says so by itself: this is for scaffolding.
+    """
+    for region in function.regions:
+        for block in region.blocks:
+            _inherit_in_block(block, function.location)
+
+
+def _inherit_in_block(block: Block, around: LocationAttr) -> None:
+    """Goes backwards: users and followers have their locations already."""
+    behind, op = around, block.last_op
+    while op is not None:
+        if isinstance(op.location, UnknownLoc):
+            uses = (use.operation for result in op.results for use in result.uses)
+            op.location = next((user.location for user in uses if not isinstance(user.location, UnknownLoc)), behind)
+        behind = op.location
+        for region in op.regions:
+            for inner in region.blocks:
+                _inherit_in_block(inner, behind)
+        op = op.prev_op

@@ -30,7 +30,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_type
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.function_pass import FunctionPass
-from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.core.rewriting import adopt_location, inherit_locations
 from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, rows_of
@@ -256,12 +256,13 @@ class _Writer:
         _Producer(self, produced, front).walk(producer, order)
         self._consume(consumer, consumed, front, order)
         made.append(warp_groups.WarpSpecializeOp(self.consumers, Region(producer), Region(consumer)))
-        adopt_location(made, self.function)
+        made[-1].location = self.function.location
         block.insert_ops_before(made, old[-1])
         for op in reversed(old[:-1]):
             if op not in front or not any(result.first_use for result in op.results):
                 op.detach()
                 op.erase()
+        inherit_locations(self.function)
         self.function.attributes[PERSISTENT] = UnitAttr()
         if order.cluster is not None and (cluster := integer_of(order.cluster)) is not None:
             self.function.attributes[CLUSTER] = integer(cluster)
@@ -327,14 +328,16 @@ class _Partition:
         self.states = dict(zip(self.memory, states, strict=False))
         self._write_instance(number, body, order)
         ends = list(self.states.values())
+        loop: scf.ForOp | scf.WhileOp
         if self.work_queue is None:
             body.add_op(scf.YieldOp(*ends))
-            block.add_op(scf.ForOp(order.cta, order.counts[-1], order.ctas, starts, Region(body)))
+            loop = scf.ForOp(order.cta, order.counts[-1], order.ctas, starts, Region(body))
         else:
             fetched, following = self.next_instance(self.work_queue, states[-1]), warp_groups.AdvanceOp(states[-1])
             body.add_ops([fetched, following, scf.YieldOp(fetched.result, *ends, following.result)])
-            block.add_op(_until_the_last(order, starts, body))
-        adopt_location(list(block.ops), self.function)
+            loop = _until_the_last(order, starts, body)
+        loop.location = self.function.location
+        block.add_op(loop)
 
     def _write_instance(self, number: SSAValue, body: Block, order: TileOrder) -> None:
         """Writes the work of this partition for one program instance."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType, UnknownLoc
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dtypes.types import DType
@@ -73,10 +74,21 @@ class Lowering:
         """The blocks around the one that is written."""
         self.out: Block
         self.top: Block
+        self.at: Operation = function
+        """The op that is being lowered: what is written for it takes its location."""
 
     def add(self, op: Operation) -> Operation:
+        if isinstance(op.location, UnknownLoc):
+            op.location = self.at.location
         self.out.add_op(op)
         return op
+
+    @contextmanager
+    def located(self, op: Operation) -> Generator[None]:
+        """Writes ops at the location of one that is being lowered; behind it, at that of the one before again."""
+        outside, self.at = self.at, op
+        yield
+        self.at = outside
 
     def constant(self, value: int) -> SSAValue:
         """A whole number; one that was written before, here or around, serves again."""
@@ -103,6 +115,7 @@ class Lowering:
         if self.analysis.matrix and rows > 1:
             rows = rounded_up(rows, TILE_ROWS)
         op = cpu.BufferOp(BufferType(rows, cols, element_of(dtype)))
+        op.location = self.at.location
         self.top.insert_op_before(op, first) if (first := self.top.first_op) is not None else self.top.add_op(op)
         return op.result
 

@@ -10,7 +10,6 @@ from tessera.targets.cpu.lower.clipping import STEP
 from tessera.targets.cpu.lower.nest_writer import NestWriter
 from tessera.targets.cpu.lower.nests import shape_of
 from tessera.transforms.algebra.masks import constant_of
-from tessera.transforms.core.rewriting import adopt_location
 
 
 def write_matrix(writer: NestWriter) -> None:
@@ -32,9 +31,7 @@ def write_matrix(writer: NestWriter) -> None:
     depth = lowering.live if dot.a in tiles else None
 
     def strip(row: SSAValue, height: int, col: SSAValue, width: int) -> None:
-        made = cpu.MatmulOp(left, right, number, out, row, col, (height, width), added=added, depth=depth)
-        lowering.add(made)
-        adopt_location([made], dot)
+        lowering.add(cpu.MatmulOp(left, right, number, out, row, col, (height, width), added=added, depth=depth))
 
     def band(row: SSAValue, height: int) -> None:
         if dot.result in tiles:

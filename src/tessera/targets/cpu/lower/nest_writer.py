@@ -29,7 +29,6 @@ from tessera.targets.cpu.lower.subtile_writer import Axes, SubtileWriter
 from tessera.targets.cpu.lower.unmasked_columns import NO_MASKS, Bounds, UnmaskedColumns, masks_behind, unmasked_columns
 from tessera.transforms.algebra.masks import Linear
 from tessera.transforms.core.folding import materialize
-from tessera.transforms.core.rewriting import adopt_location
 
 _index = IndexType()
 
@@ -61,7 +60,9 @@ class NestWriter(SubtileWriter):
         nest = Nest(rows, [Phase(cols)], [[], []])
         writer = NestWriter(lowering, nest, {})
         writer.copied = (value, slot, shape)
-        writer.write()
+        made = value.owner if isinstance(value.owner, Operation) else lowering.at
+        with lowering.located(made):
+            writer.write()
 
     copied: tuple[SSAValue, SSAValue, tuple[int, ...]] | None = None
 
@@ -214,7 +215,9 @@ class NestWriter(SubtileWriter):
             for op in ops:
                 self._row_op(op)
             if number < len(nest.phases):
-                self._unless_needless(nest.phases[number], self._bounds_of(number))
+                phase = nest.phases[number]
+                with self.lowering.located(phase.ops[0] if phase.ops else self.lowering.at):
+                    self._unless_needless(phase, self._bounds_of(number))
         self.pieces = {}
         for value, dtype, buffer in self.kept:
             if value in self.rows:
@@ -228,7 +231,8 @@ class NestWriter(SubtileWriter):
         if op.results:
             self.rows[op.results[0]] = self._make(op, axes)
         else:
-            self._effect(op, axes)
+            with self.lowering.located(op):
+                self._effect(op, axes)
 
     def _row_axes(self, shape: Sequence[int]) -> Axes:
         group = self.group if self.nest.rows > 1 else (self.zero, 1)
@@ -308,10 +312,9 @@ class NestWriter(SubtileWriter):
             partial = self._chunk(phase, lowering.constant(whole), phase.cols - whole, partial)
         for op, value in zip(reduces, partial, strict=True):
             axis = len(tile_type(value).get_shape()) - 1
-            finished = tile.ReduceOp(op.kind.data, value, axis)
-            lowering.add(finished)
-            adopt_location([finished], op)
-            self.rows[op.result] = self._shaped(finished.result, shape_of(op.result))
+            with lowering.located(op):
+                finished = lowering.add(tile.ReduceOp(op.kind.data, value, axis))
+                self.rows[op.result] = self._shaped(finished.results[0], shape_of(op.result))
 
     def _over_columns(self, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Whole steps of a phase: one loop, or others around one whose columns need no masks."""
@@ -403,24 +406,21 @@ class NestWriter(SubtileWriter):
             self._copy_piece(col, size)
         for op in phase.ops:
             axes = self._full_axes(shape_of_op(op), col, size)
-            if isinstance(op, tile.ReduceOp):
-                piece = self.piece(op.operand, axes)
-                if partial is None:
-                    finished = tile.ReduceOp(op.kind.data, piece, len(axes) - 1)
-                    lowering.add(finished)
-                    adopt_location([finished], op)
-                    self.rows[op.result] = self._shaped(finished.result, shape_of(op.result))
+            with lowering.located(op):
+                if isinstance(op, tile.ReduceOp):
+                    piece = self.piece(op.operand, axes)
+                    if partial is None:
+                        finished = lowering.add(tile.ReduceOp(op.kind.data, piece, len(axes) - 1))
+                        self.rows[op.result] = self._shaped(finished.results[0], shape_of(op.result))
+                    else:
+                        step = lowering.add(cpu.PartialOp(op.kind.data, partial[len(found)], piece))
+                        found.append(step.results[0])
+                elif op.results:
+                    piece = self._make(op, axes)
+                    self.pieces[op.results[0], axes] = piece
+                    self._keep(op.results[0], piece, col)
                 else:
-                    step = cpu.PartialOp(op.kind.data, partial[len(found)], piece)
-                    lowering.add(step)
-                    adopt_location([step], op)
-                    found.append(step.result)
-            elif op.results:
-                piece = self._make(op, axes)
-                self.pieces[op.results[0], axes] = piece
-                self._keep(op.results[0], piece, col)
-            else:
-                self._effect(op, axes)
+                    self._effect(op, axes)
         return found
 
     def _keep(self, value: SSAValue, piece: SSAValue, col: SSAValue) -> None:
@@ -472,7 +472,6 @@ class NestWriter(SubtileWriter):
             assert isinstance(op, tile.AssertOp)
             made = tile.AssertOp(self.piece(op.condition, axes), op.message.data)
         lowering.add(made)
-        adopt_location([made], op)
 
     # Rows folded away
 

@@ -26,7 +26,6 @@ from tessera.targets.cpu.lower.unmasked_columns import NO_MASKS
 from tessera.targets.llvm.emitter_attributes import APPROXIMATE, ROUNDED
 from tessera.transforms.algebra.masks import Linear, positions
 from tessera.transforms.core.folding import materialize
-from tessera.transforms.core.rewriting import adopt_location
 
 Axes: TypeAlias = tuple[tuple[SSAValue, int], ...]
 """Along each axis of a tile, where a piece of it starts and how long it is."""
@@ -95,9 +94,8 @@ class SubtileWriter:
     def _make(self, op: Operation, axes: Axes) -> SSAValue:
         if isinstance(op, tile.EwOp) and op.fn.data == "select" and op.operands_[0] in self.masks:
             return self.piece(op.operands_[1], axes)
-        made = PIECES[type(op)](self, op, axes)
-        adopt_location([made], op)
-        return made.results[0]
+        with self.lowering.located(op):
+            return PIECES[type(op)](self, op, axes).results[0]
 
     def is_straight(self, op: tile.LoadOp | tile.StoreOp, axes: Axes) -> bool:
         """Whether a piece's lanes run along the axis that was found to be dense; see `inside_conditions`."""

@@ -38,7 +38,7 @@ from tessera.targets.cpu.lower.nests import Nest, shape_of
 from tessera.targets.cpu.lower.slots import slots_of
 from tessera.transforms.algebra.masks import Window, dead_before, dead_from, is_skippable, masks_in
 from tessera.transforms.core.context import recorder_of
-from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.core.rewriting import inherit_locations
 
 _index = IndexType()
 
@@ -64,7 +64,8 @@ class TileToCpu(ModulePass):
         for function in list(op.body.block.ops):
             if isinstance(function, tile.FuncOp):
                 made = FunctionWriter(function, machine, self.fuse, recorder_of(ctx), small=self.small).run()
-                adopt_location([made], function)
+                made.location = function.location
+                inherit_locations(made)
                 op.body.block.insert_op_before(made, function)
                 function.detach()
                 function.erase()
@@ -152,7 +153,10 @@ class FunctionWriter(Lowering):
 
         def write() -> None:
             self._program_ids(block.args[0], slow, extents)
-            reserved = [self._pack_all(op, part) for op, part in self.sharing.slices.items()]
+            reserved: list[SSAValue] = []
+            for op, part in self.sharing.slices.items():
+                with self.located(op):
+                    reserved.append(self._pack_all(op, part))
             self.add(cpu.YieldOp(*reserved))
 
         self.within(block, write)
@@ -220,7 +224,8 @@ class FunctionWriter(Lowering):
             if isinstance(op, scf.ForOp | scf.IfOp):
                 self.flush(run)
                 run = []
-                _CONTROL[type(op)](self, op)
+                with self.located(op):
+                    _CONTROL[type(op)](self, op)
             elif _is_tile_work(op):
                 run.append(op)
             elif self.rows is None or op not in self.rows.scalars:
@@ -240,12 +245,13 @@ class FunctionWriter(Lowering):
             last = self.live_columns(self.clipping.cols, self.clipping.edges(), STEP)
             self.live = self.first_column(self.clipping.starts(), STEP, last), last
         for nest in nests:
-            self._prepare(nest)
-            writer = NestWriter(self, nest, slots)
-            if nest.matrix:
-                write_matrix(writer)
-            else:
-                writer.write()
+            with self.located(nest.folds or next(nest.ops, self.at)):
+                self._prepare(nest)
+                writer = NestWriter(self, nest, slots)
+                if nest.matrix:
+                    write_matrix(writer)
+                else:
+                    writer.write()
         self.clipping = self.live = None
 
     def _prepare(self, nest: Nest) -> None:
@@ -265,8 +271,8 @@ class FunctionWriter(Lowering):
         type_ = BufferType(rows, cols, element_of(tile_dtype(load.result)), dense=1)
         written = [self.values[one] for one in self.source.arguments if one in self.analysis.stored]
         made = cpu.BorrowOp(self.values[load.view], [self.values[offset] for offset in load.offsets], written, type_)
+        made.location = load.location
         self.held[load.result] = self.add(made).results[0]
-        adopt_location([made], load)
 
     def _widen(self, nest: Nest, operand: SSAValue, dtype: DType) -> None:
         """A buffer of an operand in the type of the sum, where the operand is there already in its own."""
@@ -301,8 +307,8 @@ class FunctionWriter(Lowering):
         packing = cpu.PackOp(self.values[load.view], offsets, panels, number, transposed=transposed)
         if is_inside(self.extents, load):
             mark_inside(packing)
+        packing.location = load.location
         self.add(packing)
-        adopt_location([packing], load)
 
     # Control
 
@@ -335,7 +341,6 @@ class FunctionWriter(Lowering):
             *bounds, self.values[op.step], [self.values[initial[argument]] for argument in scalars], Region(body)
         )
         self.add(made)
-        adopt_location([made], op)
         self.values.update(zip((results[argument] for argument in scalars), made.results, strict=True))
 
     def _live(self, op: scf.ForOp) -> tuple[SSAValue, SSAValue]:
@@ -383,7 +388,6 @@ class FunctionWriter(Lowering):
             self.values[op.cond], [result.type for result in scalars], side(op.true_region), side(op.false_region)
         )
         self.add(made)
-        adopt_location([made], op)
         self.values.update(zip(scalars, made.results, strict=True))
 
     def _assign(self, pairs: Sequence[tuple[SSAValue, SSAValue]]) -> None:

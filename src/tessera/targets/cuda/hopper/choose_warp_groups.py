@@ -134,7 +134,9 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
 
 
 def _refusal(op: Operation, reason: str, hint: str) -> CompileError:
-    return CompileError(reason, span=span_of(op.location), hint=hint)
+    # What is about the whole kernel is at the call, where its sizes and its schedule come from.
+    span = None if isinstance(op, tile.FuncOp) else span_of(op.location)
+    return CompileError(reason, span=span, hint=hint)
 
 
 def _operand_loads(function: tile.FuncOp) -> list[tile.LoadOp]:

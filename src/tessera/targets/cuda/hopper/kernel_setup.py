@@ -124,8 +124,8 @@ class KernelSetup(Lowering):
     # Numbers
 
     def put(self, op: Operation) -> SSAValue:
-        """Adds an op to the current partition."""
-        return self.add(op, self.partitions).results[0]
+        """Adds an op to the current partition, at the location of the op that is being lowered."""
+        return self.add(op, self.at).results[0]
 
     def number(self, value: int) -> SSAValue:
         if value not in self.numbers:
@@ -162,6 +162,7 @@ class KernelSetup(Lowering):
         self._make_rings()
         self._make_work_queues()
         for op in self.source.body.walk():
+            self.at = op
             if isinstance(op, warp_groups.ProducerCopyOp):
                 box = fill_box(op)
                 if box.argument.index not in self.row_aligned:
@@ -177,17 +178,18 @@ class KernelSetup(Lowering):
                 self._map(box.argument, *store_map(box, element))
                 if element not in self.rooms:
                     self.rooms[element] = self.put(nv.AllocOp(staging(self.count, element)))
+        self.at = self.partitions
         self.thread = self.put(hopper.IdOp("thread"))
         self.warpgroup = self.put(hopper.IdOp("warpgroup"))
         self.is_first = self.put(arith.CmpiOp(self.thread, self.number(0), "eq"))
         with_first = Block()
         outside, self.out = self.out, with_first
         for map_ in self.maps.values():
-            self.add(hopper_copies.PrefetchOp(map_), self.partitions)
+            self.add(hopper_copies.PrefetchOp(map_), _owner(map_))
         for ring in (*(ring for ring in self.rings.values() if ring.bytes), *self.work_queues.values()):
-            self.add(hopper.MbarrierInitOp(ring.full, ring.fillers), self.partitions)
+            self.add(hopper.MbarrierInitOp(ring.full, ring.fillers), _owner(ring.full))
             blocks = self.cluster if isinstance(ring, Ring) and ring.shared else 1
-            self.add(hopper.MbarrierInitOp(ring.empty, ring.readers * blocks), self.partitions)
+            self.add(hopper.MbarrierInitOp(ring.empty, ring.readers * blocks), _owner(ring.empty))
         self.add(hopper.FenceOp("init"), self.partitions)
         self.add(hopper.FenceOp("async"), self.partitions)
         with_first.add_op(scf.YieldOp())
@@ -208,6 +210,7 @@ class KernelSetup(Lowering):
         first = leaders(self.source)
         rings = [op for op in self.source.body.block.ops if isinstance(op, pipe.RingOp)]
         for op in sorted(rings, key=lambda op: first[op.result] is not op.result):
+            self.at = op
             plan, name = RingPlan.of(op, self.count, self.cluster), op.result.name_hint or "ring"
             memory = self.put(nv.AllocOp(plan.memory))
             memory.name_hint = name
@@ -226,6 +229,7 @@ class KernelSetup(Lowering):
 
     def _make_work_queues(self) -> None:
         for op in (op for op in self.source.body.block.ops if isinstance(op, tile_scheduler.WorkQueueOp)):
+            self.at = op
             depth, name = warp_groups.ring_depth(op.result), op.result.name_hint or "work_queue"
             words = self.put(hopper.WordsOp(depth))
             full, empty = (self.put(hopper.MbarriersOp(BarriersType(depth))) for _ in range(2))
@@ -248,3 +252,9 @@ class KernelSetup(Lowering):
             and box.argument.index in self.row_aligned
             and is_accumulator(self.analysis.for_store(op), op.value)
         )
+
+
+def _owner(value: SSAValue) -> Operation:
+    owner = value.owner
+    assert isinstance(owner, Operation)
+    return owner

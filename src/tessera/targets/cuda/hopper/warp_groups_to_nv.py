@@ -120,7 +120,7 @@ class WarpGroupLowering(KernelSetup):
                 case pipe.RingOp() | tile_scheduler.WorkQueueOp() | tile.ReturnOp():
                     pass
                 case _:
-                    self._op(op)
+                    self.lower(op)
         if self.work_queues:
             made.attributes["counters"] = integer(4 * len((FETCHES, LEAVES)))
         if self._is_cluster:
@@ -196,7 +196,7 @@ class WarpGroupLowering(KernelSetup):
 
     def _run(self, block: Block) -> None:
         for op in block.ops:
-            self._op(op)
+            self.lower(op)
 
     def _op(self, op: Operation) -> None:
         match op:

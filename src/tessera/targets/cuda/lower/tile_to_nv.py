@@ -23,7 +23,7 @@ from tessera.targets.cuda.lower.layout_analysis import LayoutAnalysis, Operand, 
 from tessera.targets.cuda.lower.plain_dots import has_instruction
 from tessera.targets.llvm.emitter_attributes import SHORT
 from tessera.transforms.core.function_pass import FunctionPass
-from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.core.rewriting import adopt_location, inherit_locations
 from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.tile_order import axes_of
 
@@ -49,6 +49,7 @@ def replace_function(function: tile.FuncOp, made: nv.FuncOp) -> None:
     block = function.parent_block()
     assert block is not None
     made.location = function.location
+    inherit_locations(made)
     block.insert_op_before(made, function)
     function.detach()
     function.erase()
@@ -76,6 +77,8 @@ class Lowering:
         self.staged: dict[SSAValue, SSAValue] = {}
         """Tiles of the source that are in shared memory."""
         self.out: Block
+        self.at: Operation = function
+        """The op that is being lowered: ops that are put take its location."""
 
     def run(self) -> nv.FuncOp:
         source = self.source
@@ -130,8 +133,14 @@ class Lowering:
         for op in block.ops:
             if op is block.last_op:
                 return op
-            self._op(op)
+            self.lower(op)
         raise AssertionError("a block without a terminator")
+
+    def lower(self, op: Operation) -> None:
+        """Lowers an op and what is in it."""
+        outside, self.at = self.at, op
+        self._op(op)
+        self.at = outside
 
     def _op(self, op: Operation) -> None:
         match op:
