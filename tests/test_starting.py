@@ -104,14 +104,14 @@ MEASURES = """
 
     if __name__ == "__main__":
         runner = Isolated()
-        _, connection = runner._started(BenchmarkConfig(threads=1))
+        _, child = runner._started(BenchmarkConfig(threads=1))
         worker = Worker(sorted(os.sched_getaffinity(0))[:1], 1)
         worker.give(Task.of(beside.half, (3,), 60.0))
         while (outcome := worker.poll()) is None:
             time.sleep(0.01)
         worker.close()
         hardware.environment()
-        print(connection.recv(), outcome.value, outcome.error)
+        print(child.connection.recv(), outcome.value, outcome.error)
         runner.close()
 """
 

@@ -71,10 +71,10 @@ def _worked_out() -> Settings | None:
 
 def _chosen() -> Settings | None:
     backend = knobs.backend.value or AUTO
-    if backend not in (AUTO, INTERPRETER) and not is_target(backend):
-        known = dict.fromkeys([AUTO, HOST, INTERPRETER, *target_names()])
+    if backend not in (AUTO, HOST, INTERPRETER) and not _runs_here(backend):
+        known = [name for name in target_names() if _runs_here(name)]
         raise DeviceError(
-            f"expected a backend among {', '.join(known)}, got {backend!r}",
+            f"expected a backend among {', '.join(dict.fromkeys([AUTO, *known, INTERPRETER]))}, got {backend!r}",
             hint=f"set {knobs.backend.variable} to one of them, or leave it unset",
         )
     if knobs.interpret.value or backend == INTERPRETER:
@@ -97,6 +97,11 @@ def _chosen() -> Settings | None:
     level, optimization, checks = target_named(HOST).default_level(), knobs.optimization.value, knobs.checks.value
     deterministic, fast = knobs.deterministic.value, knobs.fast_math.value
     return _interned(HOST, level, optimization, checks, deterministic, demanded, fast)
+
+
+def _runs_here(name: str) -> bool:
+    """Whether a target of this name works on arrays of the host."""
+    return is_target(name) and not target_named(name).is_asynchronous
 
 
 def _of_target(name: str) -> Settings:
