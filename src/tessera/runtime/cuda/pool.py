@@ -18,7 +18,7 @@ from tessera.errors import ResourceError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.streams import FreeList, Stream, StreamHandle, order
-from tessera.runtime.device.memory import DeviceMemory, PlainMemory
+from tessera.runtime.device.memory import DeviceMemory, memory_at
 
 GRAIN = 512
 _STEPS = 16
@@ -126,7 +126,7 @@ class Pool:
         size = rounded(nbytes)
         try:
             home = stream.free[size]
-            memory = PlainMemory(home.pop())
+            memory = memory_at(home.pop())
         except (KeyError, IndexError):
             memory, home = self.take(stream, size)
         memory.home = home
@@ -141,7 +141,7 @@ class Pool:
             kept = stream.free.get(larger)
             if kept:
                 try:
-                    return PlainMemory(kept.pop()), kept
+                    return memory_at(kept.pop()), kept
                 except IndexError:  # another thread took the last one
                     continue
         home = stream.free.get(size)
@@ -163,7 +163,7 @@ class Pool:
             if status == driver.OUT_OF_MEMORY:
                 self._refuse(size)
         driver.check_status(status, f"allocating {size:,} bytes on {stream.device}")
-        return PlainMemory(pointer), home
+        return memory_at(pointer), home
 
     def _ask(self, stream: Stream, size: int) -> tuple[int, int]:
         found = ctypes.c_uint64()

@@ -6,13 +6,14 @@ import ctypes
 import math
 from abc import ABC
 from collections.abc import Callable
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from tessera.errors import ResourceError
-from tessera.runtime.native.device_array import Array, DeviceArray
 from tessera.shapes.expr import format_shape
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 ALIGNMENT = 64
 _DATA_AT = 16  # in an array object
@@ -34,37 +35,36 @@ class Home(Protocol):
 class DeviceMemory(ABC):
     """Memory of a device from some address on, alive while this or an array on it is; then it goes home.
 
-    How many bytes it has is the home's to know. There is Python's class, here, and one of machine code
-    (`cuda/results.py`).
+    To NumPy it is bytes, so arrays on it are made in a moment. How many bytes is the home's to know: no type of its own
+    for each size. There is Python's, here, and one of machine code (`cuda/results.py`).
     """
-
-    __slots__ = ()
 
     home: Home
     address: int
 
 
-class PlainMemory(DeviceMemory):
-    """Such memory as Python has it; who makes it sets its home."""
+@DeviceMemory.register
+class _Bytes(ctypes.c_char * (1 << 40)):
+    """Such memory as Python has it."""
 
-    __slots__ = ("address", "home")
+    __slots__ = ("home",)
 
-    def __init__(self, address: int) -> None:
-        self.address = address
+    home: Home
 
-    def __del__(self) -> None:
-        self.home.append(self.address)
+    @property
+    def address(self) -> int:
+        return _address_of(self)
+
+    def __del__(self, address_of: Any = ctypes.addressof) -> None:
+        self.home.append(address_of(self))
 
 
-def is_array(value: object) -> TypeGuard[Array]:
-    """Whether a value is an array: NumPy's, or one of a device whose memory the host cannot reach."""
-    return isinstance(value, np.ndarray | DeviceArray)
+memory_at: Callable[[int], DeviceMemory] = cast("Any", _Bytes.from_address)
+"""Memory at an address; its caller sets its home."""
 
 
 def address(array: Any) -> int:
     """Where `array` begins: `array.ctypes.data`, in a sixth of its time for plain arrays."""
-    if array.__class__ is DeviceArray:
-        return array.address
     try:
         return _address_of(_from_buffer(array))
     except (TypeError, ValueError, BufferError):  # read-only, strided, empty, or a type that buffers do not know
@@ -76,13 +76,13 @@ def _data_reader() -> Callable[[Array], int]:
     words = (ctypes.c_uint64 * (1 << 58)).from_address(0)
     shift = 3
 
-    def read(array: Any) -> int:
-        return array.address if array.__class__ is DeviceArray else words[(id(array) + _DATA_AT) >> shift]
+    def read(array: Array) -> int:
+        return words[(id(array) + _DATA_AT) >> shift]
 
     example = np.arange(6.0)
     tries = (example, example[2:], example.reshape(2, 3).T)
     is_as_expected = all(read(array) == array.ctypes.data for array in tries)
-    return read if is_as_expected else address
+    return read if is_as_expected else lambda array: array.ctypes.data
 
 
 data_address = _data_reader()
