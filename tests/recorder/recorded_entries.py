@@ -61,8 +61,9 @@ def plain(value: Any) -> Any:
 
 
 def _is_span(value: Sequence[Any]) -> bool:
-    """Whether a list is a location in a source: a file, a line, a column, and where it ends."""
-    return len(value) == 5 and isinstance(value[0], str) and all(type(one) is int for one in value[1:3])
+    """Whether a list is a location in a source: a file, a line, a column, where it ends, and what called it."""
+    called = len(value) == 6 and isinstance(value[5], list)
+    return (len(value) == 5 or called) and isinstance(value[0], str) and all(type(one) is int for one in value[1:3])
 
 
 def plain_text(value: Any) -> str:
