@@ -41,7 +41,7 @@ def lowered(arrays: list[Array], level: str, block: tuple[int, int], *, facts: b
     made = flash_attention.with_schedule(Schedule(block=(*block, width))).lower(*arrays, width**-0.5, causal=True)
     given_ = {f"arg{index}": asarray(array) for index, array in enumerate(arrays)}
     known = observe({**given_, "arg4": width**-0.5}) if facts else Facts()
-    low, guards, _ = lower_kernel(made.module, made.name, options_for(level), facts=known)
+    low, guards, *_ = lower_kernel(made.module, made.name, options_for(level), facts=known)
     return made, low, guards
 
 
@@ -149,7 +149,7 @@ def test_one_load_for_both_sides(level: str, dtype: Any, size: int) -> None:
     x, o = drawn(dtype, size, size), np.zeros((size, size), np.float32)
     made = square.with_schedule(Schedule(block=(size, size, size))).lower(x, o)
     known = observe({"arg0": asarray(x), "arg1": asarray(o)})
-    low, _, _ = lower_kernel(made.module, made.name, options_for(level), facts=known)
+    low, *_ = lower_kernel(made.module, made.name, options_for(level), facts=known)
     dots = [op for op in low.walk() if isinstance(op, cpu.DotOp | cpu.MatmulOp)]
     whole = size in (16, 64) and level == "avx512"  # as long as a panel
     assert {isinstance(op.b.type, BufferType) for op in dots} == {whole}

@@ -47,7 +47,7 @@ def test_blocks_add_in_their_order(inner: bool) -> None:
     y = np.zeros(70, np.float32)
 
     def found(ordered: bool) -> set[bytes]:
-        module = lowered(sums(inner=inner), ordered=ordered)
+        module = lowered(sums(inner=inner), deterministic=ordered)
         return {at_nv_level(module, "k", [x, y], seed=seed)[1].tobytes() for seed in range(5)}
 
     assert len(found(ordered=True)) == 1
@@ -55,7 +55,7 @@ def test_blocks_add_in_their_order(inner: bool) -> None:
 
 
 def test_one_waits_in_front_of_the_first_sum_and_passes_on_at_the_end() -> None:
-    written = text.write(lowered(sums(inner=True), ordered=True))
+    written = text.write(lowered(sums(inner=True), deterministic=True))
     around = ["scf.for", "nv.barrier", "tile.atomic", "nv.barrier"]
     order = ["tile.load", "nv.semaphore_wait", *around, "nv.semaphore_signal"]
     places = [written.index(order[0])]
@@ -63,7 +63,7 @@ def test_one_waits_in_front_of_the_first_sum_and_passes_on_at_the_end() -> None:
         places.append(written.index(name, places[-1] + 1))
     assert "counters = 4" in written
     assert text.write(text.read(written)) == written
-    assert "_turn" not in text.write(lowered(sums(inner=True)))
+    assert "semaphore" not in text.write(lowered(sums(inner=True)))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_one_waits_in_front_of_the_first_sum_and_passes_on_at_the_end() -> None:
     ids=["max", "integers", "one block", "products"],
 )
 def test_only_where_the_order_shows(module: ModuleOp, waits: bool) -> None:
-    assert ("nv.semaphore_wait" in text.write(lowered(module, ordered=True))) is waits
+    assert ("nv.semaphore_wait" in text.write(lowered(module, deterministic=True))) is waits
 
 
 def test_machine_code_of_turns() -> None:
