@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tessera as ts
-from tessera import Out, bf16, f32, f64, i8, i32, kernel, tile
+from tessera import bf16, f32, f64, i8, i32, kernel, tile
+
+if TYPE_CHECKING:
+    Out = Any
+else:
+    from tessera import Out
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,8 @@ def test_retries_after_spills_are_kept() -> None:
 def test_reports_survive_the_disk() -> None:
     report = compiled(CASES["exchanged strides"]).report
     assert CompileReport.decoded(report.encoded()) == report
-    for wrong in ({"way": 3, "refusals": []}, {"way": "x"}, {"way": "x", "refusals": [{"span": None}]}):
+    damaged: list[Any] = [{"way": 3, "refusals": []}, {"way": "x"}, {"way": "x", "refusals": [{"span": None}]}]
+    for wrong in damaged:
         with pytest.raises((KeyError, TypeError, ValueError)):
             CompileReport.decoded(wrong)
 
@@ -96,7 +97,7 @@ def test_what_would_run_in_the_interpreter_is_an_error_where_that_is_asked_for()
     @ts.kernel
     def printing(x: Any) -> Any:
         here = ts.tile.load(x)
-        ts.tile.debug_print(here)
+        ts.tile.debug_print("here", here)
         return here
 
     with knobs.no_fallbacks.using(True), pytest.raises(FallbackError, match="would run in the interpreter"):

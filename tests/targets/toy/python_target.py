@@ -160,7 +160,8 @@ class PythonProgram:
     def bind(self, values: Sequence[Any], *, deterministic: bool = True) -> Callable[..., Any]:
         """A function of inputs of these shapes."""
         plan = self.plan
-        sizes = plan.sizes([value.shape if isinstance(value, np.ndarray) else None for value in values])
+        arrays: list[np.ndarray[Any, Any] | None] = [one if isinstance(one, np.ndarray) else None for one in values]
+        sizes = plan.sizes([None if array is None else array.shape for array in arrays])
         shapes, grid = plan.result_shapes(sizes), plan.extents(sizes)
 
         def run(*inputs: Any) -> Any:

@@ -69,7 +69,7 @@ def test_rows_that_see_less_compute_less(monkeypatch: pytest.MonkeyPatch) -> Non
     started: list[object] = []
     rule = RULES[DotStartOp]
 
-    def counted(frame: Frame, op: DotStartOp, operands: Values) -> Values:
+    def counted(frame: Frame, op: DotStartOp, operands: Values) -> Values | None:
         started.append(op)
         return rule(frame, op, operands)
 

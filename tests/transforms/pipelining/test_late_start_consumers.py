@@ -117,7 +117,7 @@ def test_rows_that_see_later_keys_compute_less(monkeypatch: pytest.MonkeyPatch) 
     started: list[object] = []
     rule = RULES[DotStartOp]
 
-    def counted(frame: Frame, op: DotStartOp, operands: Values) -> Values:
+    def counted(frame: Frame, op: DotStartOp, operands: Values) -> Values | None:
         started.append(op)
         return rule(frame, op, operands)
 

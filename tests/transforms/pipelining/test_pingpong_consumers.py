@@ -76,7 +76,7 @@ def test_consumers_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[int] = []
     rule = RULES[PingpongArriveOp]
 
-    def noted(frame: Frame, op: PingpongArriveOp, operands: Values) -> Values:
+    def noted(frame: Frame, op: PingpongArriveOp, operands: Values) -> Values | None:
         order.append(frame.kept[WarpGroup].number)
         return rule(frame, op, operands)
 

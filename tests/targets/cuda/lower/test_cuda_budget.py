@@ -225,7 +225,7 @@ def suggestion(case: Case, schedule: Schedule, level: str = "sm_90a") -> tuple[O
 
     with pytest.raises(OverBudgetError) as refusal:
         lowered((kernel, given, static, schedule), arch=level)
-    found = schedule_hint.nearest(schedule, trace, level)
+    found = schedule_hint.nearest(schedule, trace, settings_of(level))
     assert found is not None
     lowered((kernel, given, static, found), arch=level)
     settings = settings_of(level)
