@@ -52,7 +52,7 @@ from tessera.ir.structural_hash import structural_hash
 from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import parse_dim
 
-PIPES = re.compile(r"^[^/\n]*\bpipe\.", re.MULTILINE)
+PIPES = re.compile(r"^[^/\n]*\b(pipe|nv)\.", re.MULTILINE)
 
 
 def is_above_targets(path: Path) -> bool:

@@ -65,7 +65,7 @@ KERNEL_TO_PTX = Walk(
                     "work = Tracer(",
                     "result = _run(",
                     "outputs = _store_results",
-                    "function = work.finish",
+                    "traced = work.finish",
                     "module = ModuleOp",
                     "for step in",
                 ]
@@ -143,7 +143,7 @@ KERNEL_TO_PTX = Walk(
                     "made = self.header",
                     "for op in self.source",
                     "self._write_partitions",
-                    "self._op(op)",
+                    "self.lower(op)",
                 ]
             },
             "warp-groups-to-nv",

@@ -263,7 +263,7 @@ class Client(Protocol):
         ...
 
 
-CAUSAL, SCALE = ("causal", "is_causal"), ("scale", "softmax_scale")
+CAUSAL, SCALE = ("causal", "is_causal"), ("scale", "sm_scale", "softmax_scale")
 """Names of arguments that profiles of inputs have fields for."""
 
 

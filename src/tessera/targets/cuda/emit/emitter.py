@@ -287,7 +287,8 @@ class Emitter(KernelEmitter):
             if layout.thread_count < self.cooperating:
                 yield self.f.compare("ult", self.thread, layout.thread_count)
 
-        return self.f.all_of(tests())
+        found = list(tests())
+        return self.f.all_of(found) if found else None
 
     # Failures
 
