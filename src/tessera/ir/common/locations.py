@@ -40,7 +40,7 @@ def location_of(span: SourceSpan | None) -> LocationAttr:
 def span_of(location: LocationAttr) -> SourceSpan | None:
     """The source span of an op's location, if it has one; it knows the caller, if that does."""
     if isinstance(location, CallSiteLoc):
-        callee, caller = (span_of(cast("LocationAttr", one)) for one in (location.callee, location.caller))
+        callee, caller = (span_of(cast(LocationAttr, one)) for one in (location.callee, location.caller))
         return callee if callee is None or callee.caller is not None else replace(callee, caller=caller)
     if isinstance(location, FileLineColLoc):
         return SourceSpan(location.filename.data, location.line.data, location.column.data)

@@ -7,7 +7,7 @@ times for a kernel. A class that is defined after `make_plain` is plain from the
 This changes another package's classes for the whole process, so it is done for versions of xDSL only that are known
 (`xdsl_versions.py`). With others the classes stay what they are, and only time is lost: causal attention for sm_90a,
 from its Python to PTX, took 0.421 s of processor time with this and 0.444 s without, the best of thirty compiles each
-in processes that took turns (5 %).
+in processes started alternately (5 %).
 """
 
 from __future__ import annotations
