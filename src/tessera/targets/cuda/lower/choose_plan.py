@@ -17,7 +17,8 @@ from tessera.transforms.pipelining.partition_rows import rows_of
 
 SHARED: Mapping[str, int] = {"sm_80": 163 * 1024, "sm_89": 99 * 1024, "sm_90": 227 * 1024, "sm_90a": 227 * 1024}
 """Bytes of shared memory that a block may have."""
-SPILL_RETRIES = 4
+PLANS = 4
+"""Plans that are tried by estimate, each with less in registers than the one before."""
 WORDS = 48
 """Words of 32 bits of its widest tile that a thread holds comfortably."""
 ACCUMULATORS = 160
@@ -39,9 +40,7 @@ def plans(
 ) -> Iterator[BlockPlan]:
     """Plans for a function, the best first, and then smaller ones; what the schedule decides stays as it is."""
     is_decided = warps is not None and depth is not None and _dots(function)
-    chosen = [
-        choose(function, warps, depth, spill_retry + above, arch) for above in range(1 if is_decided else SPILL_RETRIES)
-    ]
+    chosen = [choose(function, warps, depth, spill_retry + above, arch) for above in range(1 if is_decided else PLANS)]
     if warps is None:
         chosen += [replace(chosen[-1], warps=more) for more in (8, 16, 32) if more > chosen[-1].warps]
     if depth is None:
