@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from tessera.compiler.attempts import Attempt, CompileReport, Fit, Refusal, firs
 from tessera.compiler.options import CompileOptions
 from tessera.compiler.target import target_named
 from tessera.errors import CompileError, FallbackError
-from tessera.tile.calls.compiling import log_fallbacks, source_of
+from tessera.tile.calls.compiling import source_of
+from tessera.tile.calls.program_cache import Kept
 from tessera.transforms.core.facts import Facts
 
 GOLDEN = Path(__file__).with_name("refusals.txt")
@@ -79,7 +81,7 @@ def test_reports_survive_the_disk() -> None:
 def test_fallbacks_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
     report = compiled(CASES["exchanged strides"]).report
     with knobs.logs.using(frozenset({"fallbacks"})), caplog.at_level(logging.WARNING, "tessera.fallbacks"):
-        log_fallbacks("gemm", report)
+        report.tell("gemm")
     (record,) = caplog.records
     assert "@gemm is compiled portable" in record.message
     assert "do not begin at multiples of 16 bytes" in record.message
@@ -88,7 +90,7 @@ def test_fallbacks_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> Non
 def test_fallbacks_are_errors_where_that_is_asked_for() -> None:
     report = compiled(CASES["exchanged strides"]).report
     with knobs.no_fallbacks.using(True), pytest.raises(FallbackError, match="rows of a loaded operand") as caught:
-        log_fallbacks("gemm", report)
+        report.tell("gemm")
     assert caught.value.span is not None
     assert "stride 1" in (caught.value.hint or "")
 
@@ -147,3 +149,21 @@ def test_errors_refuse_optional_ways_only() -> None:
     assert str(Refusal("way", "why", hint="what helps")) == "way: why (what helps)"
     with pytest.raises(CompileError, match="it has no form"):
         first_that_fits(attempts, CompileReport())
+
+
+def test_programs_that_are_found_tell_what_was_refused_too(tmp_path: Path) -> None:
+    @ts.kernel
+    def tripled(x: Any) -> Any:
+        return ts.tile.load(x) * 3.0
+
+    report = compiled(CASES["exchanged strides"]).report
+    x = ts.ones((3,))
+    with knobs.cache_dir.using(tmp_path):
+        assert tripled(x).tolist() == [3.0] * 3
+        (program,) = tripled._programs.all()  # pyright: ignore[reportPrivateUsage]
+        kept = Kept("0" * 64)
+        slower = replace(program, report=report)  # programs are found while they live
+        kept.put(slower, b"")
+        assert kept.find({"x": x}) is slower
+        with knobs.no_fallbacks.using(True), pytest.raises(FallbackError, match="@tripled is compiled portable"):
+            kept.find({"x": x})

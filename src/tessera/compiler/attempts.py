@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field
 from math import inf
 from typing import Any, Generic, TypeVar
 
-from tessera.errors import CompileError, InternalError, SourceSpan
+from tessera import knobs
+from tessera.errors import CompileError, FallbackError, InternalError, SourceSpan
 
 T = TypeVar("T")
 
@@ -56,6 +57,25 @@ class CompileReport:
         """The report in words, a line each."""
         way = [f"compiled: {self.way}"] if self.way else []
         return way + [f"{'slower than' if one.is_slower else 'not'} {one}" for one in self.refusals]
+
+    def tell(self, name: str) -> None:
+        """Logs which faster ways a kernel did not take, and why, where fallbacks are logged; or refuses it for that.
+
+        This is asked where a program is used first in a process: compiled there, or found on the disk.
+        """
+        if self.fallbacks and knobs.no_fallbacks.value:
+            first, *others = self.fallbacks
+            raise FallbackError(
+                f"@{name} is compiled {self.way}, which is slower: {first.way}: {first.reason}",
+                span=first.span,
+                story=[str(other) for other in others],
+                hint=first.hint or f"unset {knobs.no_fallbacks.variable} to run it as it is",
+            )
+        if self.fallbacks and "fallbacks" in knobs.logs.value:
+            import logging
+
+            for refusal in self.fallbacks:
+                logging.getLogger("tessera.fallbacks").warning("@%s is compiled %s: %s", name, self.way, refusal)
 
     def encoded(self) -> object:
         """The report as JSON has it."""

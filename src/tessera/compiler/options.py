@@ -1,4 +1,4 @@
-"""`CompileOptions`: what a kernel is compiled for and with; part of the key of its machine code."""
+"""`CompileOptions`: what a kernel is compiled for and with."""
 
 from __future__ import annotations
 

@@ -98,6 +98,8 @@ class Codes:
         data = cache.shared().get(key) if found is None and compiler is not None else None
         if found is None and data is not None:
             found = _decoded(data, chosen.target)
+            if found is not None:
+                _REPORTS[found].tell(kernel.name)
         if found is None:
             from tessera.programs.machine_code import machine_code
 

@@ -13,6 +13,7 @@ from tessera import knobs
 from tessera.compiler.attempts import Attempt, CompileReport, Fit, Refusal, first_that_fits
 from tessera.compiler.options import CompileOptions
 from tessera.interpreters.core.engine import symbol_in
+from tessera.ir import text
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Shape
 from tessera.targets.common.preparing import apply_facts_stages, isolated
@@ -172,7 +173,8 @@ class _NvLowering:
 
     def _prepared(self, facts: Facts, files: Files, *, fixed: bool) -> _Prepared:
         options, context = self.options, CompileContext.with_facts(facts)
-        runner = StageRunner(f"@{self.name}", context, files, levels=LEVELS, seconds=self.seconds)
+        written = partial(text.write, self.source)
+        runner = StageRunner(f"@{self.name}", context, files, written, LEVELS, seconds=self.seconds)
         front = apply_facts_stages(self.name, facts, options.checks)
         front[TakeHostChecks.name] = Stage(TakeHostChecks(), "tile")
         module = runner.run(runner.begin(isolated(self.source, self.name), "kernel"), front)
@@ -184,15 +186,10 @@ class _NvLowering:
             legal[FixSizes.name] = Stage(FixSizes(), "tile")
         return _Prepared(runner.run(module, legal), runner)
 
-    def _after(self, prepared: _Prepared, way: str) -> StageRunner:
-        """A runner for stages behind those of a prepared module."""
-        runner = prepared.runner
-        return replace(runner, files=runner.files.within(way))
-
     def _through(
         self, prepared: _Prepared, way: str, stages: Mapping[str, Stage], *, is_last: bool = False
     ) -> tuple[ModuleOp, StageRunner]:
-        runner = self._after(prepared, way)
+        runner = replace(prepared.runner, files=prepared.runner.files.within(way))
         return runner.run(prepared.module if is_last else prepared.module.clone(), stages), runner
 
     def _warp_specialized(self, prepared: _Prepared, *, fixed: bool) -> tuple[ModuleOp, StageRunner] | None:

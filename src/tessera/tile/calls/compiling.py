@@ -9,8 +9,6 @@ from types import MappingProxyType
 
 from tessera import knobs
 from tessera.compiler.artifact import Artifact, Source
-from tessera.compiler.attempts import CompileReport
-from tessera.errors import FallbackError
 from tessera.internal_errors import boundary
 from tessera.ir import text
 from tessera.tile.calls.guarded_kernel import GuardedKernel, loaded
@@ -44,23 +42,6 @@ def compiled(
     return found, made.code
 
 
-def log_fallbacks(name: str, report: CompileReport) -> None:
-    """Says which faster ways a kernel did not take, and why, where fallbacks are logged; or refuses it for that."""
-    if report.fallbacks and knobs.no_fallbacks.value:
-        first, *others = report.fallbacks
-        raise FallbackError(
-            f"@{name} is compiled {report.way}, which is slower: {first.way}: {first.reason}",
-            span=first.span,
-            story=[str(other) for other in others],
-            hint=first.hint or f"unset {knobs.no_fallbacks.variable} to run it as it is",
-        )
-    if report.fallbacks and "fallbacks" in knobs.logs.value:
-        import logging
-
-        for refusal in report.fallbacks:
-            logging.getLogger("tessera.fallbacks").warning("@%s is compiled %s: %s", name, report.way, refusal)
-
-
 def log_compile(name: str, guards: str, seconds: Mapping[str, float]) -> None:
     """Says what was compiled, for which arguments, and what it cost, where recompiles are logged."""
     if "recompiles" in knobs.logs.value:
@@ -76,5 +57,5 @@ def machined(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int,
     options = chosen.options(warps=source.warps, stages=source.stages, follows=source.follows)
     with boundary(f"@{source.name}", f"machine code for {chosen.level}", partial(text.write, source.module)):
         made = target.compile(source, options, facts, lines, target.local_memory())
-    log_fallbacks(source.name, made.report)
+    made.report.tell(source.name)
     return made

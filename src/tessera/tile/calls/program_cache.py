@@ -217,6 +217,8 @@ class Kept:
                 data = cache.shared().get(second)
                 program = None if data is None else GuardedKernel.decoded(data)
             if program is not None and program.values_for(given) is not None:
+                if program.executable is not None:
+                    program.report.tell(program.executable.plan.name)
                 return WORK.programs.setdefault(second, program)
         return None
 
