@@ -126,7 +126,7 @@ class BackgroundCompiler(RequestCompiler):
     @property
     def pids(self) -> list[int]:
         """The numbers of all processes."""
-        return [process.pid for process in self._processes if process.pid is not None]
+        return [pid for process in self._processes if (pid := process.pid) is not None]
 
     @property
     def is_usable(self) -> bool:
