@@ -21,6 +21,7 @@ from tessera.runtime.cuda import tensor_maps
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.device.device import Device
+from tessera.runtime.device.memory import data_address
 from tessera.shapes.expr import dim
 from tessera.tiers.sites.timing import CudaTimer
 
@@ -52,7 +53,7 @@ def test_another_program_of_a_kernel_has_maps_of_the_arrays_given_lately(
     for _ in range(2):
         first.maps_of([x])
         first.maps_of([y])
-    given = [x.ctypes.data, y.ctypes.data]
+    given = [data_address(x), data_address(y)]
     assert gpu.mapped == given
     second = program(monkeypatch, "read", 32).bound([x])
     assert gpu.mapped == 2 * given  # when it was bound
@@ -73,9 +74,9 @@ def test_maps_that_cannot_be_made_ahead_are_left_to_calls(monkeypatch: pytest.Mo
     gpu.mapped.clear()
     gpu.lost_maps = 2  # the first attempt, and the one with the context
     second = program(monkeypatch, "read", 32).bound(arrays[:1])
-    assert gpu.mapped == [one.ctypes.data for one in arrays[3:]]  # of the last four, but for the one that failed
+    assert gpu.mapped == [data_address(one) for one in arrays[3:]]  # of the last four, but for the one that failed
     second.maps_of(arrays[2:3])
-    assert gpu.mapped[-1] == arrays[2].ctypes.data
+    assert gpu.mapped[-1] == data_address(arrays[2])
 
 
 def test_threads_that_forget_the_oldest_do_not_disturb_each_other() -> None:

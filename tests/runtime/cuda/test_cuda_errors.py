@@ -22,11 +22,12 @@ from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable, data_address, gpu_of
 from tessera.runtime.cuda.modules import Attributes, LoadedFunction
 from tessera.runtime.cuda.pool import SharedHome, note_use
-from tessera.runtime.cuda.streams import FreeList
+from tessera.runtime.cuda.streams import FreeList, StreamHandle
 from tessera.runtime.device import threads
 from tessera.runtime.device.device import CPU, Buffer, Device
-from tessera.runtime.device.memory import DeviceMemory, memory_at
+from tessera.runtime.device.memory import DeviceMemory, PlainMemory
 from tessera.runtime.device.ownership import buffer_of, owner_of
+from tessera.runtime.native.device_array import device_array
 
 ASKED = (driver.library, driver.bindings, driver.calls, driver.device_count, driver.driver_version)
 BINDINGS = "cuda.bindings.driver"
@@ -215,11 +216,11 @@ def test_a_block_of_another_size_is_a_mistake_of_the_compiler(monkeypatch: pytes
 class Owner(SimpleNamespace):
     """A handle of a stream that is never waited for."""
 
+    is_gone = False
+
 
 def memory(home: FreeList) -> DeviceMemory:
-    found = memory_at(home.pop())
-    found.home = home
-    return found
+    return PlainMemory(home.pop(), home)
 
 
 def test_memory_goes_home_with_its_last_array(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,9 +228,9 @@ def test_memory_goes_home_with_its_last_array(monkeypatch: pytest.MonkeyPatch) -
     home = FreeList(4096, Owner(value=1, context=context()))  # pyright: ignore[reportArgumentType]  # as much as counts
     home.append(0x7000_0000)
     held = memory(home)
-    array: Any = np.ndarray((4, 8), ts.bf16.storage, held)  # pyright: ignore[reportArgumentType, reportCallIssue]  # it is a buffer
+    array = device_array(held.address, (4, 8), ts.bf16.storage, held)
     view = array[1:].T
-    assert (array.ctypes.data, data_address(view)) == (0x7000_0000, 0x7000_0010)
+    assert (data_address(array), data_address(view)) == (0x7000_0000, 0x7000_0010)
     assert owner_of(view) is held
     assert gpu_of(view) == Device("cuda", 0)
     assert gpu_of(np.zeros(3)) is None
@@ -241,6 +242,39 @@ def test_memory_goes_home_with_its_last_array(monkeypatch: pytest.MonkeyPatch) -
     assert home == []
     del view
     assert home == [0x7000_0000]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_the_collector_may_end_a_stream_before_its_memory(is_first: bool, count: int) -> None:
+    """A circle has a stream, a list, memory from there, and arrays on more of it: no call is made of a dead stream."""
+    done: list[tuple[str, int]] = []
+    calls = SimpleNamespace(
+        destroy_stream=lambda stream: done.append(("destroy", stream)),  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        free=lambda pointer, stream: done.append((f"free {pointer}", stream)),  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        synchronize_context=lambda: done.append(("wait", 0)),
+    )
+    where = context()
+    where.calls = calls
+    gc.collect()
+    handle = StreamHandle(where, 77, owned=True)
+    home = FreeList(4096, handle)
+    circle: list[Any] = [handle, home] if is_first else [home, handle]
+    home += [1]
+    circle.append(circle)
+    if count > 0:
+        circle.append(PlainMemory(2, home))
+    if count > 1:
+        circle.append(device_array(3, (4, 8), ts.bf16.storage, PlainMemory(3, home)))
+    del handle, home, circle
+    gc.collect()
+    freed = [one for one in done if one[0].startswith("free")]
+    assert sorted(name for name, _ in freed) == ["free 1", "free 2", "free 3"][: count + 1]
+    end = done.index(("destroy", 77))
+    assert all(stream == 77 for name, stream in freed if done.index((name, stream)) < end)
+    late = done[end + 1 :]
+    assert not late or late[0] == ("wait", 0)
+    assert all(stream != 77 for _, stream in late)
 
 
 def test_memory_that_other_streams_used_goes_home_when_its_stream_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +296,7 @@ def test_memory_that_other_streams_used_goes_home_when_its_stream_waits(monkeypa
     note_use(held, second)  # pyright: ignore[reportArgumentType]
     note_use(held, first)  # pyright: ignore[reportArgumentType]
     assert isinstance(held.home, SharedHome)
-    assert buffer_of(np.ndarray((3,), np.uint8, held), Device("cuda", 0)).nbytes == 512  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert buffer_of(device_array(held.address, (3,), np.dtype(np.uint8), held), Device("cuda", 0)).nbytes == 512
     assert (waits, home) == ([], [])
     del held
     assert (waits, home) == ([(77, 1)], [0x7000_0000])

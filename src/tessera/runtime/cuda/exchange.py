@@ -13,7 +13,7 @@ from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.pool import note_use
 from tessera.runtime.cuda.streams import LEGACY, current_stream, order
 from tessera.runtime.device.device import Buffer, Device
-from tessera.runtime.device.memory import Array, contiguous_strides, span_of
+from tessera.runtime.device.memory import Array, address, contiguous_strides, span_of
 from tessera.runtime.device.ownership import owner_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def described(array: Array, device: Device) -> dict[str, object]:
         "version": VERSION,
         "shape": array.shape,
         "typestr": array.dtype.str,
-        "data": (array.ctypes.data if array.size else 0, not array.flags.writeable),
+        "data": (address(array) if array.size else 0, not array.flags.writeable),
         "strides": None if array.flags.c_contiguous else array.strides,
         "stream": current_stream(device).handle,
     }

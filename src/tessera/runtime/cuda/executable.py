@@ -27,7 +27,7 @@ from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import Maps, Sized, lately
 from tessera.runtime.device.device import Device
-from tessera.runtime.device.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, data_address
+from tessera.runtime.device.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, data_address, is_array
 from tessera.runtime.device.ownership import device_of, owner_of
 from tessera.runtime.program.executable import Runner, check_array, overlap_error, refuse_to_write
 from tessera.runtime.program.overlap import Distances, distances
@@ -160,7 +160,7 @@ class CudaExecutable:
     def bound(self, values: Sequence[Any]) -> BoundKernel:
         """The program for such arrays."""
         plan = self.plan
-        arrays: list[Array | None] = [value if isinstance(value, np.ndarray) else None for value in values]
+        arrays: list[Array | None] = [value if is_array(value) else None for value in values]
         for index, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
             if isinstance(argument, ArrayArgument):
                 check_array(plan, index, argument, array)

@@ -9,9 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, cast
-
-import numpy as np
+from typing import Any, Self
 
 from tessera.compiler.launch_plan import ArrayArgument
 from tessera.errors import DeviceError, EffectError, ShapeError, TesseraError
@@ -22,7 +20,7 @@ from tessera.runtime.cuda.executable import BoundKernel, Report, launching, retu
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Stream, cuda_device, current_stream
 from tessera.runtime.device.device import Device
-from tessera.runtime.device.memory import Array, DeviceMemory, byte_span
+from tessera.runtime.device.memory import Array, DeviceMemory, address, byte_span, is_array
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
 
@@ -152,8 +150,8 @@ class Graph:
 
     def _note(self, node: Node, stream: Stream) -> None:
         for value in node.values:
-            if isinstance(value, np.ndarray):
-                note_array(cast(Array, value), stream)
+            if is_array(value):
+                note_array(value, stream)
 
     def _check(self, report: Report, node: Node, stream: Stream) -> None:
         try:
@@ -175,8 +173,8 @@ class Graph:
             self._check_pair(old, new)
         for node in self.nodes:
             for index, value in enumerate(node.values):
-                if isinstance(value, np.ndarray):
-                    found = _moved(cast(Array, value), pairs)
+                if is_array(value):
+                    found = _moved(value, pairs)
                     if found is not None:
                         self._check_written(node, index, found)
                         node.values[index] = found
@@ -252,7 +250,7 @@ def _moved(value: Array, pairs: Sequence[tuple[Tensor, Tensor]]) -> Array | None
         first, last = byte_span(old.geometry)
         if low < high and first <= low and high <= last:
             # The old and the new have the same strides, so what lies at a distance in one lies there in the other.
-            offset = value.ctypes.data - old.pointer + new.pointer - new.buffer.pointer
+            offset = address(value) - old.pointer + new.pointer - new.buffer.pointer
             moved = new.buffer.array(value.dtype, value.shape, value.strides, offset)
             moved.flags.writeable = new.writable and moved.flags.writeable
             return moved

@@ -23,7 +23,7 @@ from tessera.runtime.cache import store as compile_cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.cuda.modules import LoadedFunction
 from tessera.runtime.device.memory import Array, data_address
-from tessera.runtime.native import code, objects
+from tessera.runtime.native import code
 from tessera.runtime.native import launch as host_launch
 from tessera.runtime.program.executable import start_pool
 from tessera.runtime.program.overlap import Distances
@@ -73,7 +73,7 @@ class Params:
         block = bytearray(self.template)
         for index, (argument, value) in enumerate(zip(self.plan.arguments, values, strict=True)):
             if isinstance(argument, ArrayArgument):
-                struct.pack_into("<Q", block, WORD * argument.word, value.ctypes.data)
+                struct.pack_into("<Q", block, WORD * argument.word, data_address(value))
             else:
                 _STORES[argument.kind](block, WORD * argument.word, value, f"argument {index} of @{self.plan.name}")
         for word, number in zip(self.extra, extra, strict=True):
@@ -127,7 +127,7 @@ def has_entry() -> bool:
     if sys.platform != "linux" or features.machine() not in CPU_FAMILIES:
         return False
     start_pool()
-    return objects.are_known()
+    return host_launch.is_known()
 
 
 def arguments_of(params: Params) -> tuple[list[tuple[str, int]], bytes]:

@@ -18,7 +18,7 @@ from tessera.errors import ResourceError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.streams import FreeList, Stream, StreamHandle, order
-from tessera.runtime.device.memory import DeviceMemory, memory_at
+from tessera.runtime.device.memory import DeviceMemory, PlainMemory
 
 GRAIN = 512
 _STEPS = 16
@@ -54,7 +54,7 @@ class SharedHome:
 
     def _wait(self) -> None:
         owner = self.home.owner
-        if None in self.users:
+        if None in self.users or owner.is_gone:
             owner.context.synchronize()
             return
         for user in self.users:
@@ -126,22 +126,20 @@ class Pool:
         size = rounded(nbytes)
         try:
             home = stream.free[size]
-            memory = memory_at(home.pop())
+            return PlainMemory(home.pop(), home)
         except (KeyError, IndexError):
-            memory, home = self.take(stream, size)
-        memory.home = home
-        return memory
+            return self.take(stream, size)
 
-    def take(self, stream: Stream, size: int) -> tuple[DeviceMemory, FreeList]:
-        """Memory of a size that is rounded, where its list has none; and the list that it is to go to.
+    def take(self, stream: Stream, size: int) -> DeviceMemory:
+        """Memory of a size that is rounded, where its list has none.
 
-        It may be that of a size a little larger, which has no other use: asking the driver takes far longer.
+        It may be of a size a little larger, which has no other use: asking the driver takes far longer.
         """
         for larger in larger_sizes(size):
             kept = stream.free.get(larger)
             if kept:
                 try:
-                    return memory_at(kept.pop()), kept
+                    return PlainMemory(kept.pop(), kept)
                 except IndexError:  # another thread took the last one
                     continue
         home = stream.free.get(size)
@@ -163,7 +161,7 @@ class Pool:
             if status == driver.OUT_OF_MEMORY:
                 self._refuse(size)
         driver.check_status(status, f"allocating {size:,} bytes on {stream.device}")
-        return memory_at(pointer), home
+        return PlainMemory(pointer, home)
 
     def _ask(self, stream: Stream, size: int) -> tuple[int, int]:
         found = ctypes.c_uint64()

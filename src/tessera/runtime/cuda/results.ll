@@ -3,8 +3,9 @@
 ; `self` is the record that results.py packs, in words:
 ;   0 class of streams   1 where a stream has its lists   2 class of tensors   3 where these have their array   4 dtype
 ;   5 device   6 buffer   7 meta   8 class of metas   9 where these have their dtype   10 device   11 shape
-;   12 numpy.ndarray   13 PyArray_NewFromDescr   14 PyArray_SetBaseObject   15 class of memory
-;   16 the variable that says whether shapes are tracked   17 None   18 what does the same in Python
+;   12 class of arrays of devices   13 where these have their address   14 base   15 dtype   16 shape   17 strides
+;   18 whether they may be written   19 class of memory   20 the variable that says whether shapes are tracked   21 None
+;   22 True   23 what does the same in Python
 ;
 ; Memory is an object of two words behind the head: its address as a Python number, and the list that it goes home to.
 
@@ -42,7 +43,6 @@ define internal void @put(ptr %object, ptr %record, i64 %index, ptr %value) noun
 define ptr @result(ptr %self, ptr %values, i64 %count) nounwind "probe-stack"="inline-asm" {
 entry:
   %told_at = alloca ptr, align 8
-  %sizes = alloca [32 x i64], align 8
   %record = call ptr @PyBytes_AsString(ptr %self)
   %lost = icmp eq ptr %record, null
   br i1 %lost, label %raise, label %start
@@ -60,13 +60,13 @@ start:
   %are_known = and i1 %is_stream, %is_meta
   br i1 %are_known, label %ask, label %slowly
 ask:
-  %variable = call ptr @word(ptr %record, i64 16)
+  %variable = call ptr @word(ptr %record, i64 20)
   %asked = call i32 @PyContextVar_Get(ptr %variable, ptr null, ptr %told_at)
   %refused = icmp slt i32 %asked, 0
   br i1 %refused, label %raise, label %answered
 answered:
   %told = load ptr, ptr %told_at, align 8
-  %none = call ptr @word(ptr %record, i64 17)
+  %none = call ptr @word(ptr %record, i64 21)
   call void @Py_DecRef(ptr %told)                ; the setter holds it
   %untracked = icmp eq ptr %told, %none
   br i1 %untracked, label %look, label %slowly
@@ -79,24 +79,7 @@ look:
 measure:
   %length = call i64 @PyList_Size(ptr %list)
   %has_some = icmp sgt i64 %length, 0
-  %shape_at = call ptr @slot(ptr %meta, ptr %record, i64 11)
-  %shape = load ptr, ptr %shape_at, align 8
-  %rank = call i64 @PyTuple_Size(ptr %shape)
-  %few = icmp ule i64 %rank, 32
-  %can = and i1 %has_some, %few
-  %rank_narrow = trunc i64 %rank to i32
-  br i1 %can, label %each, label %slowly
-each:
-  %axis = phi i64 [ 0, %measure ], [ %following, %axis_put ]
-  %more = icmp ult i64 %axis, %rank
-  br i1 %more, label %axis_put, label %take
-axis_put:
-  %extent = call ptr @PyTuple_GetItem(ptr %shape, i64 %axis)
-  %number = call i64 @PyLong_AsSsize_t(ptr %extent)
-  %size_at = getelementptr i64, ptr %sizes, i64 %axis
-  store i64 %number, ptr %size_at, align 8
-  %following = add i64 %axis, 1
-  br label %each
+  br i1 %has_some, label %take, label %slowly
 
 take:
   %last = sub i64 %length, 1
@@ -109,7 +92,7 @@ drop_pointer:
   call void @Py_DecRef(ptr %pointer)
   br label %raise
 hold:
-  %memory_class = call ptr @word(ptr %record, i64 15)
+  %memory_class = call ptr @word(ptr %record, i64 19)
   %memory = call ptr @PyType_GenericAlloc(ptr %memory_class, i64 0)
   %no_memory = icmp eq ptr %memory, null
   br i1 %no_memory, label %put_back, label %describe
@@ -123,22 +106,25 @@ describe:
   %home_at = getelementptr ptr, ptr %memory, i64 3
   call void @Py_IncRef(ptr %list)
   store ptr %list, ptr %home_at, align 8
-  %data = call ptr @PyLong_AsVoidPtr(ptr %pointer)
   %array_class = call ptr @word(ptr %record, i64 12)
-  %new_array = call ptr @word(ptr %record, i64 13)
-  call void @Py_IncRef(ptr %storage)             ; taken over, whatever comes of it
-  %array = call ptr %new_array(ptr %array_class, ptr %storage, i32 %rank_narrow, ptr %sizes, ptr null, ptr %data,
-                               i32 1281, ptr null)  ; in order, aligned, may be written
+  %array = call ptr @PyType_GenericAlloc(ptr %array_class, i64 0)
   %no_array = icmp eq ptr %array, null
-  br i1 %no_array, label %drop_memory, label %base
+  br i1 %no_array, label %drop_memory, label %geometry
 drop_memory:
   call void @Py_DecRef(ptr %memory)
   br label %raise
-base:
-  %set_base = call ptr @word(ptr %record, i64 14)
-  %based = call i32 %set_base(ptr %array, ptr %memory)  ; takes it over, too
-  %baseless = icmp slt i32 %based, 0
-  br i1 %baseless, label %drop_array, label %wrap
+geometry:
+  call void @put(ptr %array, ptr %record, i64 13, ptr %pointer)
+  %base_at = call ptr @slot(ptr %array, ptr %record, i64 14)
+  store ptr %memory, ptr %base_at, align 8       ; taken over
+  call void @put(ptr %array, ptr %record, i64 15, ptr %storage)
+  %shape_at = call ptr @slot(ptr %meta, ptr %record, i64 11)
+  %shape = load ptr, ptr %shape_at, align 8
+  call void @put(ptr %array, ptr %record, i64 16, ptr %shape)
+  call void @put(ptr %array, ptr %record, i64 17, ptr %none)  ; one after the other
+  %true = call ptr @word(ptr %record, i64 22)
+  call void @put(ptr %array, ptr %record, i64 18, ptr %true)
+  br label %wrap
 drop_array:
   call void @Py_DecRef(ptr %array)
   br label %raise
@@ -161,7 +147,7 @@ fill:
   ret ptr %tensor
 
 slowly:
-  %python = call ptr @word(ptr %record, i64 18)
+  %python = call ptr @word(ptr %record, i64 23)
   %made = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %python, ptr %stream, ptr %size, ptr %meta,
                                                             ptr %storage, ptr null)
   ret ptr %made
@@ -216,13 +202,4 @@ free:
   call void @PyObject_Free(ptr %self)
   call void @Py_DecRef(ptr %class)
   ret void
-}
-
-; To NumPy it is bytes; how many are there, the home knows.
-define i32 @memory_buffer(ptr %self, ptr %view, i32 %flags) nounwind {
-  %pointer_at = getelementptr ptr, ptr %self, i64 2
-  %pointer = load ptr, ptr %pointer_at, align 8
-  %data = call ptr @PyLong_AsVoidPtr(ptr %pointer)
-  %status = call i32 @PyBuffer_FillInfo(ptr %view, ptr %self, ptr %data, i64 1099511627776, i32 0, i32 %flags)
-  ret i32 %status
 }

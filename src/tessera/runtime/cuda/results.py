@@ -1,8 +1,8 @@
 """Results of calls on a GPU: tensors on memory that the stream has used before, made by machine code (`results.ll`).
 
 Python does it, too: memory from the list, an array that describes it, a tensor around that, and the way back when the
-tensor goes. Machine code takes a third of the time. It writes into objects where CPython and NumPy have their fields,
-which is looked at first; where it is not as expected, or there is no memory on the list, Python does the same.
+tensor goes. Machine code takes a third of the time. It writes into objects where CPython has their slots, which is
+looked at first; where it is not as expected, or there is no memory on the list, Python does the same.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tessera.runtime.cuda.streams import FreeList, Stream
 from tessera.runtime.device.device import CPU
 from tessera.runtime.device.memory import ALIGNMENT, DeviceMemory
 from tessera.runtime.native import objects
+from tessera.runtime.native.device_array import DeviceArray, device_array
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.runtime.tensor.tracking import histories
@@ -37,7 +38,7 @@ _MEMORY_BYTES, _ADDRESS_AT, _HOME_AT = 32, 16, 24
 def in_python(stream: Stream, size: int, meta: Meta, storage: np.dtype[Any]) -> Tensor:
     """A tensor on memory for use on a stream, as Python makes it."""
     memory = Pool.of(stream.context).allocate(stream, size)
-    return Tensor.fresh(np.ndarray(meta.shape, storage, memory), meta)  # pyright: ignore[reportArgumentType]
+    return Tensor.fresh(device_array(memory.address, meta.shape, storage, memory), meta)
 
 
 @cache
@@ -56,6 +57,7 @@ def _offsets() -> list[list[int]] | None:
         (stream, ("free",)),
         (Tensor.fresh(np.empty(()), meta), ("geometry", "dtype", "device", "_buffer", "known_meta")),
         (meta, ("dtype", "device", "shape")),
+        (DeviceArray(1 << 40, (), f32.storage, stream), ("address", "base", "dtype", "shape", "_strides", "writeable")),
     ]
     found = [[objects.slot_of(example, name) for name in names] for example, names in wanted]
     known = [[offset for offset in several if offset is not None] for several in found]
@@ -66,14 +68,9 @@ def _in_machine_code(offsets: list[list[int]]) -> Result:
     code = steps_on_host()
     introduce = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address("introduce_lists"))
     introduce(id(FreeList))
-    memory, functions = _memory_class(code), objects.array_functions()
-    kept = (np.ndarray, memory, cast("Any", histories).__self__, None, in_python)
-    words = [
-        *chain.from_iterable([id(kind), *of] for kind, of in zip((Stream, Tensor, Meta), offsets, strict=True)),
-        id(np.ndarray),
-        *functions,
-        *map(id, kept[1:]),
-    ]
+    kinds = (Stream, Tensor, Meta, DeviceArray)
+    kept = (_memory_class(code), cast("Any", histories).__self__, None, True, in_python)
+    words = [*chain.from_iterable([id(kind), *of] for kind, of in zip(kinds, offsets, strict=True)), *map(id, kept)]
     record = struct.pack(f"<{len(words)}Q", *words)
     return objects.built_in("result", code.address("result"), record, kept)
 
@@ -81,5 +78,5 @@ def _in_machine_code(offsets: list[list[int]]) -> Result:
 def _memory_class(code: image.Image) -> type[DeviceMemory]:
     """Memory whose end is machine code, too."""
     members = [("address", _ADDRESS_AT, False), ("home", _HOME_AT, True)]
-    does = [(objects.DEALLOC, code.address("memory_dealloc")), (objects.GET_BUFFER, code.address("memory_buffer"))]
+    does = [(objects.DEALLOC, code.address("memory_dealloc"))]
     return DeviceMemory.register(objects.new_class(f"{__name__}.QuickMemory", _MEMORY_BYTES, members, does))

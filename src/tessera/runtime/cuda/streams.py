@@ -36,16 +36,22 @@ _defaults: dict[int, Stream] = {}
 class StreamHandle:
     """The driver's handle of a stream, destroyed with the last that needs it: a stream, or memory from it."""
 
-    __slots__ = ("context", "owned", "value")
+    __slots__ = ("context", "is_gone", "owned", "value")
 
     def __init__(self, context: Context, value: int, *, owned: bool) -> None:
         self.context = context
         self.value = value
         self.owned = owned
+        self.is_gone = False
+        """Whether it is destroyed; the collector may end it before lists that lead to it."""
 
     def __del__(self) -> None:
         if self.owned:
-            self.context.at_end(lambda: self.context.calls.destroy_stream(self.value))
+            self.context.at_end(self._destroy)
+
+    def _destroy(self) -> None:
+        self.is_gone = True
+        self.context.calls.destroy_stream(self.value)
 
     def wait_for(self, other: int) -> None:
         """Makes later work on the stream wait for the work so far on `other`, a stream of the same GPU."""
@@ -68,7 +74,11 @@ class FreeList(list[int]):
             self._free()
 
     def _free(self) -> None:
-        free, stream = self.owner.context.calls.free, self.owner.value
+        context, stream = self.owner.context, self.owner.value
+        free = context.calls.free
+        if self.owner.is_gone:  # its work need not be done, and other streams do not wait for it
+            context.calls.synchronize_context()
+            stream = LEGACY
         while self:
             try:
                 pointer = self.pop()

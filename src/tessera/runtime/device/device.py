@@ -17,6 +17,7 @@ from tessera.device_names import DLPACK_KINDS, HOST, is_accelerator, is_host
 from tessera.dtypes.types import DType
 from tessera.errors import DeviceError
 from tessera.runtime.device.memory import ALIGNMENT, Array, aligned_empty
+from tessera.runtime.native.device_array import device_array
 
 
 class Buffer:
@@ -35,11 +36,9 @@ class Buffer:
         return f"Buffer({self.nbytes} bytes at {self.pointer:#x}, device={self.device})"
 
     def array(self, storage: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Array:
-        """An array at `offset` bytes, with `strides` in bytes.
-
-        It only carries an address, a shape and strides until it is read, so it also describes memory
-        that the host cannot reach: NumPy then does the arithmetic of views, and nothing else.
-        """
+        """An array at `offset` bytes, with `strides` in bytes; NumPy's where the host can reach the memory."""
+        if not self.device.is_near:
+            return device_array(self.pointer + offset, shape, storage, self, strides, writeable=self.writable)
         view = BufferView(self, shape, strides, storage.itemsize, offset)
         return np.asarray(view).view(storage)
 
@@ -165,6 +164,11 @@ class Device:
         if self._backend is None:
             self._backend = _connect(self)
         return self._backend
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the host can reach its memory, as far as that is known: an unused backend is not asked."""
+        return self.is_host or (self._backend is not None and self._backend.host_addressable)
 
     @property
     def has_programs(self) -> bool:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import math
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, ClassVar, Protocol, TypeGuard
 
 import numpy as np
 
 from tessera.errors import ResourceError
+from tessera.runtime.native.device_array import Array, DeviceArray
 from tessera.shapes.expr import format_shape
-
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 ALIGNMENT = 64
 _DATA_AT = 16  # in an array object
@@ -35,36 +34,59 @@ class Home(Protocol):
 class DeviceMemory(ABC):
     """Memory of a device from some address on, alive while this or an array on it is; then it goes home.
 
-    To NumPy it is bytes, so arrays on it are made in a moment. How many bytes is the home's to know: no type of its own
-    for each size. There is Python's, here, and one of machine code (`cuda/results.py`).
+    How many bytes it has is the home's to know. There is Python's class, here, and one of machine code
+    (`cuda/results.py`).
     """
 
-    home: Home
+    __slots__ = ()
+
     address: int
 
+    @property
+    @abstractmethod
+    def home(self) -> Home: ...
 
-@DeviceMemory.register
-class _Bytes(ctypes.c_char * (1 << 40)):
-    """Such memory as Python has it."""
+    @home.setter
+    @abstractmethod
+    def home(self, home: Home) -> None: ...
 
-    __slots__ = ("home",)
 
-    home: Home
+class PlainMemory(DeviceMemory):
+    """Such memory as Python has it.
+
+    Its home is kept beside it, where Python's collector sees no way from the one to the other: it would end both in any
+    order, and what comes home to a list that has ended is lost.
+    """
+
+    __slots__ = ("address",)
+
+    _homes: ClassVar[dict[int, Home]] = {}
+
+    def __init__(self, address: int, home: Home) -> None:
+        self.address = address
+        self.home = home
 
     @property
-    def address(self) -> int:
-        return _address_of(self)
+    def home(self) -> Home:
+        return self._homes[id(self)]
 
-    def __del__(self, address_of: Any = ctypes.addressof) -> None:
-        self.home.append(address_of(self))
+    @home.setter
+    def home(self, home: Home) -> None:
+        self._homes[id(self)] = home
+
+    def __del__(self) -> None:
+        self._homes.pop(id(self)).append(self.address)
 
 
-memory_at: Callable[[int], DeviceMemory] = cast("Any", _Bytes.from_address)
-"""Memory at an address; its caller sets its home."""
+def is_array(value: object) -> TypeGuard[Array]:
+    """Whether a value is an array: NumPy's, or one of a device whose memory the host cannot reach."""
+    return isinstance(value, np.ndarray | DeviceArray)
 
 
 def address(array: Any) -> int:
     """Where `array` begins: `array.ctypes.data`, in a sixth of its time for plain arrays."""
+    if array.__class__ is DeviceArray:
+        return array.address
     try:
         return _address_of(_from_buffer(array))
     except (TypeError, ValueError, BufferError):  # read-only, strided, empty, or a type that buffers do not know
@@ -76,13 +98,13 @@ def _data_reader() -> Callable[[Array], int]:
     words = (ctypes.c_uint64 * (1 << 58)).from_address(0)
     shift = 3
 
-    def read(array: Array) -> int:
-        return words[(id(array) + _DATA_AT) >> shift]
+    def read(array: Any) -> int:
+        return array.address if array.__class__ is DeviceArray else words[(id(array) + _DATA_AT) >> shift]
 
     example = np.arange(6.0)
     tries = (example, example[2:], example.reshape(2, 3).T)
     is_as_expected = all(read(array) == array.ctypes.data for array in tries)
-    return read if is_as_expected else lambda array: array.ctypes.data
+    return read if is_as_expected else address
 
 
 data_address = _data_reader()

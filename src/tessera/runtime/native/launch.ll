@@ -7,14 +7,16 @@
 %record = type { ptr, i64, i64, i64, i64, i64, [0 x { i32, i32 }] }
 %pair = type { i32, i32, i64, i64 }
 
-@types = internal global [5 x ptr] zeroinitializer, align 8   ; ndarray, NumPy's bool, True, False, TypeError
+; ndarray, NumPy's bool, True, False, TypeError, the class of arrays of devices, and where these have their address
+@types = internal global [7 x ptr] zeroinitializer, align 8
 @says_count = internal constant [40 x i8] c"the kernel takes %zd arguments, got %zd\00"
 @says_array = internal constant [54 x i8] c"argument %zd of the kernel: expected an array, got %R\00"
 @says_bool = internal constant [52 x i8] c"argument %zd of the kernel: expected a bool, got %R\00"
 @seven_numbers = internal constant [10 x i8] c"(LLLLLLL)\00"
 
 ; The objects that arguments are compared with; they live as long as the interpreter.
-define void @introduce(ptr %array, ptr %numpy_bool, ptr %true, ptr %false, ptr %type_error) nounwind {
+define void @introduce(ptr %array, ptr %numpy_bool, ptr %true, ptr %false, ptr %type_error,
+                       ptr %device_array, ptr %address_at) nounwind {
   store ptr %array, ptr @types, align 8
   %second = getelementptr ptr, ptr @types, i64 1
   store ptr %numpy_bool, ptr %second, align 8
@@ -24,6 +26,10 @@ define void @introduce(ptr %array, ptr %numpy_bool, ptr %true, ptr %false, ptr %
   store ptr %false, ptr %fourth, align 8
   %fifth = getelementptr ptr, ptr @types, i64 4
   store ptr %type_error, ptr %fifth, align 8
+  %sixth = getelementptr ptr, ptr @types, i64 5
+  store ptr %device_array, ptr %sixth, align 8
+  %seventh = getelementptr ptr, ptr @types, i64 6
+  store ptr %address_at, ptr %seventh, align 8
   ret void
 }
 
@@ -71,7 +77,20 @@ array:
   %array_type = load ptr, ptr @types, align 8
   %type = load ptr, ptr %type_at, align 8
   %is_array = icmp eq ptr %type, %array_type
-  br i1 %is_array, label %point, label %ask_type
+  br i1 %is_array, label %point, label %ask_device
+ask_device:
+  %device_array_at = getelementptr ptr, ptr @types, i64 5
+  %device_array = load ptr, ptr %device_array_at, align 8
+  %is_on_device = icmp eq ptr %type, %device_array
+  br i1 %is_on_device, label %point_to_device, label %ask_type
+point_to_device:
+  %address_slot_at = getelementptr ptr, ptr @types, i64 6
+  %address_slot = load i64, ptr %address_slot_at, align 8
+  %address_at = getelementptr i8, ptr %value, i64 %address_slot
+  %address = load ptr, ptr %address_at, align 8
+  %far = call ptr @PyLong_AsVoidPtr(ptr %address)
+  store ptr %far, ptr %slot, align 8
+  br label %stored
 ask_type:
   %derived = call i32 @PyType_IsSubtype(ptr %type, ptr %array_type)
   %no_array = icmp eq i32 %derived, 0

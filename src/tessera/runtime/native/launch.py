@@ -23,6 +23,7 @@ import numpy as np
 
 from tessera.errors import CompileError
 from tessera.runtime.native import objects, pool
+from tessera.runtime.native.device_array import DeviceArray
 
 Launch: TypeAlias = Callable[..., int | tuple[int, ...]]
 
@@ -66,7 +67,7 @@ def make(
     their types, sizes and strides are what the template says. Those that must not overlap are in pairs `apart`.
     """
     _check(template, arguments, workspace_bytes, threads)
-    factory = through_entry if objects.are_known() else through_ctypes
+    factory = through_entry if is_known() else through_ctypes
     return factory(kernel_address, template, arguments, workspace_bytes, threads, keep, apart)
 
 
@@ -75,7 +76,7 @@ def maker(
 ) -> Callable[[bytes, object], Launch]:
     """`make` for many of a kind: what makes launches of templates like the example, and of what they keep alive."""
     _check(example, arguments, workspace_bytes, threads)
-    if not objects.are_known():
+    if not is_known():
         return lambda template, keep: through_ctypes(
             kernel_address, template, arguments, workspace_bytes, threads, keep
         )
@@ -101,13 +102,24 @@ def _check(template: bytes, arguments: Sequence[tuple[str, int]], workspace_byte
         raise CompileError(f"expected some threads and scratch memory, got {threads} and {workspace_bytes} bytes")
 
 
+def is_known() -> bool:
+    """Whether the entry works on objects here: on arrays of the host, and on those of devices."""
+    return objects.are_known() and _address_at() is not None
+
+
+@cache
+def _address_at() -> int | None:
+    """Where arrays of devices have their address; None where that cannot be told."""
+    return objects.slot_of(DeviceArray(1 << 40, (), np.dtype(np.uint8), None), "address")
+
+
 @cache
 def _entry() -> int:
     """Where the entry is defined, for all launches."""
     runtime = pool.start()
-    introduced = (np.ndarray, np.bool_, True, False, TypeError)
-    introduce = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(introduced))(runtime.image.address("introduce"))
-    introduce(*map(id, introduced))
+    introduced = (np.ndarray, np.bool_, True, False, TypeError, DeviceArray)
+    introduce = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(introduced) + 1))(runtime.image.address("introduce"))
+    introduce(*map(id, introduced), _address_at())
     return objects.definition("launch", runtime.image.address("launch"))
 
 
@@ -174,9 +186,9 @@ def through_ctypes(
 
 
 def _store_array(memory: bytearray, offset: int, value: object, index: int) -> None:
-    if not isinstance(value, np.ndarray):
+    if not isinstance(value, np.ndarray | DeviceArray):
         raise TypeError(f"argument {index} of the kernel: expected an array, got {type(value)!r}")
-    struct.pack_into("<Q", memory, offset, value.ctypes.data)
+    struct.pack_into("<Q", memory, offset, value.address if isinstance(value, DeviceArray) else value.ctypes.data)
 
 
 def _store_integer(memory: bytearray, offset: int, value: Any, index: int) -> None:

@@ -1,16 +1,14 @@
 """CPython's own objects as machine code sees them: offsets of their fields, and functions and classes made of it.
 
-Structures and numbers are those of CPython's and NumPy's headers, here and nowhere else. What is looked at by machine
+Structures and numbers are those of CPython's headers, here and nowhere else. What is looked at by machine
 code is compared first with what Python says of it; where that differs, callers do without such code.
 """
 
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,8 +17,8 @@ from tessera import python_versions
 
 DICTIONARY_VERSION_AT = 24
 """Where a dictionary counts its changes, in CPython up to 3.13."""
-DEALLOC, GET_BUFFER = 52, 1
-"""CPython's numbers for what a class does: end an object of it, and show its memory."""
+DEALLOC = 52
+"""CPython's number for what ends an object of a class."""
 
 _TYPE_AT, _DATA_AT = 8, 16  # in an array object
 _MEMBER_AT, _OFFSET_AT = 40, 16  # in the descriptor of a slot: its definition; in that: its offset in objects
@@ -28,7 +26,6 @@ _FASTCALL, _NO_ARGUMENTS = 0x80, 0x4  # how built-in functions are called
 _MEMBERS = 72  # of what a class has
 _DEFAULT, _NOT_MADE_BY_CALLS = 1 << 18, 1 << 7  # flags of classes
 _OBJECT, _READ_ONLY = 16, 1  # of members
-_NEW_FROM_DESCR, _SET_BASE_OBJECT = 94, 282  # in NumPy's table of functions, which only grows
 _kept: list[object] = []
 """Objects that classes point to, kept alive as long as this process."""
 
@@ -148,11 +145,3 @@ def new_class(
     made = prototype(("PyType_FromSpecWithBases", ctypes.pythonapi))(ctypes.addressof(specification), (object,))
     _kept.extend((specification, listed, slots))
     return made
-
-
-def array_functions() -> list[int]:
-    """Where NumPy has PyArray_NewFromDescr and PyArray_SetBaseObject."""
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-    multiarray: Any = import_module("numpy._core.multiarray")
-    table = pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(multiarray.__dict__["_ARRAY_API"], None)
-    return [word(table + struct.calcsize("P") * index) for index in (_NEW_FROM_DESCR, _SET_BASE_OBJECT)]

@@ -22,7 +22,7 @@ from tessera.errors import DtypeError, EffectError, ResourceError, ShapeError
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import CPU
-from tessera.runtime.device.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides, data_address
+from tessera.runtime.device.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides, data_address, is_array
 from tessera.runtime.native import fresh_arrays, launch, pool
 from tessera.runtime.program.overlap import Distances, OverlapError, distances, overlapping
 from tessera.runtime.tensor.meta import Meta
@@ -101,7 +101,7 @@ class Executable:
         need not be `deterministic`, a program whose results depend on the order of its parts runs on one thread.
         """
         plan = self.plan
-        arrays: list[Array | None] = [value if isinstance(value, np.ndarray) else None for value in values]
+        arrays: list[Array | None] = [value if is_array(value) else None for value in values]
         for index, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
             if isinstance(argument, ArrayArgument):
                 check_array(plan, index, argument, array)

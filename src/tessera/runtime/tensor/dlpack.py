@@ -17,6 +17,7 @@ from tessera.dtypes.types import DType, Kind
 from tessera.errors import ResourceError
 from tessera.runtime.device.device import Buffer, Device, device_of_dlpack
 from tessera.runtime.device.memory import Array, contiguous_strides, span_of
+from tessera.runtime.native.device_array import DeviceArray
 
 # The version that has the narrow floats and the flag for sub-byte elements in bytes of their own.
 VERSION = (1, 1)
@@ -106,7 +107,8 @@ def export(
             f"{dtype.base} takes a byte per element here, while consumers of DLPack before 1.1 expect it packed",
             hint="cast to a type of 8 bits or more, or pass the bytes on with .numpy()",
         )
-    carrier = array.view(f"u{array.itemsize}")
+    is_far = isinstance(array, DeviceArray)
+    carrier = array.stand_in() if is_far else array.view(f"u{array.itemsize}")
     if dtype.base is dt.tf32:
         # It goes out as f32, and not every f32 number may come back.
         carrier.flags.writeable = False
@@ -120,6 +122,8 @@ def export(
     tensor = managed.tensor
     tensor.dtype.code, tensor.dtype.bits = _CODES[dtype.base]
     tensor.device = _DLDevice(device.backend.dlpack_type, device.index)
+    if is_far:
+        tensor.data = array.address
     if isinstance(managed, _Versioned):
         managed.minor = VERSION[1]
         managed.flags |= (_IS_COPIED if copied else 0) | (_SUBBYTE_PADDED if padded else 0)

@@ -61,8 +61,8 @@ class Tensor:
     what shares and what copies. `Tensor(values)` copies; `asarray` shares where it can.
     """
 
-    # `geometry` is an array at the tensor's address: on every device it knows shape and strides and makes views. Its
-    # elements may be touched only where the host can reach them, which `numpy` checks.
+    # `geometry` is an array at the tensor's address: on every device it knows shape and strides and makes views. Where
+    # the host cannot reach the elements, it is a `DeviceArray`, which has no way to them.
     __slots__ = ("__weakref__", "_buffer", "device", "dtype", "geometry", "known_meta")
 
     # NumPy's arrays leave operators with a tensor to the tensor: `array + tensor` is a tensor.

@@ -217,7 +217,7 @@ class Calls:
         mark = code.mark
         # An attribute is read once: it may be another the next time.
         held = [path if "." not in path else f"{mark}{index}" for index, path in enumerate(known.paths)]
-        is_array = {name: isinstance(value, np.ndarray) for name, value in zip(held, values, strict=True)}
+        are_arrays = {name: is_array(value) for name, value in zip(held, values, strict=True)}
         numbers = {
             name: f"{name}.__class__, {self._special(mark, name) if self.kernel.assumed.includes_value(path) else ''}"
             for name, path in zip(held, known.paths, strict=True)
@@ -227,13 +227,13 @@ class Calls:
             others += [static_text(one.name, mark), f"{one.name}.__class__"]
 
         def attempt(before: str, key: Callable[[str], str], taken: Callable[[str], str]) -> str:
-            parts = "".join(f"{key(name)}, " if array else numbers[name] for name, array in is_array.items())
-            passed = listed([taken(name) if array else name for name, array in is_array.items()])
+            parts = "".join(f"{key(name)}, " if array else numbers[name] for name, array in are_arrays.items())
+            passed = listed([taken(name) if array else name for name, array in are_arrays.items()])
             look = _LOOK.format(mark=mark, key=f"{settings_text(mark)}, {parts}{listed(others)}")
             run = _RUN.format(mark=mark, passed=passed, whole=code.whole)
             return code.attempt(before + (indent(look, "    ") if before else look), run)
 
-        first = next((name for name, array in is_array.items() if array), None)
+        first = next((name for name, array in are_arrays.items() if array), None)
         reads = "".join(f"{name} = {path}\n" for name, path in zip(held, known.paths, strict=True) if name != path)
         tensors = f"{reads}{mark}good = {first}.__class__ is {mark}tensor\nif {mark}good:\n"
         body = attempt(tensors, meta_text, lambda name: f"{name}.geometry")
