@@ -224,6 +224,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     assert not journal.exists()
 
 
+@pytest.mark.acceptance
 def test_ctrl_c_while_the_worker_starts_leaves_a_file_and_no_traceback(tmp_path: Path) -> None:
     target = tmp_path / "a.json"
     process = started("run", "softmax", *TINY, *BRIEF, "--json", target, start_new_session=True)
@@ -281,6 +282,7 @@ def test_the_order_of_a_size_does_not_matter(tmp_path: Path) -> None:
     assert first.results.keys() == second.results.keys()
 
 
+@pytest.mark.acceptance
 def test_a_killed_run_leaves_a_journal(tmp_path: Path) -> None:
     target = tmp_path / "a.json"
     words = ("--seconds", "1.0", "--samples", "100", "--threads", "1", "--precision", "f32", "--measure", "latency")

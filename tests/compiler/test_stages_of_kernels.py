@@ -97,11 +97,15 @@ def test_an_edit_of_a_stage_is_seen(
     assert seen in changed
 
 
-def test_opt_reads_what_every_stage_makes(dump: tuple[Path, str]) -> None:
-    for path in stages_of(dump[0]):
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.acceptance)])
+def test_opt_reads_what_every_stage_makes(step: int, dump: tuple[Path, str]) -> None:
+    """Overrides, above, read all of them; here they are written again, too."""
+    for path in stages_of(dump[0])[::step]:
         if path.suffix == ".mlir":
-            written = text.write(text.read(path.read_text(encoding="utf-8"), str(path)))
-            assert text.write(text.read(written)) == written
+            written = path.read_text(encoding="utf-8")
+            again = text.write(text.read(written, str(path)), locations=True)
+            # The module itself has no location in a dump; once read it lies in that file.
+            assert again.splitlines()[:-1] == written.splitlines()[:-1]
 
 
 def test_an_override_of_another_kernel_is_refused(tmp_path: Path) -> None:

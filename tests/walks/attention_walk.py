@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 import tessera
 from tessera import Schedule, knobs, stdlib
 from tessera.compiler.options import CompileOptions
-from tessera.targets import text
 from tessera.targets.cuda import compile as compiler
 from tessera.targets.passes import ALL_PASSES
 
@@ -145,6 +144,7 @@ are shown. What the ops mean is said in
 
 # Scalars, addresses and shapes: most of the text, and of little interest.
 DULL = re.compile(r"(%\S+(, %\S+)* = )?(arith\.|tile\.(dim|stride|view|full|expand|broadcast|assert)\b|nv\.extent)")
+LOCATION = re.compile(r' loc\((?:"[^"]*"|[^()"]|\((?:"[^"]*"|[^()"]|\((?:"[^"]*"|[^()"])*\))*\))*\)')
 UNCHANGED = "It changes nothing here."
 LONGEST_LINE = 150
 AROUND = 3
@@ -204,7 +204,7 @@ def walked() -> tuple[dict[str, str], str]:
         # What was tried and did not fit has folders of its own.
         taken = Path(folder) / lowered.files.inside
         files = sorted([*taken.parent.glob("*.mlir"), *taken.glob("*.mlir")], key=lambda path: path.name)
-        found = {path.stem.partition("-")[2]: str(text.read(path.read_text(encoding="utf-8"))) for path in files}
+        found = {path.stem.partition("-")[2]: LOCATION.sub("", path.read_text(encoding="utf-8")) for path in files}
     ptx = compiler.compile_lowered(lowered.module, made.name, options).ptx
     # In front of all passes stands what the trace made.
     return {"trace": found.pop("kernel"), **found}, ptx

@@ -84,6 +84,7 @@ def test_nothing_can_be_computed_ahead() -> None:
     assert cheats.CHEATED["hits"] == 0
 
 
+@pytest.mark.acceptance
 def test_contents_do_not_come_again() -> None:
     config = dataclasses.replace(CONFIG, timing_iterations=100, seconds_per_case=60.0, max_variance_percent=0.0)
     found = run_case(

@@ -163,7 +163,12 @@ def test_programs_of_a_text_that_python_overlooks_are_not_kept(
 
 @pytest.mark.parametrize(
     ("what", "payload"),
-    [("programs", b'{"paths": 1}'), ("asked", b'{"paths": 1}'), ("all", b"\xff" * 100), ("torn", b"")],
+    [
+        ("programs", b'{"paths": 1}'),
+        pytest.param("asked", b'{"paths": 1}', marks=pytest.mark.acceptance),
+        ("all", b"\xff" * 100),
+        pytest.param("torn", b"", marks=pytest.mark.acceptance),
+    ],
 )
 def test_entries_that_cannot_be_read_are_made_again(
     later: tuple[Processes, dict[str, Any]], what: str, payload: bytes

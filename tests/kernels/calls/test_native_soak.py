@@ -34,7 +34,8 @@ def soak(seconds: float, limit: float, step: int = 1) -> tuple[int, dict[str, in
     return process.returncode, json.loads(said or "{}"), complaint
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.acceptance)])
+@pytest.mark.acceptance
+@pytest.mark.parametrize("step", [5, 1])
 def test_many_threads_and_forks_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     """The second process finds kernels on the disk: then threads load the compiler while others fork."""
     monkeypatch.setenv("TESSERA_CACHE_DIR", str(tmp_path))

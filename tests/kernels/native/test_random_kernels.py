@@ -11,7 +11,7 @@ import tessera as ts
 from tessera import knobs
 
 BATCH = 10
-QUICK, FULL = 50, 2000
+QUICK, FULL = 30, 2000
 
 
 def check_on_cpu(first: int) -> None:

@@ -481,7 +481,7 @@ def kill_writers(root: Path, kills: int) -> int:
 
 
 def test_killing_writers_leaves_no_lies(tmp_path: Path) -> None:
-    kill_writers(tmp_path / "cache", 15)
+    kill_writers(tmp_path / "cache", 5)
 
 
 @pytest.mark.acceptance

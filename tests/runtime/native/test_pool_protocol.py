@@ -53,6 +53,7 @@ def soak(text: str, folder: Path, seconds: float, limit: float) -> tuple[int, di
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
 
+@pytest.mark.quick(text=[pool_programs.delayed_runtime_text])
 @pytest.mark.parametrize("text", [pool.runtime_text, pool_programs.delayed_runtime_text])
 def test_many_callers_forks_and_sizes_at_once(text: Callable[[], str], tmp_path: Path) -> None:
     status, counts, complaint = soak(text(), tmp_path, 2, 120)

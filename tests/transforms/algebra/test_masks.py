@@ -162,6 +162,7 @@ def test_a_mask_is_false_before_where_it_is_said_to_be(seed: int) -> None:
     count_bounds_on_a_number(dead_before, seed, before=True)
 
 
+@pytest.mark.acceptance
 def test_most_masks_have_bounds() -> None:
     """The properties above are not empty."""
     assert sum(count_bounds_on_a_number(dead_from, seed, before=False) for seed in range(200)) > 25

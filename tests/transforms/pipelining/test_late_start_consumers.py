@@ -92,7 +92,7 @@ def test_windows_give_the_same_bits(window: int, skew: bool) -> None:
         assert handed_on(function)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     window=st.integers(-20, 80),
     length=st.integers(0, 70),
