@@ -41,7 +41,7 @@ def test_jax_reads_ours(dtype: ts.DType) -> None:
     assert theirs.astype(jnp.float32).tolist() == x.tolist()
 
 
-@pytest.mark.quick(dtype=[ts.f32, ts.bf16, ts.boolean])
+@pytest.mark.quick(dtype=[ts.f32, ts.bf16, ts.bool_])
 @pytest.mark.parametrize("dtype", NAMES, ids=str)
 def test_we_read_jaxs(dtype: ts.DType) -> None:
     theirs = jnp.asarray([[1, 0, 1], [0, 1, 1]]).astype(getattr(jnp, NAMES[dtype]))
