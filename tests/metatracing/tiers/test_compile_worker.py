@@ -191,8 +191,8 @@ def test_half_of_the_processes_are_there_for_what_calls_wait_for(monkeypatch: py
 
     background.made.call(4, 8, times=40)
     # Other schedules of Tier 2 were asked for before, and wait a little.
-    (first,) = begun(1)
-    assert first.startswith("tier 3")
+    # Others may have begun, too, before this is looked at.
+    (first,) = (name for name in begun(1) if name.startswith("tier 3"))
     assert begun(3).count(first) == 1
     time.sleep(0.05)  # further ones wait for these two
     assert len(begun(3)) == 3
