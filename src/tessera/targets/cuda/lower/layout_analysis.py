@@ -166,8 +166,10 @@ class LayoutAnalysis:
                 end = op.body.block.last_op
                 assert end is not None
                 changed = self._settle(op.body.block)
-                for parts in zip(op.iter_args, op.body.block.args[1:], end.operands, op.results, strict=True):
-                    changed |= self._unify(parts)
+                for first, argument, last, result in zip(
+                    op.iter_args, op.body.block.args[1:], end.operands, op.results, strict=True
+                ):
+                    changed |= self._unify((argument, result), (first, last))
                 return changed
             case scf.WhileOp():
                 return self._settle_while(op)
@@ -177,7 +179,7 @@ class LayoutAnalysis:
                     changed |= any(self._settle(block) for block in region.blocks)
                 for index, result in enumerate(op.results):
                     ends = [region.block.last_op for region in op.regions if region.blocks]
-                    changed |= self._unify([*(end.operands[index] for end in ends if end is not None), result])
+                    changed |= self._unify([result], [end.operands[index] for end in ends if end is not None])
                 return changed
             case _:
                 pass
@@ -191,18 +193,23 @@ class LayoutAnalysis:
         condition, end = before.last_op, after.last_op
         assert condition is not None
         assert end is not None
-        for parts in zip(op.arguments, before.args, end.operands, strict=True):
-            changed |= self._unify(parts)
-        for parts in zip(condition.operands[1:], after.args, op.results, strict=True):
-            changed |= self._unify(parts)
+        for first, argument, last in zip(op.arguments, before.args, end.operands, strict=True):
+            changed |= self._unify([argument], [first, last])
+        for handed, argument, result in zip(condition.operands[1:], after.args, op.results, strict=True):
+            changed |= self._unify([argument, result], [handed])
         return changed
 
-    def _unify(self, values: Sequence[SSAValue]) -> bool:
-        """Loop-carried values have one layout; what goes in may be converted, so only it may differ."""
-        if not is_tile(values[-1]):
+    def _unify(self, carriers: Sequence[SSAValue], inputs: Sequence[SSAValue]) -> bool:
+        """What carries a value has one layout; what goes in may be converted, so only it may differ.
+
+        What goes in and is carried by another loop or branch follows, unless its own layout holds as strongly.
+        """
+        if not is_tile(carriers[0]) or (best := self._best([*carriers, *inputs])) is None:
             return False
-        best = self._best(values)
-        return any(self._set(value, best) for value in values if not self._is_plain(value))
+        others = [value for value in carriers if self.anchors.get(value) != best]
+        self.anchors.update(dict.fromkeys(others, best))
+        followed = [self._set(value, best) for value in inputs if not self._is_plain(value)]
+        return bool(others) or any(followed)
 
     @staticmethod
     def _is_plain(value: SSAValue) -> bool:
