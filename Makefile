@@ -27,7 +27,7 @@ demo: $(VENV)/core.stamp
 
 # What uses one core runs side by side. Types take longest to check; tests begin meanwhile, those that measure last.
 test:
-	$(MAKE) -j 3 --output-sync=target $(STAMP) $(VENV)/browser.stamp
+	$(MAKE) -j 2 --output-sync=target $(STAMP) $(VENV)/browser.stamp
 	$(MAKE) -j 2 lint quick
 
 quick: freshness collect
@@ -73,32 +73,25 @@ $(VENV)/python.stamp:
 	@touch $@
 
 # Each stamp says that its extras are installed as pyproject.toml now lists them. Much of what tests need is never
-# imported: Python makes bytecode of the rest when it is. The peers are as large as all others together, and pip unpacks
-# on one core: they come beside the others, without what they need, and what they need comes last.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-BESIDE := $(INSTALL) --no-compile --no-warn-conflicts
+# imported: Python makes bytecode of the rest when it is.
+INSTALL := $(BIN)/python .ci/install.py
 TESTED := test,lint,bench,dist,cuda
-PEERS_OF := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["peers"])
 
 $(VENV)/core.stamp: $(VENV)/python.stamp pyproject.toml
 	$(INSTALL) --editable .
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/python.stamp pyproject.toml
-	$(BESIDE) --editable ".[$(TESTED)]"
+	$(INSTALL) --editable ".[$(TESTED)]"
 	@touch $@
 
-$(VENV)/unpacked.stamp: $(VENV)/python.stamp pyproject.toml
-	$(BESIDE) --no-deps $$($(BIN)/python -c '$(PEERS_OF)')
-	@touch $@
-
-$(VENV)/peers.stamp: $(VENV)/test.stamp $(VENV)/unpacked.stamp
-	$(INSTALL) --no-compile $$($(BIN)/python -c '$(PEERS_OF)')
+$(VENV)/peers.stamp: $(VENV)/python.stamp pyproject.toml
+	$(INSTALL) --editable ".[$(TESTED),peers]"
 	@touch $@
 
 # Without it one test is skipped, and says so.
 $(VENV)/perfetto.stamp: $(VENV)/test.stamp
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[perfetto]"
+	-$(INSTALL) --editable ".[perfetto]"
 	@touch $@
 
 # The tests of the benchmark page open it in a real browser.

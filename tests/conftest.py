@@ -27,7 +27,7 @@ if "TESSERA_CACHE_DIR" not in os.environ:  # what tests compile is kept for one 
 
 # Timing belongs to benchmarks; machines that run tests are busy. `make acceptance` explores; `make test` repeats, and
 # takes half as many examples of each property as it asks for, and so many at most.
-QUICK_EXAMPLES = 8
+QUICK_EXAMPLES = 6
 settings.register_profile("steady", deadline=None, derandomize=True, database=None, max_examples=QUICK_EXAMPLES)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("steady")

@@ -124,13 +124,14 @@ def _check(name: str, tiers: Any, shapes: Sequence[Any]) -> None:
             assert found == expected
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("tiers", ["off", "auto"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.filterwarnings("ignore")
-def test_as_for_numbers(name: str) -> None:
+def test_as_for_numbers(name: str, tiers: str) -> None:
     """Sizes that change from call to call, and tiers, where they are open from the first call on."""
     with knobs.interpret.using(True):
-        for tiers in ("off", "auto"):
-            _check(name, tiers, SHAPES)
+        _check(name, tiers, SHAPES)
 
 
 @pytest.mark.acceptance
