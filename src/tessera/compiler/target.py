@@ -20,7 +20,7 @@ from tessera.transforms.core.facts import Facts
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-    from tessera.compiler.artifact import Artifact, Source
+    from tessera.compiler.artifact import Artifact, LoweredKernel, Source
     from tessera.ir.common.schedule_attributes import Config
     from tessera.ir.schedule.dialect import RegionOp
     from tessera.ir.tile.dialect import FuncOp
@@ -78,14 +78,19 @@ class Target(ABC):
         return None
 
     @abstractmethod
+    def lower(
+        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
+    ) -> LoweredKernel:
+        """A tile function brought down to the text that machine code is made of, for arguments with these facts.
+
+        `lines` says how rows of arrays lie.
+        """
+
     def compile(
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
     ) -> Artifact:
-        """Machine code of a tile function, for arguments with these facts; `lines` says how rows of arrays lie."""
-
-    @abstractmethod
-    def texts(self, source: Source, options: CompileOptions) -> tuple[str, str]:
-        """What the emitter writes of a tile function, and the assembly of it."""
+        """Machine code of a tile function."""
+        return self.lower(source, options, facts, lines, local).finish()
 
     @abstractmethod
     def passes(self) -> Mapping[str, type[ModulePass]]:

@@ -14,7 +14,7 @@ from tessera.transforms.core.facts import Facts
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-    from tessera.compiler.artifact import Artifact, Source
+    from tessera.compiler.artifact import LoweredKernel, Source
     from tessera.ir.common.schedule_attributes import Config
     from tessera.ir.schedule.dialect import RegionOp
     from tessera.ir.tile.dialect import FuncOp
@@ -46,9 +46,9 @@ class CudaTarget(Target):
     def timing_model(self, level: str) -> str | None:
         return "h200" if level == "sm_90a" else None
 
-    def compile(
+    def lower(
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
-    ) -> Artifact:
+    ) -> LoweredKernel:
         """Compiles, and again with less in registers until a thread's values fit; the last one runs anyhow."""
         from tessera.targets.cuda.spill_retries import SpillRetries
 
@@ -56,17 +56,6 @@ class CudaTarget(Target):
         arguments = range(source.inputs + source.outputs)
         row_aligned = tuple(index for index in arguments if lines.get(index, index >= source.inputs))
         return SpillRetries(source, options.with_(row_aligned=row_aligned), facts, local).run()
-
-    def texts(self, source: Source, options: CompileOptions) -> tuple[str, str]:
-        from tessera.interpreters.core.engine import symbol_in
-        from tessera.ir.tile import dialect as tile
-        from tessera.targets.cuda.compile import emitted_of, lower_kernel, ptx_of
-
-        arguments = symbol_in(source.module, source.name, tile.FuncOp).arguments
-        options = options.with_(row_aligned=tuple(range(len(arguments))))
-        lowered = lower_kernel(source.module, source.name, options).module
-        written = emitted_of(lowered, source.name, options).text
-        return written, ptx_of(written, options)
 
     def get_ready(self) -> None:
         import_module("tessera.targets.cuda.compile")
