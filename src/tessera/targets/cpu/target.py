@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
     from tessera.compiler.artifact import LoweredKernel, Source
+    from tessera.compiler.code_counts import CodeCounts
     from tessera.ir.common.schedule_attributes import Config
     from tessera.ir.schedule.dialect import RegionOp
 
@@ -36,6 +37,11 @@ class CpuTarget(Target):
         if sys.platform == "linux" and features.machine() in CPU_FAMILIES:
             return None
         return f"kernels have machine code on Linux, x86-64 and AArch64, this is {sys.platform}, {features.machine()}"
+
+    def why_not_here(self, level: str) -> str | None:
+        if (reason := self.unavailable()) is not None or features.has(level):
+            return reason
+        return f"this processor has {', '.join(features.up_to(features.host_level()))}"
 
     def plain_level(self, level: str) -> str:
         """Vectors that need little instruction selection."""
@@ -70,8 +76,26 @@ class CpuTarget(Target):
             made.module, text, lambda: assembly_of(text, options), finish, made.guards, made.seconds, report
         )
 
+    def counts(self, source: Source, made: LoweredKernel, options: CompileOptions) -> CodeCounts:
+        from tessera.targets.cpu.code_counts import counts_of
+
+        return counts_of(made.assembly(), source.name, made.module)
+
+    def counts_of_text(self, assembly: str) -> Mapping[str, CodeCounts] | None:
+        from tessera.targets.cpu.code_counts import counts_of_text
+
+        return counts_of_text(assembly)
+
     def get_ready(self) -> None:
         import_module("tessera.targets.cpu.compile")
+
+    def warm_up(self, options: CompileOptions) -> None:
+        from tessera.targets.cpu.compile import EFFORTS
+        from tessera.targets.llvm import machine
+
+        processor, extras = features.target(options.level)
+        codegen = EFFORTS[options.optimization].codegen
+        machine.compile_text("define void @nothing() { ret void }", cpu=processor, features=extras, opt=codegen)
 
     def passes(self) -> Mapping[str, type[ModulePass]]:
         from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
