@@ -40,6 +40,7 @@ LAYERS: list[set[str]] = [
     {"metatracing"},
     {"distributed"},
     {""},
+    {"compile"},
     {"bench"},
     {"cli", "__main__"},
 ]

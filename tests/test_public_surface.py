@@ -14,7 +14,7 @@ import pytest
 import tessera as ts
 from tessera.lang.operator_registry import OPERATORS
 
-MODULES = ("bench", "cuda", "distributed", "knobs", "metatracing", "ops", "random", "tile", "verify")
+MODULES = ("bench", "compile", "cuda", "distributed", "knobs", "metatracing", "ops", "random", "tile", "verify")
 # Values of Python's own types, which have no docstrings.
 CONSTANTS = {
     *("__array_api_version__", "__version__", "e", "inf", "nan", "newaxis", "pi"),
@@ -101,7 +101,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 
 def test_dir_of_the_package_shows_the_public_names(shown: dict[str, list[str]]) -> None:
-    expected = {*ts.__all__, *OPERATORS, "__array_api_version__", "bench", "metatracing"}
+    expected = {*ts.__all__, *OPERATORS, "__array_api_version__", "bench", "compile", "metatracing"}
     assert set(shown[""]) == expected
     assert {name for name in shown[""] if isinstance(getattr(ts, name), ModuleType)} == set(MODULES)
 

@@ -118,6 +118,7 @@ _LAZY = {
     "Schedule": "tessera.tile.language.schedule",
     "bench": "tessera.bench",
     "check": "tessera.lang.checking",
+    "compile": "tessera.compile",
     "cuda": "tessera.runtime.cuda",
     "distributed": "tessera.distributed",
     "jit": "tessera.lang.jit",
@@ -135,7 +136,7 @@ _LAZY = {
         ("register_node", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"), "tessera.runtime.tensor.pytree"
     ),
 }
-_MODULES = ("bench", "cuda", "distributed", "knobs", "metatracing", "ops", "random", "tile", "verify")
+_MODULES = ("bench", "compile", "cuda", "distributed", "knobs", "metatracing", "ops", "random", "tile", "verify")
 
 
 def _operators() -> Any:

@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
+    "tessera.bench.compiler.levels": "tessera.compile",
     "tessera.bench.kernels": "tessera.stdlib",
     "tessera.bench.operators.decoding": "tessera.stdlib.decoding",
     "tessera.dialects": "tessera.ir",

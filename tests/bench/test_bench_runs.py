@@ -16,8 +16,7 @@ from brief_runs import QUICK, TINY, only, run_softmax
 
 from tessera.bench import registry
 from tessera.bench.compiler.inspector import IRInspector
-from tessera.bench.compiler.integration import LocalRuntime, TesseraIntegration
-from tessera.bench.compiler.levels import CompilationProfiler
+from tessera.bench.compiler.integration import CompilationProfiler, LocalRuntime, TesseraIntegration
 from tessera.bench.core import TesseraBench
 from tessera.bench.engine import MeasurementEngine
 from tessera.bench.measuring import frameworks

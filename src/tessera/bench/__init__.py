@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tessera.bench.compiler.inspector import IRInspector
-    from tessera.bench.compiler.integration import TesseraIntegration
-    from tessera.bench.compiler.levels import CompilationProfiler
+    from tessera.bench.compiler.integration import CompilationProfiler, TesseraIntegration
     from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
     from tessera.bench.core import TesseraBench
     from tessera.bench.duels import calibrate, duel, slowed
@@ -40,8 +39,7 @@ _HOMES = {
     "duels": ("calibrate", "duel", "slowed"),
     "instruments.hardware": ("HardwareProfiler", "ProfilingHandle"),
     "compiler.inspector": ("IRInspector",),
-    "compiler.integration": ("TesseraIntegration",),
-    "compiler.levels": ("CompilationProfiler",),
+    "compiler.integration": ("CompilationProfiler", "TesseraIntegration"),
     "engine": ("MeasurementEngine",),
     "measuring.definition": ("Built", "Implementation", "implementation"),
     "operator": ("OperatorBenchmark",),

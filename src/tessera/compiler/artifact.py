@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
@@ -47,6 +47,24 @@ class Artifact:
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     report: CompileReport = field(default_factory=CompileReport)
     """The way it was compiled, and those that were refused."""
+
+
+@dataclass(frozen=True)
+class LoweredKernel:
+    """A tile function in its target's own words, before machine code: IR, text and assembly, for people to read."""
+
+    module: ModuleOp | None
+    """The function in the target's own dialect; None of a target that has none."""
+    text: str
+    """As the emitter writes it: LLVM's text, where the target has LLVM."""
+    assembly: Callable[[], str]
+    """Writes the assembly: that of the processor, or PTX."""
+    finish: Callable[[], Artifact]
+    """Makes the machine code."""
+    guards: Facts = field(default_factory=Facts)
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of the stages so far; those of the artifact have the rest, too."""
+    report: CompileReport = field(default_factory=CompileReport)
 
 
 class Words(NamedTuple):

@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
+from tessera.compiler.code_counts import CodeCounts
 from tessera.compiler.options import CompileOptions
 from tessera.device_names import TARGETS
 from tessera.errors import DeviceError, ResourceError
@@ -20,7 +21,7 @@ from tessera.transforms.core.facts import Facts
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-    from tessera.compiler.artifact import Artifact, Source
+    from tessera.compiler.artifact import Artifact, LoweredKernel, Source
     from tessera.ir.common.schedule_attributes import Config
     from tessera.ir.schedule.dialect import RegionOp
     from tessera.ir.tile.dialect import FuncOp
@@ -65,6 +66,10 @@ class Target(ABC):
         """The instruction set to compile for on one of the devices of this kind."""
         return self.default_level()
 
+    def why_not_here(self, level: str) -> str | None:
+        """Why code for an instruction set cannot be run on this machine; None where it can."""
+        return None
+
     def plain_level(self, level: str) -> str:
         """An instruction set whose code runs under `level`, too, and is faster to compile for."""
         return level
@@ -78,14 +83,27 @@ class Target(ABC):
         return None
 
     @abstractmethod
+    def lower(
+        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
+    ) -> LoweredKernel:
+        """A tile function brought down to the text that machine code is made of, for arguments with these facts.
+
+        `lines` says how rows of arrays lie.
+        """
+
     def compile(
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
     ) -> Artifact:
-        """Machine code of a tile function, for arguments with these facts; `lines` says how rows of arrays lie."""
+        """Machine code of a tile function."""
+        return self.lower(source, options, facts, lines, local).finish()
 
-    @abstractmethod
-    def texts(self, source: Source, options: CompileOptions) -> tuple[str, str]:
-        """What the emitter writes of a tile function, and the assembly of it."""
+    def counts(self, source: Source, made: LoweredKernel, options: CompileOptions) -> CodeCounts:
+        """The counts of a kernel's code, its registers and its memory."""
+        return CodeCounts.unknown(f"the target {self.name} does not count what its code has")
+
+    def counts_of_text(self, assembly: str) -> Mapping[str, CodeCounts] | None:
+        """The counts of all kernels in a text of assembly, by their names; None of a text that is not of this kind."""
+        return None
 
     @abstractmethod
     def passes(self) -> Mapping[str, type[ModulePass]]:
@@ -121,6 +139,10 @@ class Target(ABC):
     def get_ready(self) -> None:  # noqa: B027  (small compilers are loaded in no time)
         """Loads the compiler, before the first kernel."""
 
+    def warm_up(self, options: CompileOptions) -> None:
+        """Does once what a process needs before its first compile."""
+        self.get_ready()
+
     def graph_stages(self) -> dict[str, Stage]:
         """Stages over a module of tile functions and launches, behind those of all targets."""
         return {}
@@ -128,6 +150,12 @@ class Target(ABC):
     def load(self, plan: Any, code: bytes) -> Any:
         """A program that can be bound to arguments."""
         return named(self.executable)(plan, code)
+
+    def get_on_device(self, program: Any, index: int, *, keep: bool = True) -> None:  # noqa: B027  (elsewhere it is)
+        """Brings a loaded program to one of the devices of this kind: its own assembler is done with it then.
+
+        Where it is not to be kept, all is done anew, and nothing of it is left: this is how long it takes.
+        """
 
     def local_memory(self) -> Local | None:
         return None if self.local is None else named(self.local)
@@ -179,3 +207,13 @@ def target_named(name: str) -> Target:
             )
         made = given.load()
     return _TARGETS.setdefault(name, made)
+
+
+def target_with_level(level: str) -> Target:
+    """The target that has an instruction set."""
+    targets = [target_named(name) for name in target_names()]
+    found = next((one for one in targets if level in one.levels), None)
+    if found is None:
+        known = "; ".join(f"{', '.join(one.levels)} of {one.name}" for one in targets)
+        raise DeviceError(f"no target has the instruction set {level!r}", hint=f"there are {known}")
+    return found

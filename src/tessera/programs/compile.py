@@ -70,18 +70,27 @@ def _lowered(
     with boundary(f"@{name}", "lowering", partial(text.write, module)):
         stages = stages_for(chosen.target, chosen.level, checks=chosen.checks) if stages is None else stages
         lowered = compile_module(module, stages=stages, facts=facts)
-        program = host_of(lowered.module, name, located=bool(chosen.checks))
+        log_compile(f"@{name}", str(facts or "all that fits its signature"), lowered.seconds)
+        return program_of(module, lowered.module, lowered.levels, chosen, name)
+
+
+def program_of(
+    graph_module: ModuleOp, tile_module: ModuleOp, texts: Mapping[str, str], chosen: Settings, name: str = "main"
+) -> Program:
+    """The program of a module that is at the tile level; `texts` are those of the levels that it went through."""
+    program = host_of(tile_module, name, located=bool(chosen.checks))
     codes = Codes(
         name,
         program.kernels,
-        text.write(module, locations=True),
-        text.write(lowered.module, locations=True),
-        module,
-        lowered.module,
+        text.write(graph_module, locations=True),
+        text.write(tile_module, locations=True),
+        graph_module,
+        tile_module,
     )
-    log_compile(f"@{name}", str(facts or "all that fits its signature"), lowered.seconds)
-    texts = [LevelText(lowered.levels.get(level, "")) for level in ("graph", "schedule", "tile")]
-    levels = Levels(*texts, below=lambda: machine_texts(codes.tile_module, codes.kernels, chosen))
+    levels = Levels(
+        *(LevelText(texts.get(level, "")) for level in ("graph", "schedule", "tile")),
+        below=lambda: machine_texts(codes.tile_module, codes.kernels, chosen),
+    )
     return Program(program, chosen, levels, codes)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import gcd
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -16,20 +15,9 @@ import numpy as np
 from tessera.compiler.launch_plan import MAP_BYTES, WORD, Plan
 from tessera.errors import EffectError
 from tessera.interpreters.core.machine import Machine
-from tessera.programs.buffer_assignment import (
-    ARGUMENT,
-    VARIABLE,
-    BufferAssignment,
-    BufferSlice,
-    Combine,
-    Draw,
-    KernelLaunch,
-    Load,
-    Move,
-    Save,
-    Show,
-)
+from tessera.programs.buffer_assignment import BufferSlice, Combine, Draw, KernelLaunch, Load, Move, Save, Show
 from tessera.programs.call_codegen import Extra, Prepared, Source, Writer
+from tessera.programs.row_alignment import RowAlignment
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable, finish, note, take_report, zeroed_counters
@@ -77,29 +65,9 @@ class DeviceSite:
 
     # Launches
 
-    def lines(self, buffers: BufferAssignment, run: KernelLaunch) -> tuple[bool, ...]:
-        """Whether each argument of a launch is an array whose rows are aligned well."""
-        return tuple(isinstance(one, BufferSlice) and self._is_row_aligned(buffers, one) for one in run.operands)
-
-    def _is_row_aligned(self, buffers: BufferAssignment, buffer: BufferSlice) -> bool:
-        """As tile/calls/arguments.py says it of tensors."""
-        if not buffer.shape or buffer.strides[-1] != 1 or self._alignment(buffers, buffer.piece, set()) % LINE:
-            return False
-        itemsize = buffer.dtype.storage.itemsize
-        steps = [abs(step * itemsize) for step in (*buffer.strides[:-1], buffer.shape[-1])]
-        return buffer.offset % LINE == 0 and not any(step % LINE or step >= _FAR for step in steps)
-
-    def _alignment(self, buffers: BufferAssignment, number: int, seen: set[int]) -> int:
-        piece = buffers.pieces[number]
-        if piece.kind == ARGUMENT:
-            return self.alignments[piece.number]
-        if piece.kind != VARIABLE or number in seen:
-            return ALIGNMENT
-        found = min((self._alignment(buffers, one, seen | {number}) for one in piece.behind), default=ALIGNMENT)
-        return gcd(found, piece.grain)
-
     def prepared(self, writer: Writer, run: KernelLaunch) -> Prepared | None:
-        executable = self.executable(run.kernel, self.lines(writer.buffers, run))
+        lines = RowAlignment(writer.buffers, self.alignments).lines(run)
+        executable = self.executable(run.kernel, lines)
         geometry = [Geometry(one.shape, one.strides) if isinstance(one, BufferSlice) else None for one in run.operands]
         ready = executable.ready(geometry, self.device)
         if not ready.blocks:

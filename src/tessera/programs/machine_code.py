@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.compiler.artifact import Artifact, Source
-from tessera.compiler.target import target_named
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.programs import host
-from tessera.tile.calls.compiling import log_compile, machined
+from tessera.tile.calls.compiling import log_compile, lowered, machined
 from tessera.tile.calls.settings import Settings
 from tessera.transforms.core.facts import Facts
 
@@ -21,25 +20,31 @@ def isolated(module: ModuleOp, name: str) -> ModuleOp:
     return ModuleOp([symbol_in(module, name, tile.FuncOp).clone()])
 
 
-def machine_code(module: ModuleOp, kernel: host.Kernel, chosen: Settings, lines: tuple[bool, ...] | None) -> Artifact:
-    """The launch plan and the code of a kernel; `lines` says how the rows of its arrays lie, results too."""
+def source_in(module: ModuleOp, kernel: host.Kernel) -> Source:
+    """A kernel of a program as a target compiles it."""
     alone = isolated(module, kernel.name)
     function = symbol_in(alone, kernel.name, tile.FuncOp)
     outputs = function.outputs.value.data
     inputs = len(function.arguments) - outputs
-    source = Source(alone, kernel.name, inputs, outputs, kernel.warps, kernel.stages, follows=True)
-    made = machined(source, chosen, Facts(), dict(enumerate(lines or ())))
+    return Source(alone, kernel.name, inputs, outputs, kernel.warps, kernel.stages, follows=True)
+
+
+def machine_code(module: ModuleOp, kernel: host.Kernel, chosen: Settings, lines: tuple[bool, ...] | None) -> Artifact:
+    """The launch plan and the code of a kernel; `lines` says how the rows of its arrays lie, results too."""
+    made = machined(source_in(module, kernel), chosen, Facts(), dict(enumerate(lines or ())))
     guards = "" if lines is None else ", ".join(f"arg{index} row_aligned" for index, good in enumerate(lines) if good)
     log_compile(f"@{kernel.name}", guards, made.seconds)
     return made
 
 
 def machine_texts(module: ModuleOp, kernels: Sequence[host.Kernel], chosen: Settings) -> tuple[str, str]:
-    """What the target writes of all kernels of a module, which is LLVM's text where it has LLVM; and their assembly."""
-    target = target_named(chosen.target)
+    """What the target writes of all kernels of a module, which is LLVM's text where it has LLVM; and their assembly.
+
+    It is that for arrays whose rows are aligned.
+    """
     found: list[tuple[str, str]] = []
     for kernel in kernels:
-        source = Source(isolated(module, kernel.name), kernel.name, 0, 0)
-        options = chosen.options(warps=kernel.warps, stages=kernel.stages, follows=True)
-        found.append(target.texts(source, options))
+        source = source_in(module, kernel)
+        made = lowered(source, chosen, Facts(), dict.fromkeys(range(source.inputs + source.outputs), True))
+        found.append((made.text, made.assembly()))
     return "\n".join(one for one, _ in found), "\n".join(one for _, one in found)

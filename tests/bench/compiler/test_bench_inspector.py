@@ -12,13 +12,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ptx_checks import count
 
 import tessera as ts
-from tessera import bf16, kernel, tile
-from tessera.bench.compiler import levels
+from tessera import bf16, jit, kernel, tile
 from tessera.bench.compiler.inspector import IRInspector
+from tessera.bench.results.definitions import BenchError
+from tessera.compile import TargetIR, TileIR, to_graph_ir, to_schedule_ir, to_target_ir, to_tile_ir
 from tessera.targets.cpu import features, instructions
 from tessera.targets.cpu.compile import EFFORTS
+from tessera.targets.cuda.code_counts import occupancy_of
+from tessera.targets.cuda.ptx.assembler import assemble
 from tessera.targets.llvm import machine
 
 X = np.random.default_rng(0).standard_normal((100, 64), np.float32)
@@ -43,12 +47,12 @@ def scores(q: Any, k: Any):
 
 
 @cache
-def target() -> levels.TargetIR:
-    return levels.to_target_ir(_tiles(softmax, X))
+def target() -> TargetIR:
+    return to_target_ir(_tiles(softmax, X))
 
 
-def _tiles(made: Any, *args: Any) -> levels.TileIR:
-    return levels.to_tile_ir(levels.to_schedule_ir(levels.to_graph_ir(made, args)))
+def _tiles(made: Any, *args: Any, **options: Any) -> TileIR:
+    return to_tile_ir(to_schedule_ir(to_graph_ir(made, args, options=options)))
 
 
 @cache
@@ -79,7 +83,9 @@ def test_the_graph() -> None:
     assert found["operation_types"] == {"graph.call_kernel": 1}
     # q and k of 2·128·64 elements, and the maxima of 2·128 rows, all of 2 bytes.
     assert found["memory_footprint_estimate"] == 2 * (2 * 2 * 128 * 64 + 2 * 128)
-    assert found["autodiff_complexity"] == found["collective_operations"] == 0
+    assert found["collective_operations"] == 0
+    assert found["autodiff_complexity"] is None
+    assert "no automatic differentiation" in found["unavailable"]["autodiff_complexity"]
     assert found["kernel_operation_types"]["tile.dot"] == 1
 
 
@@ -111,7 +117,7 @@ def test_the_schedule() -> None:
 
 
 def test_a_schedule_as_text_leaves_the_grid_open() -> None:
-    lowered = levels.to_schedule_ir(levels.to_graph_ir(scores, (Q, Q)))
+    lowered = to_schedule_ir(to_graph_ir(scores, (Q, Q)))
     found = IRInspector().inspect_schedule_ir(lowered.text)
     assert found["parallelization_strategy"][0]["programs"] is None
     assert found["unavailable"]
@@ -126,9 +132,13 @@ def test_the_tiles() -> None:
     assert (found["tensor_core_utilization"]["matrix_ops"] > 0) == is_amx
     assert (found["register_pressure"]["tile_registers"] > 0) == is_amx
     assert found["register_pressure"]["vector_registers"] <= found["register_pressure"]["vector_registers_there_are"]
-    assert found["shared_memory_usage"]["shared_bytes"] == 0
-    assert found["async_copy_patterns"] == {"async_copies": 0, "loads": 2}
-    assert found["synchronization_overhead"]["barriers"] == 0
+    assert found["async_copy_patterns"]["loads"] == 2
+    # A processor has none of these, and the reasons say so.
+    for name in ("shared_memory_usage.shared_bytes", "async_copy_patterns.async_copies"):
+        figure, _, part = name.partition(".")
+        assert found[figure][part] is None
+        assert "a processor has no" in found["unavailable"][name]
+    assert found["synchronization_overhead"]["barriers"] is None
     # The queue of work, at least.
     assert found["synchronization_overhead"]["locked_instructions"] >= 1
 
@@ -148,8 +158,9 @@ def test_the_workspace_is_what_the_machine_code_asks_for() -> None:
 def test_tiles_without_machine_code_say_what_is_missing() -> None:
     found = IRInspector().inspect_tile_ir(_tiles(scores, Q, Q).text)
     assert found["register_pressure"] is None
-    assert found["shared_memory_usage"]["workspace_bytes"] is None
-    assert "target IR" in found["unavailable"]["register_pressure"]
+    for name in ("shared_memory_usage", "register_pressure"):
+        assert found[name] is None
+        assert "target IR" in found["unavailable"][name]
     assert found["tensor_core_utilization"]["tile_dots"] == 1
 
 
@@ -165,11 +176,141 @@ def test_the_target() -> None:
     assert as_text["instruction_mix"] == found["instruction_mix"]
 
 
+@jit
+def layers(x: Any, w: Any) -> Any:
+    hidden = ts.relu(x @ w)
+    return hidden / ts.sum(hidden, axis=1, keepdims=True)
+
+
+W = ts.randn((256, 256), bf16, seed=1)
+
+
+@cache
+def on_hopper() -> dict[str, Any]:
+    return IRInspector().inspect(layers, W, W, options={"level": "sm_90a"})
+
+
+def test_a_gpu_kernel_is_counted_by_its_ptx() -> None:
+    ir = to_target_ir(_tiles(scores, Q, Q, level="sm_80"))
+    found = IRInspector().inspect_target_ir(ir)
+    ptx = ir.assembly
+    assert found["instruction_count"] == sum(found["instruction_mix"].values())
+    assert found["instruction_mix"]["matrix"] == count(ptx, "mma.sync") > 0
+    accesses = found["memory_access_patterns"]
+    for space in ("global", "shared"):
+        assert accesses.get(f"{space}_loads", 0) == count(ptx, f"ld.{space}")
+        assert accesses.get(f"{space}_stores", 0) == count(ptx, f"st.{space}")
+    assert accesses["matrix_loads"] == count(ptx, "ldmatrix")
+    assert accesses["async_copies"] == count(ptx, "cp.async") - sum(
+        count(ptx, f"cp.async.{name}") for name in ("commit_group", "wait_group", "wait_all")
+    )
+    assert found["registers"] == {"per_thread": assemble(ptx, "sm_80").kernels["scores"].registers, "source": "ptxas"}
+    assert 0 < found["occupancy_estimate"]["occupancy_percent"] <= 100
+    assert found["unavailable"] == {}
+
+
+def test_tiles_of_a_gpu_have_shared_memory_copies_and_barriers() -> None:
+    tiles = _tiles(scores, Q, Q, level="sm_80")
+    made = to_target_ir(tiles)
+    found = IRInspector().inspect_tile_ir(tiles, made)
+    (part,) = made.parts
+    launch = part.made.finish().plan.device
+    assert launch is not None
+    assert found["shared_memory_usage"]["shared_bytes"] >= launch.shared > 0
+    assert found["async_copy_patterns"]["async_copies"] > 0
+    assert found["async_copy_patterns"]["copy_waits"] > 0
+    assert found["synchronization_overhead"]["barriers"] == count(made.assembly, "bar.sync") + count(
+        made.assembly, "barrier.sync"
+    )
+    assert found["register_pressure"]["spill_stores"] == 0
+    assert abs(found["register_pressure"]["estimate"] / found["register_pressure"]["per_thread"] - 1) < 0.5
+    assert found["unavailable"] == {}
+
+
+def test_a_jitted_function_is_counted_by_kernel_and_in_all() -> None:
+    found = on_hopper()
+    json.dumps(found)
+    kernels = found["target_ir"]["kernels"]
+    assert len(kernels) == 2
+    assert all(one["launches"] == 1 for one in kernels.values())
+    counts = [one["instruction_count"] for one in kernels.values()]
+    assert found["target_ir"]["instruction_count"] == sum(counts)
+    assert all(counts)
+    assert found["target_ir"]["instruction_mix"]["matrix"] == sum(
+        one["tensor_core_utilization"]["matrix_instructions"] for one in kernels.values()
+    )
+    # Registers of two kernels cannot be added.
+    of_each = {"registers": "target_ir", "occupancy_estimate": "target_ir", "register_pressure": "tile_ir"}
+    for name, level in of_each.items():
+        assert found[level][name] is None
+        assert "each kernel has its own" in found[level]["unavailable"][name]
+    bulk = [one["async_copy_patterns"]["bulk_copies"] for one in kernels.values()]
+    assert found["tile_ir"]["async_copy_patterns"]["bulk_copies"] == sum(bulk) > 0
+
+
+def test_regions_of_a_jitted_function_have_blocks_before_they_have_grids() -> None:
+    found = on_hopper()["schedule_ir"]
+    regions = found["tiling_configuration"]
+    assert next(iter(regions.values()))["kind"] == "matmul"
+    assert "block" in next(iter(regions.values()))
+    assert "tile level" in found["unavailable"]["parallelization_strategy.regions"]
+    assert on_hopper()["graph_ir"]["memory_footprint_estimate"] > 2 * W.nbytes
+
+
+def test_ptx_as_text_says_what_it_does_not_tell() -> None:
+    ir = to_target_ir(_tiles(scores, Q, Q, level="sm_80"))
+    whole, found = IRInspector().inspect_target_ir(ir), IRInspector().inspect_target_ir(ir.assembly)
+    assert found["instruction_mix"] == whole["instruction_mix"]
+    assert found["registers"] == whole["registers"]
+    assert found["occupancy_estimate"] is None
+    assert "the launch is not in the text" in found["unavailable"]["occupancy_estimate"]
+    assert found["kernels"]["scores"]["register_pressure"]["estimate"] is None
+
+
+def test_without_ptxas_registers_are_those_of_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tessera.targets.cuda.code_counts.find_ptxas", lambda: None)
+    ir = to_target_ir(_tiles(scores, Q, Q, level="sm_80"))
+    found = IRInspector().inspect_target_ir(ir)
+    assert found["registers"]["source"] == "estimate"
+    pressure = found["kernels"]["scores"]["register_pressure"]
+    assert pressure["spill_stores"] is None
+    assert "no ptxas" in found["kernels"]["scores"]["unavailable"]["register_pressure.spill_stores"]
+    as_text = IRInspector().inspect_target_ir(ir.assembly)
+    assert as_text["registers"] is None
+    assert "no ptxas" in as_text["unavailable"]["registers"]
+    assert as_text["instruction_count"] == found["instruction_count"]
+
+
+def test_a_text_of_no_target_is_refused() -> None:
+    with pytest.raises(BenchError, match="expected assembly of one of the targets"):
+        IRInspector().inspect_target_ir("x = 1")
+
+
+@pytest.mark.parametrize(
+    ("registers", "threads", "shared", "blocks", "limit"),
+    [
+        (32, 128, 0, 16, "registers"),
+        (16, 64, 0, 32, "threads"),
+        (16, 32, 0, 32, "blocks"),
+        (168, 384, 200 << 10, 1, "registers"),
+        (64, 128, 100 << 10, 2, "shared memory"),
+        (255, 128, 0, 2, "registers"),
+    ],
+)
+def test_occupancy_is_what_the_scarcest_resource_allows(
+    registers: int, threads: int, shared: int, blocks: int, limit: str
+) -> None:
+    found = occupancy_of("sm_90a", registers, threads, shared)
+    assert found["blocks_per_multiprocessor"] == blocks
+    assert found["limited_by"] == limit
+    assert found["occupancy_percent"] == 100 * blocks * threads / 2048
+
+
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="compares with objdump, which is not installed")
 @pytest.mark.parametrize("made", [softmax, scores])
 def test_another_disassembler_sees_the_same_instructions(made: Any, tmp_path: Path) -> None:
     """The assembly is another output than the machine code that runs; here that is disassembled."""
-    ir = levels.to_target_ir(_tiles(made, *((X,) if made is softmax else (Q, Q))))
+    ir = to_target_ir(_tiles(made, *((X,) if made is softmax else (Q, Q))))
     processor, extras = features.target(ir.chosen.level)
     code = machine.compile_text(ir.text, cpu=processor, features=extras, opt=EFFORTS[ir.chosen.optimization].codegen)
     path = tmp_path / "kernel.o"
@@ -177,10 +318,10 @@ def test_another_disassembler_sees_the_same_instructions(made: Any, tmp_path: Pa
     shown = subprocess.run(
         ["objdump", "-d", "--no-show-raw-insn", str(path)], capture_output=True, text=True, check=True
     ).stdout
-    _, _, rest = shown.partition(f"<{ir.instance.name}>:")
+    _, _, rest = shown.partition(f"<{ir.name}>:")
     lines = re.findall(r"^\s+[0-9a-f]+:\t(\S+)", rest.partition("\n\n")[0], re.MULTILINE)
     # Padding between blocks is in the code only.
-    ours = instructions.functions_of(ir.assembly)[ir.instance.name]
+    ours = instructions.functions_of(ir.assembly)[ir.name]
     padding = ("nop",) if ours[0].arm else ("nop", "data16", "cs", "xchg", "int3")
     theirs = [name for name in lines if not name.startswith(padding)]
     assert len(ours) == len(theirs)

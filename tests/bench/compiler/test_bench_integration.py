@@ -12,11 +12,14 @@ import pytest
 
 import tessera as ts
 from tessera import f32, kernel, knobs, tile
-from tessera.bench.compiler import integration, levels
+from tessera.bench.compiler import integration
 from tessera.bench.compiler.integration import TesseraIntegration, host_overhead, stages
-from tessera.bench.compiler.levels import load_kernel
+from tessera.bench.instruments.hardware import detect
 from tessera.bench.results.definitions import BenchError
-from tessera.errors import DtypeError, ShapeError
+from tessera.compile import TargetIR, to_executable, to_graph_ir, to_schedule_ir, to_target_ir, to_tile_ir
+from tessera.compile.sources import load, name_of
+from tessera.compiler.target import target_named
+from tessera.errors import CompileError, DeviceError, DtypeError, ShapeError
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import compile_kernel
 
@@ -41,7 +44,7 @@ def row_max(x: Any):
 
 
 # The array that is filled stands between the others.
-product = load_kernel(
+product: Any = load(
     """
 @kernel.schedule(ts.Schedule(block=(32, 32, 16)))
 def product(a: ts.KTile["M", "K", ts.f32], c: ts.Out[ts.KTile["M", "N", ts.f32]], b: ts.KTile["K", "N", ts.f32]):
@@ -87,12 +90,12 @@ def test_stages_with_keyword_arguments() -> None:
 def test_a_kernel_is_compiled_level_by_level() -> None:
     compiled, timing = TesseraIntegration().compile_with_timing(shifted, {}, (A, 0.5))
     assert all(timing[name] > 0 for name in LEVELS if name != "autotuning_ms")
-    assert timing["autotuning_ms"] == 0.0
-    assert timing["total_ms"] == pytest.approx(sum(timing[name] for name in LEVELS))
+    assert timing["autotuning_ms"] is None
+    assert timing["total_ms"] == pytest.approx(sum(timing[name] for name in LEVELS if name != "autotuning_ms"))
     named = timing["stages"]
     assert {"trace", "graph-to-schedule", "schedule-to-tile", "tile-to-cpu", "emit", "llvm", "load"} <= named.keys()
     assert sum(named.values()) <= timing["total_ms"]
-    assert timing["unavailable"] == {}
+    assert timing["unavailable"] == {"autotuning_ms": "autotuning was not asked for"}
     np.testing.assert_allclose(compiled(A, 0.5).numpy(), np.exp(A - np.float32(0.5)), rtol=1e-5)
     larger = np.ones((200, 96), np.float32)
     np.testing.assert_allclose(compiled(larger, 1.0).numpy(), larger, rtol=1e-6)
@@ -100,25 +103,23 @@ def test_a_kernel_is_compiled_level_by_level() -> None:
 
 def test_a_tuner_that_is_asked_for_is_said_to_be_missing() -> None:
     _, timing = TesseraIntegration().compile_with_timing(row_max, {"autotuning_enabled": True}, (A,))
-    assert timing["autotuning_ms"] == 0.0
+    assert timing["autotuning_ms"] is None
     assert "no tuner" in timing["unavailable"]["autotuning_ms"]
 
 
 @pytest.mark.parametrize(("made", "args"), [(shifted, (A, 0.5)), (row_max, (A,)), (shifted.assume("values"), (A, 0.5))])
 def test_the_code_is_what_compile_kernel_makes(made: Any, args: tuple[Any, ...]) -> None:
-    """`to_target_ir` repeats the steps of `compile_kernel`, for it shows what it emits: no byte may differ."""
+    """Between levels nothing is lost: no byte may differ."""
     target = _target(made, *args)
-    found = levels.to_executable(target)
-    instance = target.instance
-    facts = made.assumed.facts(instance, list(target.origin.values))
-    direct = compile_kernel(instance.module, instance.name, facts=facts)
+    found = to_executable(target)
+    (one,) = target.parts
+    direct = compile_kernel(one.part.source.module, one.name, facts=one.part.facts)
     assert direct.image == found.code
-    assert direct.guards == target.guards
+    assert direct.guards == one.made.guards
 
 
-def _target(made: Any, *args: Any, **options: Any) -> levels.TargetIR:
-    tiles = levels.to_tile_ir(levels.to_schedule_ir(levels.to_graph_ir(made, args)))
-    return levels.to_target_ir(tiles, options)
+def _target(made: Any, *args: Any, **options: Any) -> TargetIR:
+    return to_target_ir(to_tile_ir(to_schedule_ir(to_graph_ir(made, args))), options)
 
 
 def test_arrays_that_a_kernel_fills_keep_their_index() -> None:
@@ -134,9 +135,9 @@ def test_arrays_that_a_kernel_fills_keep_their_index() -> None:
 def test_assumed_arguments_are_guarded() -> None:
     compiled, _ = TesseraIntegration().compile_with_timing(shifted.assume("values", "sizes"), {}, (A, 0.5))
     np.testing.assert_allclose(compiled(A, 0.5).numpy(), np.exp(A - np.float32(0.5)), rtol=1e-5)
-    with pytest.raises(BenchError, match="other kinds or sizes"):
+    with pytest.raises(DeviceError, match="other kinds or sizes"):
         compiled(A, 0.25)
-    with pytest.raises(BenchError, match="other kinds or sizes"):
+    with pytest.raises(DeviceError, match="other kinds or sizes"):
         compiled(A.astype(np.float64), 0.5)
 
 
@@ -149,9 +150,9 @@ def test_filled_arrays_and_assumptions_together() -> None:
     out = np.zeros_like(A)
     compiled(A, out, B)
     np.testing.assert_allclose(out, A @ B, rtol=2e-5, atol=1e-4)
-    with pytest.raises(BenchError, match="other kinds or sizes"):
+    with pytest.raises(DeviceError, match="other kinds or sizes"):
         compiled(A, out, np.zeros((96, 64), np.float32))
-    with pytest.raises(BenchError, match="other kinds or sizes"):
+    with pytest.raises(DeviceError, match="other kinds or sizes"):
         compiled(A, np.zeros((96, 192), np.float32)[:, ::2], B)
     spread = np.zeros((96, 192), np.float32)[:, ::2]
     spread[...] = A
@@ -185,13 +186,61 @@ def test_options_of_the_target() -> None:
     ],
 )
 def test_unknown_options_are_refused(config: dict[str, Any], words: str) -> None:
-    with pytest.raises(BenchError, match=words):
+    with pytest.raises(CompileError, match=words):
         TesseraIntegration().compile_with_timing(shifted, config, (A, 0.5))
 
 
 def test_the_interpreter_compiles_nothing() -> None:
-    with knobs.interpret.using(True), pytest.raises(BenchError, match="interpreter"):
+    with knobs.interpret.using(True), pytest.raises(CompileError, match="interpreter"):
         TesseraIntegration().compile_with_timing(shifted, {}, (A, 0.5))
+
+
+def test_another_architecture_is_compiled_as_far_as_it_can_be_here() -> None:
+    config = {"target_arch": "sm_80", "optimization_level": "O2", "precision_policy": "f32"}
+    compiled, timing = TesseraIntegration().compile_with_timing(shifted, config, (A, 0.5))
+    assert compiled.target_ir.chosen.level == "sm_80"
+    assert compiled.target_ir.chosen.optimization == 2
+    assert ".target sm_80" in compiled.code.decode()
+    assert {"tile-to-nv", "emit", "llvm"} <= timing["stages"].keys()
+    assert "arguments' types" in timing["unavailable"]["precision_policy"]
+    measured = [timing[name] for name in LEVELS if timing[name] is not None]
+    assert timing["total_ms"] == pytest.approx(sum(measured))
+    if (why := target_named("cuda").why_not_here("sm_80")) is None:
+        assert timing["final_compilation_ms"] > 0
+        return
+    assert timing["final_compilation_ms"] is None
+    assert why in timing["unavailable"]["final_compilation_ms"]
+    with pytest.raises(DeviceError, match="is compiled for sm_80 of cuda, and cannot run here"):
+        compiled(A, 0.5)
+
+
+def test_this_machine_as_it_describes_itself_is_an_architecture() -> None:
+    config = {"target_arch": detect().gpu_arch, "target_opts": {"checks": ["bounds"]}}
+    compiled, timing = TesseraIntegration().compile_with_timing(shifted, config, (A, 0.5))
+    assert timing["final_compilation_ms"] > 0
+    assert compiled.target_ir.chosen.checks == {"bounds"}
+
+
+def test_a_jitted_function_is_compiled_level_by_level() -> None:
+    @ts.jit
+    def layers(x: Any, w: Any) -> Any:
+        hidden = ts.relu(x @ w)
+        return hidden, hidden / ts.sum(hidden, axis=1, keepdims=True)
+
+    compiled, timing = TesseraIntegration().compile_with_timing(layers, {}, (A, B))
+    assert all(timing[name] > 0 for name in LEVELS if name != "autotuning_ms")
+    assert {"trace", "choose-blocks", "tile-to-cpu", "emit", "llvm", "load"} <= timing["stages"].keys()
+    for found, expected in zip(compiled(A, B), layers(A, B), strict=True):
+        np.testing.assert_array_equal(found.numpy(), expected.numpy())
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [({"target_archs": "sm_80"}, "no configuration target_archs"), ({"optimization_level": "O9"}, "unknown optim")],
+)
+def test_unknown_configurations_are_refused(config: dict[str, Any], words: str) -> None:
+    with pytest.raises(BenchError, match=words):
+        TesseraIntegration().compile_with_timing(shifted, config, (A, 0.5))
 
 
 # Sources
@@ -219,15 +268,15 @@ def test_errors_in_a_text_show_its_lines() -> None:
 
 def test_a_text_with_several_kernels_needs_a_name() -> None:
     text = TEXT + TEXT.replace("scaled", "other")
-    with pytest.raises(BenchError, match=r"expected one kernel in <kernel .*>, got scaled, other"):
-        load_kernel(text)
-    assert load_kernel(text, "other").__name__ == "other"
-    with pytest.raises(BenchError, match="expected a kernel third"):
-        load_kernel(text, "third")
-    with pytest.raises(BenchError, match="got none"):
-        load_kernel("x = 1")
-    with pytest.raises(BenchError, match="cannot read"):
-        load_kernel("no_such_file.py")
+    with pytest.raises(CompileError, match=r"expected one kernel or jitted function in <kernel .*>, got scaled, other"):
+        load(text)
+    assert name_of(load(text, "other")) == "other"
+    with pytest.raises(CompileError, match="expected a kernel or jitted function third"):
+        load(text, "third")
+    with pytest.raises(CompileError, match="got none"):
+        load("x = 1")
+    with pytest.raises(CompileError, match="cannot read"):
+        load("no_such_file.py")
 
 
 # Launches

@@ -11,7 +11,7 @@ from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.compiler.artifact import Artifact, Source, Words, plan_of
+from tessera.compiler.artifact import Artifact, LoweredKernel, Source, Words, plan_of
 from tessera.compiler.launch_plan import ArrayArgument, Plan
 from tessera.compiler.options import CompileOptions
 from tessera.compiler.target import Local, Target
@@ -188,25 +188,25 @@ class PythonTarget(Target):
     def default_level(self) -> str:
         return "numpy"
 
-    def compile(
+    def lower(
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
-    ) -> Artifact:
+    ) -> LoweredKernel:
         runner = StageRunner(f"@{source.name}", CompileContext.with_facts(facts), Files.of(source.module))
         stages = {"canonicalize": Stage(Canonicalize(), "tile"), ClipRanges.name: Stage(ClipRanges(), "tile")}
         module = runner.run(source.module.clone(), stages)
         written = self._written(symbol_in(module, source.name, tile.FuncOp))
         count = source.inputs + source.outputs
-        return Artifact(plan_of(source, Words(list(range(count)), count, count), ()), written.encode())
+
+        def finish() -> Artifact:
+            return Artifact(plan_of(source, Words(list(range(count)), count, count), ()), written.encode())
+
+        return LoweredKernel(module, written, lambda: written, finish, seconds=runner.seconds)
 
     def _written(self, function: tile.FuncOp) -> str:
         writer = _Writer()
         arguments = ", ".join(["ids", *map(writer.name, function.arguments)])
         writer.block(function.body.block)
         return PRELUDE + f"def program({arguments}):\n" + "\n".join(writer.lines) + "\n"
-
-    def texts(self, source: Source, options: CompileOptions) -> tuple[str, str]:
-        written = self._written(symbol_in(source.module, source.name, tile.FuncOp))
-        return written, written
 
     def passes(self) -> Mapping[str, type[ModulePass]]:
         return {}

@@ -1,7 +1,7 @@
-"""Counts of a kernel at each of the four levels: from the IR itself, and from the instructions it becomes.
+"""Counts of kernels and jitted functions at each of the four levels: from the IR itself, and from their instructions.
 
-Every level takes what `integration` makes, or a module, or its text. Where a count needs more than was given, it is
-None, and `unavailable` says what is missing.
+Every level takes what `tessera.compile` makes, or a module, or its text. A figure that cannot be known is None, and
+`unavailable` says why.
 """
 
 from __future__ import annotations
@@ -10,64 +10,61 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tessera.bench.compiler.levels import (
-    IR,
-    GraphIR,
-    ScheduleIR,
-    TargetIR,
-    TileIR,
-    to_graph_ir,
-    to_schedule_ir,
-    to_target_ir,
-    to_tile_ir,
-)
-from tessera.interpreters.core.engine import symbol_in
+from tessera.bench.compiler.summed import Figures, summed
+from tessera.bench.results.definitions import BenchError
+from tessera.compile import LevelIR, TargetIR, TileIR, to_graph_ir, to_schedule_ir, to_target_ir, to_tile_ir
+from tessera.compile.sources import Compilable
+from tessera.compiler.code_counts import FIGURES, CodeCounts
+from tessera.compiler.target import target_named, target_names
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import effects as graph_effects
 from tessera.ir.graph.types import GraphTensorType
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.values import DotOp, TransOp
-from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import Size, dim
-from tessera.targets.cpu import instructions
-from tessera.targets.cpu.ir import dialect as cpu
-from tessera.targets.cpu.ir.types import LINE, buffer_type, panels_type, rounded_up
-from tessera.tile.calls.function import Kernel
 
 _NO_SIZES = "the arrays' sizes are not in the IR: lower the kernel for arguments"
-_NO_TARGET = "the registers are known once there is machine code: give the kernel's target IR"
-_NO_OCCUPANCY = "occupancy is about warps that share a multiprocessor; a thread of a CPU has its registers to itself"
-# Ops that other dialects would add, by the name of the dialect. None exists yet, so both counts are 0.
-_AUTODIFF, _COLLECTIVE = "autodiff", "collective"
-# Vector registers that a processor of x86-64 has, by the widest vectors of the code; those of AArch64 have 32.
-_VECTOR_REGISTERS = {512: 32, 256: 16, 128: 16, 0: 0}
-_ARM_VECTOR_REGISTERS = 32
+_NO_GRID = "regions get their grids and loops at the tile level"
+_NO_TARGET = "it is known once there is code: give the target IR"
+_NO_AUTODIFF = "there is no automatic differentiation: graphs have no ops of it"
+_OF_TILES = (
+    *("shared_memory_usage", "register_pressure", "tensor_core_utilization"),
+    *("async_copy_patterns", "synchronization_overhead"),
+)
+"""The figures of code that stand at the tile level, for they say how tiles use the machine."""
+_OF_CODE = tuple(name for name in FIGURES if name not in _OF_TILES)
 
 
 class IRInspector:
     """Counts per level."""
 
-    def inspect(self, kernel: Kernel, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The four levels of a kernel, lowered for these arguments."""
-        graph_ir = to_graph_ir(kernel, args, kwargs)
+    def inspect(
+        self, source: Compilable, *args: Any, options: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """The four levels of a kernel or a jitted function, lowered for these arguments.
+
+        `options` say what for, as those of `tessera.compile.to_graph_ir` do.
+        """
+        graph_ir = to_graph_ir(source, args, kwargs, options)
         schedule_ir = to_schedule_ir(graph_ir)
         tile_ir = to_tile_ir(schedule_ir)
-        target_ir = to_target_ir(tile_ir)
+        counts = _counts_of(to_target_ir(tile_ir))
         return {
             "graph_ir": self.inspect_graph_ir(graph_ir),
             "schedule_ir": self.inspect_schedule_ir(schedule_ir),
-            "tile_ir": self.inspect_tile_ir(tile_ir, target_ir),
-            "target_ir": self.inspect_target_ir(target_ir),
+            "tile_ir": _of_tiles(tile_ir.module, counts.all),
+            "target_ir": _of_code(counts),
         }
 
-    def inspect_graph_ir(self, graph_ir: GraphIR | ModuleOp | str) -> dict[str, Any]:
+    def inspect_graph_ir(self, graph_ir: LevelIR | ModuleOp | str) -> dict[str, Any]:
         """Nodes are the ops of graph functions, without their ends."""
         module, sizes = _module_of(graph_ir), _sizes_of(graph_ir)
         functions = [op for op in module.walk() if isinstance(op, graph.FuncOp)]
@@ -79,23 +76,32 @@ class IRInspector:
             "operation_types": _by_name(nodes),
             "kernel_operation_types": _by_name(_inside(module, tile.FuncOp)),
             "memory_footprint_estimate": footprint,
-            "autodiff_complexity": _of_dialect(module, _AUTODIFF),
-            "collective_operations": _of_dialect(module, _COLLECTIVE),
-            "unavailable": {} if footprint is not None else {"memory_footprint_estimate": _NO_SIZES},
+            "autodiff_complexity": None,
+            "collective_operations": sum(isinstance(op, graph_effects.AllReduceOp) for op in module.walk()),
+            "unavailable": {
+                "autodiff_complexity": _NO_AUTODIFF,
+                **({} if footprint is not None else {"memory_footprint_estimate": _NO_SIZES}),
+            },
         }
 
-    def inspect_schedule_ir(self, schedule_ir: ScheduleIR | ModuleOp | str) -> dict[str, Any]:
+    def inspect_schedule_ir(self, schedule_ir: LevelIR | ModuleOp | str) -> dict[str, Any]:
         """Launches, their grids and configurations, and the loops inside of what they launch."""
         module, sizes = _module_of(schedule_ir), _sizes_of(schedule_ir)
         launches = [op for op in module.walk() if isinstance(op, schedule.LaunchOp)]
         kernels = [op for op in module.walk() if isinstance(op, tile.FuncOp)]
+        regions = {f"region {number}": op for number, op in enumerate(_regions(module))}
         strategy = [_parallel(launch, sizes) for launch in launches]
-        unknown = any(one["programs"] is None for one in strategy)
+        unavailable = {"parallelization_strategy.programs": _NO_SIZES} if any(_is_open(one) for one in strategy) else {}
+        if regions:
+            unavailable |= dict.fromkeys(("parallelization_strategy.regions", "loop_structure.regions"), _NO_GRID)
         return {
             "loop_structure": {kernel.sym_name.data: _loops(kernel.body.block.ops) for kernel in kernels},
-            "tiling_configuration": {launch.callee.string_value(): _configuration(launch) for launch in launches},
+            "tiling_configuration": {
+                **{launch.callee.string_value(): _configuration(launch) for launch in launches},
+                **{name: {"kind": op.kind.data, **_configuration(op)} for name, op in regions.items()},
+            },
             "fusion_opportunities": {
-                "regions": sum(isinstance(op, schedule.RegionOp) for op in module.walk()),
+                "regions": len(regions),
                 "launches": len(launches),
                 "launches_that_feed_only_another": sum(map(_feeds_one_launch, launches)),
             },
@@ -105,77 +111,94 @@ class IRInspector:
                 "vectorised_by_schedule": sum(launch.config.data.vector is not None for launch in launches),
             },
             "parallelization_strategy": strategy,
-            "unavailable": {"parallelization_strategy.programs": _NO_SIZES} if unknown else {},
+            "unavailable": unavailable,
         }
 
-    def inspect_tile_ir(self, tile_ir: TileIR | ModuleOp | str, target_ir: TargetIR | None = None) -> dict[str, Any]:
-        """How the Tile IR uses the machine. What only the machine code shows is taken from the target IR, which is
-        made where a lowered kernel is given without one."""
-        module = _module_of(tile_ir)
+    def inspect_tile_ir(self, tile_ir: LevelIR | ModuleOp | str, target_ir: TargetIR | None = None) -> dict[str, Any]:
+        """How the Tile IR uses the machine. What only code shows is taken from the target IR, which is made where
+        lowered tiles are given without one."""
         if target_ir is None and isinstance(tile_ir, TileIR):
             target_ir = to_target_ir(tile_ir)
-        body = None if target_ir is None else _body_of(target_ir)
-        ops = list(_inside(module, tile.FuncOp))
-        names = _by_name(ops)
-        missing = ("shared_memory_usage.workspace_bytes", "register_pressure")
-        return {
-            "operation_types": names,
-            "shared_memory_usage": {
-                "shared_bytes": 0,  # a CPU has none: program instances share data through its caches
-                "workspace_bytes": None if target_ir is None else _workspace(target_ir.module),
-                "panels": [] if target_ir is None else _panels(target_ir.module),
-            },
-            "register_pressure": None if body is None else _pressure(body),
-            "tensor_core_utilization": {
-                "tile_dots": names.get(DotOp.name, 0),
-                "matrix_ops": _count(target_ir, cpu.MatmulOp),
-                "vector_dots": _count(target_ir, cpu.DotOp),
-                "matrix_instructions": None if body is None else _matrix_instructions(body),
-            },
-            "async_copy_patterns": {"async_copies": 0, "loads": names.get(tile.LoadOp.name, 0)},
-            "synchronization_overhead": {
-                "barriers": 0,  # program instances do not wait for each other: the dialect has no such op
-                "atomics": names.get(tile.AtomicOp.name, 0),
-                "locked_instructions": None if body is None else instructions.mix(body).get("atomic", 0),
-            },
-            "unavailable": {} if body is not None else dict.fromkeys(missing, _NO_TARGET),
-        }
+        return _of_tiles(_module_of(tile_ir), None if target_ir is None else _counts_of(target_ir).all)
 
     def inspect_target_ir(self, target_ir: TargetIR | str) -> dict[str, Any]:
-        """The instructions of the kernel, from its assembly; a text is taken as such. The function that computes a
-        thread's scratch memory is counted in `functions` only."""
-        found = instructions.functions_of(target_ir if isinstance(target_ir, str) else target_ir.assembly)
-        name = _kernel_in(found) if isinstance(target_ir, str) else target_ir.instance.name
-        body = found.get(name, [])
-        return {
-            "instruction_count": len(body),
-            "instruction_mix": instructions.mix(body),
-            "occupancy_estimate": None,
-            "memory_access_patterns": instructions.memory_accesses(body),
-            "registers": instructions.registers(body),
-            "optimization_passes_applied": [] if isinstance(target_ir, str) else list(target_ir.applied_optimizations),
-            "functions": {function: len(lines) for function, lines in found.items()},
-            "unavailable": {"occupancy_estimate": _NO_OCCUPANCY},
+        """The instructions of all kernels, summed, and of each; a text is taken as assembly."""
+        return _of_code(_counts_of_text(target_ir) if isinstance(target_ir, str) else _counts_of(target_ir))
+
+
+class _Counted(NamedTuple):
+    """The counts of each kernel, and of all together."""
+
+    kernels: Mapping[str, CodeCounts]
+    all: CodeCounts
+    launches: Mapping[str, int]
+    stages: Sequence[str]
+
+
+def _counts_of(target_ir: TargetIR) -> _Counted:
+    chosen = target_ir.chosen
+    found: dict[str, CodeCounts] = {}
+    launches: dict[str, int] = {}
+    for one in target_ir.parts:
+        options = chosen.options(warps=one.part.source.warps, stages=one.part.source.stages)
+        name = one.name if one.name not in found else f"{one.name}, for rows that lie otherwise"
+        found[name] = chosen.compiler.counts(one.part.source, one.made, options)
+        launches[name] = one.launches
+    return _Counted(found, summed(found), launches, target_ir.applied_optimizations)
+
+
+def _counts_of_text(assembly: str) -> _Counted:
+    for name in target_names():
+        found = target_named(name).counts_of_text(assembly)
+        if found is not None:
+            return _Counted(found, summed(found), {}, ())
+    raise BenchError("expected assembly of one of the targets", hint=f"targets are {', '.join(target_names())}")
+
+
+def _of_tiles(module: ModuleOp, counts: CodeCounts | None) -> dict[str, Any]:
+    names = _by_name(_inside(module, tile.FuncOp))
+    own: Mapping[str, Figures] = {
+        "tensor_core_utilization": {"tile_dots": names.get(DotOp.name, 0)},
+        "async_copy_patterns": {"loads": names.get(tile.LoadOp.name, 0)},
+        "synchronization_overhead": {"atomics": names.get(tile.AtomicOp.name, 0)},
+    }
+    figures: dict[str, Any] = {name: getattr(counts, name, None) for name in _OF_TILES}
+    reasons = dict.fromkeys(_OF_TILES, _NO_TARGET) if counts is None else _reasons(counts, _OF_TILES)
+    for name, more in own.items():
+        figures[name] = {**more, **(figures[name] or {})}
+    return {"operation_types": names, **figures, "unavailable": reasons}
+
+
+def _of_code(counts: _Counted) -> dict[str, Any]:
+    kernels = {
+        name: {
+            **{figure: getattr(one, figure) for figure in FIGURES},
+            "launches": counts.launches.get(name),
+            "unavailable": dict(one.unavailable),
         }
+        for name, one in counts.kernels.items()
+    }
+    return {
+        **{name: getattr(counts.all, name) for name in _OF_CODE},
+        "optimization_passes_applied": list(counts.stages),
+        "kernels": kernels,
+        "unavailable": _reasons(counts.all, _OF_CODE),
+    }
 
 
-def _module_of(given: IR | ModuleOp | str) -> ModuleOp:
+def _reasons(counts: CodeCounts, names: Sequence[str]) -> dict[str, str]:
+    return {name: why for name, why in counts.unavailable.items() if name.partition(".")[0] in names}
+
+
+def _module_of(given: LevelIR | ModuleOp | str) -> ModuleOp:
     if isinstance(given, str):
         return text.read(given)
-    return given.module if isinstance(given, IR) else given
+    return given.module if isinstance(given, LevelIR) else given
 
 
-def _sizes_of(given: IR | ModuleOp | str) -> Mapping[str, int]:
-    """The values of symbols, where the kernel was lowered for arguments."""
-    if not isinstance(given, IR):
-        return {}
-    instance = given.origin.instance
-    function = symbol_in(instance.module, instance.name, tile.FuncOp)
-    found: dict[str, int] = {}
-    for shape, value in zip(function.shapes, given.origin.values, strict=False):  # results have no values yet
-        if isinstance(value, Tensor):
-            found.update((str(symbol), size) for symbol, size in zip(shape.data, value.shape, strict=True))
-    return found
+def _sizes_of(given: LevelIR | ModuleOp | str) -> Mapping[str, int]:
+    """The values of symbols, where it was lowered for arguments."""
+    return given.subject.sizes if isinstance(given, LevelIR) else {}
 
 
 def _evaluated(sizes: Sequence[Size], values: Mapping[str, int]) -> list[int] | None:
@@ -193,10 +216,6 @@ def _inside(module: ModuleOp, kind: type[tile.FuncOp]) -> Iterator[Operation]:
     for function in module.body.block.ops:
         if isinstance(function, kind):
             yield from function.body.walk()
-
-
-def _of_dialect(module: ModuleOp, name: str) -> int:
-    return sum(op.name.partition(".")[0] == name for op in module.walk())
 
 
 def _values_within(function: graph.FuncOp) -> Iterator[SSAValue]:
@@ -237,7 +256,15 @@ def _constant(value: SSAValue) -> int | None:
     return None
 
 
-def _configuration(launch: schedule.LaunchOp) -> dict[str, Any]:
+def _regions(module: ModuleOp) -> list[schedule.RegionOp]:
+    return [op for op in module.walk() if isinstance(op, schedule.RegionOp)]
+
+
+def _is_open(strategy: Mapping[str, Any]) -> bool:
+    return strategy["programs"] is None
+
+
+def _configuration(launch: schedule.LaunchOp | schedule.RegionOp) -> dict[str, Any]:
     """The fields of the schedule; those left to the compiler are left out."""
     return {name: value for name, value in asdict(launch.config.data).items() if value is not None}
 
@@ -260,46 +287,3 @@ def _feeds_one_launch(launch: schedule.LaunchOp) -> bool:
 
 def _is_transposed_load(op: Operation) -> bool:
     return isinstance(op, TransOp) and isinstance(op.operands[0].owner, tile.LoadOp)
-
-
-def _workspace(module: ModuleOp) -> int:
-    """Bytes of a thread's buffers, each rounded up as the emitter does; panels come on top."""
-    sizes = [buffer_type(op.result).size for op in module.walk() if isinstance(op, cpu.BufferOp)]
-    return sum(rounded_up(size + LINE, LINE) for size in sizes)
-
-
-def _panels(module: ModuleOp) -> list[dict[str, Any]]:
-    """Packed operands of dots: bytes of one, and how many a thread keeps, None where that depends on sizes."""
-    reserved = [op for op in module.walk() if isinstance(op, cpu.ReserveOp)]
-    return [{"bytes": panels_type(op.result).size, "count": _constant(op.count)} for op in reserved]
-
-
-def _count(target_ir: TargetIR | None, kind: type[Operation]) -> int | None:
-    return None if target_ir is None else sum(isinstance(op, kind) for op in target_ir.module.walk())
-
-
-def _body_of(target_ir: TargetIR) -> list[instructions.Instruction]:
-    return instructions.functions_of(target_ir.assembly)[target_ir.instance.name]
-
-
-def _pressure(body: list[instructions.Instruction]) -> dict[str, Any]:
-    """Registers that appear, of those there are, and what goes over the stack instead."""
-    used, accesses = instructions.registers(body), instructions.memory_accesses(body)
-    arm = any(one.arm for one in body)
-    return {
-        **used,
-        "vector_registers_there_are": _ARM_VECTOR_REGISTERS if arm else _VECTOR_REGISTERS[used["vector_bits"]],
-        **{
-            name: accesses.get(name, 0)
-            for name in ("stack_vector_loads", "stack_vector_stores", "stack_scalar_loads", "stack_scalar_stores")
-        },
-    }
-
-
-def _matrix_instructions(body: list[instructions.Instruction]) -> int:
-    return sum(one.name.startswith("tdp") for one in body)
-
-
-def _kernel_in(functions: Mapping[str, Any]) -> str:
-    """The function that is the kernel: the longest."""
-    return max(functions, key=lambda name: len(functions[name]), default="")

@@ -1,6 +1,6 @@
 """The compiler as the bench sees it: first calls and compiles timed stage by stage, launches profiled.
 
-Nothing here reads or fills the compile cache: what is timed is done.
+No program is found in the compile cache or left there: what is timed is done.
 """
 
 from __future__ import annotations
@@ -14,31 +14,28 @@ from pathlib import Path
 from typing import Any
 
 from tessera.bench.compiler.inspector import IRInspector
-from tessera.bench.compiler.levels import (
-    CompilationProfiler,
-    CompiledKernel,
-    arrays_of,
-    launch_plan,
-    schedule_of,
-    settings_with,
-    to_executable,
-    to_graph_ir,
-    to_schedule_ir,
-    to_target_ir,
-    to_tile_ir,
-    traced,
-)
 from tessera.bench.instruments.hardware import METRICS, HardwareProfiler
 from tessera.bench.results.definitions import BenchError
-from tessera.runtime.program.executable import Executable, start_pool
-from tessera.targets.cpu import features
-from tessera.targets.cpu.compile import EFFORTS, compile_kernel
-from tessera.targets.llvm import machine
+from tessera.compile import CompiledKernel, to_executable, to_graph_ir, to_schedule_ir, to_target_ir, to_tile_ir
+from tessera.compile.chosen_target import changed
+from tessera.compile.executables import why_not_here
+from tessera.compile.kernels import KernelSubject, schedule_of
+from tessera.compile.profiler import CompilationProfiler
+from tessera.compile.sources import Compilable
+from tessera.runtime.program.executable import start_pool
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.compiling import finished, lowered, source_of
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.instance import Instance
+from tessera.tile.calls.program_cache import lines_of
 from tessera.tile.calls.settings import Settings, device_of, settings, settings_on
 
 NO_TUNER = "there is no tuner yet: the schedule is the kernel's own"
+NOT_ASKED = "autotuning was not asked for"
+NO_PRECISION = "precision is that of the arguments' types"
+_CONFIGURATION = (
+    *("kernel", "target_arch", "optimization_level", "precision_policy", "autotuning_enabled", "autotune_config"),
+    *("schedule_opts", "tile_opts", "target_opts"),
+)
 _LEAST_BATCHES = 5
 _BATCH_SECONDS = 1e-3
 
@@ -50,44 +47,26 @@ def stages(kernel: Kernel, args: Sequence[Any] = (), kwargs: Mapping[str, Any] |
     own start are not in it. A kernel that runs in the interpreter is only traced. A kernel that is a single launch
     needs no passes over graphs and schedules; `compile_with_timing` times those, too.
     """
-    chosen = settings()
-    _prepare(chosen)
+    chosen, static = settings(), kwargs or {}
+    device = device_of(kernel.__name__, [*args, *static.values()])
+    here = None if chosen is None else settings_on(device, chosen)
+    _prepare(here)
     profiler = CompilationProfiler()
-    instance, values = traced(kernel, args, kwargs or {})
+    subject = KernelSubject.of(kernel, args, static, here)
     profiler.lap("trace")
-    if chosen is None:
+    if here is None:
         return profiler.stages_ms
-    device = device_of(instance.name, values)
-    if device.is_accelerator:
-        return _gpu_stages(kernel, instance, values, settings_on(device, chosen), device.index, profiler)
-    facts = kernel.assumed.facts(instance, values)
-    made = compile_kernel(instance.module, instance.name, chosen.options(), facts)
+    instance, values = subject.instance, subject.values
+    source = source_of(instance)
+    made = finished(lowered(source, here, kernel.assumed.facts(instance, values), lines_of(values)), source, here)
     profiler.take(made.seconds)
-    executable = Executable(launch_plan(instance, made), made.image)
+    program = here.compiler.load(made.plan, made.code)
+    here.compiler.get_on_device(program, device.index, keep=False)
     profiler.lap("load")
-    executable.bind(arrays_of(values), deterministic=chosen.deterministic)
-    profiler.lap("bind")
-    return profiler.stages_ms
-
-
-def _gpu_stages(
-    kernel: Kernel,
-    instance: Instance,
-    values: Sequence[Any],
-    chosen: Settings,
-    index: int,
-    profiler: CompilationProfiler,
-) -> dict[str, float]:
-    """Down to PTX, and the driver's assembler; nothing of it is kept."""
-    from tessera.runtime.cuda.modules import Module
-    from tessera.targets.cuda.compile import compile_kernel as compile_for_gpu
-
-    schedule, facts = instance.schedule, kernel.assumed.facts(instance, values)
-    options = chosen.options(warps=schedule.warps, stages=schedule.stages)
-    made = compile_for_gpu(instance.module, instance.name, options, facts)
-    profiler.take(made.seconds)
-    Module(index, made.ptx.encode(), f"@{instance.name}", keep=False)
-    profiler.lap("load")
+    if not here.compiler.is_asynchronous:
+        arrays = [value.geometry if isinstance(value, Tensor) else value for value in values]
+        program.bind(arrays, deterministic=here.deterministic)
+        profiler.lap("bind")
     return profiler.stages_ms
 
 
@@ -169,21 +148,29 @@ class TesseraIntegration:
 
     def compile_with_timing(
         self,
-        kernel_source: Kernel | str | Path,
+        kernel_source: Compilable | str | Path,
         compilation_config: Mapping[str, Any] | None = None,
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> tuple[CompiledKernel, dict[str, Any]]:
-        """The kernel compiled for these arguments, and milliseconds: per level, in all, and per stage in `stages`.
+        """A kernel or jitted function compiled for these arguments, and milliseconds: per level, in all, per stage.
 
-        The configuration may name the `kernel` of a text with several, and hold `schedule_opts`, `tile_opts` and
-        `target_opts`. Autotuning takes no time: there is no tuner yet, and `unavailable` says so where it is asked for.
+        The configuration may say what for (`target_arch`, an instruction set such as sm_90a; `optimization_level`),
+        name the `kernel` of a text with several, and hold `schedule_opts`, `tile_opts` and `target_opts`. A figure that
+        was not measured is None, and `unavailable` says why. What cannot run on this machine is compiled as far as it
+        can be here; calling it is an error.
         """
         config = dict(compilation_config or {})
-        _prepare(settings_with(config.get("target_opts", {})))
+        if unknown := sorted(config.keys() - set(_CONFIGURATION)):
+            words = f"a compile has no configuration {', '.join(unknown)}"
+            raise BenchError(words, hint=f"it has {', '.join(_CONFIGURATION)}")
+        options = _options(config)
+        chosen = settings()
+        _prepare(None if chosen is None else changed(chosen, options))
+        laps: dict[str, float | None] = {}
         began = time.perf_counter()
-        graph_ir = to_graph_ir(kernel_source, args, kwargs, name=config.get("kernel"))
-        laps = {"graph_ir_ms": _since(began)}
+        graph_ir = to_graph_ir(kernel_source, args, kwargs, options, name=config.get("kernel"))
+        laps["graph_ir_ms"] = _since(began)
         began = time.perf_counter()
         schedule_ir = to_schedule_ir(graph_ir, config.get("schedule_opts"))
         laps["schedule_ir_ms"] = _since(began)
@@ -191,15 +178,20 @@ class TesseraIntegration:
         tile_ir = to_tile_ir(schedule_ir, config.get("tile_opts"))
         laps["tile_ir_ms"] = _since(began)
         began = time.perf_counter()
-        target_ir = to_target_ir(tile_ir, config.get("target_opts"))
+        target_ir = to_target_ir(tile_ir)
         laps["target_ir_ms"] = _since(began)
-        laps["autotuning_ms"] = 0.0
+        laps["autotuning_ms"] = None
         began = time.perf_counter()
-        compiled = to_executable(target_ir)
+        compiled = to_executable(target_ir, must_run=False)
         laps["final_compilation_ms"] = _since(began)
+        unavailable = {"autotuning_ms": NO_TUNER if config.get("autotuning_enabled") else NOT_ASKED}
+        if (refusal := why_not_here(target_ir)) is not None:
+            laps["final_compilation_ms"] = None
+            unavailable["final_compilation_ms"] = refusal.message
+        if "precision_policy" in config:
+            unavailable["precision_policy"] = NO_PRECISION
         self.compilation_profiler = CompilationProfiler(compiled.stages_ms)
-        unavailable = {"autotuning_ms": NO_TUNER} if config.get("autotuning_enabled") else {}
-        total = sum(laps.values())
+        total = sum(spent for spent in laps.values() if spent is not None)
         return compiled, {**laps, "total_ms": total, "stages": dict(compiled.stages_ms), "unavailable": unavailable}
 
     def launch_kernel_with_profiling(
@@ -223,12 +215,23 @@ def _since(began: float) -> float:
     return 1e3 * (time.perf_counter() - began)
 
 
+def _options(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the target in a configuration."""
+    options = dict(config.get("target_opts") or {})
+    if (arch := config.get("target_arch")) is not None:
+        options["level"] = str(arch).rpartition(" ")[2]  # descriptions of this machine begin with its family
+    if (level := config.get("optimization_level")) is not None:
+        number = str(level).removeprefix("O")
+        if number not in ("0", "1", "2", "3"):
+            raise BenchError(f"unknown optimization_level {level!r}", hint="one of O0, O1, O2, O3")
+        options["optimization"] = int(number)
+    return options
+
+
 def _prepare(chosen: Settings | None) -> None:
-    """Does once what a process needs before its first compile: imports, the runtime, LLVM for this processor."""
+    """Does once what a process needs before its first compile: imports, the runtime, LLVM for the target."""
     import_module("tessera.tile.calls.trace")
     if chosen is None:
         return
     start_pool()
-    processor, extras = features.target(chosen.level)
-    codegen = EFFORTS[chosen.optimization].codegen
-    machine.compile_text("define void @nothing() { ret void }", cpu=processor, features=extras, opt=codegen)
+    chosen.compiler.warm_up(chosen.options())

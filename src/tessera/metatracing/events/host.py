@@ -33,6 +33,7 @@ from tessera.runtime.tensor.meta import Meta
 from tessera.tiers.client import described
 from tessera.tiers.records import Described
 from tessera.tile.calls.settings import Settings, settings
+from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
     from tessera.tile.calls.function import Kernel
@@ -208,9 +209,9 @@ class HostExecution:
     @cached_property
     def assembly(self) -> str:
         """The instructions that calls run, as LLVM writes them."""
-        from tessera.tile.calls.compiling import source_of
+        from tessera.tile.calls.compiling import lowered, source_of
 
-        return self.chosen.compiler.texts(source_of(self.instance), self.chosen.options())[1]
+        return lowered(source_of(self.instance), self.chosen, Facts()).assembly()
 
     @cached_property
     def resources(self) -> HostResources:

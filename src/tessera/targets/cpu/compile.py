@@ -86,6 +86,18 @@ class LoweredToCpu(NamedTuple):
     """How many stages it went through."""
 
 
+class EmittedForCpu(NamedTuple):
+    """LLVM text of a function, the cpu level that it was written from, the facts it rests on, what each stage cost."""
+
+    name: str
+    module: ModuleOp
+    emitted: Emitted
+    guards: Facts
+    seconds: dict[str, float]
+    files: Files
+    stages: int
+
+
 def compile_kernel(
     module: ModuleOp, name: str, options: CompileOptions | None = None, facts: Facts | None = None
 ) -> CompiledImage:
@@ -94,9 +106,21 @@ def compile_kernel(
     `facts` are about the function's arguments; those that a pass asked for are the guards of the compiled kernel.
     """
     options = options_for() if options is None else options
+    return compile_emitted(emit_kernel(module, name, options, facts), options)
+
+
+def emit_kernel(module: ModuleOp, name: str, options: CompileOptions, facts: Facts | None = None) -> EmittedForCpu:
+    """LLVM text of a tile function."""
     lowered = lower_kernel(module, name, options, facts)
-    compiled = compile_lowered(lowered.module, name, options, lowered.files, lowered.stages)
-    return replace(compiled, guards=lowered.guards, seconds={**lowered.seconds, **compiled.seconds})
+    return _emitted(lowered, name, options)
+
+
+def _emitted(lowered: LoweredToCpu, name: str, options: CompileOptions) -> EmittedForCpu:
+    laps = StageTimes()
+    emitted = emitted_of(lowered.module, name, options, lowered.files, lowered.stages)
+    laps.lap("emit")
+    seconds = {**lowered.seconds, **laps}
+    return EmittedForCpu(name, lowered.module, emitted, lowered.guards, seconds, lowered.files, lowered.stages)
 
 
 def lower_kernel(module: ModuleOp, name: str, options: CompileOptions, facts: Facts | None = None) -> LoweredToCpu:
@@ -115,23 +139,24 @@ def lower_kernel(module: ModuleOp, name: str, options: CompileOptions, facts: Fa
     return LoweredToCpu(lowered, context.recorder.guards, {**runner.seconds, **laps}, files, runner.count)
 
 
-def compile_lowered(
-    module: ModuleOp, name: str, options: CompileOptions | None = None, files: Files = NO_FILES, count: int = 0
-) -> CompiledImage:
+def compile_lowered(module: ModuleOp, name: str, options: CompileOptions | None = None) -> CompiledImage:
     """Compiles a function that is at the cpu level already, written by passes or by hand."""
     options = options_for() if options is None else options
-    seconds = StageTimes()
-    emitted = emitted_of(module, name, options, files, count)
-    seconds.lap("emit")
+    return compile_emitted(_emitted(LoweredToCpu(module, Facts(), {}, NO_FILES, 0), name, options), options)
+
+
+def compile_emitted(made: EmittedForCpu, options: CompileOptions) -> CompiledImage:
+    """Machine code of LLVM text."""
+    seconds, emitted = StageTimes(), made.emitted
     processor, extras = features.target(options.level)
     effort = EFFORTS[options.optimization].codegen
-    if files is not NO_FILES:
-        files.show(count + 1, "asm", lambda _: assembly_of(emitted.text, options), ".s")
+    if made.files is not NO_FILES:
+        made.files.show(made.stages + 1, "asm", lambda _: assembly_of(emitted.text, options), ".s")
     code = machine.compile_text(emitted.text, cpu=processor, features=extras, opt=effort)
     seconds.lap("llvm")
     flat = image.flatten(code)
     seconds.lap("image")
-    return CompiledImage(name, flat, emitted.layout, emitted.messages, Facts(), dict(seconds))
+    return CompiledImage(made.name, flat, emitted.layout, emitted.messages, made.guards, {**made.seconds, **seconds})
 
 
 def emitted_of(

@@ -16,7 +16,8 @@ from tessera.transforms.core.facts import Facts
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-    from tessera.compiler.artifact import Artifact, Source
+    from tessera.compiler.artifact import LoweredKernel, Source
+    from tessera.compiler.code_counts import CodeCounts
     from tessera.ir.common.schedule_attributes import Config
     from tessera.ir.schedule.dialect import RegionOp
 
@@ -37,6 +38,11 @@ class CpuTarget(Target):
             return None
         return f"kernels have machine code on Linux, x86-64 and AArch64, this is {sys.platform}, {features.machine()}"
 
+    def why_not_here(self, level: str) -> str | None:
+        if (reason := self.unavailable()) is not None or features.has(level):
+            return reason
+        return f"this processor has {', '.join(features.up_to(features.host_level()))}"
+
     def plain_level(self, level: str) -> str:
         """Vectors that need little instruction selection."""
         return {"amx": "avx2", "avx512": "avx2"}.get(level, level)
@@ -50,27 +56,46 @@ class CpuTarget(Target):
 
         return "cpu-aarch64" if is_arm(level) else None
 
-    def compile(
+    def lower(
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
-    ) -> Artifact:
-        from tessera.compiler.artifact import Artifact, Words, plan_of
+    ) -> LoweredKernel:
+        from tessera.compiler.artifact import Artifact, LoweredKernel, Words, plan_of
         from tessera.compiler.attempts import CompileReport
-        from tessera.targets.cpu.compile import compile_kernel
+        from tessera.targets.cpu.compile import assembly_of, compile_emitted, emit_kernel
 
-        made = compile_kernel(source.module, source.name, options, facts)
-        words = Words(made.layout.first, made.layout.grid, made.layout.words)
+        made = emit_kernel(source.module, source.name, options, facts)
         report = CompileReport(f"for {options.level}")
-        return Artifact(plan_of(source, words, made.messages), made.image, made.guards, made.seconds, report)
 
-    def texts(self, source: Source, options: CompileOptions) -> tuple[str, str]:
-        from tessera.targets.cpu.compile import assembly_of, emitted_of, lower_kernel
+        def finish() -> Artifact:
+            image = compile_emitted(made, options)
+            words = Words(image.layout.first, image.layout.grid, image.layout.words)
+            return Artifact(plan_of(source, words, image.messages), image.image, image.guards, image.seconds, report)
 
-        lowered = lower_kernel(source.module, source.name, options).module
-        written = emitted_of(lowered, source.name, options).text
-        return written, assembly_of(written, options)
+        text = made.emitted.text
+        return LoweredKernel(
+            made.module, text, lambda: assembly_of(text, options), finish, made.guards, made.seconds, report
+        )
+
+    def counts(self, source: Source, made: LoweredKernel, options: CompileOptions) -> CodeCounts:
+        from tessera.targets.cpu.code_counts import counts_of
+
+        return counts_of(made.assembly(), source.name, made.module)
+
+    def counts_of_text(self, assembly: str) -> Mapping[str, CodeCounts] | None:
+        from tessera.targets.cpu.code_counts import counts_of_text
+
+        return counts_of_text(assembly)
 
     def get_ready(self) -> None:
         import_module("tessera.targets.cpu.compile")
+
+    def warm_up(self, options: CompileOptions) -> None:
+        from tessera.targets.cpu.compile import EFFORTS
+        from tessera.targets.llvm import machine
+
+        processor, extras = features.target(options.level)
+        codegen = EFFORTS[options.optimization].codegen
+        machine.compile_text("define void @nothing() { ret void }", cpu=processor, features=extras, opt=codegen)
 
     def passes(self) -> Mapping[str, type[ModulePass]]:
         from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu

@@ -75,8 +75,16 @@ class CompiledPtx:
     guards: Facts = field(default_factory=Facts)
     function: nv.FuncOp | None = field(default=None, compare=False)
     """The compiled function: its attributes and its tensor maps say how to launch it."""
+    llvm: str = field(default="", compare=False)
+    """LLVM's text, which the PTX was made of."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
     report: CompileReport = field(default_factory=CompileReport, compare=False)
+
+    @property
+    def module(self) -> ModuleOp | None:
+        """The module at the nv level."""
+        found = None if self.function is None else self.function.parent_op()
+        return found if isinstance(found, ModuleOp) else None
 
 
 class LoweredToNv(NamedTuple):
@@ -285,6 +293,7 @@ def compile_lowered(
         FEW_SPILLS if dots else 0,
         tuple(function.grid.data),
         function=function,
+        llvm=emitted.text,
         seconds=dict(seconds),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from tessera.compiler.artifact import Artifact, Source, Words, plan_of
+from tessera.compiler.artifact import Artifact, LoweredKernel, Source, Words, plan_of
 from tessera.compiler.attempts import Attempt, CompileReport, Fit, first_that_fits
 from tessera.compiler.launch_plan import Failure, Plan
 from tessera.compiler.options import CompileOptions
@@ -35,11 +35,16 @@ class SpillRetries:
         self.report = CompileReport()
         self.codes: list[bytes] = []
 
-    def run(self) -> Artifact:
+    def run(self) -> LoweredKernel:
         found = first_that_fits(self._attempts(), self.report, is_slower=True)
         assert found is not None
-        self.report.way = found.made.report.way
-        return Artifact(self._plan(found), found.code, found.made.guards, found.made.seconds, self.report)
+        made = found.made
+        self.report.way = made.report.way
+
+        def finish() -> Artifact:
+            return Artifact(self._plan(found), found.code, made.guards, made.seconds, self.report)
+
+        return LoweredKernel(made.module, made.llvm, lambda: made.ptx, finish, made.guards, made.seconds, self.report)
 
     def _attempts(self) -> Iterator[Attempt[_Assembled]]:
         for spill_retry in range(SPILL_RETRIES):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tessera.compiler.options import CompileOptions
 from tessera.compiler.target import Local, Target, named
@@ -14,7 +14,8 @@ from tessera.transforms.core.facts import Facts
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-    from tessera.compiler.artifact import Artifact, Source
+    from tessera.compiler.artifact import LoweredKernel, Source
+    from tessera.compiler.code_counts import CodeCounts
     from tessera.ir.common.schedule_attributes import Config
     from tessera.ir.schedule.dialect import RegionOp
     from tessera.ir.tile.dialect import FuncOp
@@ -30,6 +31,8 @@ class CudaTarget(Target):
     local = "tessera.runtime.cuda.modules:local_memory_of"
     capability = "tessera.runtime.cuda.context:capability_of"
     """`module:attribute` of what tells the compute capability of the GPU with a number."""
+    module = "tessera.runtime.cuda.modules:Module"
+    """`module:attribute` of what loads code into the context of a GPU."""
     gemv_rows = 1
     is_asynchronous = has_graphs = has_warps = keeps_row_alignment = True
 
@@ -39,6 +42,29 @@ class CudaTarget(Target):
     def level_on(self, index: int) -> str:
         return architecture_of(named(self.capability)(index))
 
+    def why_not_here(self, level: str) -> str | None:
+        try:
+            capability = named(self.capability)(0)
+        except DeviceError as error:
+            return error.message
+        number = level.removeprefix("sm_")
+        asked = int(number.rstrip("a"))
+        has = 10 * capability[0] + capability[1]
+        if has == asked or (has > asked and not number.endswith("a")):
+            return None
+        return f"the GPU of this machine is of compute capability {capability[0]}.{capability[1]}"
+
+    def get_on_device(self, program: Any, index: int, *, keep: bool = True) -> None:
+        if keep:
+            program.function(index)
+        else:
+            named(self.module)(index, program.ptx, f"@{program.plan.name}", keep=False)
+
+    def warm_up(self, options: CompileOptions) -> None:
+        from tessera.targets.cuda.compile import ptx_of
+
+        ptx_of("define void @nothing() { ret void }", options)
+
     def plain_level(self, level: str) -> str:
         """Without warp specialization."""
         return {"sm_90a": "sm_90"}.get(level, level)
@@ -46,9 +72,9 @@ class CudaTarget(Target):
     def timing_model(self, level: str) -> str | None:
         return "h200" if level == "sm_90a" else None
 
-    def compile(
+    def lower(
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
-    ) -> Artifact:
+    ) -> LoweredKernel:
         """Compiles, and again with less in registers until a thread's values fit; the last one runs anyhow."""
         from tessera.targets.cuda.spill_retries import SpillRetries
 
@@ -57,16 +83,18 @@ class CudaTarget(Target):
         row_aligned = tuple(index for index in arguments if lines.get(index, index >= source.inputs))
         return SpillRetries(source, options.with_(row_aligned=row_aligned), facts, local).run()
 
-    def texts(self, source: Source, options: CompileOptions) -> tuple[str, str]:
+    def counts(self, source: Source, made: LoweredKernel, options: CompileOptions) -> CodeCounts:
         from tessera.interpreters.core.engine import symbol_in
-        from tessera.ir.tile import dialect as tile
-        from tessera.targets.cuda.compile import emitted_of, lower_kernel, ptx_of
+        from tessera.targets.cuda.code_counts import counts_of
+        from tessera.targets.cuda.ir import dialect as nv
 
-        arguments = symbol_in(source.module, source.name, tile.FuncOp).arguments
-        options = options.with_(row_aligned=tuple(range(len(arguments))))
-        lowered = lower_kernel(source.module, source.name, options).module
-        written = emitted_of(lowered, source.name, options).text
-        return written, ptx_of(written, options)
+        function = None if made.module is None else symbol_in(made.module, source.name, nv.FuncOp)
+        return counts_of(made.assembly(), function, made.finish().plan.device)
+
+    def counts_of_text(self, assembly: str) -> Mapping[str, CodeCounts] | None:
+        from tessera.targets.cuda.code_counts import counts_of_text
+
+        return counts_of_text(assembly)
 
     def get_ready(self) -> None:
         import_module("tessera.targets.cuda.compile")

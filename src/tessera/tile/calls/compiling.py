@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 
 from tessera import knobs
-from tessera.compiler.artifact import Artifact, Source
+from tessera.compiler.artifact import Artifact, LoweredKernel, Source
 from tessera.internal_errors import boundary
 from tessera.ir import text
 from tessera.tile.calls.guarded_kernel import GuardedKernel, loaded
@@ -53,9 +53,24 @@ def log_compile(name: str, guards: str, seconds: Mapping[str, float]) -> None:
 
 def machined(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = NO_LINES) -> Artifact:
     """Machine code of a tile function, for arguments with these facts."""
-    target = chosen.compiler
-    options = chosen.options(warps=source.warps, stages=source.stages, follows=source.follows)
-    with boundary(f"@{source.name}", f"machine code for {chosen.level}", partial(text.write, source.module)):
-        made = target.compile(source, options, facts, lines, target.local_memory())
+    made = finished(lowered(source, chosen, facts, lines), source, chosen)
     made.report.tell(source.name)
     return made
+
+
+def lowered(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = NO_LINES) -> LoweredKernel:
+    """A tile function in its target's own words, before machine code."""
+    target = chosen.compiler
+    options = chosen.options(warps=source.warps, stages=source.stages, follows=source.follows)
+    with _boundary(source, chosen):
+        return target.lower(source, options, facts, lines, target.local_memory())
+
+
+def finished(made: LoweredKernel, source: Source, chosen: Settings) -> Artifact:
+    """Machine code of a lowered tile function."""
+    with _boundary(source, chosen):
+        return made.finish()
+
+
+def _boundary(source: Source, chosen: Settings) -> boundary:
+    return boundary(f"@{source.name}", f"machine code for {chosen.level}", partial(text.write, source.module))

@@ -123,15 +123,16 @@ _interned = lru_cache(maxsize=None)(Settings)
 
 def settings_at(optimization: int, chosen: Settings) -> Settings:
     """The same settings, with another amount of work for compiling."""
-    return _changed(chosen, optimization=optimization)
+    return changed_settings(chosen, optimization=optimization)
 
 
 def settings_of_level(level: str, chosen: Settings) -> Settings:
     """The same settings, for another architecture of the same kind of device."""
-    return _changed(chosen, level=level)
+    return changed_settings(chosen, level=level)
 
 
-def _changed(chosen: Settings, **changes: Any) -> Settings:
+def changed_settings(chosen: Settings, **changes: Any) -> Settings:
+    """The same settings with other values of some fields."""
     return _interned(*(vars(chosen) | changes).values())
 
 
@@ -147,7 +148,7 @@ def settings_on(device: Device, chosen: Settings) -> Settings:
     if not device.is_accelerator:
         raise DeviceError(f"kernels have no machine code on {device}", hint="bring the arrays over first: .cpu()")
     level = target_named(device.kind).level_on(device.index)
-    return _changed(chosen, target=device.kind, level=level, demanded=True)
+    return changed_settings(chosen, target=device.kind, level=level, demanded=True)
 
 
 def device_of(name: str, given: Iterable[Any]) -> Device:
