@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import subprocess
@@ -111,6 +112,16 @@ def test_dir_of_public_modules_shows_their_names(shown: dict[str, list[str]], mo
     found = getattr(ts, module)
     assert shown[module] == sorted(found.__all__)
     assert not [name for name in shown[module] if isinstance(getattr(found, name), ModuleType)]
+
+
+@pytest.mark.parametrize("module", ["bench", "metatracing"])
+def test_tools_see_the_modules_of_the_names_that_load_later(module: str) -> None:
+    """Which modules sources import for types alone, and which ones the table names."""
+    found = getattr(ts, module)
+    tree = ast.parse(inspect.getsource(found))
+    stars = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
+    homes: set[str] = {vars(found)["_MODULES"][name] for name in found.__all__}
+    assert stars == sorted(homes)
 
 
 def test_help_of_an_operator_reads_well() -> None:

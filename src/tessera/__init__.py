@@ -72,25 +72,12 @@ if TYPE_CHECKING:
     from tessera.lang import random
     from tessera.lang.checking import check
     from tessera.lang.control import cond, fori_loop, scan, while_loop
+    from tessera.lang.creation import empty_like, full_like, ones, ones_like, zeros, zeros_like
     from tessera.lang.jit import jit
     from tessera.lang.operator import operator
     from tessera.lang.state import State, debug_print
     from tessera.runtime import cuda
-    from tessera.runtime.tensor.creation import (
-        arange,
-        asarray,
-        empty,
-        empty_like,
-        eye,
-        from_dlpack,
-        full,
-        full_like,
-        linspace,
-        ones,
-        ones_like,
-        zeros,
-        zeros_like,
-    )
+    from tessera.runtime.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace
     from tessera.runtime.tensor.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
     from tessera.tile.calls import verification as verify
     from tessera.tile.calls.function import kernel

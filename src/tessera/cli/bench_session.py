@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -167,10 +168,12 @@ def _sizes(
             if not options["precisions"] or dtype in {precision(policy).name for policy in policies}
         ]
     if like := [row for row in options.get("like", ()) if row.benchmark_name == name]:
-        kinds = dict.fromkeys((row.precision, row.threads) for row in like)
+        kinds: dict[tuple[str, int], dict[Any, ProblemSize]] = defaultdict(dict)
+        for row in like:
+            kinds[row.precision, row.threads][tuple(row.problem_size.items())] = row.problem_size
         return [
-            (_unique([row.problem_size for row in like if (row.precision, row.threads) == kind]), *kind)
-            for kind in kinds
+            (list(several.values()), *kind)
+            for kind, several in kinds.items()
             if not options["precisions"] or kind[0] in {precision(policy).name for policy in policies}
             if threads in (None, kind[1])
         ]
@@ -179,10 +182,6 @@ def _sizes(
         large = (benchmark.gpu or benchmark.sizes) if has_gpu() else benchmark.cpu
         sizes = benchmark.quick if options["quick"] else large
     return [(list(sizes) if sizes else None, policy, threads) for policy in policies]
-
-
-def _unique(sizes: Sequence[ProblemSize]) -> list[ProblemSize]:
-    return list({tuple(size.items()): size for size in sizes}.values())
 
 
 def _size(text: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from tessera.lang.tracing.functions import ArgumentType, Outcome, trace_function
 from tessera.runtime.device.device import Device, default_device
 from tessera.runtime.tensor.pytree import tree_unflatten
 from tessera.shapes.annotations import TensorType, annotation
-from tessera.shapes.history import ShapeHistory
 
 
 class Checked(NamedTuple):
@@ -64,9 +63,7 @@ def checked(
         sizes, dtype = traced.result_types[outcome.result]
         return annotation("tensor", (*sizes, dtype))
 
-    def history_of(outcome: Outcome) -> ShapeHistory | None:
-        return None if outcome.result is None else traced.histories[outcome.result]
-
     results = tree_unflatten(traced.structure, [described(one) for one in traced.outcomes])
-    stories = tree_unflatten(traced.structure, [history_of(one) for one in traced.outcomes])
-    return Checked(results, stories, traced.effects)
+    results_of = [one.result for one in traced.outcomes]
+    stories = [None if result is None else traced.histories[result] for result in results_of]
+    return Checked(results, tree_unflatten(traced.structure, stories), traced.effects)

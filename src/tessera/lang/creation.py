@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 else:
     arithmetic, primitives = (Deferred(f"tessera.lang.tracing.{name}") for name in ("arithmetic", "primitives"))
 
-ShapeLike: TypeAlias = "DimLike | Sequence[DimLike]"
+ShapeLike: TypeAlias = "DimLike | SupportsIndex | Sequence[DimLike | SupportsIndex]"
 
 
 def _sizes(shape: ShapeLike) -> tuple[DimLike, ...]:
@@ -61,12 +61,12 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike |
     return zeros(shape, dtype=dtype, device=device)
 
 
-def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of zeros, f32 unless `dtype` says otherwise."""
     return full(shape, False, dtype=dtype or f32, device=device)
 
 
-def ones(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of ones, f32 unless `dtype` says otherwise."""
     return full(shape, True, dtype=dtype or f32, device=device)
 
@@ -76,14 +76,16 @@ def _like(x: Any) -> tuple[Any, DType, Any]:
     return made.shape, made.dtype, None if isinstance(made, Traced) else made.device
 
 
-def full_like(x: Array, /, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def full_like(
+    x: Array, /, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """`fill_value` in the shape of `x`, and in its dtype and on its device unless others are named."""
     shape, own, own_device = _like(x)
     inside = current_or_none() is not None
     return full(shape, fill_value, dtype=dtype or own, device=device if inside else device or own_device)
 
 
-def empty_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def empty_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor in the shape of `x` whose elements mean nothing yet."""
     if current_or_none() is not None:
         return zeros_like(x, dtype=dtype, device=device)
@@ -91,12 +93,12 @@ def empty_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike |
     return empty(shape, dtype=dtype or own, device=device or own_device)
 
 
-def zeros_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def zeros_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Zeros in the shape of `x`, and in its dtype and on its device unless others are named."""
     return full_like(x, False, dtype=dtype, device=device)
 
 
-def ones_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def ones_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """Ones in the shape of `x`, and in its dtype and on its device unless others are named."""
     return full_like(x, True, dtype=dtype, device=device)
 

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tessera.dtypes.philox import KEY_STEPS, MULTIPLIERS, ROUNDS, Stream, uniform_digits
-from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64, u64
 from tessera.errors import DtypeError, ShapeError, TesseraError
 from tessera.lang.jit import Jitted
@@ -25,6 +24,7 @@ from tessera.lang.tracing.sizes import plain
 from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.interface import DTypeLike
+from tessera.runtime.tensor.random import float_type, integer_type
 from tessera.shapes.expr import Size, dim, format_shape, size
 
 __all__ = ["bernoulli", "fold_in", "key", "normal", "randint", "seed", "split", "uniform"]
@@ -69,14 +69,14 @@ def uniform(
     key: Array | None, shape: Sequence[Size] = (), dtype: DTypeLike = f32, low: float = 0.0, high: float = 1.0
 ) -> Any:
     """Numbers from `low` to `high`, which is left out: equally likely multiples of a power of two, stretched."""
-    target = _float(dtype, "uniform")
+    target = float_type(dtype, "uniform")
     drawn = _from_stream("uniform", shape, target) if key is None else _uniform(key, tuple(shape), target)
     return drawn if (low, high) == (0.0, 1.0) else drawn * (high - low) + low
 
 
 def normal(key: Array | None, shape: Sequence[Size] = (), dtype: DTypeLike = f32) -> Any:
     """Standard normal numbers, made in f64 and rounded to f32, then to `dtype`."""
-    target = _float(dtype, "normal")
+    target = float_type(dtype, "normal")
     return _from_stream("normal", shape, target) if key is None else _normal(key, tuple(shape), target)
 
 
@@ -89,15 +89,7 @@ def bernoulli(key: Array | None, p: float = 0.5, shape: Sequence[Size] = ()) -> 
 
 def randint(key: Array, shape: Sequence[Size], low: int, high: int, dtype: DTypeLike = i64) -> Any:
     """Integers from `low` to `high` - 1, each from 64 random bits."""
-    target = as_dtype(dtype)
-    if not target.is_integer:
-        raise DtypeError(f"randint gives integers, {target} was asked for", hint="use an integer dtype, or uniform")
-    if not target.min_value <= low < high <= target.max_value + 1:
-        raise DtypeError(
-            f"the integers from {low} to {high} - 1 are none, or not all in {target}",
-            hint=f"low < high, both within {target.min_value} … {target.max_value} + 1",
-        )
-    return _randint(key, tuple(shape), low, high, target)
+    return _randint(key, tuple(shape), low, high, integer_type(dtype, low, high, "uniform"))
 
 
 @operator
@@ -147,13 +139,6 @@ def _randint(key: Array, shape: tuple[Any, ...], low: int, high: int, dtype: DTy
         )
     # Adding in 64 bits wraps around, so that an unsigned distance from a negative `low` gives the right sum.
     return primitives.cast(elementwise("add", distance, low % 2**64), dtype)
-
-
-def _float(dtype: DTypeLike, where: str) -> DType:
-    target = as_dtype(dtype)
-    if not target.is_float:
-        raise DtypeError(f"{where} gives floats, {target} was asked for", hint="use a float dtype, or randint")
-    return target
 
 
 def _from_stream(distribution: str, shape: Sequence[Size], dtype: DType) -> Any:

@@ -1,286 +1,113 @@
-"""Meta-tracing: kernels in tiers, compiled with the facts that their own calls show."""
+"""Meta-tracing: kernels in tiers, compiled with the facts that their own calls show. Names load when first used."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tessera.metatracing.analysis.hotspots import HotspotCandidate, HotspotCriteria, HotspotDetector
-from tessera.metatracing.attention import BASELINE, AttentionParams, flash_attention
-from tessera.metatracing.ranks import (
-    CollectiveEvent,
-    DistributedExecutionTracer,
-    DistributedTrace,
-    enable_distributed_tracing,
-)
-from tessera.metatracing.runtime import MetaTracingRuntime, RuntimeResult, execute_flash_attention, shared_runtime
-from tessera.tiers.client import Call, Client, Compiled, GuardType, RuntimeGuard, TierLevel
-from tessera.tiers.config import MOST_BRIDGES, RuntimeConfig
-from tessera.tiers.manager import KernelManager, SpecializationContext, SpecializedKernel
-from tessera.tiers.records import (
-    AttentionTrace,
-    ExecutionPattern,
-    ExecutionTier,
-    InputProfile,
-    OptimizationOpportunities,
-    PerformanceSample,
-)
-from tessera.tiers.reports import RuntimeStats
-from tessera.tiers.risks import PerformanceRisk, RiskMitigationFramework, RiskType
-from tessera.tiers.sites.hotness import ManualClock
-from tessera.tiers.tiered import Tiered
+if TYPE_CHECKING:  # for tools that read sources
+    from tessera.metatracing.analysis.analyzer import *
+    from tessera.metatracing.analysis.hotspots import *
+    from tessera.metatracing.analysis.matchers import *
+    from tessera.metatracing.analysis.recommendations import *
+    from tessera.metatracing.analysis.specializations import *
+    from tessera.metatracing.analysis.trends import *
+    from tessera.metatracing.analysis.trials import *
+    from tessera.metatracing.attention import *
+    from tessera.metatracing.events.execution import *
+    from tessera.metatracing.events.host import *
+    from tessera.metatracing.events.kinds import *
+    from tessera.metatracing.events.monitor import *
+    from tessera.metatracing.events.tracers import *
+    from tessera.metatracing.first_tier import *
+    from tessera.metatracing.models.attention import *
+    from tessera.metatracing.models.kernel_times import *
+    from tessera.metatracing.models.situation import *
+    from tessera.metatracing.models.tiers import *
+    from tessera.metatracing.models.work_features import *
+    from tessera.metatracing.ranks import *
+    from tessera.metatracing.reference import *
+    from tessera.metatracing.runtime import *
+    from tessera.metatracing.upper_tiers import *
+    from tessera.tiers.client import *
+    from tessera.tiers.config import *
+    from tessera.tiers.manager import *
+    from tessera.tiers.records import *
+    from tessera.tiers.reports import *
+    from tessera.tiers.risks import *
+    from tessera.tiers.sites.hotness import *
+    from tessera.tiers.tiered import *
 
-if TYPE_CHECKING:
-    from tessera.metatracing.analysis.analyzer import (
-        AnalysisResult,
-        FusionOptimizer,
-        OptimizationCandidate,
-        OptimizationType,
-        PatternAnalyzer,
-        PerformanceProfile,
-    )
-    from tessera.metatracing.analysis.matchers import (
-        ComputePatternMatcher,
-        MemoryPatternMatcher,
-        SequencePattern,
-        SequencePatternMatcher,
-        ShapePattern,
-        ShapePatternMatcher,
-        ShapeType,
-    )
-    from tessera.metatracing.analysis.recommendations import Recommender
-    from tessera.metatracing.analysis.specializations import RecommendationType, SpecializationRecommendation
-    from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
-    from tessera.metatracing.analysis.trials import Trial
-    from tessera.metatracing.events.execution import KernelExecution
-    from tessera.metatracing.events.host import HostExecution, HostMemoryPatternTracer, HostResources
-    from tessera.metatracing.events.kinds import AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
-    from tessera.metatracing.events.monitor import PerformanceMetrics, PerformanceMonitor
-    from tessera.metatracing.events.tracers import (
-        ComputeTrace,
-        GPUComputePatternTracer,
-        GPUMemoryPatternTracer,
-        MemoryAccessTrace,
-        MemoryTracer,
-    )
-    from tessera.metatracing.first_tier import (
-        ExecutionTrace,
-        FlashAttentionInterpreter,
-        InterpreterConfig,
-        KernelLaunchInfo,
-        MemoryTransferInfo,
-        TesseraInterpreter,
-    )
-    from tessera.metatracing.models.attention import (
-        FlashAttentionPerformanceModel,
-        ModelParameters,
-        PerformancePrediction,
-    )
-    from tessera.metatracing.models.kernel_times import KernelTimes
-    from tessera.metatracing.models.situation import Situation
-    from tessera.metatracing.models.tiers import (
-        DetailedBreakdown,
-        OptimizationImpact,
-        OptimizationImpactPredictor,
-        TierPerformancePrediction,
-        TierPrediction,
-        TileConfiguration,
-        TileConfigurationOptimizer,
-    )
-    from tessera.metatracing.models.work_features import H200, Machine
-    from tessera.metatracing.reference import ReferenceFlashAttention
-    from tessera.metatracing.upper_tiers import (
-        CompilationOptions,
-        CompilationResult,
-        EnhancedTesseraCompiler,
-        MemoryLayoutOptimizer,
-        SpecializedKernelGenerator,
-        TraceContext,
-        TraceSpecializationEngine,
-    )
-
-# These are loaded when they are asked for: calls need none of them.
-_LATER: dict[str, tuple[str, ...]] = {
-    "analysis.analyzer": (
-        "AnalysisResult",
-        "FusionOptimizer",
-        "OptimizationCandidate",
-        "OptimizationType",
-        "PatternAnalyzer",
-        "PerformanceProfile",
+_HOMES = {
+    "metatracing.analysis.analyzer": (
+        *("AnalysisResult", "FusionOptimizer", "OptimizationCandidate", "OptimizationType"),
+        *("PatternAnalyzer", "PerformanceProfile"),
     ),
-    "analysis.matchers": (
-        "ComputePatternMatcher",
-        "MemoryPatternMatcher",
-        "SequencePattern",
-        "SequencePatternMatcher",
-        "ShapePattern",
-        "ShapePatternMatcher",
-        "ShapeType",
+    "metatracing.analysis.hotspots": ("HotspotCandidate", "HotspotCriteria", "HotspotDetector"),
+    "metatracing.analysis.matchers": (
+        *("ComputePatternMatcher", "MemoryPatternMatcher", "SequencePattern", "SequencePatternMatcher"),
+        *("ShapePattern", "ShapePatternMatcher", "ShapeType"),
     ),
-    "analysis.recommendations": ("Recommender",),
-    "analysis.specializations": ("RecommendationType", "SpecializationRecommendation"),
-    "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
-    "analysis.trials": ("Trial",),
-    "upper_tiers": (
-        "CompilationOptions",
-        "CompilationResult",
-        "EnhancedTesseraCompiler",
-        "MemoryLayoutOptimizer",
-        "SpecializedKernelGenerator",
-        "TraceContext",
-        "TraceSpecializationEngine",
+    "metatracing.analysis.recommendations": ("Recommender",),
+    "metatracing.analysis.specializations": ("RecommendationType", "SpecializationRecommendation"),
+    "metatracing.analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
+    "metatracing.analysis.trials": ("Trial",),
+    "metatracing.attention": ("AttentionParams", "BASELINE", "flash_attention"),
+    "metatracing.events.execution": ("KernelExecution",),
+    "metatracing.events.host": ("HostExecution", "HostMemoryPatternTracer", "HostResources"),
+    "metatracing.events.kinds": ("AccessType", "ComputeEvent", "ComputeType", "MemoryAccessEvent"),
+    "metatracing.events.monitor": ("PerformanceMetrics", "PerformanceMonitor"),
+    "metatracing.events.tracers": (
+        *("ComputeTrace", "GPUComputePatternTracer", "GPUMemoryPatternTracer", "MemoryAccessTrace", "MemoryTracer"),
     ),
-    "events.execution": ("KernelExecution",),
-    "events.host": ("HostExecution", "HostMemoryPatternTracer", "HostResources"),
-    "events.kinds": ("AccessType", "ComputeEvent", "ComputeType", "MemoryAccessEvent"),
-    "events.monitor": ("PerformanceMetrics", "PerformanceMonitor"),
-    "events.tracers": (
-        "ComputeTrace",
-        "GPUComputePatternTracer",
-        "GPUMemoryPatternTracer",
-        "MemoryAccessTrace",
-        "MemoryTracer",
+    "metatracing.first_tier": (
+        *("ExecutionTrace", "FlashAttentionInterpreter", "InterpreterConfig", "KernelLaunchInfo"),
+        *("MemoryTransferInfo", "TesseraInterpreter"),
     ),
-    "first_tier": (
-        "ExecutionTrace",
-        "FlashAttentionInterpreter",
-        "InterpreterConfig",
-        "KernelLaunchInfo",
-        "MemoryTransferInfo",
-        "TesseraInterpreter",
+    "metatracing.models.attention": ("FlashAttentionPerformanceModel", "ModelParameters", "PerformancePrediction"),
+    "metatracing.models.kernel_times": ("KernelTimes",),
+    "metatracing.models.situation": ("Situation",),
+    "metatracing.models.tiers": (
+        *("DetailedBreakdown", "OptimizationImpact", "OptimizationImpactPredictor", "TierPerformancePrediction"),
+        *("TierPrediction", "TileConfiguration", "TileConfigurationOptimizer"),
     ),
-    "models.work_features": ("H200", "Machine"),
-    "models.attention": ("FlashAttentionPerformanceModel", "ModelParameters", "PerformancePrediction"),
-    "models.kernel_times": ("KernelTimes",),
-    "models.situation": ("Situation",),
-    "models.tiers": (
-        "DetailedBreakdown",
-        "OptimizationImpact",
-        "OptimizationImpactPredictor",
-        "TileConfiguration",
-        "TileConfigurationOptimizer",
-        "TierPerformancePrediction",
-        "TierPrediction",
+    "metatracing.models.work_features": ("H200", "Machine"),
+    "metatracing.ranks": (
+        *("CollectiveEvent", "DistributedExecutionTracer", "DistributedTrace", "enable_distributed_tracing"),
     ),
-    "reference": ("ReferenceFlashAttention",),
+    "metatracing.reference": ("ReferenceFlashAttention",),
+    "metatracing.runtime": ("MetaTracingRuntime", "RuntimeResult", "execute_flash_attention", "shared_runtime"),
+    "metatracing.upper_tiers": (
+        *("CompilationOptions", "CompilationResult", "EnhancedTesseraCompiler", "MemoryLayoutOptimizer"),
+        *("SpecializedKernelGenerator", "TraceContext", "TraceSpecializationEngine"),
+    ),
+    "tiers.client": ("Call", "Client", "Compiled", "GuardType", "RuntimeGuard", "TierLevel"),
+    "tiers.config": ("MOST_BRIDGES", "RuntimeConfig"),
+    "tiers.manager": ("KernelManager", "SpecializationContext", "SpecializedKernel"),
+    "tiers.records": (
+        *("AttentionTrace", "ExecutionPattern", "ExecutionTier", "InputProfile"),
+        *("OptimizationOpportunities", "PerformanceSample"),
+    ),
+    "tiers.reports": ("RuntimeStats",),
+    "tiers.risks": ("PerformanceRisk", "RiskMitigationFramework", "RiskType"),
+    "tiers.sites.hotness": ("ManualClock",),
+    "tiers.tiered": ("Tiered",),
 }
-# Who validates tiers looks for this here, too; it measures, so that it lives above, and nothing here uses it.
+"""The public names by the module that defines them."""
+# Who validates tiers looks for these here, too; they measure, so that they live above, and nothing here uses them.
 _VALIDATION = ("ValidationFramework", "ValidationIssue", "ValidationReport", "ValidationSuite")
-_MODULES = {name: f"{__name__}.{module}" for module, names in _LATER.items() for name in names} | dict.fromkeys(
+_MODULES = {name: f"tessera.{module}" for module, names in _HOMES.items() for name in names} | dict.fromkeys(
     _VALIDATION, "tessera.bench.validation"
 )
+globals()["__all__"] = sorted({*_MODULES} - {*_VALIDATION})
 
 
 def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
-    if module is None:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(module), name)
-
-
-__all__ = [
-    "BASELINE",
-    "H200",
-    "MOST_BRIDGES",
-    "AccessType",
-    "AnalysisResult",
-    "AttentionParams",
-    "AttentionTrace",
-    "Call",
-    "Client",
-    "CollectiveEvent",
-    "CompilationOptions",
-    "CompilationResult",
-    "Compiled",
-    "ComputeEvent",
-    "ComputePatternMatcher",
-    "ComputeTrace",
-    "ComputeType",
-    "DetailedBreakdown",
-    "DistributedExecutionTracer",
-    "DistributedTrace",
-    "EnhancedTesseraCompiler",
-    "ExecutionPattern",
-    "ExecutionTier",
-    "ExecutionTrace",
-    "FlashAttentionInterpreter",
-    "FlashAttentionPerformanceModel",
-    "FusionOptimizer",
-    "GPUComputePatternTracer",
-    "GPUMemoryPatternTracer",
-    "GuardType",
-    "HostExecution",
-    "HostMemoryPatternTracer",
-    "HostResources",
-    "HotspotCandidate",
-    "HotspotCriteria",
-    "HotspotDetector",
-    "InputProfile",
-    "InterpreterConfig",
-    "KernelExecution",
-    "KernelLaunchInfo",
-    "KernelManager",
-    "KernelTimes",
-    "Machine",
-    "ManualClock",
-    "MemoryAccessEvent",
-    "MemoryAccessTrace",
-    "MemoryLayoutOptimizer",
-    "MemoryPatternMatcher",
-    "MemoryTracer",
-    "MemoryTransferInfo",
-    "MetaTracingRuntime",
-    "ModelParameters",
-    "OptimizationCandidate",
-    "OptimizationImpact",
-    "OptimizationImpactPredictor",
-    "OptimizationOpportunities",
-    "OptimizationType",
-    "PatternAnalyzer",
-    "PerformanceMetrics",
-    "PerformanceMonitor",
-    "PerformancePrediction",
-    "PerformanceProfile",
-    "PerformanceRisk",
-    "PerformanceSample",
-    "PerformanceTrend",
-    "RecommendationType",
-    "Recommender",
-    "ReferenceFlashAttention",
-    "RiskMitigationFramework",
-    "RiskType",
-    "RuntimeConfig",
-    "RuntimeGuard",
-    "RuntimeResult",
-    "RuntimeStats",
-    "SequencePattern",
-    "SequencePatternMatcher",
-    "ShapePattern",
-    "ShapePatternMatcher",
-    "ShapeType",
-    "Situation",
-    "SpecializationContext",
-    "SpecializationRecommendation",
-    "SpecializedKernel",
-    "SpecializedKernelGenerator",
-    "TesseraInterpreter",
-    "TierLevel",
-    "TierPerformancePrediction",
-    "TierPrediction",
-    "Tiered",
-    "TileConfiguration",
-    "TileConfigurationOptimizer",
-    "TraceContext",
-    "TraceSpecializationEngine",
-    "Trial",
-    "analyze_performance_trends",
-    "enable_distributed_tracing",
-    "execute_flash_attention",
-    "flash_attention",
-    "shared_runtime",
-]
+    found = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return globals()["__all__"]

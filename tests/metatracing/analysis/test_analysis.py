@@ -95,7 +95,6 @@ def test_a_cycle_of_inputs_is_found():
     found = SequencePatternMatcher().find_sequence_patterns(traces)
     assert [one.seq_len for one in found[0].input_sequence] == [128, 256, 512]
     assert (found[0].frequency, found[0].performance_impact) == (6, pytest.approx(1.0))
-    assert SequencePatternMatcher().similarity(traces) == 1.0
     assert period_of([1, 2, 3, 1, 2, 3, 1]) == 3
     assert period_of([1, 2, 3, 4]) is None
 

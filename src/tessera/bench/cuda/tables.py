@@ -21,7 +21,7 @@ def markdown(record: Mapping[str, Any], title: str) -> str:
     lines += ["| row | entrant | µs | rate | ours is | error | J | |", "|---|---|---:|---:|---:|---:|---:|---|"]
     for row in record["rows"]:
         lines += _row(row)
-    bars = [line for row in record["rows"] for line in _bars(row)]
+    bars = [_bar(row["name"], name, one) for row in record["rows"] for name, one in row.get("bars", {}).items()]
     if bars := bars + [_bar(f"mean of {one['name']}", one["peer"], one) for one in record.get("means", ())]:
         lines += ["", "| row | against | bar | reached | |", "|---|---|---:|---:|---|", *bars]
     if profiles := [line for row in record["rows"] for line in _profiles(row)]:
@@ -74,10 +74,6 @@ def _error(seen: Mapping[str, Any]) -> str:
 
 def _joules(seen: Mapping[str, Any]) -> str:
     return "" if seen.get("joules") is None else f"{seen['joules']:.4g}"
-
-
-def _bars(row: Mapping[str, Any]) -> list[str]:
-    return [_bar(row["name"], name, one) for name, one in row.get("bars", {}).items()]
 
 
 def _bar(what: str, against: str, one: Mapping[str, Any]) -> str:

@@ -40,14 +40,6 @@ _ERROR = re.compile(r"==ERROR== (.*)")
 _SECONDS_LIMIT = 600.0
 
 
-def _same(value: float, _unit: str) -> float:
-    return value
-
-
-def _of_lanes(value: float, _unit: str) -> float:
-    return 100 * value / LANES
-
-
 def _bytes(value: float, unit: str) -> float:
     return value * _BYTES.get(unit, 1)
 
@@ -57,7 +49,7 @@ class Metric:
     """A counter of Nsight Compute, for compute capability 9.0, and what makes our figure of it."""
 
     counter: str
-    convert: Callable[[float, str], float] = _same
+    convert: Callable[[float, str], float] = lambda value, _: value
     """From the value and ncu's unit for it."""
 
 
@@ -69,7 +61,9 @@ METRICS: Mapping[str, Metric] = {
     # Cycles in which the tensor cores work: all of mma.sync and wgmma, whatever the type.
     "tensor_active": Metric("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"),
     # Threads that take part in an instruction, of the 32 of a warp.
-    "warp_execution_efficiency": Metric("smsp__thread_inst_executed_per_inst_executed.ratio", _of_lanes),
+    "warp_execution_efficiency": Metric(
+        "smsp__thread_inst_executed_per_inst_executed.ratio", lambda value, _: 100 * value / LANES
+    ),
     "theoretical_occupancy": Metric("sm__maximum_warps_per_active_cycle_pct"),
     "registers_per_thread": Metric("launch__registers_per_thread"),
     "shared_memory_per_block": Metric("launch__shared_mem_per_block", _bytes),

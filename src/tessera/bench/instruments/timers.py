@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tessera.bench.instruments import clock
-from tessera.bench.results.definitions import BenchError
 
 
 class Timer(Protocol):
@@ -58,23 +57,3 @@ class EventTimer:
         last.record()
         last.synchronize()
         return self._first.milliseconds_until(last)
-
-
-class GraphTimer:
-    """Work recorded once as a graph and launched many times between two marks: what launching costs is shared."""
-
-    method = "device_graph"
-
-    def __init__(self, make_event: Callable[[], Event], launch: Callable[[], None], launches: int = 10) -> None:
-        if launches < 1:
-            raise BenchError(f"a graph is launched at least once, got {launches}")
-        self._events, self._launch, self._launches = EventTimer(make_event), launch, launches
-
-    def start(self) -> None:
-        self._events.start()
-
-    def stop(self) -> float:
-        """Milliseconds of one launch."""
-        for _ in range(self._launches):
-            self._launch()
-        return self._events.stop() / self._launches

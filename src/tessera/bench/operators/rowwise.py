@@ -24,10 +24,6 @@ _GPU_ELEMENTS = 4096
 """Of a block's rows together: what a few warps hold in registers."""
 
 
-def _gpu_block(size: ProblemSize) -> Schedule:
-    return Schedule(block=(max(1, _GPU_ELEMENTS // size["cols"]), 16))
-
-
 class _Rowwise(OperatorBenchmark):
     """A kernel of `stdlib` beside torch's function: of a benchmark, these and a NumPy one are all there is to say."""
 
@@ -58,7 +54,7 @@ class _Rowwise(OperatorBenchmark):
 
     @implementation("tessera_cuda")
     def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Kernel:
-        return self.kernel.with_schedule(_gpu_block(size))
+        return self.kernel.with_schedule(Schedule(block=(max(1, _GPU_ELEMENTS // size["cols"]), 16)))
 
     @implementation("torch")
     def torch(self, size: ProblemSize, precision: Precision) -> Any:

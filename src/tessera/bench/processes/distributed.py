@@ -298,7 +298,7 @@ class _Spread:
             for one in (dataclasses.replace(config, measurements=()), measured)
         )
         try:
-            found = self.team.measure(prepare, measure, _has_failed)
+            found = self.team.measure(prepare, measure, lambda outcome: "error" in _figures(outcome))
         except KeyboardInterrupt:
             why = {"error": "interrupted", "error_type": "interrupted"}
             raise Interrupted([self._all_failed(benchmark, size, policy, {0: why})]) from None
@@ -406,10 +406,6 @@ def case_row(
 
 def _first(benchmark: OperatorBenchmark, config: BenchmarkConfig) -> str:
     return next(iter(config.implementations or benchmark.implementations))
-
-
-def _has_failed(outcome: Outcome) -> bool:
-    return "error" in _figures(outcome)
 
 
 def _figures(outcome: Outcome) -> dict[str, Any]:

@@ -52,16 +52,7 @@ def json_text(data: Mapping[str, Any]) -> str:
 
 
 def read_json(path: str | os.PathLike[str]) -> BenchmarkSuiteResult:
-    data = _parsed(_read(path), os.fspath(path))
-    if not isinstance(data, dict):
-        raise BenchError(
-            f"expected results of a benchmark run, got a file that is no JSON object: {os.fspath(path)}",
-            hint="results are written by `tessera bench run … --json FILE`",
-        )
-    try:
-        return from_dict(cast(dict[str, Any], data))
-    except BenchError as error:
-        raise BenchError(f"{os.fspath(path)}: {error.message}", hint=error.hint) from None
+    return from_text(_read(path), os.fspath(path))
 
 
 def to_dict(suite: BenchmarkSuiteResult) -> dict[str, Any]:
@@ -73,7 +64,10 @@ def from_text(text: str, where: str) -> BenchmarkSuiteResult:
     """The suite that is written in a text; `where` names the file in errors."""
     data = _parsed(text, where)
     if not isinstance(data, dict):
-        raise BenchError(f"{where}: expected results of a benchmark run, got no JSON object", hint=_DAMAGED)
+        raise BenchError(
+            f"{where}: expected results of a benchmark run, got no JSON object",
+            hint="results are written by `tessera bench run … --json FILE`",
+        )
     try:
         return from_dict(cast(dict[str, Any], data))
     except BenchError as error:

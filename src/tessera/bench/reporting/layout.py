@@ -65,9 +65,8 @@ def axis_of(rows: list[BenchmarkResult], by_size: bool = True) -> Axis:
             if not by_size:
                 named = {float(number): f"{value:g}" for number, value in enumerate(positions.values())}
                 return Axis(varying[0], dict(zip(positions, named, strict=True)), named, by_size=False)
-            return Axis(
-                varying[0], positions, {value: _short_count(value) for value in positions.values()}, by_size=True
-            )
+            named = {value: f"{value:g}" if value < 100_000 else f"{value:.2g}" for value in positions.values()}
+            return Axis(varying[0], positions, named, by_size=True)
     ordered = sorted(sizes, key=lambda size: sizes[size].flops or 0.0)
     positions = {size: float(number) for number, size in enumerate(ordered)}
     words = {size: [f"{name}={sizes[size].problem_size.get(name)}" for name in varying] or [size] for size in ordered}
@@ -143,7 +142,3 @@ def short_time(milliseconds: float) -> str:
 def short_rate(rate: float) -> str:
     unit = wording.rate_unit([rate])
     return f"{rate / unit.size:.3g} {unit.name}"
-
-
-def _short_count(value: float) -> str:
-    return f"{value:g}" if value < 100_000 else f"{value:.2g}"

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 from tessera.bench.reporting import wording
 from tessera.bench.reporting.exchange import write_atomically
-from tessera.bench.results.comparison import Comparison
 from tessera.bench.results.results import BenchmarkSuiteResult
 
 
@@ -33,16 +32,6 @@ def suite_markdown(suite: BenchmarkSuiteResult) -> str:
         without = [row for row in group.rows if wording.reason(row)]
         parts.append(_list(f"{group.name(row)} {wording.status(row)}: {wording.reason(row)}" for row in without))
     parts.append(_list(f"note: {note}" for note in wording.all_notes(suite)))
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def comparison_markdown(comparison: Comparison) -> str:
-    """Every change, what asks for attention first, then what could not be compared."""
-    parts = ["# Benchmark comparison", wording.comparison_text(comparison)]
-    if comparison.changes:
-        rows = [wording.change_cells(change) for change in wording.ordered_changes(comparison)]
-        parts.append(table(wording.CHANGE_HEADINGS, rows))
-    parts.append(_list(f"note: {note}" for note in wording.comparison_notes(comparison)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tessera.bench.reporting import drawing, wording
 from tessera.bench.reporting.drawing import INK, MUTED, Drawing
-from tessera.bench.reporting.history import History, Point
+from tessera.bench.reporting.history import History
 from tessera.bench.reporting.layout import (
     axis_of,
     dress,
@@ -409,7 +409,7 @@ def _history_plots(rows: Sequence[BenchmarkResult], history: History | None, pal
         names: dict[int, str] = {}
         for row in some:
             points = series[row.key]
-            names |= {point.run: _run_name(point) for point in points}
+            names |= {point.run: point.commit[:7] if point.commit else f"#{point.run}" for point in points}
             index, runs = palette.index(row.implementation), [point.run for point in points]
             color = drawing.color(index)
             line = axes.plot(runs, [point.value for point in points], color=color, marker=drawing.marker(index))
@@ -425,10 +425,6 @@ def _history_plots(rows: Sequence[BenchmarkResult], history: History | None, pal
         return ""
 
     return _plots("history", "history: ", dict(list(_by_case(chosen).items())[:MOST]), paint, 2.8)
-
-
-def _run_name(point: Point) -> str:
-    return point.commit[:7] if point.commit else f"#{point.run}"
 
 
 def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -70,15 +70,11 @@ class ValidationReport:
     runs: int = 1
     """That it took: a run that was stopped is gone on with by the next."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {**plain(self), "form": FORM}
-
     def write(self, path: Path) -> tuple[Path, Path]:
         """PATH.json and PATH.md."""
         data, text = path.with_suffix(".json"), path.with_suffix(".md")
         data.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(data, json.dumps(self.as_dict(), indent=1, default=str) + "\n")
+        write_atomically(data, json.dumps({**plain(self), "form": FORM}, indent=1, default=str) + "\n")
         write_atomically(text, self.markdown())
         return data, text
 

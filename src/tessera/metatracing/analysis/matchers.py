@@ -17,7 +17,6 @@ from tessera.tiers.records import AttentionTrace, InputProfile
 T = TypeVar("T", bound=Hashable)
 HELD_OUT = 0.3
 """The part of the calls, the last ones, on which predictions are tried."""
-_MOST_COMPARED = 400
 _LONGEST_REPEAT = 32
 
 
@@ -52,14 +51,6 @@ class SequencePatternMatcher:
 
     def find_lcs(self, first: Sequence[InputProfile], second: Sequence[InputProfile]) -> list[InputProfile]:
         return longest_common_subsequence(first, second)
-
-    def similarity(self, traces: Sequence[AttentionTrace]) -> float:
-        """How much of the first half of the calls the second half repeats, in its order: 1 is all of it."""
-        profiles = [one.input_profile for one in traces][-_MOST_COMPARED:]
-        half = len(profiles) // 2
-        if not half:
-            return 0.0
-        return len(longest_common_subsequence(profiles[:half], profiles[half : 2 * half])) / half
 
 
 def longest_common_subsequence(first: Sequence[T], second: Sequence[T]) -> list[T]:

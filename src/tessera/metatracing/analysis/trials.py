@@ -14,12 +14,13 @@ from statistics import median
 from typing import Any
 
 from tessera.errors import TesseraError
+from tessera.lang.creation import zeros
 from tessera.metatracing.analysis.specializations import SpecializationRecommendation, written_arguments
 from tessera.metatracing.models.kernel_times import HELPS, Gain
 from tessera.metatracing.models.situation import Situation
 from tessera.runtime.device.device import Device
 from tessera.runtime.device.memory import contiguous_strides
-from tessera.runtime.tensor.creation import empty, zeros
+from tessera.runtime.tensor.creation import empty
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.random import randn
 from tessera.runtime.tensor.tensor import Tensor

@@ -150,8 +150,7 @@ class ProgramClient:
         return ()
 
     def unchanged(self, call: Call) -> Callable[[], bool]:
-        check = self._variant(call).unchanged
-        return _always if check is None else check
+        return self._variant(call).unchanged or (lambda: True)
 
     # Traces
 
@@ -283,10 +282,6 @@ class ProgramClient:
         if here is None or compiler is None:
             return None
         return cache.key_of("tiers of a function", compiler, target_of(here), self._digests[self._variant(call)])
-
-
-def _always() -> bool:
-    return True
 
 
 def _names(leaves: Sequence[Leaf]) -> tuple[str, ...]:

@@ -226,16 +226,6 @@ def empty(shape: ShapeLike, dtype: DTypeLike = f32, device: DeviceLike | None = 
     return Tensor.wrap(buffer.array(dtype.storage, sizes, strides), dtype, target, buffer)
 
 
-def zeros(shape: ShapeLike, dtype: DTypeLike = f32, device: DeviceLike | None = None) -> Tensor:
-    """A tensor of zeros."""
-    return full(shape, False, dtype, device)  # Python's bools, and they alone, fit every dtype
-
-
-def ones(shape: ShapeLike, dtype: DTypeLike = f32, device: DeviceLike | None = None) -> Tensor:
-    """A tensor of ones."""
-    return full(shape, True, dtype, device)
-
-
 def full(shape: ShapeLike, value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of `value`; f32, i64 or bool by the type of `value` unless `dtype` says otherwise."""
     dtype = as_dtype(type(value) if dtype is None else dtype)
@@ -307,18 +297,3 @@ def _convert(values: Array, source: DType, dtype: DType, device: DeviceLike | No
 def empty_like(x: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """A tensor of the shape of `x`, and of its dtype and device unless others are named; see `empty`."""
     return empty(x.shape, dtype or x.dtype, device or x.device)
-
-
-def zeros_like(x: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Zeros in the shape of `x`, and in its dtype and on its device unless others are named."""
-    return zeros(x.shape, dtype or x.dtype, device or x.device)
-
-
-def ones_like(x: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """Ones in the shape of `x`, and in its dtype and on its device unless others are named."""
-    return ones(x.shape, dtype or x.dtype, device or x.device)
-
-
-def full_like(x: Tensor, value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """`value` in the shape of `x`, and in its dtype and on its device unless others are named."""
-    return full(x.shape, value, dtype or x.dtype, device or x.device)

@@ -34,7 +34,7 @@ def randn(
     offset: int = 0,
 ) -> Tensor:
     """Standard normal numbers, made in f32 and rounded once."""
-    sizes, target, key = sizes_of(shape), _float(dtype, "randn"), _key(seed)
+    sizes, target, key = sizes_of(shape), float_type(dtype, "randn"), _key(seed)
     values = philox.normal(key, offset, math.prod(sizes)).reshape(sizes)
     return fresh(aligned(casting.cast(values, f32, target, seed=key, offset=offset)), target, device)
 
@@ -60,7 +60,7 @@ def rand(
     offset: int = 0,
 ) -> Tensor:
     """Uniform numbers in [0, 1): equally likely multiples of a power of two that `dtype` holds exactly, 2⁻²⁴ in f32."""
-    sizes, target = sizes_of(shape), _float(dtype, "rand")
+    sizes, target = sizes_of(shape), float_type(dtype, "rand")
     words = philox.random_bits(_key(seed), offset, math.prod(sizes)).reshape(sizes)
     values = philox.uniform_in(target, words)
     return fresh(aligned(casting.cast(values, f64, nearest(target))), target, device)
@@ -77,14 +77,7 @@ def randint(
     offset: int = 0,
 ) -> Tensor:
     """Integers from `low` to `high` - 1, each from 64 random bits: no value is likelier by more than 2⁻⁶⁴."""
-    sizes, target = sizes_of(shape), as_dtype(dtype)
-    if not target.is_integer:
-        raise DtypeError(f"randint gives integers, {target} was asked for", hint="use an integer dtype, or rand")
-    if not target.min_value <= low < high <= target.max_value + 1:
-        raise DtypeError(
-            f"the integers from {low} to {high} - 1 are none, or not all in {target}",
-            hint=f"low < high, both within {target.min_value} … {target.max_value} + 1",
-        )
+    sizes, target = sizes_of(shape), integer_type(dtype, low, high, "rand")
     words = philox.random_bits(_key(seed), 2 * offset, 2 * math.prod(sizes)).astype(np.uint64).reshape(-1, 2)
     # Adding in 64 bits wraps around, which gives the right sum of an unsigned distance and a negative `low`.
     values = _scaled(words, high - low) + np.uint64(low % 2**64)
@@ -102,7 +95,23 @@ def _scaled(words: NDArray[np.uint64], span: int) -> NDArray[np.uint64]:
     return upper * span_upper + (middle >> _HALF) + (other >> _HALF)
 
 
-def _float(dtype: DTypeLike, where: str) -> DType:
+def integer_type(dtype: DTypeLike, low: int, high: int, otherwise: str) -> DType:
+    """The type of `randint`, which has to hold its integers; `otherwise` names the function that gives floats."""
+    target = as_dtype(dtype)
+    if not target.is_integer:
+        raise DtypeError(
+            f"randint gives integers, {target} was asked for", hint=f"use an integer dtype, or {otherwise}"
+        )
+    if not target.min_value <= low < high <= target.max_value + 1:
+        raise DtypeError(
+            f"the integers from {low} to {high} - 1 are none, or not all in {target}",
+            hint=f"low < high, both within {target.min_value} … {target.max_value} + 1",
+        )
+    return target
+
+
+def float_type(dtype: DTypeLike, where: str) -> DType:
+    """The type of a function `where` that gives floats."""
     target = as_dtype(dtype)
     if not target.is_float:
         raise DtypeError(f"{where} gives floats, {target} was asked for", hint="use a float dtype, or randint")

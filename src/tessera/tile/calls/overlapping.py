@@ -29,16 +29,13 @@ def say_overlapping(function: Operation, paths: Sequence[str], groups: Iterable[
     from tessera.ir.tile.dialect import OVERLAPPING, first_overlapping
 
     firsts = list(first_overlapping(function, len(paths)))
-    for group in merged_groups([*_groups_of(paths, firsts), *groups]):
+    before = [(paths[first], paths[index]) for index, first in enumerate(firsts) if first != index]
+    for group in merged_groups([*before, *groups]):
         members = [index for index, path in enumerate(paths) if path in group]
         for index in members:
             firsts[index] = members[0]
     if firsts != list(range(len(paths))):
         function.attributes[OVERLAPPING] = integers(firsts)
-
-
-def _groups_of(paths: Sequence[str], firsts: Sequence[int]) -> Iterable[Iterable[str]]:
-    return [(paths[first], paths[index]) for index, first in enumerate(firsts) if first != index]
 
 
 def log_overlap(name: str, groups: Groups) -> None:

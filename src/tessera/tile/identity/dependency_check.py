@@ -55,7 +55,8 @@ class DependencyCheck:
                 return False
             found.append(one._replace(keys=keys, values=values))
         self.held = found
-        self._update(*_Writing(found, self._texts, self._again).all_given())
+        writing = _Writing(found, self._texts, self._again)
+        self._update(*writing.given, *(value for _, _, given in writing.others.values() for value in given))
         return True
 
     def changed(self) -> str | None:
@@ -130,9 +131,6 @@ class _Writing:
             update(*values[:own], *inner)
 
         return check, update_all
-
-    def all_given(self) -> list[Any]:
-        return [*self.given, *(value for _, _, given in self.others.values() for value in given)]
 
     def _test(self, text: str, *values: Any) -> None:
         """A test with values for its braces."""

@@ -5,7 +5,7 @@ Nothing here knows the IR: every operation goes to the tracer at work.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, cast
@@ -77,114 +77,48 @@ def is_dynamic(value: object) -> bool:
     return isinstance(value, Scalar | Tile)
 
 
+def _operator(name: str) -> Callable[[Any, Any], Any]:
+    """Python's operator `value ∘ other`."""
+    return lambda self, other: operations().combine(name, self, other)
+
+
+def _reflected(name: str) -> Callable[[Any, Any], Any]:
+    """Python's operator `other ∘ value`, where `other` is a number."""
+    return lambda self, other: operations().combine(name, other, self)
+
+
+def _of_one(name: str) -> Callable[[Any], Any]:
+    """Python's operator with a single operand."""
+    return lambda self: operations().apply(name, self)
+
+
 class _Operators:
-    """Python's operators; `_combine` and `_apply` say what they do."""
+    """Python's operators: each is an operation of the tracer at work."""
 
     __slots__ = ()
+
+    __add__, __radd__ = _operator("add"), _reflected("add")
+    __sub__, __rsub__ = _operator("sub"), _reflected("sub")
+    __mul__, __rmul__ = _operator("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _operator("div"), _reflected("div")
+    __floordiv__, __rfloordiv__ = _operator("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _operator("rem"), _reflected("rem")
+    __pow__, __rpow__ = _operator("pow"), _reflected("pow")
+    __and__, __rand__ = _operator("and"), _reflected("and")
+    __or__, __ror__ = _operator("or"), _reflected("or")
+    __xor__, __rxor__ = _operator("xor"), _reflected("xor")
+    __lshift__, __rshift__ = _operator("shl"), _operator("shr")
+    __lt__, __le__, __gt__, __ge__ = _operator("lt"), _operator("le"), _operator("gt"), _operator("ge")
+    __eq__, __ne__ = _operator("eq"), _operator("ne")
     # Comparing gives a value, so these are not usable as dictionary keys by equality.
     __hash__ = object.__hash__
-
-    def _combine(self, name: str, left: Any, right: Any) -> Any:
-        return operations().combine(name, left, right)
-
-    def __add__(self, other: Any) -> Any:
-        return self._combine("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self._combine("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._combine("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._combine("sub", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._combine("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self._combine("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self._combine("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._combine("div", other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._combine("floordiv", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._combine("floordiv", other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._combine("rem", self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return self._combine("rem", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return self._combine("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return self._combine("pow", other, self)
-
-    def __and__(self, other: Any) -> Any:
-        return self._combine("and", self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return self._combine("and", other, self)
-
-    def __or__(self, other: Any) -> Any:
-        return self._combine("or", self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return self._combine("or", other, self)
-
-    def __xor__(self, other: Any) -> Any:
-        return self._combine("xor", self, other)
-
-    def __rxor__(self, other: Any) -> Any:
-        return self._combine("xor", other, self)
-
-    def __lshift__(self, other: Any) -> Any:
-        return self._combine("shl", self, other)
-
-    def __rshift__(self, other: Any) -> Any:
-        return self._combine("shr", self, other)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._combine("lt", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return self._combine("le", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._combine("gt", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._combine("ge", self, other)
-
-    def __eq__(self, other: object) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  (a value, not one bool)
-        return self._combine("eq", self, other)
-
-    def __ne__(self, other: object) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  (a value, not one bool)
-        return self._combine("ne", self, other)
+    __neg__, __abs__, __invert__ = _of_one("neg"), _of_one("abs"), _of_one("not")
 
     def __bool__(self) -> bool:
         raise CompileError(
             f"{self} is known only when the kernel runs, and Python asks for its truth now",
             hint="use tile.where for tiles, & and | for conditions, or an if statement on a scalar condition",
         )
-
-    def __neg__(self) -> Any:
-        return operations().apply("neg", self)
-
-    def __abs__(self) -> Any:
-        return operations().apply("abs", self)
-
-    def __invert__(self) -> Any:
-        return operations().apply("not", self)
 
     def __index__(self) -> int:
         raise CompileError(
