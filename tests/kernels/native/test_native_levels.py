@@ -26,7 +26,16 @@ FILES = [
 @pytest.mark.acceptance
 @pytest.mark.parametrize("level", MACHINES)
 def test_the_language_means_the_same(level: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not acceptance and not peers"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not acceptance and not gpu and not peers",
+    ]
     environment = {**os.environ, "TESSERA_CPU_LEVEL": level}
     environment.pop("PYTEST_ADDOPTS", None)
     done = subprocess.run([*command, *FILES], cwd=KERNELS, env=environment, capture_output=True, text=True, check=False)

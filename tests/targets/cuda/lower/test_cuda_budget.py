@@ -44,7 +44,7 @@ CASES: dict[str, Callable[[Make], Case]] = {
     "rmsnorm": lambda a: (lib.rmsnorm, [a(256, 256), a(256)], {}, None),
     "logsumexp": lambda a: (lib.logsumexp, [a(256, 4096)], {}, None),
     "rope": lambda a: (lib.rope, [a(4, 256, 128), a(4, 256, 128)], {}, None),
-    "transpose": lambda a: (lib.transpose, [a(256, 256), a(256, 256)], {}, None),
+    "transpose": lambda a: (lib.transpose[4, 4], [a(256, 256), a(256, 256)], {}, Schedule(block=(64, 64))),
     "gemm": lambda a: gemm(a, (64, 64, 32)),
     "large gemm": lambda a: gemm(a, (128, 128, 32)),
     "attention": lambda a: (lib.attention, [a(2, 256, 64)] * 3, {"mask": lib.causal}, Schedule(block=(128, 64))),
