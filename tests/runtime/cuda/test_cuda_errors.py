@@ -197,7 +197,7 @@ def context() -> Any:
 def test_kernels_that_do_not_fit_are_refused(launch: DeviceLaunch, takes: dict[str, int], message: str) -> None:
     function = LoadedFunction.__new__(LoadedFunction)
     function.name, function.context = "k", context()
-    known = {"registers": 255, "local": 0, "shared": 0, "constants": 0, "most_threads": 1024, **takes}
+    known = {"registers": 255, "local": 0, "shared": 0, "most_threads": 1024, **takes}
     function.attributes = Attributes(**known)
     with pytest.raises(ResourceError, match=message) as caught:
         function.prepare(launch, 0)
@@ -207,7 +207,7 @@ def test_kernels_that_do_not_fit_are_refused(launch: DeviceLaunch, takes: dict[s
 def test_a_block_of_another_size_is_a_mistake_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     function = LoadedFunction.__new__(LoadedFunction)
     function.name, function.context = "k", context()
-    function.attributes = Attributes(32, 0, 0, 0, 1024)
+    function.attributes = Attributes(32, 0, 0, 1024)
     monkeypatch.setattr(function, "param_bytes", lambda: 64)
     with pytest.raises(CompileError, match="@k: its params block has 64 bytes, its plan says 72"):
         function.prepare(DeviceLaunch(128, 0), 72)

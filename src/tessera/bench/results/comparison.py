@@ -20,7 +20,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -122,20 +122,7 @@ class Change:
     """Of the interval."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "key": self.key,
-            "metric": self.metric,
-            "baseline": self.baseline,
-            "current": self.current,
-            "change_percent": self.change_percent,
-            "interval_percent": None if self.interval_percent is None else list(self.interval_percent),
-            "confidence": self.confidence,
-            "verdict": self.verdict.value,
-            "p_value": self.p_value,
-            "effect_size": self.effect_size,
-            "samples": list(self.samples),
-            "reason": self.reason,
-        }
+        return {**asdict(self), "verdict": self.verdict.value}
 
 
 def find_metric(metric: str | Metric) -> Metric:

@@ -151,7 +151,6 @@ def summarize(samples: Samples, confidence: float = 0.95) -> Summary:
     count = len(values)
     mean, std = mean_and_std(values)
     median = _median(values)
-    p5, p25, p75, p95, p99 = (float(value) for value in np.percentile(values, (5, 25, 75, 95, 99)))
     lag1, effective = _correlation(values)
     return Summary(
         count=count,
@@ -161,11 +160,7 @@ def summarize(samples: Samples, confidence: float = 0.95) -> Summary:
         mad=MAD_SCALE * _median(np.abs(values - median)),
         minimum=float(values.min()),
         maximum=float(values.max()),
-        p5=p5,
-        p25=p25,
-        p75=p75,
-        p95=p95,
-        p99=p99,
+        **{f"p{percent}": float(np.percentile(values, percent)) for percent in (5, 25, 75, 95, 99)},
         cv_percent=None if std is None else _percent_of(std, mean),
         median_interval=median_interval(values, confidence),
         mean_interval=mean_interval(values, confidence),

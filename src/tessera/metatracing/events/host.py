@@ -46,16 +46,10 @@ SAMPLED_PROGRAMS = 64
 
 @dataclass(frozen=True)
 class HostResources:
-    """The registers and stack of the emitted code. `spilled_bytes`: of vectors that did not fit into registers.
-
-    `stack_accesses` are instructions that load or store such vectors, as the code has them: not how often they run.
-    """
+    """The vector registers of the emitted code, and the bytes of vectors that did not fit into them."""
 
     vector_registers: int
-    vector_bits: int
-    general_registers: int
     spilled_bytes: int
-    stack_accesses: int
 
 
 @dataclass
@@ -218,14 +212,7 @@ class HostExecution:
         from tessera.targets.cpu import instructions
 
         body = instructions.functions_of(self.assembly)[self.instance.name]
-        used, accesses = instructions.registers(body), instructions.memory_accesses(body)
-        return HostResources(
-            used["vector_registers"],
-            used["vector_bits"],
-            used["general_registers"],
-            instructions.spilled_bytes(body),
-            accesses.get("stack_vector_loads", 0) + accesses.get("stack_vector_stores", 0),
-        )
+        return HostResources(instructions.registers(body)["vector_registers"], instructions.spilled_bytes(body))
 
     @property
     def registers_and_shared(self) -> tuple[int | None, int | None]:

@@ -17,7 +17,7 @@ from tessera.runtime.cuda import driver
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """The properties of a GPU. Memory is in bytes; shared memory and registers are what a block may have at most."""
+    """The properties of a GPU. Memory is in bytes; shared memory and threads are what a block may have at most."""
 
     name: str
     capability: tuple[int, int]
@@ -25,15 +25,9 @@ class Properties:
     memory: int
     l2_cache: int
     shared_per_block: int
-    shared_per_multiprocessor: int
-    registers_per_block: int
-    registers_per_multiprocessor: int
     threads_per_block: int
     threads_per_multiprocessor: int
     warp: int
-    clock_khz: int
-    memory_clock_khz: int
-    memory_bus_bits: int
     pci_bus: str
 
     @property
@@ -46,15 +40,9 @@ _ATTRIBUTES = {
     "multiprocessors": "MULTIPROCESSOR_COUNT",
     "l2_cache": "L2_CACHE_SIZE",
     "shared_per_block": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
-    "shared_per_multiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
-    "registers_per_block": "MAX_REGISTERS_PER_BLOCK",
-    "registers_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
     "threads_per_block": "MAX_THREADS_PER_BLOCK",
     "threads_per_multiprocessor": "MAX_THREADS_PER_MULTIPROCESSOR",
     "warp": "WARP_SIZE",
-    "clock_khz": "CLOCK_RATE",
-    "memory_clock_khz": "MEMORY_CLOCK_RATE",
-    "memory_bus_bits": "GLOBAL_MEMORY_BUS_WIDTH",
 }
 _PCI_BUS_LETTERS = 32
 _popped = ctypes.c_void_p()

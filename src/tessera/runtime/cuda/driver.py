@@ -49,95 +49,62 @@ _HINTS = {
 
 _HANDLE, _INT, _UINT, _SIZE = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
 _OUT = ctypes.c_void_p  # the address of what is filled in
-_PROTOTYPES: dict[str, tuple[str, tuple[Any, ...]]] = {
-    "launch": ("cuLaunchKernel", (_HANDLE, *[_UINT] * 7, _HANDLE, _OUT, _OUT)),
-    "push_context": ("cuCtxPushCurrent_v2", (_HANDLE,)),
-    "pop_context": ("cuCtxPopCurrent_v2", (_OUT,)),
-    "current_context": ("cuCtxGetCurrent", (_OUT,)),
-    "set_context": ("cuCtxSetCurrent", (_HANDLE,)),
-    "synchronize_context": ("cuCtxSynchronize", ()),
-    "allocate": ("cuMemAllocFromPoolAsync", (_OUT, _SIZE, _HANDLE, _HANDLE)),
-    "free": ("cuMemFreeAsync", (_HANDLE, _HANDLE)),
-    "allocate_host": ("cuMemHostAlloc", (_OUT, _SIZE, _UINT)),
-    "to_device": ("cuMemcpyHtoDAsync_v2", (_HANDLE, _HANDLE, _SIZE, _HANDLE)),
-    "to_host": ("cuMemcpyDtoHAsync_v2", (_HANDLE, _HANDLE, _SIZE, _HANDLE)),
-    "on_device": ("cuMemcpyDtoDAsync_v2", (_HANDLE, _HANDLE, _SIZE, _HANDLE)),
-    "to_peer": ("cuMemcpyPeerAsync", (_HANDLE, _HANDLE, _HANDLE, _HANDLE, _SIZE, _HANDLE)),
-    "fill_bytes": ("cuMemsetD8Async", (_HANDLE, ctypes.c_ubyte, _SIZE, _HANDLE)),
-    "create_stream": ("cuStreamCreateWithPriority", (_OUT, _UINT, _INT)),
-    "destroy_stream": ("cuStreamDestroy_v2", (_HANDLE,)),
-    "synchronize_stream": ("cuStreamSynchronize", (_HANDLE,)),
-    "query_stream": ("cuStreamQuery", (_HANDLE,)),
-    "wait_event": ("cuStreamWaitEvent", (_HANDLE, _HANDLE, _UINT)),
-    "create_event": ("cuEventCreate", (_OUT, _UINT)),
-    "destroy_event": ("cuEventDestroy_v2", (_HANDLE,)),
-    "record_event": ("cuEventRecord", (_HANDLE, _HANDLE)),
-    "query_event": ("cuEventQuery", (_HANDLE,)),
-    "synchronize_event": ("cuEventSynchronize", (_HANDLE,)),
-    "elapsed_time": ("cuEventElapsedTime", (_OUT, _HANDLE, _HANDLE)),
-    "launch_graph": ("cuGraphLaunch", (_HANDLE, _HANDLE)),
-    "create_graph": ("cuGraphCreate", (_OUT, _UINT)),
-    "add_node": ("cuGraphAddKernelNode_v2", (_OUT, _HANDLE, _OUT, _SIZE, _OUT)),
-    "add_edges": ("cuGraphAddDependencies_v2", (_HANDLE, _OUT, _OUT, _OUT, _SIZE)),
-    "set_node": ("cuGraphExecKernelNodeSetParams_v2", (_HANDLE, _HANDLE, _OUT)),
-    "instantiate_graph": ("cuGraphInstantiateWithFlags", (_OUT, _HANDLE, ctypes.c_uint64)),
-    "destroy_graph": ("cuGraphDestroy", (_HANDLE,)),
-    "destroy_instance": ("cuGraphExecDestroy", (_HANDLE,)),
-    "exchange_capture_mode": ("cuThreadExchangeStreamCaptureMode", (_OUT,)),
-    "encode_map": ("cuTensorMapEncodeTiled", (_OUT, _INT, _UINT, _HANDLE, *[_OUT] * 4, *[_INT] * 4)),
-}
 _LATER = frozenset({"add_edges"})
 """Functions that drivers of the oldest supported CUDA do not have."""
 
 
 class Calls:
     """The driver's functions for what is done often: each takes numbers and returns a status. They let go of the
-    interpreter lock while they run."""
+    interpreter lock while they run.
 
-    launch: Any
-    push_context: Any
-    pop_context: Any
-    current_context: Any
-    set_context: Any
-    synchronize_context: Any
-    allocate: Any
-    free: Any
-    allocate_host: Any
-    to_device: Any
-    to_host: Any
-    on_device: Any
-    to_peer: Any
-    fill_bytes: Any
-    create_stream: Any
-    destroy_stream: Any
-    synchronize_stream: Any
-    query_stream: Any
-    wait_event: Any
-    create_event: Any
-    destroy_event: Any
-    record_event: Any
-    query_event: Any
-    synchronize_event: Any
-    elapsed_time: Any
-    launch_graph: Any
-    create_graph: Any
-    add_node: Any
-    add_edges: Any
+    The class has the name and the kinds of arguments of each, an instance the function itself.
+    """
+
+    launch: Any = "cuLaunchKernel", (_HANDLE, *[_UINT] * 7, _HANDLE, _OUT, _OUT)
+    push_context: Any = "cuCtxPushCurrent_v2", (_HANDLE,)
+    pop_context: Any = "cuCtxPopCurrent_v2", (_OUT,)
+    current_context: Any = "cuCtxGetCurrent", (_OUT,)
+    set_context: Any = "cuCtxSetCurrent", (_HANDLE,)
+    synchronize_context: Any = "cuCtxSynchronize", ()
+    allocate: Any = "cuMemAllocFromPoolAsync", (_OUT, _SIZE, _HANDLE, _HANDLE)
+    free: Any = "cuMemFreeAsync", (_HANDLE, _HANDLE)
+    allocate_host: Any = "cuMemHostAlloc", (_OUT, _SIZE, _UINT)
+    to_device: Any = "cuMemcpyHtoDAsync_v2", (_HANDLE, _HANDLE, _SIZE, _HANDLE)
+    to_host: Any = "cuMemcpyDtoHAsync_v2", (_HANDLE, _HANDLE, _SIZE, _HANDLE)
+    on_device: Any = "cuMemcpyDtoDAsync_v2", (_HANDLE, _HANDLE, _SIZE, _HANDLE)
+    to_peer: Any = "cuMemcpyPeerAsync", (_HANDLE, _HANDLE, _HANDLE, _HANDLE, _SIZE, _HANDLE)
+    fill_bytes: Any = "cuMemsetD8Async", (_HANDLE, ctypes.c_ubyte, _SIZE, _HANDLE)
+    create_stream: Any = "cuStreamCreateWithPriority", (_OUT, _UINT, _INT)
+    destroy_stream: Any = "cuStreamDestroy_v2", (_HANDLE,)
+    synchronize_stream: Any = "cuStreamSynchronize", (_HANDLE,)
+    query_stream: Any = "cuStreamQuery", (_HANDLE,)
+    wait_event: Any = "cuStreamWaitEvent", (_HANDLE, _HANDLE, _UINT)
+    create_event: Any = "cuEventCreate", (_OUT, _UINT)
+    destroy_event: Any = "cuEventDestroy_v2", (_HANDLE,)
+    record_event: Any = "cuEventRecord", (_HANDLE, _HANDLE)
+    query_event: Any = "cuEventQuery", (_HANDLE,)
+    synchronize_event: Any = "cuEventSynchronize", (_HANDLE,)
+    elapsed_time: Any = "cuEventElapsedTime", (_OUT, _HANDLE, _HANDLE)
+    launch_graph: Any = "cuGraphLaunch", (_HANDLE, _HANDLE)
+    create_graph: Any = "cuGraphCreate", (_OUT, _UINT)
+    add_node: Any = "cuGraphAddKernelNode_v2", (_OUT, _HANDLE, _OUT, _SIZE, _OUT)
+    add_edges: Any = "cuGraphAddDependencies_v2", (_HANDLE, _OUT, _OUT, _OUT, _SIZE)
     """None where the driver is older than CUDA 12.3."""
-    set_node: Any
-    instantiate_graph: Any
-    destroy_graph: Any
-    destroy_instance: Any
-    exchange_capture_mode: Any
-    encode_map: Any
+    set_node: Any = "cuGraphExecKernelNodeSetParams_v2", (_HANDLE, _HANDLE, _OUT)
+    instantiate_graph: Any = "cuGraphInstantiateWithFlags", (_OUT, _HANDLE, ctypes.c_uint64)
+    destroy_graph: Any = "cuGraphDestroy", (_HANDLE,)
+    destroy_instance: Any = "cuGraphExecDestroy", (_HANDLE,)
+    exchange_capture_mode: Any = "cuThreadExchangeStreamCaptureMode", (_OUT,)
+    encode_map: Any = "cuTensorMapEncodeTiled", (_OUT, _INT, _UINT, _HANDLE, *[_OUT] * 4, *[_INT] * 4)
 
     def __init__(self, library: Any) -> None:
-        for name, (symbol, arguments) in _PROTOTYPES.items():
-            function = getattr(library, symbol, None) if name in _LATER else getattr(library, symbol)
-            if function is None:
-                setattr(self, name, None)
+        for name, declared in vars(Calls).items():
+            if name.startswith("_"):
                 continue
-            function.argtypes, function.restype = arguments, _INT
+            symbol, arguments = declared
+            function = getattr(library, symbol, None) if name in _LATER else getattr(library, symbol)
+            if function is not None:
+                function.argtypes, function.restype = arguments, _INT
             setattr(self, name, function)
 
 

@@ -35,12 +35,11 @@ _UNUSABLE = frozenset({200, 209, 218, 219, 221, 222, 223})
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """Resources of a function: registers and local bytes of a thread, static shared and constant bytes of a block."""
+    """Resources of a function: registers and local bytes of a thread, static shared bytes of a block."""
 
     registers: int
     local: int
     shared: int
-    constants: int
     most_threads: int
 
 
@@ -48,7 +47,6 @@ _ATTRIBUTES = {
     "registers": "NUM_REGS",
     "local": "LOCAL_SIZE_BYTES",
     "shared": "SHARED_SIZE_BYTES",
-    "constants": "CONST_SIZE_BYTES",
     "most_threads": "MAX_THREADS_PER_BLOCK",
 }
 
