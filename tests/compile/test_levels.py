@@ -262,7 +262,7 @@ def test_kernels_and_functions_run_on_a_gpu(level: str) -> None:
     run = compiled(gemm[4, 4], A, B, c, level=level)
     on_gpu = [one.cuda() for one in (A, B, c)]
     assert run(*on_gpu) is None
-    expected = A.numpy().astype(np.float32) @ B.numpy().astype(np.float32)
+    expected = A.to(f32).numpy() @ B.to(f32).numpy()
     np.testing.assert_allclose(on_gpu[2].cpu().to(f32).numpy(), expected, rtol=2e-2, atol=0.5)
     assert "load" in run.stages_ms
     function = compiled(layers, *on_gpu[:2], level=level)
