@@ -120,6 +120,13 @@ def test_what_was_refused_is_in_the_report() -> None:
     assert "wgmma has no dot of f32" in refusal.reason
 
 
+def test_without_arguments_they_are_made_of_annotations() -> None:
+    ir = to_graph_ir(gemm[2, 1], sizes={"M": 128, "K": 32})
+    assert {name: ir.subject.sizes[name] for name in "MKN"} == {"M": 128, "K": 32, "N": 64}
+    with pytest.raises(CompileError, match="argument x of softmax has no annotation to make an array from"):
+        to_graph_ir(softmax)
+
+
 def test_a_target_by_name_is_taken_with_its_default_level() -> None:
     assert target(softmax, X, target="cuda").chosen.level == target_named("cuda").default_level()
     assert target(softmax, X, target="cpu").chosen.level == features.level()
@@ -262,7 +269,7 @@ def test_kernels_and_functions_run_on_a_gpu(level: str) -> None:
     run = compiled(gemm[4, 4], A, B, c, level=level)
     on_gpu = [one.cuda() for one in (A, B, c)]
     assert run(*on_gpu) is None
-    expected = A.numpy().astype(np.float32) @ B.numpy().astype(np.float32)
+    expected = A.to(f32).numpy() @ B.to(f32).numpy()
     np.testing.assert_allclose(on_gpu[2].cpu().to(f32).numpy(), expected, rtol=2e-2, atol=0.5)
     assert "load" in run.stages_ms
     function = compiled(layers, *on_gpu[:2], level=level)

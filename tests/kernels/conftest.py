@@ -27,13 +27,13 @@ def _warp_specialization_here() -> None:
 def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
     """The names of the kernels that are compiled; nothing is found on the disk."""
     names: list[str] = []
-    compile_kernel = cpu_compiler.compile_kernel
+    emit_kernel = cpu_compiler.emit_kernel
 
     def noted(module: Any, name: str, *how: Any) -> Any:
         names.append(name)
-        return compile_kernel(module, name, *how)
+        return emit_kernel(module, name, *how)
 
-    monkeypatch.setattr(cpu_compiler, "compile_kernel", noted)
+    monkeypatch.setattr(cpu_compiler, "emit_kernel", noted)
     # For the process: threads of tests do not see what `using` holds, and would find what an earlier run has kept.
     knobs.cache_dir.set(tmp_path)
     knobs.backend.set("cpu")

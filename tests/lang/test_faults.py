@@ -115,10 +115,10 @@ def test_what_writes_calls_may_fail_as_well(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_writes_machine_code_may_fail_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     from tessera.targets.cpu import compile as cpu
 
-    def compile_kernel(*given: Any, **options: Any) -> Any:
+    def emit_kernel(*given: Any, **options: Any) -> Any:
         raise OverflowError("int too large")
 
-    monkeypatch.setattr(cpu, "compile_kernel", compile_kernel)
+    monkeypatch.setattr(cpu, "emit_kernel", emit_kernel)
     with pytest.warns(TesseraWarning, match="failed in machine code for .*: OverflowError"):
         assert ts.jit(doubled)(ts.asarray([1.0])).tolist() == [3.0]
 
@@ -127,10 +127,10 @@ def test_a_kernel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Users of kernels want machine code: a fault is an error, and nothing runs a thousand times slower instead."""
     from tessera.targets.cpu import compile as cpu
 
-    def compile_kernel(*given: Any, **options: Any) -> Any:
+    def emit_kernel(*given: Any, **options: Any) -> Any:
         raise KeyError("lost")
 
-    monkeypatch.setattr(cpu, "compile_kernel", compile_kernel)
+    monkeypatch.setattr(cpu, "emit_kernel", emit_kernel)
     with pytest.raises(InternalError, match=r"@twice: the compiler failed in machine code for .*: KeyError") as raised:
         twice(ts.ones(7))
     assert "tile.func @twice" in raised.value.report

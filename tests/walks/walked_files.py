@@ -233,13 +233,8 @@ CALL_TO_LAUNCH = Walk(
             "[`transforms/pipeline.py`](../src/tessera/transforms/pipeline.py). What is left of the graph is a host "
             "program.",
             {
-                "_lowered": [
-                    "stages = stages_for",
-                    "lowered = compile_module",
-                    "program = host_of",
-                    "codes = Codes(",
-                    "return Program(",
-                ]
+                "_lowered": ["stages = stages_for", "lowered = compile_module", "return program_of"],
+                "program_of": ["program = host_of", "codes = Codes(", "return Program("],
             },
             "graph stages",
         ),

@@ -7,23 +7,21 @@ import re
 import runpy
 import sys
 from collections.abc import Mapping
-from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
 import click
 
 import tessera as ts
+from tessera.compile.example_arguments import example_arguments
 from tessera.errors import CompileError, ResourceError
 from tessera.ir import text
-from tessera.shapes.expr import dim
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.levels import lower_through
 
 _LOCATION = re.compile(r' loc\((?:fused\[)?"([^"]*)":(\d+):(\d+)[^)]*\)')
 _NOWHERE = re.compile(r" loc\(unknown\)")
-_DEFAULT_SIZE = 64
 
 
 @click.command()
@@ -63,25 +61,7 @@ def _sizes(given: tuple[str, ...]) -> dict[str, int]:
 def _instance(kernel: Kernel, sizes: Mapping[str, int], call: str | None, names: dict[str, Any]) -> Instance:
     if call is not None:
         return eval(f"__kernel__.lower({call})", {**names, "ts": ts, "__kernel__": kernel})
-    return kernel.lower(*_example_arguments(kernel, sizes))
-
-
-def _example_arguments(kernel: Kernel, sizes: Mapping[str, int]) -> list[Any]:
-    """Zeros of the annotated types, with every symbol that is not given at its default."""
-    made: list[Any] = []
-    for name, parameter in kernel.signature.parameters.items():
-        if parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty:
-            continue
-        annotated = kernel.annotation(name)
-        if annotated is None:
-            raise CompileError(
-                f"argument {name} of {kernel.__name__} has no annotation to make an array from",
-                hint='give the arguments: --call "x, y, flag=True"',
-            )
-        symbols = {symbol for size in annotated.dims for symbol in dim(size).symbols}
-        chosen = {symbol: sizes.get(symbol, _DEFAULT_SIZE) for symbol in symbols}
-        made.append(ts.zeros(tuple(dim(size).evaluate(chosen) for size in annotated.dims), annotated.dtype or ts.f32))
-    return made
+    return kernel.lower(*example_arguments(kernel, sizes, 'give the arguments: --call "x, y, flag=True"'))
 
 
 def beside_source(written: str) -> str:

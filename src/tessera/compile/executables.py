@@ -81,4 +81,4 @@ class _Refused:
         self.error = error
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise self.error
+        raise DeviceError(self.error.message, hint=self.error.hint)

@@ -11,7 +11,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.compile.subjects import Loaded, Part, Subject, refuse_other_arguments
-from tessera.errors import CompileError, ShapeError
+from tessera.errors import CompileError, DeviceError, ShapeError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.locations import span_of
 from tessera.ir.graph import dialect as graph
@@ -29,7 +29,7 @@ from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.levels import calling_module
 from tessera.tile.calls.program_cache import Programs, lines_of
-from tessera.tile.calls.settings import Settings
+from tessera.tile.calls.settings import Settings, device_of
 from tessera.tile.language.schedule import Schedule
 from tessera.transforms.core.facts import Fact, Facts
 from tessera.transforms.pipeline import Stage, default_stages
@@ -134,6 +134,12 @@ class _KernelCall:
         values = self.program.values_for(given(self.kernel, args, kwargs))
         if values is None:
             raise refuse_other_arguments(self.kernel.__name__, self.program.guards)
+        found = device_of(self.kernel.__name__, values)
+        if found.is_host == self.chosen.compiler.is_asynchronous:
+            raise DeviceError(
+                f"the arguments of {self.kernel.__name__} lie on {found}, and it was compiled for {self.chosen.target}",
+                hint="bring them over first, or compile it for where they lie",
+            )
         arrays = [value.geometry if isinstance(value, Tensor) else value for value in values]
         key = tuple([value.meta if isinstance(value, Tensor) else value.__class__ for value in values])
         run = self._runners.get(key)

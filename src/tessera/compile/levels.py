@@ -13,6 +13,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.compile.chosen_target import changed, settings_for
+from tessera.compile.example_arguments import example_arguments
 from tessera.compile.functions import FunctionSubject
 from tessera.compile.kernels import KernelSubject
 from tessera.compile.profiler import CompilationProfiler
@@ -112,8 +113,11 @@ def to_graph_ir(
     options: Mapping[str, Any] | None = None,
     *,
     name: str | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> GraphIR:
     """Traces a kernel or a jitted function for these arguments, and takes its graph through the passes over graphs.
+
+    Without arguments, zeros of the annotated types are taken; `sizes` are those of symbols, by default 64.
 
     `options` say what for: `target`, `level` (an instruction set, such as sm_90a), `optimization`, `checks`; by default
     as calls with these arguments have them. The blocks of kernels are chosen for that target.
@@ -122,6 +126,8 @@ def to_graph_ir(
     found, static = load(source, name), dict(kwargs or {})
     if found is not source:
         profiler.lap("load-source")
+    if not args and not static:
+        args = example_arguments(found, sizes or {}, "give the arguments, or annotate it with a shape")
     chosen = settings_for(name_of(found), [*args, *static.values()], options or {})
     subject = _traced(found, args, static, chosen)
     profiler.lap("trace")

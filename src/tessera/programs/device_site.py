@@ -39,8 +39,6 @@ from tessera.shapes.tracked import counted, made
 if TYPE_CHECKING:
     from tessera.runtime.device.memory import DeviceMemory
 
-LINE = 16
-_FAR = 1 << 31
 _NOTHING = (0, 0, None)
 
 

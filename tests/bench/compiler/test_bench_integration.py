@@ -214,6 +214,21 @@ def test_another_architecture_is_compiled_as_far_as_it_can_be_here() -> None:
         compiled(A, 0.5)
 
 
+def test_a_source_alone_is_compiled_for_what_its_annotations_say() -> None:
+    """The form that the document has: a text and a configuration."""
+    text = """
+@tessera.kernel
+def scaled(x: tessera.KTile["M", "N", tessera.bf16], factor: float = 2.0):
+    return tile.load(x) * factor
+"""
+    config = {"target_arch": "sm_90a", "precision_policy": "bf16", "sizes": {"M": 96}, "autotuning_enabled": False}
+    compiled, timing = TesseraIntegration().compile_with_timing(text, config)
+    assert ".target sm_90a" in compiled.target_ir.assembly
+    assert compiled.target_ir.subject.sizes["M"] == 96
+    assert timing["target_ir_ms"] > 0
+    assert timing["stages"]["load-source"] > 0
+
+
 def test_this_machine_as_it_describes_itself_is_an_architecture() -> None:
     config = {"target_arch": detect().gpu_arch, "target_opts": {"checks": ["bounds"]}}
     compiled, timing = TesseraIntegration().compile_with_timing(shifted, config, (A, 0.5))

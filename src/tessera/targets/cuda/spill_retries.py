@@ -12,6 +12,7 @@ from tessera.compiler.attempts import Attempt, CompileReport, Fit, first_that_fi
 from tessera.compiler.launch_plan import Failure, Plan
 from tessera.compiler.options import CompileOptions
 from tessera.compiler.target import Local
+from tessera.targets.common.stage_times import StageTimes
 from tessera.targets.cuda.compile import CompiledPtx, compile_kernel
 from tessera.targets.cuda.device_launch import launch_of
 from tessera.transforms.core.facts import Facts
@@ -25,6 +26,8 @@ class _Assembled(NamedTuple):
     made: CompiledPtx
     code: bytes
     spilled: int
+    seconds: dict[str, float]
+    """Of asking it."""
 
 
 class SpillRetries:
@@ -38,13 +41,13 @@ class SpillRetries:
     def run(self) -> LoweredKernel:
         found = first_that_fits(self._attempts(), self.report, is_slower=True)
         assert found is not None
-        made = found.made
+        made, seconds = found.made, {**found.made.seconds, **found.seconds}
         self.report.way = made.report.way
 
         def finish() -> Artifact:
-            return Artifact(self._plan(found), found.code, made.guards, made.seconds, self.report)
+            return Artifact(self._plan(found), found.code, made.guards, seconds, self.report)
 
-        return LoweredKernel(made.module, made.llvm, lambda: made.ptx, finish, made.guards, made.seconds, self.report)
+        return LoweredKernel(made.module, made.llvm, lambda: made.ptx, finish, made.guards, seconds, self.report)
 
     def _attempts(self) -> Iterator[Attempt[_Assembled]]:
         for spill_retry in range(SPILL_RETRIES):
@@ -59,8 +62,11 @@ class SpillRetries:
         for refusal in made.report.refusals:
             self.report.refuse(refusal)
         code = made.ptx.encode()
+        laps = StageTimes()
         spilled = 0 if self.local is None or code in self.codes else self.local(self.source.name, code)
-        return _Assembled(made, code, spilled)
+        if self.local is not None:
+            laps.lap("check-spills")
+        return _Assembled(made, code, spilled, laps)
 
     def _fits(self, one: _Assembled) -> Fit:
         if one.code in self.codes:

@@ -58,12 +58,18 @@ def machined(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int,
     return made
 
 
-def lowered(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = NO_LINES) -> LoweredKernel:
-    """A tile function in its target's own words, before machine code."""
+def lowered(
+    source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = NO_LINES, *, checks_spills: bool = True
+) -> LoweredKernel:
+    """A tile function in its target's own words, before machine code.
+
+    Unless told not to, the device's own assembler is asked for spills, where there is one: it keeps what it makes.
+    """
     target = chosen.compiler
+    local = target.local_memory() if checks_spills else None
     options = chosen.options(warps=source.warps, stages=source.stages, follows=source.follows)
     with _boundary(source, chosen):
-        return target.lower(source, options, facts, lines, target.local_memory())
+        return target.lower(source, options, facts, lines, local)
 
 
 def finished(made: LoweredKernel, source: Source, chosen: Settings) -> Artifact:
