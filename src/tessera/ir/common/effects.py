@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, traits_def
+from xdsl.irdl import traits_def
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Resource, get_effects
+
+from tessera.ir.common.declared_ops import DeclaredOp
 
 READ, WRITE = MemoryEffectKind.READ, MemoryEffectKind.WRITE
 KINDS = ("random", "state", "collective", "io", "memory")
@@ -90,7 +92,7 @@ def may_conflict(first: EffectInstance, second: EffectInstance) -> bool:
     return first.resource == second.resource
 
 
-class OrderedOp(IRDLOperation):
+class OrderedOp(DeclaredOp):
     """An op that no access to memory may be moved across."""
 
     traits = traits_def(HasEffects())

@@ -13,24 +13,25 @@ from typing import Self
 
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, StringAttr, SymbolNameConstraint
 from xdsl.ir import Attribute, Block, BlockArgument, Region
-from xdsl.irdl import IRDLOperation, prop_def, region_def, traits_def
+from xdsl.irdl import traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import SizesAttr, print_body
+from tessera.ir.common.declared_ops import DeclaredOp, prop_def, region_def
 from tessera.shapes.expr import Size
 
 Facts = dict[str, Attribute]
 
 
-class Function(IRDLOperation):
+class Function(DeclaredOp):
     """A function of some level. Its facts are properties: `parse_facts` reads them, `print_facts` writes them."""
 
-    sym_name = prop_def(SymbolNameConstraint())
-    function_type = prop_def(FunctionType)
-    body = region_def("single_block")
+    sym_name: StringAttr = prop_def(SymbolNameConstraint())
+    function_type: FunctionType = prop_def(FunctionType)
+    body: Region = region_def("single_block")
 
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
@@ -43,10 +44,8 @@ class Function(IRDLOperation):
         body: Region | None,
     ) -> None:
         kind = FunctionType.from_lists(list(inputs), list(outputs))
-        super().__init__(
-            properties={"sym_name": StringAttr(name), "function_type": kind, **facts},
-            regions=[Region(Block(arg_types=inputs)) if body is None else body],
-        )
+        body = Region(Block(arg_types=inputs)) if body is None else body
+        super().__init__(StringAttr(name), kind, body, **facts)
 
     @property
     def arguments(self) -> tuple[BlockArgument, ...]:

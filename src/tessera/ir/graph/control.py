@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, irdl_op_definition, traits_def
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import bool_
 from tessera.ir.common.attributes import SizesAttr
+from tessera.ir.common.declared_ops import (
+    GIVEN_ALL,
+    DeclaredOp,
+    flag,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    var_operand_def,
+    var_result_def,
+)
 from tessera.ir.graph.effects import AnyTensor
 from tessera.ir.graph.types import GraphTensorType, graph_type
 from tessera.shapes.expr import Size
@@ -55,21 +55,21 @@ def _expect_flag(type_: Attribute, what: str) -> None:
 
 
 @irdl_op_definition
-class CondOp(IRDLOperation):
+class CondOp(DeclaredOp):
     """Runs one of two bodies."""
 
     name = "graph.cond"
-    condition = operand_def(AnyTensor)
-    results_ = var_result_def(AnyTensor)
-    chosen = region_def("single_block")
-    otherwise = region_def("single_block")
+    condition: SSAValue = operand_def(AnyTensor)
+    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
+    chosen: Region = region_def("single_block")
+    otherwise: Region = region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
     assembly_format = (
         "$condition `then` $chosen `else` $otherwise attr-dict `:` type($condition) `->` `(` type($results_) `)`"
     )
 
     def __init__(self, condition: SSAValue, chosen: Region, otherwise: Region, results: Types) -> None:
-        super().__init__(operands=[condition], result_types=[results], regions=[chosen, otherwise])
+        super().__init__(condition, results, chosen, otherwise)
 
     def verify_(self) -> None:
         _expect_flag(self.condition.type, "a condition")
@@ -79,21 +79,21 @@ class CondOp(IRDLOperation):
 
 
 @irdl_op_definition
-class WhileOp(IRDLOperation):
+class WhileOp(DeclaredOp):
     """Repeats a body as long as a condition holds; both see the carried values, and the body gives the next ones."""
 
     name = "graph.while"
-    inits = var_operand_def(AnyTensor)
-    results_ = var_result_def(AnyTensor)
-    condition = region_def("single_block")
-    body = region_def("single_block")
+    inits: Sequence[SSAValue] = var_operand_def(AnyTensor)
+    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
+    condition: Region = region_def("single_block")
+    body: Region = region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
     assembly_format = (
         "`(` $inits `)` `if` $condition `do` $body attr-dict `:` `(` type($inits) `)` `->` `(` type($results_) `)`"
     )
 
     def __init__(self, inits: Sequence[SSAValue], condition: Region, body: Region) -> None:
-        super().__init__(operands=[inits], result_types=[_types(inits)], regions=[condition, body])
+        super().__init__(inits, _types(inits), condition, body)
 
     def verify_(self) -> None:
         carried = _types(self.inits)
@@ -109,7 +109,7 @@ class WhileOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ScanOp(IRDLOperation):
+class ScanOp(DeclaredOp):
     """Runs a body once for each index along the first axis of `xs`, and carries values on.
 
     The body takes the carried values and one slice of each of `xs`; it gives the next carried values, and one slice of
@@ -117,12 +117,12 @@ class ScanOp(IRDLOperation):
     """
 
     name = "graph.scan"
-    inits = var_operand_def(AnyTensor)
-    xs = var_operand_def(AnyTensor)
-    length = prop_def(SizesAttr)
-    reverse = opt_prop_def(UnitAttr)
-    results_ = var_result_def(AnyTensor)
-    body = region_def("single_block")
+    inits: Sequence[SSAValue] = var_operand_def(AnyTensor)
+    xs: Sequence[SSAValue] = var_operand_def(AnyTensor)
+    length: SizesAttr = prop_def(SizesAttr, converter=SizesAttr)
+    reverse: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
+    body: Region = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect())
     assembly_format = (
@@ -140,12 +140,7 @@ class ScanOp(IRDLOperation):
             for type_ in given[len(inits) :]
             if isinstance(type_, GraphTensorType)
         ]
-        super().__init__(
-            operands=[inits, xs],
-            result_types=[[*_types(inits), *stacked]],
-            properties={"length": SizesAttr((length,)), "reverse": UnitAttr() if reverse else None},
-            regions=[body],
-        )
+        super().__init__(inits, xs, (length,), [*_types(inits), *stacked], body, reverse=reverse)
 
     @property
     def count(self) -> Size:
@@ -181,16 +176,13 @@ def slice_of(type_: GraphTensorType) -> GraphTensorType:
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
+class YieldOp(DeclaredOp):
     """Ends a body and gives values to the op around it."""
 
     name = "graph.yield"
-    values = var_operand_def(AnyTensor)
+    values: Sequence[SSAValue] = var_operand_def(AnyTensor)
     traits = traits_def(IsTerminator(), HasParent(CondOp, WhileOp, ScanOp), Pure())
     assembly_format = "($values^ `:` type($values))? attr-dict"
-
-    def __init__(self, values: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[values])
 
 
 def body_of(arguments: Types) -> Region:

@@ -6,18 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Dialect, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
+from xdsl.ir import Attribute, Dialect, OpResult, SSAValue
+from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
@@ -29,6 +20,18 @@ from tessera.dtypes.types import DType, f64
 from tessera.errors import ShapeError
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, integer, integers, verifying
+from tessera.ir.common.checking import ops_of
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    DeclaredOp,
+    flag,
+    operand_def,
+    opt_prop_def,
+    optional,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
 from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.control import CondOp, ScanOp, WhileOp, YieldOp
 from tessera.ir.graph.effects import AllReduceOp, AnyTensor, PrintOp, RandomOp, StateOp, StateReadOp, StateWriteOp
@@ -66,16 +69,13 @@ def _expect_dtype(result: SSAValue, expected: DType, what: str) -> None:
 
 
 @irdl_op_definition
-class ConstantOp(IRDLOperation):
+class ConstantOp(DeclaredOp):
     """A tensor known now: `graph.constant !graph.tensor<[3], f32> = [1.0, 2.0, 3.0]`; one element fills all."""
 
     name = "graph.constant"
-    value = prop_def(DenseAttr)
-    result = result_def(AnyTensor)
+    value: DenseAttr = prop_def(DenseAttr)
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
-
-    def __init__(self, value: DenseAttr, result: GraphTensorType) -> None:
-        super().__init__(properties={"value": value}, result_types=[result])
 
     @classmethod
     def splat(cls, number: float, result: GraphTensorType) -> ConstantOp:
@@ -116,14 +116,14 @@ class ConstantOp(IRDLOperation):
 
 
 @irdl_op_definition
-class EwOp(IRDLOperation):
+class EwOp(DeclaredOp):
     """One row of the elementwise table over tensors of one shape."""
 
     name = "graph.ew"
-    fn = prop_def(Name)
-    operands_ = var_operand_def(AnyTensor)
-    seed = opt_prop_def(IntegerConstraint)
-    result = result_def(AnyTensor)
+    fn: Name = prop_def(Name, converter=Name)
+    operands_: Sequence[SSAValue] = var_operand_def(AnyTensor)
+    seed: IntegerAttr | None = opt_prop_def(IntegerConstraint, converter=optional(integer), default=None)
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "`` $fn $operands_ (`seed` $seed^)? attr-dict `:` type($operands_) `->` type($result)"
 
@@ -142,11 +142,7 @@ class EwOp(IRDLOperation):
                 )
         with telling(*operands):
             dtype = elementwise.result_dtype(fn, [type_.dtype for type_ in types], to=to)
-        super().__init__(
-            operands=[operands],
-            properties={"fn": Name(fn), "seed": None if seed is None else integer(seed)},
-            result_types=[GraphTensorType.of(shape, dtype)],
-        )
+        super().__init__(fn, operands, GraphTensorType.of(shape, dtype), seed=seed)
 
     def verify_(self) -> None:
         if not self.operands_:
@@ -161,16 +157,20 @@ class EwOp(IRDLOperation):
         )
 
 
-class _Unary(IRDLOperation, ABC):
+class _Unary(DeclaredOp, ABC):
     """One tensor in, one tensor out, elements unchanged."""
 
-    operand = operand_def(AnyTensor)
-    result = result_def(AnyTensor)
+    operand: SSAValue = operand_def(AnyTensor)
+    result: OpResult = result_def(AnyTensor)
     traits = traits_def(Pure())
 
     @abstractmethod
     def expected_shape(self) -> Sequence[Size]:
         """The sizes of the result, by the op's shape rule."""
+
+    def result_type(self) -> Attribute:
+        with telling(self.operand):
+            return graph_type(self.operand).with_shape(self.expected_shape())
 
     def verify_(self) -> None:
         with verifying:
@@ -184,10 +184,11 @@ class BroadcastOp(_Unary):
     """NumPy's rule: missing leading axes appear, axes of size 1 repeat."""
 
     name = "graph.broadcast"
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
     def __init__(self, operand: SSAValue, shape: Sequence[DimLike]) -> None:
-        super().__init__(operands=[operand], result_types=[graph_type(operand).with_shape(shape_of(shape))])
+        DeclaredOp.__init__(self, operand, graph_type(operand).with_shape(shape_of(shape)))
         with telling(operand):
             self.expected_shape()
 
@@ -207,13 +208,14 @@ class ReshapeOp(_Unary):
     """The same elements, row by row, under other sizes."""
 
     name = "graph.reshape"
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
     def __init__(self, operand: SSAValue, shape: Sequence[DimLike]) -> None:
         source = graph_type(operand)
         with telling(operand):
             target = rules.reshape(source.shape, shape_of(shape))
-        super().__init__(operands=[operand], result_types=[source.with_shape(target)])
+        DeclaredOp.__init__(self, operand, source.with_shape(target))
 
     def expected_shape(self) -> Sequence[Size]:
         return rules.reshape(graph_type(self.operand).shape, graph_type(self.result).shape)
@@ -224,18 +226,8 @@ class TransposeOp(_Unary):
     """Result axis `i` is operand axis `permutation[i]`."""
 
     name = "graph.transpose"
-    permutation = prop_def(Integers)
+    permutation: Integers = prop_def(Integers, converter=integers)
     assembly_format = "$operand `,` $permutation attr-dict `:` type($operand) `->` type($result)"
-
-    def __init__(self, operand: SSAValue, permutation: Sequence[int]) -> None:
-        source = graph_type(operand)
-        with telling(operand):
-            target = rules.transpose(source.shape, permutation)
-        super().__init__(
-            operands=[operand],
-            properties={"permutation": integers(permutation)},
-            result_types=[source.with_shape(target)],
-        )
 
     def expected_shape(self) -> Sequence[Size]:
         return rules.transpose(graph_type(self.operand).shape, list(self.permutation.iter_values()))
@@ -246,9 +238,10 @@ class SliceOp(_Unary):
     """Every `steps[i]`-th element from `starts[i]` up to, not including, `stops[i]`; LAST is the end of any axis."""
 
     name = "graph.slice"
-    starts = prop_def(Integers)
-    stops = prop_def(Integers)
-    steps = prop_def(Integers)
+    starts: Integers = prop_def(Integers, converter=integers)
+    stops: Integers = prop_def(Integers, converter=integers)
+    steps: Integers = prop_def(Integers, converter=integers)
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     assembly_format = "$operand $starts `to` $stops `by` $steps attr-dict `:` type($operand) `->` type($result)"
 
     def __init__(
@@ -263,11 +256,7 @@ class SliceOp(_Unary):
         source = graph_type(operand)
         with telling(operand):
             target = slice_shape(source.shape, starts, stops, steps, known)
-        super().__init__(
-            operands=[operand],
-            properties={"starts": integers(starts), "stops": integers(stops), "steps": integers(steps)},
-            result_types=[source.with_shape(target)],
-        )
+        DeclaredOp.__init__(self, operand, starts, stops, steps, source.with_shape(target))
 
     def expected_shape(self) -> Sequence[Size]:
         starts, stops, steps = (list(bound.iter_values()) for bound in (self.starts, self.stops, self.steps))
@@ -279,27 +268,17 @@ class ReduceOp(_Unary):
     """Folds `axes` away with one row of the reduction table, accumulating as the policy says."""
 
     name = "graph.reduce"
-    kind = prop_def(Name)
-    axes = prop_def(Integers)
-    keepdims = opt_prop_def(UnitAttr)
+    kind: Name = prop_def(Name, converter=Name)
+    axes: Integers = prop_def(Integers, converter=integers)
+    keepdims: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
     assembly_format = (
         "`` $kind $operand `,` $axes (`keepdims` $keepdims^)? attr-dict `:` type($operand) `->` type($result)"
     )
 
     def __init__(self, kind: str, operand: SSAValue, axes: Sequence[int], *, keepdims: bool = False) -> None:
-        source = graph_type(operand)
         with telling(operand):
-            reductions.check(kind, source.dtype)
-            target = rules.reduce(source.shape, axes, keepdims)
-        super().__init__(
-            operands=[operand],
-            properties={
-                "kind": Name(kind),
-                "axes": integers([rules.normalize_axis(axis, len(source.shape)) for axis in axes]),
-                "keepdims": UnitAttr() if keepdims else None,
-            },
-            result_types=[source.with_shape(target)],
-        )
+            axes = [rules.normalize_axis(axis, len(graph_type(operand).shape)) for axis in axes]
+        DeclaredOp.__init__(self, operand, kind, axes, keepdims=keepdims)
 
     def expected_shape(self) -> Sequence[Size]:
         reductions.check(self.kind.data, graph_type(self.operand).dtype)
@@ -308,13 +287,13 @@ class ReduceOp(_Unary):
 
 
 @irdl_op_definition
-class ConcatenateOp(IRDLOperation):
+class ConcatenateOp(DeclaredOp):
     """Tensors one after the other along an axis."""
 
     name = "graph.concatenate"
-    operands_ = var_operand_def(AnyTensor)
-    axis = prop_def(IntegerConstraint)
-    result = result_def(AnyTensor)
+    operands_: Sequence[SSAValue] = var_operand_def(AnyTensor)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$operands_ `axis` $axis attr-dict `:` type($operands_) `->` type($result)"
 
@@ -323,9 +302,7 @@ class ConcatenateOp(IRDLOperation):
         with telling(*operands):
             axis = rules.normalize_axis(axis, len(types[0].shape))
             shape = rules.concatenate([type_.shape for type_ in types], axis)
-        super().__init__(
-            operands=[operands], properties={"axis": integer(axis)}, result_types=[types[0].with_shape(shape)]
-        )
+        super().__init__(operands, axis, types[0].with_shape(shape))
 
     def verify_(self) -> None:
         with verifying:
@@ -337,13 +314,13 @@ class ConcatenateOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MatmulOp(IRDLOperation):
+class MatmulOp(DeclaredOp):
     """A matmul over the last two axes, leading axes broadcast; accumulated as the policy says, rounded once."""
 
     name = "graph.matmul"
-    a = operand_def(AnyTensor)
-    b = operand_def(AnyTensor)
-    result = result_def(AnyTensor)
+    a: SSAValue = operand_def(AnyTensor)
+    b: SSAValue = operand_def(AnyTensor)
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$a `,` $b attr-dict `:` type($a) `,` type($b) `->` type($result)"
 
@@ -352,7 +329,7 @@ class MatmulOp(IRDLOperation):
         with telling(a, b):
             shape = rules.matmul(left.shape, right.shape)
         dtype = left.dtype if to is None else to
-        super().__init__(operands=[a, b], result_types=[left.with_shape(shape).with_dtype(dtype)])
+        super().__init__(a, b, left.with_shape(shape).with_dtype(dtype))
 
     @property
     def accumulator(self) -> DType:
@@ -370,17 +347,14 @@ class MatmulOp(IRDLOperation):
 
 
 @irdl_op_definition
-class IotaOp(IRDLOperation):
+class IotaOp(DeclaredOp):
     """The position along one axis."""
 
     name = "graph.iota"
-    axis = prop_def(IntegerConstraint)
-    result = result_def(AnyTensor)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$axis attr-dict `:` type($result)"
-
-    def __init__(self, axis: int, result: GraphTensorType) -> None:
-        super().__init__(properties={"axis": integer(axis)}, result_types=[result])
 
     def verify_(self) -> None:
         check_axis(self.axis.value.data, len(graph_type(self.result).shape))
@@ -389,14 +363,14 @@ class IotaOp(IRDLOperation):
 
 
 @irdl_op_definition
-class GatherOp(IRDLOperation):
+class GatherOp(DeclaredOp):
     """Slices of `operand` at `indices` along one axis; every index must be in range."""
 
     name = "graph.gather"
-    operand = operand_def(AnyTensor)
-    indices = operand_def(AnyTensor)
-    axis = prop_def(IntegerConstraint)
-    result = result_def(AnyTensor)
+    operand: SSAValue = operand_def(AnyTensor)
+    indices: SSAValue = operand_def(AnyTensor)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = (
         "$operand `[` $indices `]` `,` $axis attr-dict `:` type($operand) `,` type($indices) `->` type($result)"
@@ -407,9 +381,7 @@ class GatherOp(IRDLOperation):
         with telling(operand, indices):
             axis = rules.normalize_axis(axis, len(source.shape))
             target = rules.gather(source.shape, graph_type(indices).shape, axis)
-        super().__init__(
-            operands=[operand, indices], properties={"axis": integer(axis)}, result_types=[source.with_shape(target)]
-        )
+        super().__init__(operand, indices, axis, source.with_shape(target))
 
     def verify_(self) -> None:
         check_axis(self.axis.value.data, len(graph_type(self.operand).shape))
@@ -420,35 +392,10 @@ class GatherOp(IRDLOperation):
         _expect_dtype(self.result, graph_type(self.operand).dtype, "gathering")
 
 
+_HANDED_ON = (
+    *(FuncOp, ReturnOp, CallOp, CallKernelOp, CondOp, WhileOp, ScanOp, YieldOp),
+    *(RandomOp, StateOp, StateReadOp, StateWriteOp, AllReduceOp, PrintOp),
+)
 Graph = Dialect(
-    "graph",
-    [
-        FuncOp,
-        ReturnOp,
-        CallOp,
-        CallKernelOp,
-        ConstantOp,
-        EwOp,
-        BroadcastOp,
-        ReshapeOp,
-        TransposeOp,
-        SliceOp,
-        ReduceOp,
-        ConcatenateOp,
-        MatmulOp,
-        IotaOp,
-        GatherOp,
-        *graph_indexing.OPERATIONS,
-        RandomOp,
-        StateOp,
-        StateReadOp,
-        StateWriteOp,
-        AllReduceOp,
-        PrintOp,
-        CondOp,
-        WhileOp,
-        ScanOp,
-        YieldOp,
-    ],
-    [GraphTensorType, DenseAttr],
+    "graph", [*ops_of(__name__), *ops_of(graph_indexing.__name__), *_HANDED_ON], [GraphTensorType, DenseAttr]
 )

@@ -6,22 +6,14 @@ from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, StringAttr, SymbolNameConstraint, SymbolRefAttr
-from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import (
-    AnyAttr,
-    BaseAttr,
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.irdl import AnyAttr, BaseAttr, irdl_op_definition, traits_def
 from xdsl.traits import EffectInstance, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common import reductions
 from tessera.ir.common.attributes import Name, verifying
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, operand_def, prop_def, result_def
 from tessera.ir.common.effects import IO, RANDOM, HasEffects, World, reads, writes
 from tessera.ir.graph.types import GraphTensorType, graph_type
 
@@ -40,17 +32,14 @@ def look_up(op: Operation, symbol: SymbolRefAttr, kind: type[OpT]) -> OpT:
 
 
 @irdl_op_definition
-class RandomOp(IRDLOperation):
+class RandomOp(DeclaredOp):
     """Fresh numbers from the function's random stream: uniform on [0, 1) or standard normal."""
 
     name = "graph.random"
-    distribution = prop_def(Name)
-    result = result_def(AnyTensor)
+    distribution: Name = prop_def(Name, converter=Name)
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(HasEffects())
     assembly_format = "`` $distribution attr-dict `:` type($result)"
-
-    def __init__(self, distribution: str, result: GraphTensorType) -> None:
-        super().__init__(properties={"distribution": Name(distribution)}, result_types=[result])
 
     def verify_(self) -> None:
         if self.distribution.data not in DISTRIBUTIONS:
@@ -63,17 +52,14 @@ class RandomOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StateOp(IRDLOperation):
+class StateOp(DeclaredOp):
     """Declares a slot that outlives calls; it holds zeros until written."""
 
     name = "graph.state"
-    sym_name = prop_def(SymbolNameConstraint())
-    type_ = prop_def(AnyAttr(), prop_name="type")
+    sym_name: StringAttr = prop_def(SymbolNameConstraint(), converter=StringAttr)
+    type_: Attribute = prop_def(AnyAttr(), prop_name="type")
     traits = traits_def(SymbolOpInterface(), Pure())
     assembly_format = "$sym_name `:` $type attr-dict"
-
-    def __init__(self, name: str, type_: GraphTensorType) -> None:
-        super().__init__(properties={"sym_name": StringAttr(name), "type": type_})
 
     def verify_(self) -> None:
         if not isinstance(self.type_, GraphTensorType):
@@ -83,17 +69,14 @@ class StateOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StateReadOp(IRDLOperation):
+class StateReadOp(DeclaredOp):
     """The value a slot holds now."""
 
     name = "graph.state_read"
-    slot = prop_def(FlatSymbolRefAttrConstr)
-    result = result_def(AnyTensor)
+    slot: SymbolRefAttr = prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(HasEffects())
     assembly_format = "$slot attr-dict `:` type($result)"
-
-    def __init__(self, slot: str, result: GraphTensorType) -> None:
-        super().__init__(properties={"slot": SymbolRefAttr(slot)}, result_types=[result])
 
     def verify_(self) -> None:
         if look_up(self, self.slot, StateOp).type_ != self.result.type:
@@ -104,17 +87,14 @@ class StateReadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StateWriteOp(IRDLOperation):
+class StateWriteOp(DeclaredOp):
     """Puts a value into a slot."""
 
     name = "graph.state_write"
-    slot = prop_def(FlatSymbolRefAttrConstr)
-    value = operand_def(AnyTensor)
+    slot: SymbolRefAttr = prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
+    value: SSAValue = operand_def(AnyTensor)
     traits = traits_def(HasEffects())
     assembly_format = "$slot `,` $value attr-dict `:` type($value)"
-
-    def __init__(self, slot: str, value: SSAValue) -> None:
-        super().__init__(operands=[value], properties={"slot": SymbolRefAttr(slot)})
 
     def verify_(self) -> None:
         if look_up(self, self.slot, StateOp).type_ != self.value.type:
@@ -125,21 +105,19 @@ class StateWriteOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AllReduceOp(IRDLOperation):
+class AllReduceOp(DeclaredOp):
     """Combines the values of all ranks along a mesh axis; every rank must reach it, in the same order."""
 
     name = "graph.all_reduce"
-    kind = prop_def(Name)
-    operand = operand_def(AnyTensor)
-    axis = prop_def(StringAttr)
-    result = result_def(AnyTensor)
+    kind: Name = prop_def(Name, converter=Name)
+    operand: SSAValue = operand_def(AnyTensor)
+    axis: StringAttr = prop_def(StringAttr, converter=StringAttr)
+    result: OpResult = result_def(AnyTensor)
     traits = traits_def(HasEffects())
     assembly_format = "`` $kind $operand `over` $axis attr-dict `:` type($operand) `->` type($result)"
 
-    def __init__(self, kind: str, operand: SSAValue, axis: str) -> None:
-        super().__init__(
-            operands=[operand], properties={"kind": Name(kind), "axis": StringAttr(axis)}, result_types=[operand.type]
-        )
+    def result_type(self) -> Attribute:
+        return self.operand.type
 
     def verify_(self) -> None:
         if self.result.type != self.operand.type:
@@ -152,17 +130,14 @@ class AllReduceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PrintOp(IRDLOperation):
+class PrintOp(DeclaredOp):
     """Shows a labelled tensor to people."""
 
     name = "graph.print"
-    label = prop_def(StringAttr)
-    value = operand_def(AnyTensor)
+    label: StringAttr = prop_def(StringAttr, converter=StringAttr)
+    value: SSAValue = operand_def(AnyTensor)
     traits = traits_def(HasEffects())
     assembly_format = "$label `,` $value attr-dict `:` type($value)"
-
-    def __init__(self, label: str, value: SSAValue) -> None:
-        super().__init__(operands=[value], properties={"label": StringAttr(label)})
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(IO)}

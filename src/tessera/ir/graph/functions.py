@@ -6,23 +6,22 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, IndexType, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, Region, SSAValue
-from xdsl.irdl import (
-    AnyAttr,
-    IRDLOperation,
-    irdl_op_definition,
-    opt_prop_def,
-    prop_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl.ir import Attribute, OpResult, Region, SSAValue
+from xdsl.irdl import AnyAttr, irdl_op_definition, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import symbols_of
+from tessera.ir.common.declared_ops import (
+    GIVEN_ALL,
+    DeclaredOp,
+    opt_prop_def,
+    prop_def,
+    var_operand_def,
+    var_result_def,
+)
 from tessera.ir.common.effects import KINDS, HasEffects, World, effects_within, writes
 from tessera.ir.common.elements import is_element
 from tessera.ir.common.functions import Facts, Function
@@ -38,7 +37,7 @@ class FuncOp(Function):
 
     name = "graph.func"
 
-    effects_ = prop_def(ArrayAttr[StringAttr], prop_name="effects")
+    effects_: ArrayAttr[StringAttr] = prop_def(ArrayAttr[StringAttr], prop_name="effects")
 
     def __init__(
         self,
@@ -48,7 +47,7 @@ class FuncOp(Function):
         effects: Sequence[str] = (),
         body: Region | None = None,
     ) -> None:
-        super().__init__(name, inputs, outputs, {"effects": _declared(effects)}, body)
+        super().__init__(name, inputs, outputs, {"effects_": _declared(effects)}, body)
 
     @property
     def worlds(self) -> frozenset[World]:
@@ -125,31 +124,25 @@ def _declared(effects: Sequence[str]) -> ArrayAttr[StringAttr]:
 
 
 @irdl_op_definition
-class ReturnOp(IRDLOperation):
+class ReturnOp(DeclaredOp):
     """The results of a graph function."""
 
     name = "graph.return"
-    values = var_operand_def(AnyAttr())
+    values: Sequence[SSAValue] = var_operand_def(AnyAttr())
     traits = traits_def(IsTerminator(), HasParent(FuncOp), Pure())
     assembly_format = "($values^ `:` type($values))? attr-dict"
 
-    def __init__(self, values: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[values])
-
 
 @irdl_op_definition
-class CallOp(IRDLOperation):
+class CallOp(DeclaredOp):
     """Calls a graph function; it has the effects the callee declares. No function calls itself, by any way."""
 
     name = "graph.call"
-    callee = prop_def(FlatSymbolRefAttrConstr)
-    arguments = var_operand_def(AnyAttr())
-    results_ = var_result_def(AnyAttr())
+    callee: SymbolRefAttr = prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
+    arguments: Sequence[SSAValue] = var_operand_def(AnyAttr())
+    results_: Sequence[OpResult] = var_result_def(AnyAttr(), converter=GIVEN_ALL)
     traits = traits_def(HasEffects())
     assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $results_)"
-
-    def __init__(self, callee: str, arguments: Sequence[SSAValue], results: Sequence[Attribute]) -> None:
-        super().__init__(operands=[arguments], result_types=[results], properties={"callee": SymbolRefAttr(callee)})
 
     def verify_(self) -> None:
         callee = look_up(self, self.callee, FuncOp)
@@ -188,29 +181,18 @@ def _way_back(callee: FuncOp, call: CallOp) -> list[FuncOp]:
 
 
 @irdl_op_definition
-class CallKernelOp(IRDLOperation):
+class CallKernelOp(DeclaredOp):
     """Runs a tile function: tensors go in as views, results are fresh tensors. `config` may fix a schedule."""
 
     name = "graph.call_kernel"
-    callee = prop_def(FlatSymbolRefAttrConstr)
-    arguments = var_operand_def(AnyAttr())
-    config = opt_prop_def(ConfigAttr)
-    results_ = var_result_def(AnyTensor)
+    callee: SymbolRefAttr = prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
+    arguments: Sequence[SSAValue] = var_operand_def(AnyAttr())
+    config: ConfigAttr | None = opt_prop_def(ConfigAttr, default=None)
+    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
     traits = traits_def(HasEffects())
     assembly_format = (
         "$callee `(` $arguments `)` (`config` $config^)? attr-dict `:` functional-type($arguments, $results_)"
     )
-
-    def __init__(
-        self,
-        callee: str,
-        arguments: Sequence[SSAValue],
-        results: Sequence[GraphTensorType],
-        config: ConfigAttr | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[arguments], result_types=[results], properties={"callee": SymbolRefAttr(callee), "config": config}
-        )
 
     def verify_(self) -> None:
         verify_kernel_call(self, self.callee, self.arguments, self.results_)

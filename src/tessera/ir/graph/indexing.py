@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
+from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.errors import DtypeError
 from tessera.ir.common import reductions
 from tessera.ir.common.attributes import IntegerConstraint, Name, integer, verifying
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    DeclaredOp,
+    flag,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
 from tessera.ir.graph.effects import AnyTensor
 from tessera.ir.graph.types import GraphTensorType, graph_type, telling
 from tessera.ir.tile.types import check_axis
@@ -53,18 +54,18 @@ def _verify_part(part: Sequence[Size], whole: Sequence[Size]) -> None:
 
 
 @irdl_op_definition
-class DynamicSliceOp(IRDLOperation):
+class DynamicSliceOp(DeclaredOp):
     """A part of a tensor from starts on that are known at run time, moved so that all of it is inside."""
 
     name = "graph.dynamic_slice"
-    operand = operand_def(AnyTensor)
-    starts = var_operand_def(AnyTensor)
-    result = result_def(AnyTensor)
+    operand: SSAValue = operand_def(AnyTensor)
+    starts: Sequence[SSAValue] = var_operand_def(AnyTensor)
+    result: OpResult = result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$operand `[` $starts `]` attr-dict `:` type($operand) `,` type($starts) `->` type($result)"
 
     def __init__(self, operand: SSAValue, starts: Sequence[SSAValue], sizes: Sequence[DimLike]) -> None:
-        super().__init__(operands=[operand, starts], result_types=[graph_type(operand).with_shape(shape_of(sizes))])
+        super().__init__(operand, starts, graph_type(operand).with_shape(shape_of(sizes)))
 
     def verify_(self) -> None:
         source, result = graph_type(self.operand), graph_type(self.result)
@@ -75,22 +76,22 @@ class DynamicSliceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DynamicUpdateSliceOp(IRDLOperation):
+class DynamicUpdateSliceOp(DeclaredOp):
     """A tensor with a part replaced, at starts that are moved so that all of the part is inside."""
 
     name = "graph.dynamic_update_slice"
-    operand = operand_def(AnyTensor)
-    update = operand_def(AnyTensor)
-    starts = var_operand_def(AnyTensor)
-    result = result_def(AnyTensor)
+    operand: SSAValue = operand_def(AnyTensor)
+    update: SSAValue = operand_def(AnyTensor)
+    starts: Sequence[SSAValue] = var_operand_def(AnyTensor)
+    result: OpResult = result_def(AnyTensor)
     traits = traits_def(Pure())
     assembly_format = (
         "$update `into` $operand `[` $starts `]` attr-dict "
         "`:` type($update) `into` type($operand) `,` type($starts) `->` type($result)"
     )
 
-    def __init__(self, operand: SSAValue, update: SSAValue, starts: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[operand, update, starts], result_types=[operand.type])
+    def result_type(self) -> Attribute:
+        return self.operand.type
 
     def verify_(self) -> None:
         source, update = graph_type(self.operand), graph_type(self.update)
@@ -101,15 +102,15 @@ class DynamicUpdateSliceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CumulateOp(IRDLOperation):
+class CumulateOp(DeclaredOp):
     """Running reductions along an axis: of all elements up to each one, or with `exclusive`, of all before it."""
 
     name = "graph.cumulate"
-    kind = prop_def(Name)
-    operand = operand_def(AnyTensor)
-    axis = prop_def(IntegerConstraint)
-    exclusive = opt_prop_def(UnitAttr)
-    result = result_def(AnyTensor)
+    kind: Name = prop_def(Name, converter=Name)
+    operand: SSAValue = operand_def(AnyTensor)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    exclusive: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    result: OpResult = result_def(AnyTensor)
     traits = traits_def(Pure())
     assembly_format = (
         "`` $kind $operand `,` $axis (`exclusive` $exclusive^)? attr-dict `:` type($operand) `->` type($result)"
@@ -120,11 +121,10 @@ class CumulateOp(IRDLOperation):
         with telling(operand):
             check_cumulation(kind, source)
             axis = rules.normalize_axis(axis, len(source.shape))
-        super().__init__(
-            operands=[operand],
-            properties={"kind": Name(kind), "axis": integer(axis), "exclusive": UnitAttr() if exclusive else None},
-            result_types=[operand.type],
-        )
+        super().__init__(kind, operand, axis, exclusive=exclusive)
+
+    def result_type(self) -> Attribute:
+        return self.operand.type
 
     def verify_(self) -> None:
         source = graph_type(self.operand)
@@ -142,16 +142,16 @@ def check_cumulation(kind: str, type_: GraphTensorType) -> None:
 
 
 @irdl_op_definition
-class ScatterOp(IRDLOperation):
+class ScatterOp(DeclaredOp):
     """A tensor with updates at indices along an axis, one after the other; every index must be in range."""
 
     name = "graph.scatter"
-    kind = prop_def(Name)
-    operand = operand_def(AnyTensor)
-    indices = operand_def(AnyTensor)
-    updates = operand_def(AnyTensor)
-    axis = prop_def(IntegerConstraint)
-    result = result_def(AnyTensor)
+    kind: Name = prop_def(Name, converter=Name)
+    operand: SSAValue = operand_def(AnyTensor)
+    indices: SSAValue = operand_def(AnyTensor)
+    updates: SSAValue = operand_def(AnyTensor)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(AnyTensor)
     traits = traits_def(Pure())
     assembly_format = (
         "`` $kind $updates `into` $operand `[` $indices `]` `,` $axis attr-dict "
@@ -160,11 +160,10 @@ class ScatterOp(IRDLOperation):
 
     def __init__(self, kind: str, operand: SSAValue, indices: SSAValue, updates: SSAValue, axis: int) -> None:
         axis = rules.normalize_axis(axis, len(graph_type(operand).shape))
-        super().__init__(
-            operands=[operand, indices, updates],
-            properties={"kind": Name(kind), "axis": integer(axis)},
-            result_types=[operand.type],
-        )
+        super().__init__(kind, operand, indices, updates, axis)
+
+    def result_type(self) -> Attribute:
+        return self.operand.type
 
     def verify_(self) -> None:
         source, indices, updates = (graph_type(value) for value in (self.operand, self.indices, self.updates))
@@ -178,6 +177,3 @@ class ScatterOp(IRDLOperation):
             raise VerifyException(f"updates are {source.with_shape(expected)}, not {updates}")
         if self.result.type != source:
             raise VerifyException(f"scattering into {source} gives the same type, not {self.result.type}")
-
-
-OPERATIONS = (DynamicSliceOp, DynamicUpdateSliceOp, CumulateOp, ScatterOp)

@@ -10,19 +10,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, TensorType, UnitAttr
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
-from xdsl.irdl import (
-    BaseAttr,
-    IRDLOperation,
-    irdl_attr_definition,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.ir import Attribute, OpResult, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import BaseAttr, irdl_attr_definition, irdl_op_definition, traits_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance
@@ -30,6 +19,16 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, integer
 from tessera.ir.common.checking import around, ops_of
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    DeclaredOp,
+    flag,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
 from tessera.ir.common.effects import MEMORY, HasEffects, OrderedOp, writes
 from tessera.ir.common.elements import TileType, is_element
 from tessera.ir.tile.dialect import FuncOp, accesses
@@ -94,7 +93,7 @@ def slot_type(value: SSAValue) -> TileType:
 
 
 @irdl_op_definition
-class RingOp(IRDLOperation):
+class RingOp(DeclaredOp):
     """Slots with nothing in them.
 
     A ring that is `multicast` gets the same tiles in the same order in all CTAs of a cluster: each of them copies a
@@ -102,12 +101,12 @@ class RingOp(IRDLOperation):
     """
 
     name = "pipe.ring"
-    multicast = opt_prop_def(UnitAttr)
-    result = result_def(AnyRing)
+    multicast: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    result: OpResult = result_def(AnyRing, converter=GIVEN)
     assembly_format = "(`multicast` $multicast^)? attr-dict `:` type($result)"
 
     def __init__(self, depth: int, tile: TileType) -> None:
-        super().__init__(result_types=[RingType(depth, tile)])
+        super().__init__(RingType(depth, tile))
 
     def verify_(self) -> None:
         around = self.parent_op()
@@ -131,27 +130,24 @@ def check_copy(view: SSAValue, offsets: Sequence[SSAValue], ring: SSAValue) -> N
 
 
 @irdl_op_definition
-class CopyOp(IRDLOperation):
+class CopyOp(DeclaredOp):
     """Begins to copy the tile at `offsets` of a view into a slot; zeros where it leaves the view."""
 
     name = "pipe.copy"
-    view = operand_def(AnyView)
-    offsets = var_operand_def(IndexType)
-    ring = operand_def(AnyRing)
-    slot = operand_def(IndexType)
+    view: SSAValue = operand_def(AnyView)
+    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
+    ring: SSAValue = operand_def(AnyRing)
+    slot: SSAValue = operand_def(IndexType)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",), written=("ring",))
     assembly_format = "$view `[` $offsets `]` `,` $ring `[` $slot `]` attr-dict `:` type($view) `,` type($ring)"
-
-    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], ring: SSAValue, slot: SSAValue) -> None:
-        super().__init__(operands=[view, offsets, ring, slot])
 
     def verify_(self) -> None:
         check_copy(self.view, self.offsets, self.ring)
 
 
 @irdl_op_definition
-class CommitOp(IRDLOperation):
+class CommitOp(DeclaredOp):
     """All copies begun since the last commit become one group."""
 
     name = "pipe.commit"
@@ -170,11 +166,8 @@ class WaitOp(OrderedOp):
     """Waits until at most `pending` groups are under way. Tiles got from slots before are no longer read then."""
 
     name = "pipe.wait"
-    pending = prop_def(IntegerConstraint)
+    pending: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$pending attr-dict"
-
-    def __init__(self, pending: int) -> None:
-        super().__init__(properties={"pending": integer(pending)})
 
     def verify_(self) -> None:
         around(self, FuncOp, "a tile function")
@@ -183,19 +176,19 @@ class WaitOp(OrderedOp):
 
 
 @irdl_op_definition
-class GetOp(IRDLOperation):
+class GetOp(DeclaredOp):
     """The tile in a slot."""
 
     name = "pipe.get"
-    ring = operand_def(AnyRing)
-    slot = operand_def(IndexType)
-    result = result_def(AnyTile)
+    ring: SSAValue = operand_def(AnyRing)
+    slot: SSAValue = operand_def(IndexType)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(HasEffects())
     effects = accesses(read=("ring",))
     assembly_format = "$ring `[` $slot `]` attr-dict `:` type($ring) `->` type($result)"
 
-    def __init__(self, ring: SSAValue, slot: SSAValue) -> None:
-        super().__init__(operands=[ring, slot], result_types=[slot_type(ring)])
+    def result_type(self) -> Attribute:
+        return slot_type(self.ring)
 
     def verify_(self) -> None:
         if tile_type(self.result) != slot_type(self.ring):

@@ -7,11 +7,12 @@ which has pipeline states as rings have. A CTA's first instance has its own numb
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
+from xdsl.ir import OpResult, SSAValue
+from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.checking import ops_of
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, operand_def, result_def
 from tessera.ir.common.effects import OrderedOp
 from tessera.ir.pipe.warp_groups import (
     AnyPipelineState,
@@ -24,27 +25,24 @@ from tessera.ir.pipe.warp_groups import (
 
 
 @irdl_op_definition
-class WorkQueueOp(IRDLOperation):
+class WorkQueueOp(DeclaredOp):
     """Slots for numbers of program instances, with nothing in them."""
 
     name = "pipe.work_queue"
-    result = result_def(AnyWorkQueue)
+    result: OpResult = result_def(AnyWorkQueue, converter=GIVEN)
     assembly_format = "attr-dict `:` type($result)"
 
     def __init__(self, depth: int) -> None:
-        super().__init__(result_types=[WorkQueueType(depth)])
+        super().__init__(WorkQueueType(depth))
 
 
 class _SchedulerOp(OrderedOp):
     """The number of a program instance, at a slot of a work queue."""
 
-    work_queue = operand_def(AnyWorkQueue)
-    state = operand_def(AnyPipelineState)
-    result = result_def(IndexType)
+    work_queue: SSAValue = operand_def(AnyWorkQueue)
+    state: SSAValue = operand_def(AnyPipelineState)
+    result: OpResult = result_def(IndexType)
     assembly_format = "$work_queue `[` $state `]` attr-dict `:` type($work_queue) `,` type($state)"
-
-    def __init__(self, work_queue: SSAValue, state: SSAValue) -> None:
-        super().__init__(operands=[work_queue, state], result_types=[IndexType()])
 
     def verify_(self) -> None:
         check_state(self.work_queue, self.state)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, traits_def
+from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.checking import ops_of
+from tessera.ir.common.declared_ops import DeclaredOp, operand_def
 from tessera.ir.common.effects import HasEffects
 from tessera.ir.pipe.copies import AnyRing, slot_type
 from tessera.ir.pipe.warp_groups import AnyPipelineState, check_state, partitions_around
@@ -19,24 +20,21 @@ from tessera.ir.tile.dialect import accesses
 
 
 @irdl_op_definition
-class TransposeSmemOp(IRDLOperation):
+class TransposeSmemOp(DeclaredOp):
     """Waits until a tile has been copied, and until consumers have released the same slot of `transposed`.
 
     The tile's transpose is there then, and its own slot is free.
     """
 
     name = "pipe.transpose_smem"
-    ring = operand_def(AnyRing)
-    transposed = operand_def(AnyRing)
-    state = operand_def(AnyPipelineState)
+    ring: SSAValue = operand_def(AnyRing)
+    transposed: SSAValue = operand_def(AnyRing)
+    state: SSAValue = operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
     effects = accesses(read=("ring",), written=("ring", "transposed"))
     assembly_format = (
         "$ring `,` $transposed `[` $state `]` attr-dict `:` type($ring) `,` type($transposed) `,` type($state)"
     )
-
-    def __init__(self, ring: SSAValue, transposed: SSAValue, state: SSAValue) -> None:
-        super().__init__(operands=[ring, transposed, state])
 
     def verify_(self) -> None:
         check_state(self.ring, self.state)

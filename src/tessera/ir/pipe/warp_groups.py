@@ -9,23 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, IntAttr, TensorType, UnitAttr
-from xdsl.ir import Attribute, ParametrizedAttribute, Region, SSAValue, TypeAttribute
-from xdsl.irdl import (
-    BaseAttr,
-    IRDLOperation,
-    VarConstraint,
-    irdl_attr_definition,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    opt_region_def,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, TensorType, UnitAttr
+from xdsl.ir import Attribute, OpResult, ParametrizedAttribute, Region, SSAValue, TypeAttribute
+from xdsl.irdl import BaseAttr, IRDLOperation, VarConstraint, irdl_attr_definition, irdl_op_definition, traits_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import NoTerminator, Pure
@@ -33,6 +19,18 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, integer
 from tessera.ir.common.checking import around, ops_of
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    DeclaredOp,
+    flag,
+    operand_def,
+    opt_prop_def,
+    opt_region_def,
+    prop_def,
+    region_def,
+    result_def,
+    var_operand_def,
+)
 from tessera.ir.common.effects import HasEffects, OrderedOp
 from tessera.ir.common.elements import TileType, dtype_of
 from tessera.ir.pipe.copies import AnyRing, check_copy, is_tile_type, ring_type, slot_type
@@ -134,23 +132,19 @@ def accumulator_type(value: SSAValue) -> TileType:
 
 
 @irdl_op_definition
-class WarpSpecializeOp(IRDLOperation):
+class WarpSpecializeOp(DeclaredOp):
     """Warp groups that run concurrently: a producer, so many consumers, and perhaps one that transposes tiles.
 
     Each region is a partition. Memory is all that leaves it. In the region `consumer`, tiles are those of one consumer.
     """
 
     name = "pipe.warp_specialize"
-    consumers = prop_def(IntegerConstraint)
-    producer = region_def("single_block")
-    transposer = opt_region_def("single_block")
-    consumer = region_def("single_block")
+    consumers: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    producer: Region = region_def("single_block")
+    transposer: Region | None = opt_region_def("single_block", default=None)
+    consumer: Region = region_def("single_block")
     traits = traits_def(NoTerminator())
     assembly_format = "$consumers attr-dict `producer` $producer (`transposer` $transposer^)? `consumer` $consumer"
-
-    def __init__(self, consumers: int, producer: Region, consumer: Region, transposer: Region | None = None) -> None:
-        regions = [producer, [] if transposer is None else [transposer], consumer]
-        super().__init__(properties={"consumers": integer(consumers)}, regions=regions)
 
     def verify_(self) -> None:
         if self.consumers.value.data < 1:
@@ -203,31 +197,25 @@ def _check_younger(op: DotWaitOp | DotsWaitOp) -> None:
 
 
 @irdl_op_definition
-class ConsumerIdOp(IRDLOperation):
+class ConsumerIdOp(DeclaredOp):
     """The number of this consumer."""
 
     name = "pipe.consumer_id"
-    result = result_def(IndexType)
+    result: OpResult = result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__(result_types=[IndexType()])
 
     def verify_(self) -> None:
         if not is_in_consumer(self):
             raise VerifyException("the producer has no number")
 
 
-class _CtaOp(IRDLOperation):
+class _CtaOp(DeclaredOp):
     """A number that persistent CTAs have: a function with the attribute `persistent` runs once for each of them."""
 
-    result = result_def(IndexType)
+    result: OpResult = result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__(result_types=[IndexType()])
 
     def verify_(self) -> None:
         check_persistent(self)
@@ -251,17 +239,14 @@ class CtaCountOp(_CtaOp):
 
 
 @irdl_op_definition
-class GridExtentOp(IRDLOperation):
+class GridExtentOp(DeclaredOp):
     """The number of program instances along an axis of the grid."""
 
     name = "pipe.grid_extent"
-    axis = prop_def(IntegerConstraint)
-    result = result_def(IndexType)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "$axis attr-dict"
-
-    def __init__(self, axis: int) -> None:
-        super().__init__(properties={"axis": integer(axis)}, result_types=[IndexType()])
 
     def verify_(self) -> None:
         check_axis(self.axis.value.data, len(_function_around(self).grid.data))
@@ -271,35 +256,35 @@ class GridExtentOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PipelineStateOp(IRDLOperation):
+class PipelineStateOp(DeclaredOp):
     """The state before the first use of a ring or of a work queue."""
 
     name = "pipe.pipeline_state"
-    ring = operand_def(AnyRing | AnyWorkQueue)
-    result = result_def(AnyPipelineState)
+    ring: SSAValue = operand_def(AnyRing | AnyWorkQueue)
+    result: OpResult = result_def(AnyPipelineState)
     traits = traits_def(Pure())
     assembly_format = "$ring attr-dict `:` type($ring) `->` type($result)"
 
-    def __init__(self, ring: SSAValue) -> None:
-        super().__init__(operands=[ring], result_types=[PipelineStateType(ring_depth(ring))])
+    def result_type(self) -> Attribute:
+        return PipelineStateType(ring_depth(self.ring))
 
     def verify_(self) -> None:
         check_state(self.ring, self.result)
 
 
 @irdl_op_definition
-class AdvanceOp(IRDLOperation):
+class AdvanceOp(DeclaredOp):
     """The state of the next use."""
 
     name = "pipe.advance"
     T: ClassVar = VarConstraint("T", AnyPipelineState)
-    state = operand_def(T)
-    result = result_def(T)
+    state: SSAValue = operand_def(T)
+    result: OpResult = result_def(T)
     traits = traits_def(Pure())
     assembly_format = "$state attr-dict `:` type($state)"
 
-    def __init__(self, state: SSAValue) -> None:
-        super().__init__(operands=[state], result_types=[state.type])
+    def result_type(self) -> Attribute:
+        return self.state.type
 
 
 def check_state(ring: SSAValue, state: SSAValue) -> None:
@@ -310,25 +295,22 @@ def check_state(ring: SSAValue, state: SSAValue) -> None:
 
 
 @irdl_op_definition
-class ProducerCopyOp(IRDLOperation):
+class ProducerCopyOp(DeclaredOp):
     """Waits until all consumers have released a slot (producer acquire), and begins to copy a tile into it.
 
     The tile is at `offsets` of a view; zeros where it leaves the view. The copy is asynchronous.
     """
 
     name = "pipe.producer_copy"
-    view = operand_def(AnyView)
-    offsets = var_operand_def(IndexType)
-    ring = operand_def(AnyRing)
-    state = operand_def(AnyPipelineState)
+    view: SSAValue = operand_def(AnyView)
+    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
+    ring: SSAValue = operand_def(AnyRing)
+    state: SSAValue = operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",), written=("ring",))
     assembly_format = (
         "$view `[` $offsets `]` `,` $ring `[` $state `]` attr-dict `:` type($view) `,` type($ring) `,` type($state)"
     )
-
-    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], ring: SSAValue, state: SSAValue) -> None:
-        super().__init__(operands=[view, offsets, ring, state])
 
     def verify_(self) -> None:
         check_state(self.ring, self.state)
@@ -338,17 +320,17 @@ class ProducerCopyOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ConsumerWaitOp(IRDLOperation):
+class ConsumerWaitOp(DeclaredOp):
     """Waits until the tile of a slot has been copied, and gives it; with `part`, this consumer's share of its rows.
 
     Rows are shared evenly, those of consumer 0 first. The tile stays until it is released.
     """
 
     name = "pipe.consumer_wait"
-    ring = operand_def(AnyRing)
-    state = operand_def(AnyPipelineState)
-    part = opt_prop_def(UnitAttr)
-    result = result_def(AnyTile)
+    ring: SSAValue = operand_def(AnyRing)
+    state: SSAValue = operand_def(AnyPipelineState)
+    part: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    result: OpResult = result_def(AnyTile, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("ring",))
     assembly_format = (
@@ -361,11 +343,7 @@ class ConsumerWaitOp(IRDLOperation):
         shape = list(held.get_shape())
         if consumers is not None:
             shape[0] //= consumers
-        super().__init__(
-            operands=[ring, state],
-            properties={"part": None if consumers is None else UnitAttr()},
-            result_types=[TensorType(held.element_type, shape)],
-        )
+        super().__init__(ring, state, TensorType(held.element_type, shape), part=consumers is not None)
 
     def verify_(self) -> None:
         check_state(self.ring, self.state)
@@ -383,18 +361,15 @@ class ConsumerWaitOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ConsumerReleaseOp(IRDLOperation):
+class ConsumerReleaseOp(DeclaredOp):
     """Says that this consumer no longer reads a slot."""
 
     name = "pipe.consumer_release"
-    ring = operand_def(AnyRing)
-    state = operand_def(AnyPipelineState)
+    ring: SSAValue = operand_def(AnyRing)
+    state: SSAValue = operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
     effects = accesses(read=("ring",), written=("ring",))
     assembly_format = "$ring `[` $state `]` attr-dict `:` type($ring) `,` type($state)"
-
-    def __init__(self, ring: SSAValue, state: SSAValue) -> None:
-        super().__init__(operands=[ring, state])
 
     def verify_(self) -> None:
         check_state(self.ring, self.state)
@@ -413,14 +388,14 @@ class DotStartOp(OrderedOp):
     """
 
     name = "pipe.dot_start"
-    a = operand_def(AnyTile)
-    b = operand_def(AnyTile)
-    c = operand_def(_AnyAccumulator)
-    result = result_def(AnyPending)
+    a: SSAValue = operand_def(AnyTile)
+    b: SSAValue = operand_def(AnyTile)
+    c: SSAValue = operand_def(_AnyAccumulator)
+    result: OpResult = result_def(AnyPending)
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
 
-    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
-        super().__init__(operands=[a, b, c], result_types=[PendingType(accumulator_type(c))])
+    def result_type(self) -> Attribute:
+        return PendingType(accumulator_type(self.c))
 
     def verify_(self) -> None:
         if not is_in_consumer(self):
@@ -446,15 +421,13 @@ class DotWaitOp(OrderedOp):
     """Waits for a dot; `younger` ones that were begun after it may still run."""
 
     name = "pipe.dot_wait"
-    pending = operand_def(AnyPending)
-    younger = prop_def(IntegerConstraint)
-    result = result_def(AnyTile)
+    pending: SSAValue = operand_def(AnyPending)
+    younger: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(AnyTile)
     assembly_format = "$pending `younger` $younger attr-dict `:` type($pending) `->` type($result)"
 
-    def __init__(self, pending: SSAValue, younger: int) -> None:
-        super().__init__(
-            operands=[pending], properties={"younger": integer(younger)}, result_types=[accumulator_type(pending)]
-        )
+    def result_type(self) -> Attribute:
+        return accumulator_type(self.pending)
 
     def verify_(self) -> None:
         if tile_type(self.result) != accumulator_type(self.pending):
@@ -469,11 +442,8 @@ class DotsWaitOp(OrderedOp):
     """Waits until at most `younger` dots run: slots that older ones have read may be released."""
 
     name = "pipe.dots_wait"
-    younger = prop_def(IntegerConstraint)
+    younger: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$younger attr-dict"
-
-    def __init__(self, younger: int) -> None:
-        super().__init__(properties={"younger": integer(younger)})
 
     def verify_(self) -> None:
         _check_younger(self)

@@ -6,29 +6,20 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, SymbolRefAttr
-from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
-from xdsl.irdl import (
-    AnyAttr,
-    IRDLOperation,
-    irdl_op_definition,
-    prop_def,
-    region_def,
-    traits_def,
-    var_operand_def,
-    var_result_def,
-)
+from xdsl.ir import Attribute, Block, Dialect, OpResult, Region, SSAValue
+from xdsl.irdl import AnyAttr, irdl_op_definition, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import Name, SizesAttr, print_body
+from tessera.ir.common.declared_ops import GIVEN_ALL, DeclaredOp, prop_def, region_def, var_operand_def, var_result_def
 from tessera.ir.common.effects import HasEffects, effects_within
 from tessera.ir.common.schedule_attributes import Config, ConfigAttr
 from tessera.ir.graph.effects import AnyTensor
 from tessera.ir.graph.kernel_calls import kernel_effects, match_symbols, substitute, verify_kernel_call
-from tessera.ir.graph.types import GraphTensorType
-from tessera.shapes.expr import Size, format_shape
+from tessera.shapes.expr import format_shape
 
 VERSION = 3
 
@@ -37,33 +28,19 @@ REGION_KINDS = ("pointwise", "rows", "matmul", "online")
 
 
 @irdl_op_definition
-class LaunchOp(IRDLOperation):
+class LaunchOp(DeclaredOp):
     """Runs a tile function once per point of `grid`, whose sizes are expressions in the arguments' symbols."""
 
     name = "schedule.launch"
-    callee = prop_def(FlatSymbolRefAttrConstr)
-    grid = prop_def(SizesAttr)
-    config = prop_def(ConfigAttr)
-    arguments = var_operand_def(AnyAttr())
-    results_ = var_result_def(AnyTensor)
+    callee: SymbolRefAttr = prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
+    grid: SizesAttr = prop_def(SizesAttr, converter=SizesAttr)
+    config: ConfigAttr = prop_def(ConfigAttr, converter=ConfigAttr)
+    arguments: Sequence[SSAValue] = var_operand_def(AnyAttr())
+    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
     traits = traits_def(HasEffects())
     assembly_format = (
         "$callee `grid` $grid `config` $config `(` $arguments `)` attr-dict `:` functional-type($arguments, $results_)"
     )
-
-    def __init__(
-        self,
-        callee: str,
-        grid: Sequence[Size],
-        config: Config,
-        arguments: Sequence[SSAValue],
-        results: Sequence[GraphTensorType],
-    ) -> None:
-        super().__init__(
-            operands=[arguments],
-            result_types=[results],
-            properties={"callee": SymbolRefAttr(callee), "grid": SizesAttr(tuple(grid)), "config": ConfigAttr(config)},
-        )
 
     def verify_(self) -> None:
         kernel = verify_kernel_call(self, self.callee, self.arguments, self.results_)
@@ -76,15 +53,15 @@ class LaunchOp(IRDLOperation):
 
 
 @irdl_op_definition
-class RegionOp(IRDLOperation):
+class RegionOp(DeclaredOp):
     """Graph ops that will become one kernel, which kind of kernel, and how it is cut up."""
 
     name = "schedule.region"
-    kind = prop_def(Name)
-    config = prop_def(ConfigAttr)
-    arguments = var_operand_def(AnyTensor)
-    results_ = var_result_def(AnyTensor)
-    body = region_def("single_block")
+    kind: Name = prop_def(Name, converter=Name)
+    config: ConfigAttr = prop_def(ConfigAttr, converter=ConfigAttr)
+    arguments: Sequence[SSAValue] = var_operand_def(AnyTensor)
+    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
+    body: Region = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), RecursiveMemoryEffect())
 
     def __init__(
@@ -95,12 +72,8 @@ class RegionOp(IRDLOperation):
         results: Sequence[Attribute],
         body: Region | None = None,
     ) -> None:
-        super().__init__(
-            operands=[arguments],
-            result_types=[results],
-            properties={"kind": Name(kind), "config": ConfigAttr(config)},
-            regions=[Region(Block(arg_types=[value.type for value in arguments])) if body is None else body],
-        )
+        body = Region(Block(arg_types=[value.type for value in arguments])) if body is None else body
+        super().__init__(kind, config, arguments, results, body)
 
     def verify_(self) -> None:
         if self.kind.data not in REGION_KINDS:
@@ -158,16 +131,13 @@ class RegionOp(IRDLOperation):
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
+class YieldOp(DeclaredOp):
     """The results of a region."""
 
     name = "schedule.yield"
-    values = var_operand_def(AnyTensor)
+    values: Sequence[SSAValue] = var_operand_def(AnyTensor)
     traits = traits_def(IsTerminator(), HasParent(RegionOp), Pure())
     assembly_format = "$values attr-dict `:` type($values)"
-
-    def __init__(self, values: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[values])
 
 
 Schedule = Dialect("schedule", [LaunchOp, RegionOp, YieldOp], [ConfigAttr])

@@ -15,24 +15,13 @@ from xdsl.dialects.builtin import (
     Float64Type,
     FloatAttr,
     IndexType,
+    IntegerAttr,
     IntegerType,
     StringAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, BlockArgument, Dialect, Operation, Region, SSAValue
-from xdsl.irdl import (
-    AnyAttr,
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    eq,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.ir import Attribute, BlockArgument, Dialect, Operation, OpResult, Region, SSAValue
+from xdsl.irdl import AnyAttr, AttrSizedOperandSegments, eq, irdl_op_definition, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
@@ -48,6 +37,16 @@ from tessera.ir.common.attributes import (
     integer,
     integers,
     symbols_of,
+)
+from tessera.ir.common.checking import ops_of
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    DeclaredOp,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    var_operand_def,
 )
 from tessera.ir.common.effects import IO, MEMORY, HasEffects, reads, writes
 from tessera.ir.common.elements import is_element
@@ -150,10 +149,10 @@ class FuncOp(Function):
 
     name = "tile.func"
 
-    outputs = prop_def(IntegerConstraint)
-    fills = opt_prop_def(Integers)
-    shapes = prop_def(ArrayAttr[SizesAttr])
-    grid = prop_def(SizesAttr)
+    outputs: IntegerAttr = prop_def(IntegerConstraint)
+    fills: Integers | None = opt_prop_def(Integers, default=None)
+    shapes: ArrayAttr[SizesAttr] = prop_def(ArrayAttr[SizesAttr])
+    grid: SizesAttr = prop_def(SizesAttr)
 
     def __init__(
         self,
@@ -244,7 +243,7 @@ class FuncOp(Function):
 
 
 @irdl_op_definition
-class ReturnOp(IRDLOperation):
+class ReturnOp(DeclaredOp):
     """The end of a tile function: its results are what it stored."""
 
     name = "tile.return"
@@ -253,17 +252,14 @@ class ReturnOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ProgramIdOp(IRDLOperation):
+class ProgramIdOp(DeclaredOp):
     """The coordinate of this program instance along one axis of the grid."""
 
     name = "tile.program_id"
-    axis = prop_def(IntegerConstraint)
-    result = result_def(IndexType)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "$axis attr-dict"
-
-    def __init__(self, axis: int) -> None:
-        super().__init__(properties={"axis": integer(axis)}, result_types=[index])
 
     def verify_(self) -> None:
         if self.axis.value.data < 0:
@@ -271,15 +267,15 @@ class ProgramIdOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ViewOp(IRDLOperation):
+class ViewOp(DeclaredOp):
     """Another view of the same memory: `offset` elements further on, with sizes and strides of its own."""
 
     name = "tile.view"
-    base = operand_def(AnyView)
-    offset = operand_def(IndexType)
-    sizes = var_operand_def(IndexType)
-    strides = var_operand_def(IndexType)
-    result = result_def(AnyView)
+    base: SSAValue = operand_def(AnyView)
+    offset: SSAValue = operand_def(IndexType)
+    sizes: Sequence[SSAValue] = var_operand_def(IndexType)
+    strides: Sequence[SSAValue] = var_operand_def(IndexType)
+    result: OpResult = result_def(AnyView)
     traits = traits_def(Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
@@ -287,13 +283,9 @@ class ViewOp(IRDLOperation):
         "`:` type($base) `->` type($result)"
     )
 
-    def __init__(
-        self, base: SSAValue, offset: SSAValue, sizes: Sequence[SSAValue], strides: Sequence[SSAValue]
-    ) -> None:
-        source = view_type(base)
-        super().__init__(
-            operands=[base, offset, sizes, strides], result_types=[ViewType(len(sizes), source.element, source.space)]
-        )
+    def result_type(self) -> ViewType:
+        source = view_type(self.base)
+        return ViewType(len(self.sizes), source.element, source.space)
 
     def verify_(self) -> None:
         source, result = view_type(self.base), view_type(self.result)
@@ -308,16 +300,13 @@ class ViewOp(IRDLOperation):
 _MEASURE = "$view `,` $axis attr-dict `:` type($view)"
 
 
-class _Measure(IRDLOperation):
+class _Measure(DeclaredOp):
     """One number of a view's shape."""
 
-    view = operand_def(AnyView)
-    axis = prop_def(IntegerConstraint)
-    result = result_def(IndexType)
+    view: SSAValue = operand_def(AnyView)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(IndexType)
     traits = traits_def(Pure())
-
-    def __init__(self, view: SSAValue, axis: int) -> None:
-        super().__init__(operands=[view], properties={"axis": integer(axis)}, result_types=[index])
 
     def verify_(self) -> None:
         check_axis(self.axis.value.data, view_type(self.view).rank.data)
@@ -350,14 +339,14 @@ def _check_access(view: SSAValue, offsets: Sequence[SSAValue], tile: SSAValue) -
 
 
 @irdl_op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(DeclaredOp):
     """The tile at `offsets`; positions outside the view give `pad` (0 unless said)."""
 
     name = "tile.load"
-    view = operand_def(AnyView)
-    offsets = var_operand_def(IndexType)
-    pad = opt_prop_def(FloatAttr.constr(type=eq(Float64Type())))
-    result = result_def(AnyTile)
+    view: SSAValue = operand_def(AnyView)
+    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
+    pad: FloatAttr | None = opt_prop_def(FloatAttr.constr(type=eq(Float64Type())), default=None)
+    result: OpResult = result_def(AnyTile, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",))
     assembly_format = (
@@ -368,11 +357,8 @@ class LoadOp(IRDLOperation):
     def __init__(
         self, view: SSAValue, offsets: Sequence[SSAValue], shape: Sequence[int], pad: float | None = None
     ) -> None:
-        super().__init__(
-            operands=[view, offsets],
-            properties={"pad": None if pad is None else FloatAttr(pad, Float64Type())},
-            result_types=[TensorType(view_type(view).element, shape)],
-        )
+        filler = None if pad is None else FloatAttr(pad, Float64Type())
+        super().__init__(view, offsets, TensorType(view_type(view).element, shape), pad=filler)
 
     @property
     def pad_value(self) -> float:
@@ -386,20 +372,19 @@ class LoadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReadOp(IRDLOperation):
+class ReadOp(DeclaredOp):
     """The elements at computed places: one tile of numbers per axis of the view; 0 where they lie outside of it."""
 
     name = "tile.read"
-    view = operand_def(AnyView)
-    indices = var_operand_def(AnyTile)
-    result = result_def(AnyTile)
+    view: SSAValue = operand_def(AnyView)
+    indices: Sequence[SSAValue] = var_operand_def(AnyTile)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",))
     assembly_format = "$view `[` $indices `]` attr-dict `:` type($view) `,` type($indices) `->` type($result)"
 
-    def __init__(self, view: SSAValue, indices: Sequence[SSAValue]) -> None:
-        shape = tile_type(indices[0]).get_shape()
-        super().__init__(operands=[view, indices], result_types=[TensorType(view_type(view).element, shape)])
+    def result_type(self) -> Attribute:
+        return TensorType(view_type(self.view).element, tile_type(self.indices[0]).get_shape())
 
     def verify_(self) -> None:
         seen, result = view_type(self.view), check_tile(self.result, "the result")
@@ -415,19 +400,19 @@ class ReadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ItemOp(IRDLOperation):
+class ItemOp(DeclaredOp):
     """One element of a view as a scalar; 0 where the place lies outside of it. Signed integers only."""
 
     name = "tile.item"
-    view = operand_def(AnyView)
-    offsets = var_operand_def(IndexType)
-    result = result_def(AnyAttr())
+    view: SSAValue = operand_def(AnyView)
+    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
+    result: OpResult = result_def(AnyAttr())
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",))
     assembly_format = "$view `[` $offsets `]` attr-dict `:` type($view) `->` type($result)"
 
-    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[view, offsets], result_types=[view_type(view).element])
+    def result_type(self) -> Attribute:
+        return view_type(self.view).element
 
     def verify_(self) -> None:
         seen = view_type(self.view)
@@ -438,38 +423,32 @@ class ItemOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StoreOp(IRDLOperation):
+class StoreOp(DeclaredOp):
     """Writes the tile at `offsets`; positions outside the view are left out."""
 
     name = "tile.store"
-    value = operand_def(AnyTile)
-    view = operand_def(AnyView)
-    offsets = var_operand_def(IndexType)
+    value: SSAValue = operand_def(AnyTile)
+    view: SSAValue = operand_def(AnyView)
+    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
     traits = traits_def(HasEffects())
     effects = accesses(written=("view",))
     assembly_format = "$value `,` $view `[` $offsets `]` attr-dict `:` type($value) `,` type($view)"
-
-    def __init__(self, value: SSAValue, view: SSAValue, offsets: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[value, view, offsets])
 
     def verify_(self) -> None:
         _check_access(self.view, self.offsets, self.value)
 
 
 @irdl_op_definition
-class AtomicOp(IRDLOperation):
+class AtomicOp(DeclaredOp):
     """Combines the tile into memory, each element in one indivisible step; order is not defined."""
 
     name = "tile.atomic"
-    kind = prop_def(Name)
-    value = operand_def(AnyTile)
-    view = operand_def(AnyView)
-    offsets = var_operand_def(IndexType)
+    kind: Name = prop_def(Name, converter=Name)
+    value: SSAValue = operand_def(AnyTile)
+    view: SSAValue = operand_def(AnyView)
+    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
     traits = traits_def(HasEffects())
     assembly_format = "`` $kind $value `,` $view `[` $offsets `]` attr-dict `:` type($value) `,` type($view)"
-
-    def __init__(self, kind: str, value: SSAValue, view: SSAValue, offsets: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[value, view, offsets], properties={"kind": Name(kind)})
 
     def verify_(self) -> None:
         _check_access(self.view, self.offsets, self.value)
@@ -486,17 +465,14 @@ class AtomicOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AssertOp(IRDLOperation):
+class AssertOp(DeclaredOp):
     """Ends the launch with a message unless every element is true."""
 
     name = "tile.assert"
-    condition = operand_def(AnyAttr())
-    message = prop_def(StringAttr)
+    condition: SSAValue = operand_def(AnyAttr())
+    message: StringAttr = prop_def(StringAttr, converter=StringAttr)
     traits = traits_def(HasEffects())
     assembly_format = "$condition `,` $message attr-dict `:` type($condition)"
-
-    def __init__(self, condition: SSAValue, message: str) -> None:
-        super().__init__(operands=[condition], properties={"message": StringAttr(message)})
 
     def verify_(self) -> None:
         type_ = self.condition.type
@@ -510,17 +486,14 @@ class AssertOp(IRDLOperation):
 
 
 @irdl_op_definition
-class DebugPrintOp(IRDLOperation):
+class DebugPrintOp(DeclaredOp):
     """Prints a label and values, for people."""
 
     name = "tile.debug_print"
-    label = prop_def(StringAttr)
-    values = var_operand_def(AnyAttr())
+    label: StringAttr = prop_def(StringAttr, converter=StringAttr)
+    values: Sequence[SSAValue] = var_operand_def(AnyAttr())
     traits = traits_def(HasEffects())
     assembly_format = "$label (`,` $values^)? attr-dict (`:` type($values)^)?"
-
-    def __init__(self, label: str, values: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[values], properties={"label": StringAttr(label)})
 
     def verify_(self) -> None:
         for value in self.values:
@@ -531,31 +504,5 @@ class DebugPrintOp(IRDLOperation):
         return {writes(IO)}
 
 
-Tile = Dialect(
-    "tile",
-    [
-        FuncOp,
-        ReturnOp,
-        ProgramIdOp,
-        ViewOp,
-        DimOp,
-        StrideOp,
-        LoadOp,
-        ReadOp,
-        ItemOp,
-        StoreOp,
-        AtomicOp,
-        FullOp,
-        IotaOp,
-        EwOp,
-        ReduceOp,
-        AnyOp,
-        ExpandOp,
-        BroadcastOp,
-        TransOp,
-        DotOp,
-        AssertOp,
-        DebugPrintOp,
-    ],
-    [ViewType],
-)
+_COMPUTE = (AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp, ReduceOp, TransOp)
+Tile = Dialect("tile", [*ops_of(__name__), *_COMPUTE], [ViewType])

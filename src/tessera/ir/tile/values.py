@@ -8,26 +8,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
-from xdsl.ir import Attribute, SSAValue, TypeAttribute
-from xdsl.irdl import (
-    AnyAttr,
-    IRDLOperation,
-    VarConstraint,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.irdl import AnyAttr, VarConstraint, irdl_op_definition, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import NO_POLICY, DType, Policy, bool_
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, PolicyAttr, integer, integers, verifying
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    DeclaredOp,
+    operand_def,
+    opt_prop_def,
+    optional,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
 from tessera.ir.common.elements import TileType, dtype_of, tile_of
 from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 
@@ -43,36 +42,33 @@ def _plain(type_: TileType) -> tuple[Attribute, tuple[int, ...]]:
 
 
 @irdl_op_definition
-class FullOp(IRDLOperation):
+class FullOp(DeclaredOp):
     """A tile whose every element is one scalar."""
 
     name = "tile.full"
     T: ClassVar = VarConstraint("T", AnyAttr())
-    value = operand_def(T)
-    result = result_def(TensorType.constr(T))
+    value: SSAValue = operand_def(T)
+    result: OpResult = result_def(TensorType.constr(T), converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$value attr-dict `:` type($result)"
 
     def __init__(self, value: SSAValue, shape: Sequence[int]) -> None:
-        super().__init__(operands=[value], result_types=[TensorType(value.type, shape)])
+        super().__init__(value, TensorType(value.type, shape))
 
     def verify_(self) -> None:
         check_tile(self.result, "the result")
 
 
 @irdl_op_definition
-class IotaOp(IRDLOperation):
+class IotaOp(DeclaredOp):
     """`base` plus the position along one axis."""
 
     name = "tile.iota"
-    base = operand_def(IndexType)
-    axis = prop_def(IntegerConstraint)
-    result = result_def(AnyTile)
+    base: SSAValue = operand_def(IndexType)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(AnyTile, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$base `,` $axis attr-dict `:` type($result)"
-
-    def __init__(self, base: SSAValue, axis: int, result: TileType) -> None:
-        super().__init__(operands=[base], properties={"axis": integer(axis)}, result_types=[result])
 
     def verify_(self) -> None:
         result = check_tile(self.result, "the result")
@@ -82,15 +78,15 @@ class IotaOp(IRDLOperation):
 
 
 @irdl_op_definition
-class EwOp(IRDLOperation):
+class EwOp(DeclaredOp):
     """One row of the elementwise table, applied at every position; `policy` governs the final rounding."""
 
     name = "tile.ew"
-    fn = prop_def(Name)
-    operands_ = var_operand_def(AnyTile)
-    policy = opt_prop_def(PolicyAttr)
-    seed = opt_prop_def(IntegerConstraint)
-    result = result_def(AnyTile)
+    fn: Name = prop_def(Name, converter=Name)
+    operands_: Sequence[SSAValue] = var_operand_def(AnyTile)
+    policy: PolicyAttr | None = opt_prop_def(PolicyAttr, converter=optional(PolicyAttr), default=None)
+    seed: IntegerAttr | None = opt_prop_def(IntegerConstraint, converter=optional(integer), default=None)
+    result: OpResult = result_def(AnyTile, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = (
         "`` $fn $operands_ (`policy` $policy^)? (`seed` $seed^)? attr-dict `:` type($operands_) `->` type($result)"
@@ -107,15 +103,9 @@ class EwOp(IRDLOperation):
     ) -> None:
         dtype = elementwise.result_dtype(fn, [tile_dtype(operand) for operand in operands], to=to)
         dtype = dtype.with_policy(dtype.policy @ policy)
-        super().__init__(
-            operands=[operands],
-            properties={
-                "fn": Name(fn),
-                "policy": None if dtype.policy == NO_POLICY else PolicyAttr(dtype.policy),
-                "seed": None if seed is None else integer(seed),
-            },
-            result_types=[tile_of(tile_type(operands[0]).get_shape(), dtype)],
-        )
+        given = None if dtype.policy == NO_POLICY else dtype.policy
+        result = tile_of(tile_type(operands[0]).get_shape(), dtype)
+        super().__init__(fn, operands, result, policy=given, seed=seed)
 
     @property
     def result_dtype(self) -> DType:
@@ -149,47 +139,38 @@ def verify_elementwise(fn: str, dtypes: Sequence[DType], result: DType, seeded: 
 
 
 @irdl_op_definition
-class ReduceOp(IRDLOperation):
+class ReduceOp(DeclaredOp):
     """Folds one axis away with one row of the reduction table."""
 
     name = "tile.reduce"
-    kind = prop_def(Name)
-    operand = operand_def(AnyTile)
-    axis = prop_def(IntegerConstraint)
-    result = result_def(AnyTile)
+    kind: Name = prop_def(Name, converter=Name)
+    operand: SSAValue = operand_def(AnyTile)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "`` $kind $operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
 
-    def __init__(self, kind: str, operand: SSAValue, axis: int) -> None:
-        source = tile_type(operand)
-        shape = source.get_shape()
-        super().__init__(
-            operands=[operand],
-            properties={"kind": Name(kind), "axis": integer(axis)},
-            result_types=[TensorType(source.element_type, shape[:axis] + shape[axis + 1 :])],
-        )
+    def result_type(self) -> TileType:
+        shape, axis = tile_type(self.operand).get_shape(), self.axis.value.data
+        return TensorType(tile_type(self.operand).element_type, shape[:axis] + shape[axis + 1 :])
 
     def verify_(self) -> None:
         source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
-        axis, shape = self.axis.value.data, source.get_shape()
-        check_axis(axis, len(shape))
+        check_axis(self.axis.value.data, source.get_num_dims())
         verify_reduction(self.kind.data, tile_dtype(self.operand))
-        if _plain(result) != (source.element_type, shape[:axis] + shape[axis + 1 :]):
-            raise VerifyException(f"folding axis {axis} of {source} does not give {result}")
+        if _plain(result) != _plain(self.result_type()):
+            raise VerifyException(f"folding axis {self.axis.value.data} of {source} does not give {result}")
 
 
 @irdl_op_definition
-class AnyOp(IRDLOperation):
+class AnyOp(DeclaredOp):
     """Whether any element is true: one answer for the whole tile."""
 
     name = "tile.any"
-    operand = operand_def(AnyTile)
-    result = result_def(IntegerType(1))
+    operand: SSAValue = operand_def(AnyTile)
+    result: OpResult = result_def(IntegerType(1))
     traits = traits_def(Pure())
     assembly_format = "$operand attr-dict `:` type($operand)"
-
-    def __init__(self, operand: SSAValue) -> None:
-        super().__init__(operands=[operand], result_types=[IntegerType(1)])
 
     def verify_(self) -> None:
         check_tile(self.operand, "the operand")
@@ -198,45 +179,39 @@ class AnyOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ExpandOp(IRDLOperation):
+class ExpandOp(DeclaredOp):
     """Inserts an axis of size 1."""
 
     name = "tile.expand"
-    operand = operand_def(AnyTile)
-    axis = prop_def(IntegerConstraint)
-    result = result_def(AnyTile)
+    operand: SSAValue = operand_def(AnyTile)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "$operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
 
-    def __init__(self, operand: SSAValue, axis: int) -> None:
-        source = tile_type(operand)
-        shape = source.get_shape()
-        super().__init__(
-            operands=[operand],
-            properties={"axis": integer(axis)},
-            result_types=[TensorType(source.element_type, (*shape[:axis], 1, *shape[axis:]))],
-        )
+    def result_type(self) -> TileType:
+        shape, axis = tile_type(self.operand).get_shape(), self.axis.value.data
+        return TensorType(tile_type(self.operand).element_type, (*shape[:axis], 1, *shape[axis:]))
 
     def verify_(self) -> None:
         source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
-        axis, shape = self.axis.value.data, source.get_shape()
-        check_axis(axis, len(shape) + 1)
-        if _plain(result) != (source.element_type, (*shape[:axis], 1, *shape[axis:])):
-            raise VerifyException(f"inserting axis {axis} into {source} does not give {result}")
+        check_axis(self.axis.value.data, source.get_num_dims() + 1)
+        if _plain(result) != _plain(self.result_type()):
+            raise VerifyException(f"inserting axis {self.axis.value.data} into {source} does not give {result}")
 
 
 @irdl_op_definition
-class BroadcastOp(IRDLOperation):
+class BroadcastOp(DeclaredOp):
     """Repeats axes of size 1; ranks are equal."""
 
     name = "tile.broadcast"
-    operand = operand_def(AnyTile)
-    result = result_def(AnyTile)
+    operand: SSAValue = operand_def(AnyTile)
+    result: OpResult = result_def(AnyTile, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
     def __init__(self, operand: SSAValue, shape: Sequence[int]) -> None:
-        super().__init__(operands=[operand], result_types=[TensorType(tile_type(operand).element_type, shape)])
+        super().__init__(operand, TensorType(tile_type(operand).element_type, shape))
 
     def verify_(self) -> None:
         source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
@@ -248,51 +223,46 @@ class BroadcastOp(IRDLOperation):
 
 
 @irdl_op_definition
-class TransOp(IRDLOperation):
+class TransOp(DeclaredOp):
     """Result axis `i` is operand axis `permutation[i]`."""
 
     name = "tile.trans"
-    operand = operand_def(AnyTile)
-    permutation = prop_def(Integers)
-    result = result_def(AnyTile)
+    operand: SSAValue = operand_def(AnyTile)
+    permutation: Integers = prop_def(Integers, converter=integers)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "$operand `,` $permutation attr-dict `:` type($operand) `->` type($result)"
 
-    def __init__(self, operand: SSAValue, permutation: Sequence[int]) -> None:
-        source = tile_type(operand)
-        shape = tuple(source.get_shape()[axis] for axis in permutation)
-        super().__init__(
-            operands=[operand],
-            properties={"permutation": integers(permutation)},
-            result_types=[TensorType(source.element_type, shape)],
-        )
+    def result_type(self) -> TileType:
+        source = tile_type(self.operand)
+        return TensorType(source.element_type, [source.get_shape()[axis] for axis in self.permutation.iter_values()])
 
     def verify_(self) -> None:
         source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
         permutation = tuple(self.permutation.iter_values())
         if sorted(permutation) != list(range(source.get_num_dims())):
             raise VerifyException(f"{list(permutation)} is not a permutation of {source.get_num_dims()} axes")
-        if _plain(result) != (source.element_type, tuple(source.get_shape()[axis] for axis in permutation)):
+        if _plain(result) != _plain(self.result_type()):
             raise VerifyException(f"permuting {source} by {list(permutation)} does not give {result}")
 
 
 @irdl_op_definition
-class DotOp(IRDLOperation):
+class DotOp(DeclaredOp):
     """c + a·b, accumulated in the element type of c; where a narrower one stands behind `in`, that is enough."""
 
     name = "tile.dot"
-    a = operand_def(AnyTile)
-    b = operand_def(AnyTile)
-    c = operand_def(AnyTile)
-    accum = opt_prop_def(AnyAttr())
-    result = result_def(AnyTile)
+    a: SSAValue = operand_def(AnyTile)
+    b: SSAValue = operand_def(AnyTile)
+    c: SSAValue = operand_def(AnyTile)
+    accum: Attribute | None = opt_prop_def(AnyAttr(), default=None)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = (
         "$a `,` $b `,` $c (`in` $accum^)? attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
     )
 
-    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue, accum: TypeAttribute | None = None) -> None:
-        super().__init__(operands=[a, b, c], properties={"accum": accum}, result_types=[c.type])
+    def result_type(self) -> Attribute:
+        return self.c.type
 
     def verify_(self) -> None:
         a, b, c = (check_tile(operand, "the operand") for operand in (self.a, self.b, self.c))

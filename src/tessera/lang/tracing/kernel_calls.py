@@ -219,6 +219,6 @@ def _written(
     for effect in effects_within(op for op in function.body.walk() if not op.regions) or ():
         if effect.resource != MEMORY:
             allow(effect.resource.name(), f"kernel {kernel.__name__}")
-    call = dialect.CallKernelOp(function.sym_name.data, values, results, ConfigAttr(config_of(kernel.schedule)))
+    call = dialect.CallKernelOp(function.sym_name.data, values, results, config=ConfigAttr(config_of(kernel.schedule)))
     primitives.write(call)
     return [primitives.result_of(kernel.__name__, result, operands) for result in call.results]

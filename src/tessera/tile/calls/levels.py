@@ -32,7 +32,7 @@ def calling_module(instance: Instance, schedule: Schedule) -> ModuleOp:
         argument.name_hint = inner.name_hint
     results = [output for output in outputs if isinstance(output, GraphTensorType)]
     config = ConfigAttr(config_of(schedule))
-    call = graph.CallKernelOp(kernel.sym_name.data, function.arguments, results, config)
+    call = graph.CallKernelOp(kernel.sym_name.data, function.arguments, results, config=config)
     end = graph.ReturnOp(call.results)
     for op in (function, call, end):
         op.location = kernel.location

@@ -552,7 +552,7 @@ class Tracer:
         declared = {value.dtype.policy.accum for value in (a, b)} - {None}
         narrow = [one for one in declared if one is not None and one.bits < start.dtype.bits]
         accum = element_of(narrow[0]) if len(declared) == len(narrow) == 1 else None
-        return self.wrap(self.emit(tile.DotOp(a.ssa, b.ssa, start.ssa, accum)), axis_bounds=axis_bounds)
+        return self.wrap(self.emit(tile.DotOp(a.ssa, b.ssa, start.ssa, accum=accum)), axis_bounds=axis_bounds)
 
     def masked(self, value: Tile, axis: int, fill: float) -> Tile:
         """The tile with everything beyond the array along an axis replaced."""

@@ -68,7 +68,7 @@ def _source(value: SSAValue) -> Known:
 
 def constant_of(value: SSAValue) -> float | None:
     """The number that a tile is made of, if it is one."""
-    found = _source(_looked_through(value))
+    found = _source(repeated(value))
     return found.number if isinstance(found, Splat) else None
 
 
@@ -168,12 +168,13 @@ def masks_in(block: Block) -> Iterator[SSAValue]:
     for op in block.ops:
         if isinstance(op, tile.EwOp) and op.fn.data == "select":
             mask, _, otherwise = op.operands_
-            if mask not in seen and isinstance(_source(_looked_through(otherwise)), Splat):
+            if mask not in seen and isinstance(_source(repeated(otherwise)), Splat):
                 seen.add(mask)
                 yield mask
 
 
-def _looked_through(value: SSAValue) -> SSAValue:
+def repeated(value: SSAValue) -> SSAValue:
+    """The tile that is repeated along other axes."""
     while isinstance(op := value.owner, tile.ExpandOp | tile.BroadcastOp):
         value = op.operand
     return value

@@ -21,7 +21,7 @@ from tessera.transforms.algebra.factoring import remove_unused
 from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.algebra.ratios import factor_of
 from tessera.transforms.core.rewriting import replace
-from tessera.transforms.core.tile_ops import TileOps, TileOpsBefore
+from tessera.transforms.core.tile_ops import TileOps
 
 LOG2_E = log2(2.718281828459045235360287)
 _FAR = 30.0
@@ -80,11 +80,11 @@ class _Sigmoid(TileOps):
 
     def _inverse(self, power: SSAValue) -> SSAValue:
         """1 / (1 + a power)."""
-        more = self.ew("add", power, TileOpsBefore(self.op).filled(1.0, power))
+        more = self.ew("add", power, TileOps(self.op).filled(1.0, power))
         return self._marked(tile.EwOp("reciprocal", [more]))
 
 
-class _Scaler(TileOpsBefore):
+class _Scaler(TileOps):
     """Writes values times a number in front of an op."""
 
     def __init__(self, before: Operation, factor: float) -> None:

@@ -75,13 +75,13 @@ def _kernel(name: str, op: Looking) -> tile.FuncOp:
     start = build.add(arith.MuliOp(build.add(tile.ProgramIdOp(0)), build.add(_index(_BLOCK))))
     found = build.add(tile.LoadOp(kernel.arguments[1], [start], [_BLOCK]))
     wide = found if indices.dtype.base is i64 else build.add(tile.EwOp("cast", [found], to=i64))
-    inside = build.elementwise("ge", wide, _everywhere(build, build.add(_index(0))))
-    below = build.elementwise("lt", wide, _everywhere(build, build.add(tile.DimOp(kernel.arguments[0], axis))))
+    inside = build.ew("ge", wide, _everywhere(build, build.add(_index(0))))
+    below = build.ew("lt", wide, _everywhere(build, build.add(tile.DimOp(kernel.arguments[0], axis))))
     position = build.add(tile.IotaOp(start, 0, tile_of((_BLOCK,), i64)))
-    beyond = build.elementwise("ge", position, _everywhere(build, build.add(tile.DimOp(kernel.arguments[1], 0))))
+    beyond = build.ew("ge", position, _everywhere(build, build.add(tile.DimOp(kernel.arguments[1], 0))))
     extent = source.shape[axis]
     where = f"axis {axis} of size {extent}" if isinstance(extent, int) else f"axis {axis}"
-    fine = build.elementwise("or", build.elementwise("and", inside, below), beyond)
+    fine = build.ew("or", build.ew("and", inside, below), beyond)
     check = tile.AssertOp(fine, f"{op.name.split('.')[-1]}: an index is out of range for {where}")
     check.attributes[tile.CHECK] = StringAttr("indices")
     build.ops += [check, tile.StoreOp(found, kernel.arguments[2], [start]), tile.ReturnOp()]

@@ -82,7 +82,7 @@ def _watch_for_nan(function: tile.FuncOp, marks: Marks) -> None:
             _check_scalar(op)
         elif type(op) in _EXCUSES and title(op) not in _NEVER and tile_dtype(op.results[0]).is_float:
             build, mark = Builder(), marks.of(op.results[0])
-            fine = build.elementwise("not", build.is_nan(op.results[0]))
+            fine = build.ew("not", build.is_nan(op.results[0]))
             excuses = [*_EXCUSES[type(op)](build, op), *([] if mark is None else [mark])]
             build.check(build.any([fine, *excuses]), f"{title(op)} {_NAN} operands that are none")
             build.insert(op, behind=behind)

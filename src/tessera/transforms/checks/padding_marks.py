@@ -23,6 +23,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.core.folding import literal, materialize, signature_size
 from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.core.tile_ops import TileOps
 
 _TRUTH = IntegerType(1)
 _MOVES = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
@@ -33,24 +34,14 @@ Visit = Callable[[Operation, Operation], None]
 """The rule of an op; the second argument is where its marks end."""
 
 
-class Builder:
-    """Ops in a list; each call gives the value of the one it adds."""
-
-    def __init__(self) -> None:
-        self.ops: list[Operation] = []
-
-    def add(self, op: Operation) -> SSAValue:
-        self.ops.append(op)
-        return op.results[0]
+class Builder(TileOps):
+    """Ops of checks."""
 
     def compare(self, a: SSAValue, predicate: int, b: SSAValue) -> SSAValue:
         return self.add(arith.CmpiOp(a, b, predicate))
 
-    def elementwise(self, fn: str, *operands: SSAValue) -> SSAValue:
-        return self.add(tile.EwOp(fn, operands))
-
     def is_nan(self, value: SSAValue) -> SSAValue:
-        return self.elementwise("isnan", value)
+        return self.ew("isnan", value)
 
     def full(self, value: Any, type_: Attribute, shape: Sequence[int]) -> SSAValue:
         return self.add(tile.FullOp(self.add(materialize(value, type_)), shape))
@@ -59,7 +50,7 @@ class Builder:
         """Whether one of them is true, element by element."""
         total = truths[0]
         for truth in truths[1:]:
-            total = self.elementwise("or", total, truth)
+            total = self.ew("or", total, truth)
         return total
 
     def check(self, truth: SSAValue, message: str) -> None:
@@ -128,7 +119,7 @@ class Marks:
                 return _of_load(build, op)
             case tile.EwOp() if op.fn.data == "select":
                 condition, first, second = op.operands
-                return build.elementwise("select", condition, self._or_none(build, first), self._or_none(build, second))
+                return build.ew("select", condition, self._or_none(build, first), self._or_none(build, second))
             case tile.ReduceOp():
                 return _of_reduce(build, op, self._found[op.operand])
             case tile.DotOp():
@@ -158,7 +149,7 @@ class Marks:
             if a is not None and b is not None:
                 left_ones, right_ones = (build.add(tile.EwOp("cast", [operand], to=f32)) for operand in (a, b))
                 meetings = build.add(tile.DotOp(left_ones, right_ones, meetings))
-        parts.append(build.elementwise("gt", meetings, build.full(0, element_of(f32), shape)))
+        parts.append(build.ew("gt", meetings, build.full(0, element_of(f32), shape)))
         return build.any(parts)
 
     def _write_loop(self, op: scf.ForOp, visit: Visit) -> None:
@@ -230,8 +221,8 @@ def _of_load(build: Builder, op: tile.LoadOp) -> SSAValue:
     for axis in _open_axes(op):
         positions = build.add(tile.IotaOp(op.offsets[axis], axis, TensorType(element, shape)))
         size = build.add(arith.IndexCastOp(build.add(tile.DimOp(op.view, axis)), element))
-        parts.append(build.elementwise("lt", positions, build.full(0, element, shape)))
-        parts.append(build.elementwise("ge", positions, build.add(tile.FullOp(size, shape))))
+        parts.append(build.ew("lt", positions, build.full(0, element, shape)))
+        parts.append(build.ew("ge", positions, build.add(tile.FullOp(size, shape))))
     return build.any(parts)
 
 
@@ -248,11 +239,11 @@ def _counts(build: Builder, value: SSAValue, neutral: Any) -> SSAValue:
     type_ = tile_type(value)
     if not tile_dtype(value).is_float:
         return build.full(1, _TRUTH, type_.get_shape())
-    return build.elementwise("ne", value, build.full(neutral, type_.element_type, type_.get_shape()))
+    return build.ew("ne", value, build.full(neutral, type_.element_type, type_.get_shape()))
 
 
 def _both(build: Builder, truth: SSAValue, mark: SSAValue | None) -> SSAValue | None:
-    return None if mark is None else build.elementwise("and", truth, mark)
+    return None if mark is None else build.ew("and", truth, mark)
 
 
 def _moved(op: tile.ExpandOp | tile.BroadcastOp | tile.TransOp, mark: SSAValue) -> Operation:

@@ -1,9 +1,9 @@
-"""Tile ops written one after the other: each call gives the value of the op that it adds, so that calls nest."""
+"""Ops written one after the other: each call gives the value of the op that it adds, so that calls nest."""
 
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type, FloatAttr
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dtypes.types import DType
@@ -12,15 +12,27 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.core.rewriting import insert_before
 
 
-class TileOps:
-    """Ops in a list, which `rewriting.replace` puts in place of another; derived classes place each op at once."""
+class Ops:
+    """Ops in a list, which `rewriting.replace` puts in place of another; or each at once in front of one, `before`."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Operation | None = None) -> None:
+        self.before = before
         self.ops: list[Operation] = []
 
     def add(self, op: Operation) -> SSAValue:
-        self.ops.append(op)
+        if self.before is None:
+            self.ops.append(op)
+        else:
+            insert_before(self.before, [op])
         return op.results[0]
+
+    def index(self, number: int) -> SSAValue:
+        """A whole number."""
+        return self.add(arith.ConstantOp(IntegerAttr(number, IndexType())))
+
+
+class TileOps(Ops):
+    """Ops on tiles."""
 
     def ew(self, fn: str, *operands: SSAValue) -> SSAValue:
         return self.add(tile.EwOp(fn, operands))
@@ -44,15 +56,3 @@ class TileOps:
 
     def multiple(self, value: SSAValue, number: float) -> SSAValue:
         return value if number == 1.0 else self.ew("mul", value, self.filled(number, value))
-
-
-class TileOpsBefore(TileOps):
-    """Ops that are put in front of another one, at its location."""
-
-    def __init__(self, before: Operation) -> None:
-        super().__init__()
-        self.before = before
-
-    def add(self, op: Operation) -> SSAValue:
-        insert_before(self.before, [op])
-        return op.results[0]

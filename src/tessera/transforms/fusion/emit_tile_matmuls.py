@@ -132,7 +132,7 @@ def multiply(tiles: RegionTiles, op: graph.MatmulOp, spaces: Spaces, k: int) -> 
         tiles.axes[DEPTH] = Axis(spaces.depth, position, k)
         a = tiles.fit(tiles.ended(op.a, operand(tiles, op.a, spaces.left), DEPTH), (ROW, DEPTH))
         b = tiles.fit(tiles.ended(op.b, operand(tiles, op.b, spaces.right), DEPTH), (DEPTH, COLUMN))
-        return [tiles.add(tile.DotOp(a.ssa, b.ssa, total, narrow_accumulator(op, carrier)))]
+        return [tiles.add(tile.DotOp(a.ssa, b.ssa, total, accum=narrow_accumulator(op, carrier)))]
 
     if isinstance(spaces.depth, int) and 0 < spaces.depth <= k:
         (total,) = iteration(tiles.number(0), zeros.ssa)

@@ -138,7 +138,7 @@ class _Loop:
         rounded = tiles.rounded(weights, dtype)
         scaled = tiles.ew("mul", acc, scale)
         accumulator = tiles.add(
-            tile.DotOp(rounded.ssa, values.ssa, scaled.ssa, narrow_accumulator(online.values, self.dtype))
+            tile.DotOp(rounded.ssa, values.ssa, scaled.ssa, accum=narrow_accumulator(online.values, self.dtype))
         )
         block_total = Value(tiles.add(tile.ReduceOp("sum", weights.ssa, 1)), (ROW,))
         totals = tiles.ew("add", tiles.ew("mul", total, scale), block_total)
@@ -151,7 +151,9 @@ class _Loop:
         carrier = accumulator(graph_type(online.scores.a).dtype).base
         carrier = carrier if carrier.bits >= f32.bits else f32
         zeros = tiles.fit(tiles.full(0.0, carrier), (ROW, KEY))
-        scores = tiles.add(tile.DotOp(queries.ssa, keys.ssa, zeros.ssa, narrow_accumulator(online.scores, carrier)))
+        scores = tiles.add(
+            tile.DotOp(queries.ssa, keys.ssa, zeros.ssa, accum=narrow_accumulator(online.scores, carrier))
+        )
         tiles.know(online.scores.result, online.score_map, Value(scores, (ROW, KEY)))
         found = tiles.fit(tiles.rounded(tiles.evaluate(*online.exponent), self.dtype), (ROW, KEY))
         inside = tiles.inside(KEY)

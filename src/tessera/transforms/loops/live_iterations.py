@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
 from tessera.ir.common.attributes import integer
@@ -29,7 +29,8 @@ from tessera.transforms.algebra.masks import (
     true_if,
 )
 from tessera.transforms.core.function_pass import function_pass
-from tessera.transforms.core.rewriting import insert_before, replace
+from tessera.transforms.core.rewriting import replace
+from tessera.transforms.core.tile_ops import Ops
 from tessera.transforms.loops.consumer_values import differ_between_consumers
 
 _index = IndexType()
@@ -79,18 +80,8 @@ def _loops(function: tile.FuncOp) -> list[scf.ForOp]:
     return [op for op in ops if isinstance(op, scf.ForOp) and isinstance(op.lb.type, IndexType)]
 
 
-class Scalars:
+class Scalars(Ops):
     """Whole numbers, written in front of an op."""
-
-    def __init__(self, before: Operation) -> None:
-        self.before = before
-
-    def add(self, op: Operation) -> SSAValue:
-        insert_before(self.before, [op])
-        return op.results[0]
-
-    def constant(self, number: int) -> SSAValue:
-        return self.add(arith.ConstantOp(IntegerAttr(number, _index)))
 
     def sum(self, found: Linear) -> SSAValue | None:
         """A sum of scalars; None where one of them is not known here."""
@@ -99,11 +90,11 @@ class Scalars:
             if not self._is_known(scalar):
                 return None
             given = scalar if isinstance(scalar.type, IndexType) else self.add(arith.IndexCastOp(scalar, _index))
-            part = given if factor == 1 else self.add(arith.MuliOp(given, self.constant(factor)))
+            part = given if factor == 1 else self.add(arith.MuliOp(given, self.index(factor)))
             total = part if total is None else self.add(arith.AddiOp(total, part))
         if total is None:
-            return self.constant(found.number)
-        return total if found.number == 0 else self.add(arith.AddiOp(total, self.constant(found.number)))
+            return self.index(found.number)
+        return total if found.number == 0 else self.add(arith.AddiOp(total, self.index(found.number)))
 
     def _is_known(self, scalar: SSAValue) -> bool:
         """Whether a scalar is computed in front of the op: in a block around it, before."""
@@ -121,7 +112,7 @@ class Scalars:
         total = self.sum(found)
         if total is None or factor == 1:
             return total
-        return self.add(arith.CeilDivSIOp(total, self.constant(factor)))
+        return self.add(arith.CeilDivSIOp(total, self.index(factor)))
 
     def combined(self, values: Sequence[SSAValue | None], combine: _Combine) -> SSAValue | None:
         """All values as one; None where one is not known."""
@@ -188,9 +179,9 @@ def _begin_later(loop: scf.ForOp, edges: Sequence[Edge], fewer: Sequence[Edge]) 
         # Rounded down and one more: −at / factor.
         start, more = scalars.sum(edge.at * -1), edge.at - other.at
         if start is not None and edge.factor != 1:
-            start = scalars.add(arith.FloorDivSIOp(start, scalars.constant(edge.factor)))
+            start = scalars.add(arith.FloorDivSIOp(start, scalars.index(edge.factor)))
         if start is not None:
-            start = scalars.add(arith.AddiOp(start, scalars.constant(1)))
+            start = scalars.add(arith.AddiOp(start, scalars.index(1)))
             if edge.factor == 1 and not more.terms and more.number > 0:
                 assert isinstance(start.owner, arith.AddiOp)
                 start.owner.attributes[ROWS_BEGIN] = integer(more.number)
@@ -288,7 +279,7 @@ def _counter_decides(total: Linear, counter: SSAValue) -> bool:
 
 def _next(scalars: Scalars, loop: scf.ForOp, start: SSAValue, stop: SSAValue) -> SSAValue:
     """The counter with which a loop from `start` to `stop` would go on."""
-    ahead = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(stop, start)), scalars.constant(0)))
+    ahead = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(stop, start)), scalars.index(0)))
     iterations = scalars.add(arith.CeilDivSIOp(ahead, loop.step))
     return scalars.add(arith.AddiOp(start, scalars.add(arith.MuliOp(iterations, loop.step))))
 

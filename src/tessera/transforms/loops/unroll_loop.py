@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.rewriting import insert_before
 from tessera.transforms.core.slices import end_of
-
-_index = IndexType()
+from tessera.transforms.core.tile_ops import Ops
 
 
 def unroll(loop: scf.ForOp, times: int) -> scf.ForOp:
@@ -19,15 +17,8 @@ def unroll(loop: scf.ForOp, times: int) -> scf.ForOp:
 
     The old one goes on behind it with the iterations that are left, fewer than that.
     """
-    before: list[Operation] = []
-
-    def add(op: Operation) -> SSAValue:
-        before.append(op)
-        return op.results[0]
-
-    def number(value: int) -> SSAValue:
-        return add(arith.ConstantOp(IntegerAttr(value, _index)))
-
+    before = Ops()
+    add, number = before.add, before.index
     step = integer_of(loop.step)
     group = number(step * times) if step is not None else add(arith.MuliOp(loop.step, number(times)))
     way = loop.ub if integer_of(loop.lb) == 0 else add(arith.SubiOp(loop.ub, loop.lb))
@@ -37,7 +28,7 @@ def unroll(loop: scf.ForOp, times: int) -> scf.ForOp:
     end = whole if integer_of(loop.lb) == 0 else add(arith.AddiOp(loop.lb, whole))
     made = scf.ForOp(loop.lb, end, group, list(loop.iter_args), Region(_unrolled_body(loop, times)))
     made.attributes.update(loop.attributes)
-    insert_before(loop, [*before, made])
+    insert_before(loop, [*before.ops, made])
     for index, value in enumerate((end, loop.ub, loop.step, *made.results)):
         loop.operands[index] = value
     return made

@@ -18,6 +18,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location, insert_before
+from tessera.transforms.core.tile_ops import Ops
 from tessera.transforms.loops.live_iterations import ALL_ROWS, ROWS_END
 
 _index = IndexType()
@@ -64,15 +65,8 @@ class _Loop:
         states = self._last_states()
         if states is None:
             return
-        front: list[Operation] = []
-
-        def add(op: Operation) -> SSAValue:
-            front.append(op)
-            return op.results[0]
-
-        def constant(number: int) -> SSAValue:
-            return add(arith.ConstantOp(IntegerAttr(number, _index)))
-
+        front = Ops()
+        add, constant = front.add, front.index
         consumer = add(warp_groups.ConsumerIdOp())
         behind = add(arith.SubiOp(constant(self.consumers - 1), consumer))
 
@@ -97,7 +91,7 @@ class _Loop:
 
         left = add(arith.SubiOp(iterations(whole_end), iterations(end)))
         one = constant(1)
-        insert_before(loop, front)
+        insert_before(loop, front.ops)
         loop.operands[1] = end
         self._drain(states, (zero, left, one))
 

@@ -68,9 +68,9 @@ class _Loop:
         scalars = Scalars(whole)
         # A consumer without iterations of its own drains all that there are.
         end = scalars.add(arith.MinSIOp(own, loop.ub))
-        distance = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(end, self.first)), scalars.constant(0)))
+        distance = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(end, self.first)), scalars.index(0)))
         iterations = scalars.add(arith.CeilDivSIOp(distance, loop.step))
-        made = draining(states, (scalars.constant(0), iterations, scalars.constant(1)))
+        made = draining(states, (scalars.index(0), iterations, scalars.index(1)))
         adopt_location([made], loop)
         insert_before(whole, [made])
         for state, following in zip(states.values(), made.results, strict=True):
@@ -83,7 +83,7 @@ class _Loop:
             return value
         mark = owner.attributes.get(ROWS_BEGIN)
         if isinstance(mark, IntegerAttr):
-            share = scalars.constant(self.rows * mark.value.data)
+            share = scalars.index(self.rows * mark.value.data)
             return scalars.add(arith.AddiOp(value, scalars.add(arith.MuliOp(consumer, share))))
         given = {operand: self._for_consumer(scalars, operand, consumer) for operand in owner.operands}
         return scalars.add(owner.clone(given))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
@@ -24,6 +24,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import insert_before, replace
+from tessera.transforms.core.tile_ops import Ops
 
 _index = IndexType()
 
@@ -96,26 +97,8 @@ def _slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:
     return [op for op in body.ops if op in wanted]
 
 
-class _Writer:
-    """A list of ops, with constants in front of their uses."""
-
-    def __init__(self) -> None:
-        self.ops: list[Operation] = []
-
-    def add(self, op: Operation) -> SSAValue | None:
-        self.ops.append(op)
-        return op.results[0] if op.results else None
-
-    def value(self, op: Operation) -> SSAValue:
-        self.ops.append(op)
-        return op.results[0]
-
-    def constant(self, number: int) -> SSAValue:
-        return self.value(arith.ConstantOp(IntegerAttr(number, _index)))
-
-
 def _copies(
-    writer: _Writer,
+    writer: Ops,
     loads: dict[tile.LoadOp, list[Operation]],
     rings: dict[tile.LoadOp, SSAValue],
     counter: tuple[SSAValue, SSAValue],
@@ -124,7 +107,7 @@ def _copies(
 ) -> None:
     """Begins the copies of the iteration whose counter is the second of `counter`; with `stop`, if there is one."""
     old, iteration = counter
-    inside = _Writer()
+    inside = Ops()
     values: dict[SSAValue, SSAValue] = {old: iteration}
     done: set[Operation] = set()
     for load, ops in loads.items():
@@ -135,39 +118,39 @@ def _copies(
         view, *offsets = (values.get(value, value) for value in (load.view, *load.offsets))
         copy = pipe.CopyOp(view, offsets, rings[load], slot)
         copy.location = load.location
-        inside.add(copy)
+        inside.ops.append(copy)
     if stop is None:
         writer.ops += inside.ops
     else:
-        inside.add(scf.YieldOp())
-        condition = writer.value(arith.CmpiOp(iteration, stop, "slt"))
-        writer.add(scf.IfOp(condition, [], Region(Block(inside.ops)), Region()))
-    writer.add(pipe.CommitOp())
+        inside.ops.append(scf.YieldOp())
+        condition = writer.add(arith.CmpiOp(iteration, stop, "slt"))
+        writer.ops.append(scf.IfOp(condition, [], Region(Block(inside.ops)), Region()))
+    writer.ops.append(pipe.CommitOp())
 
 
 def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth: int) -> None:
     body = loop.body.block
     counter, stop, step = body.args[0], loop.ub, loop.step
-    before = _Writer()
-    rings = {load: before.value(pipe.RingOp(depth, tile_type(load.result))) for load in loads}
+    before = Ops()
+    rings = {load: before.add(pipe.RingOp(depth, tile_type(load.result))) for load in loads}
     if _is_repeated(loop):
         # The last iteration of a loop around this one may still read slots that are about to be written over.
-        before.add(pipe.WaitOp(0))
+        before.ops.append(pipe.WaitOp(0))
     for ahead in range(depth - 1):
-        distance = before.value(arith.MuliOp(step, before.constant(ahead)))
-        iteration = before.value(arith.AddiOp(loop.lb, distance))
-        _copies(before, loads, rings, (counter, iteration), stop, before.constant(ahead))
-    first = before.constant(0)
+        distance = before.add(arith.MuliOp(step, before.index(ahead)))
+        iteration = before.add(arith.AddiOp(loop.lb, distance))
+        _copies(before, loads, rings, (counter, iteration), stop, before.index(ahead))
+    first = before.index(0)
     insert_before(loop, before.ops)
     # The slot of this iteration is carried; the copies of a later one go into the slot that was used last.
     slot = body.insert_arg(_index, len(body.args))
-    top = _Writer()
-    top.add(pipe.WaitOp(depth - 2))
-    none, last = top.constant(0), top.constant(depth - 1)
-    is_first = top.value(arith.CmpiOp(slot, none, "eq"))
-    previous = top.value(arith.SubiOp(slot, top.constant(1)))
-    free = top.value(arith.SelectOp(is_first, last, previous))
-    iteration = top.value(arith.AddiOp(counter, top.value(arith.MuliOp(step, last))))
+    top = Ops()
+    top.ops.append(pipe.WaitOp(depth - 2))
+    none, last = top.index(0), top.index(depth - 1)
+    is_first = top.add(arith.CmpiOp(slot, none, "eq"))
+    previous = top.add(arith.SubiOp(slot, top.index(1)))
+    free = top.add(arith.SelectOp(is_first, last, previous))
+    iteration = top.add(arith.AddiOp(counter, top.add(arith.MuliOp(step, last))))
     # A copy behind the last iteration is never read. It may be of anything inside the view, and is of zeros outside; a
     # view that is made for the iteration might be of memory that is not there, and a division might be one by zero.
     divides = any(_may_fail(op) for ops in loads.values() for op in ops)
@@ -180,10 +163,10 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
         replace(load, [pipe.GetOp(ring, slot)])
     end = body.last_op
     assert end is not None
-    tail = _Writer()
-    is_last = tail.value(arith.CmpiOp(slot, tail.constant(depth - 1), "eq"))
-    following = tail.value(arith.AddiOp(slot, tail.constant(1)))
-    next_slot = tail.value(arith.SelectOp(is_last, tail.constant(0), following))
+    tail = Ops()
+    is_last = tail.add(arith.CmpiOp(slot, tail.index(depth - 1), "eq"))
+    following = tail.add(arith.AddiOp(slot, tail.index(1)))
+    next_slot = tail.add(arith.SelectOp(is_last, tail.index(0), following))
     insert_before(end, tail.ops)
     _carry(loop, end, first, next_slot)
 

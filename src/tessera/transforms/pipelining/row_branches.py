@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.algebra.masks import repeated
 from tessera.transforms.core.slices import end_of
 
 
@@ -34,7 +35,7 @@ def _unasked(value: SSAValue, asks: SSAValue) -> SSAValue:
     """The value of a tile in rows that do not ask."""
     op = value.owner
     match op:
-        case tile.EwOp() if op.fn.data == "select" and _repeated(op.operands_[0]) is asks:
+        case tile.EwOp() if op.fn.data == "select" and repeated(op.operands_[0]) is asks:
             return _unasked(op.operands_[2], asks)
         case tile.EwOp() if op.fn.data == "mul" and _is_one(op.operands_[1], asks):
             return _unasked(op.operands_[0], asks)
@@ -45,15 +46,8 @@ def _unasked(value: SSAValue, asks: SSAValue) -> SSAValue:
             return value
 
 
-def _repeated(value: SSAValue) -> SSAValue:
-    """The tile that is repeated along other axes."""
-    while isinstance(op := value.owner, tile.ExpandOp | tile.BroadcastOp):
-        value = op.operand
-    return value
-
-
 def _is_one(value: SSAValue, asks: SSAValue) -> bool:
     """Whether a factor is 1 in rows that do not ask."""
-    op = _unasked(_repeated(value), asks).owner
+    op = _unasked(repeated(value), asks).owner
     number = op.value.owner if isinstance(op, tile.FullOp) else None
     return isinstance(number, arith.ConstantOp) and isinstance(number.value, FloatAttr) and number.value.value.data == 1

@@ -9,7 +9,7 @@ same, bit by bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import MemoryEffectKind, get_effects
 
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.algebra.lazy_rescale import used_by
 from tessera.transforms.core.folding import literal
 from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import insert_before, replace
@@ -89,7 +90,7 @@ class _Body:
 
     def below(self, op: Operation) -> set[SSAValue]:
         """The values of the body that an op depends on."""
-        return {source for value in _used(op) for source in self.sources(value)}
+        return {source for value in used_by(op) for source in self.sources(value)}
 
     def needed(self, values: Iterable[SSAValue]) -> set[Operation]:
         """The ops of the body that values depend on."""
@@ -109,9 +110,9 @@ class _Body:
         remade, handed = self._inputs(late, accumulators)
         prefix = latter - late
         kept = [index for index in range(len(self.carried)) if index not in accumulators]
-        wanted = [*handed, *(self.yielded[index] for index in kept), *(value for op in prefix for value in _used(op))]
+        wanted = [*handed, *(self.yielded[index] for index in kept), *(value for op in prefix for value in used_by(op))]
         loud = {op for op in self.ops if op not in self.quiet}
-        former = (self.needed([*wanted, *(value for op in loud for value in _used(op))]) | loud) - latter
+        former = (self.needed([*wanted, *(value for op in loud for value in used_by(op))]) | loud) - latter
         early = self.needed(dot.result for dot in first)
         # Ops that are not quiet stay in order.
         if not early | latter <= self.quiet:
@@ -167,10 +168,10 @@ class _Body:
         known: set[SSAValue] = {self.counter}
         for op in self.ops:
             multiplies = any(isinstance(inner, tile.DotOp) for inner in op.walk())
-            if op in self.quiet and not multiplies and all(self._is_known(value, known) for value in _used(op)):
+            if op in self.quiet and not multiplies and all(self._is_known(value, known) for value in used_by(op)):
                 known |= set(op.results)
         results = {result for op in late for result in op.results}
-        inputs = [value for op in self._ordered(late) for value in _used(op)]
+        inputs = [value for op in self._ordered(late) for value in used_by(op)]
         inputs += (self.yielded[index] for index in accumulators)
         asked = [value for value in dict.fromkeys(inputs) if value not in results and self.sources(value)]
         anew = self.needed(value for value in asked if value in known)
@@ -181,11 +182,6 @@ class _Body:
 
     def _ordered(self, ops: AbstractSet[Operation]) -> tuple[Operation, ...]:
         return tuple(op for op in self.ops if op in ops)
-
-
-def _used(op: Operation) -> Iterator[SSAValue]:
-    """The operands of an op and of the ops in its regions."""
-    return (value for inner in op.walk() for value in inner.operands)
 
 
 def _is_quiet(op: Operation, arguments: AbstractSet[SSAValue], changing: AbstractSet[SSAValue]) -> bool:
@@ -290,7 +286,7 @@ class _Pipelined:
         return [length, iterations, one, behind, distance, last]
 
     def _counts(self, ops: Sequence[Operation]) -> bool:
-        return any(value is self.counter for op in ops for value in _used(op))
+        return any(value is self.counter for op in ops for value in used_by(op))
 
 
 def _copied(ops: Iterable[Operation], values: _Values) -> list[Operation]:

@@ -40,7 +40,9 @@ def transpose_operands(function: tile.FuncOp, bits: Collection[int] = BITS) -> b
     _copies_to_transposes(transposer.block, transposed)
     producer, consumer = partitions.detach_region(partitions.producer), partitions.detach_region(partitions.consumer)
     replace(
-        partitions, [warp_groups.WarpSpecializeOp(partitions.consumers.value.data, producer, consumer, transposer)], []
+        partitions,
+        [warp_groups.WarpSpecializeOp(partitions.consumers.value.data, producer, consumer, transposer=transposer)],
+        [],
     )
     return True
 

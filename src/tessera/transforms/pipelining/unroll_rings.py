@@ -16,8 +16,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tessera.interpreters.core.scalars import COMPARE, DIVISIONS, INTEGER
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location, insert_before, replace
+from tessera.transforms.core.tile_ops import Ops
 
 _index = IndexType()
 
@@ -41,32 +43,18 @@ def _depth(loop: scf.ForOp) -> int | None:
     if dots != 1 or len(depths) != 1 or any(op.slot is not block.args[-1] for op in gets):
         return None
     # A loop that goes on where another one ended may begin at any slot.
-    if _number(loop.iter_args[-1]) != 0:
+    if integer_of(loop.iter_args[-1]) != 0:
         return None
     (depth,) = depths
     return depth if depth > 1 else None
 
 
-class _Scalars:
-    """Integer ops in front of an op."""
-
-    def __init__(self) -> None:
-        self.ops: list[Operation] = []
-
-    def add(self, op: Operation) -> SSAValue:
-        self.ops.append(op)
-        return op.results[0]
-
-    def constant(self, number: int) -> SSAValue:
-        return self.add(arith.ConstantOp(IntegerAttr(number, _index)))
-
-
 def _unroll(loop: scf.ForOp, depth: int) -> None:
-    before = _Scalars()
+    before = Ops()
     add = before.add
-    room = add(arith.MaxSIOp(add(arith.SubiOp(loop.ub, loop.lb)), before.constant(0)))
+    room = add(arith.MaxSIOp(add(arith.SubiOp(loop.ub, loop.lb)), before.index(0)))
     iterations = add(arith.CeilDivSIOp(room, loop.step))
-    count = before.constant(depth)
+    count = before.index(depth)
     rounds = add(arith.FloorDivSIOp(iterations, count))
     stride = add(arith.MuliOp(loop.step, count))
     middle = add(arith.AddiOp(loop.lb, add(arith.MuliOp(rounds, stride))))
@@ -87,13 +75,13 @@ def _unroll(loop: scf.ForOp, depth: int) -> None:
 
 def _iteration(body: Block, source: Block, loop: scf.ForOp, state: list[SSAValue], slot: int) -> list[SSAValue]:
     """Writes one iteration with a constant slot; returns the values it carries on."""
-    scalars = _Scalars()
+    scalars = Ops()
     counter: SSAValue = body.args[0]
     if slot:
-        counter = scalars.add(arith.AddiOp(counter, scalars.add(arith.MuliOp(loop.step, scalars.constant(slot)))))
+        counter = scalars.add(arith.AddiOp(counter, scalars.add(arith.MuliOp(loop.step, scalars.index(slot)))))
     values: dict[SSAValue, SSAValue] = {source.args[0]: counter}
     values.update(zip(source.args[1:-1], state, strict=True))
-    values[source.args[-1]] = scalars.constant(slot)
+    values[source.args[-1]] = scalars.index(slot)
     known: dict[SSAValue, int] = {values[source.args[-1]]: slot}
     adopt_location(scalars.ops, loop)
     body.add_ops(scalars.ops)
@@ -113,21 +101,13 @@ def _iteration(body: Block, source: Block, loop: scf.ForOp, state: list[SSAValue
     return [values.get(value, value) for value in end.operands[:-1]]
 
 
-def _number(value: SSAValue) -> int | None:
-    """The number of a constant."""
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
-
-
 def _folded(op: Operation, known: Mapping[SSAValue, int]) -> int | None:
     """The number that an op on known numbers gives. Narrow ones are left alone: they may wrap."""
     if not op.operands or len(op.results) != 1 or op.results[0].type not in (_index, i1):
         return None
     numbers: list[int] = []
     for operand in op.operands:
-        number = known.get(operand, _number(operand))
+        number = known.get(operand, integer_of(operand))
         if number is None:
             return None
         numbers.append(number)

@@ -189,12 +189,13 @@ def _rings(
             alike.append(ring)
         ring.loads.append(load)
         ring.end = end
-        if _is_repeated(load):
+        if is_repeated(load):
             ring.depth = depths[0]
     return [ring for found in rings.values() for ring in found]
 
 
-def _is_repeated(op: Operation) -> bool:
+def is_repeated(op: Operation) -> bool:
+    """Whether there is a loop around an op."""
     around = op.parent_op()
     while around is not None and not isinstance(around, scf.ForOp):
         around = around.parent_op()

@@ -7,22 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, UnitAttr
-from xdsl.ir import Attribute, Dialect, Region, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    BaseAttr,
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, UnitAttr
+from xdsl.ir import Attribute, Dialect, OpResult, Region, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, BaseAttr, irdl_op_definition, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure
@@ -31,6 +18,18 @@ from xdsl.utils.exceptions import VerifyException
 from tessera.dtypes.types import bool_
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, SizesAttr, integer, integers
 from tessera.ir.common.checking import ops_of
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    DeclaredOp,
+    flag,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    var_operand_def,
+)
 from tessera.ir.common.effects import HasEffects
 from tessera.ir.common.functions import Facts, Function, extents, parse_extents, print_extents
 from tessera.ir.tile.dialect import ProgramIdOp, accesses, verify_signature
@@ -57,8 +56,8 @@ class FuncOp(Function):
 
     name = "cpu.func"
 
-    shapes = prop_def(ArrayAttr[SizesAttr])
-    grid = prop_def(SizesAttr)
+    shapes: ArrayAttr[SizesAttr] = prop_def(ArrayAttr[SizesAttr])
+    grid: SizesAttr = prop_def(SizesAttr)
 
     def __init__(
         self,
@@ -89,7 +88,7 @@ class FuncOp(Function):
 
 
 @irdl_op_definition
-class ReturnOp(IRDLOperation):
+class ReturnOp(DeclaredOp):
     """The end of a cpu function."""
 
     name = "cpu.return"
@@ -98,17 +97,14 @@ class ReturnOp(IRDLOperation):
 
 
 @irdl_op_definition
-class GridOp(IRDLOperation):
+class GridOp(DeclaredOp):
     """How many program instances there are along one axis of the grid."""
 
     name = "cpu.grid"
-    axis = prop_def(IntegerConstraint)
-    result = result_def(IndexType)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "$axis attr-dict"
-
-    def __init__(self, axis: int) -> None:
-        super().__init__(properties={"axis": integer(axis)}, result_types=[_index])
 
     def verify_(self) -> None:
         function = self.parent_op()
@@ -118,21 +114,18 @@ class GridOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ParallelOp(IRDLOperation):
+class ParallelOp(DeclaredOp):
     """Shares the pairs (outer, inner) among threads. The first thread with another `outer` runs `once` for it.
 
     What `once` yields, packed operands for example, every body with that `outer` may read.
     """
 
     name = "cpu.parallel"
-    outer = operand_def(IndexType)
-    inner = operand_def(IndexType)
-    once = region_def("single_block")
-    body = region_def("single_block")
+    outer: SSAValue = operand_def(IndexType)
+    inner: SSAValue = operand_def(IndexType)
+    once: Region = region_def("single_block")
+    body: Region = region_def("single_block")
     traits = traits_def(HasParent(FuncOp))
-
-    def __init__(self, outer: SSAValue, inner: SSAValue, once: Region, body: Region) -> None:
-        super().__init__(operands=[outer, inner], regions=[once, body])
 
     def verify_(self) -> None:
         if tuple(self.once.block.arg_types) != (_index,):
@@ -169,30 +162,27 @@ class ParallelOp(IRDLOperation):
 
 
 @irdl_op_definition
-class YieldOp(IRDLOperation):
+class YieldOp(DeclaredOp):
     """The end of a region of `cpu.parallel`. Memory and numbers outlive `once`; tiles in registers do not."""
 
     name = "cpu.yield"
-    values = var_operand_def(AnyBuffer | AnyPanels | BaseAttr(IndexType))
+    values: Sequence[SSAValue] = var_operand_def(AnyBuffer | AnyPanels | BaseAttr(IndexType))
     traits = traits_def(IsTerminator(), HasParent(ParallelOp), Pure())
     assembly_format = "attr-dict ($values^ `:` type($values))?"
 
     def __init__(self, *values: SSAValue) -> None:
-        super().__init__(operands=[values])
+        super().__init__(values)
 
 
 @irdl_op_definition
-class BufferOp(IRDLOperation):
+class BufferOp(DeclaredOp):
     """Memory of this thread, with nothing in it."""
 
     name = "cpu.buffer"
-    result = result_def(AnyBuffer)
+    result: OpResult = result_def(AnyBuffer, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(written=("result",))
     assembly_format = "attr-dict `:` type($result)"
-
-    def __init__(self, type_: BufferType) -> None:
-        super().__init__(result_types=[type_])
 
     def verify_(self) -> None:
         if buffer_type(self.result).dense.data:
@@ -200,28 +190,23 @@ class BufferOp(IRDLOperation):
 
 
 @irdl_op_definition
-class BorrowOp(IRDLOperation):
+class BorrowOp(DeclaredOp):
     """Rows of a view as a buffer, where they are: all of them are inside, and side by side.
 
     Where one of the `written` views has memory in common with them, they are copied as they are now.
     """
 
     name = "cpu.borrow"
-    view = operand_def(AnyView)
-    offsets = var_operand_def(IndexType)
-    written = var_operand_def(AnyView)
-    result = result_def(AnyBuffer)
+    view: SSAValue = operand_def(AnyView)
+    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
+    written: Sequence[SSAValue] = var_operand_def(AnyView)
+    result: OpResult = result_def(AnyBuffer, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",), written=("result",))
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "$view `[` $offsets `]` (`written` $written^ `:` type($written))? attr-dict `:` type($view) `->` type($result)"
     )
-
-    def __init__(
-        self, view: SSAValue, offsets: Sequence[SSAValue], written: Sequence[SSAValue], type_: BufferType
-    ) -> None:
-        super().__init__(operands=[view, offsets, written], result_types=[type_])
 
     def verify_(self) -> None:
         seen, made = view_type(self.view), buffer_type(self.result)
@@ -245,30 +230,23 @@ def _check_access(buffer: SSAValue, tile: SSAValue) -> None:
 
 
 @irdl_op_definition
-class LoadOp(IRDLOperation):
+class LoadOp(DeclaredOp):
     """The tile at a row and column of a buffer. A tile of one axis or one column lies along a row of the buffer.
 
     With `column`, a tile of one column is a column of the buffer, too.
     """
 
     name = "cpu.load"
-    buffer = operand_def(AnyBuffer)
-    row = operand_def(IndexType)
-    col = operand_def(IndexType)
-    column = opt_prop_def(UnitAttr)
-    result = result_def(AnyTile)
+    buffer: SSAValue = operand_def(AnyBuffer)
+    row: SSAValue = operand_def(IndexType)
+    col: SSAValue = operand_def(IndexType)
+    column: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    result: OpResult = result_def(AnyTile, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("buffer",))
     assembly_format = (
         "(`column` $column^)? $buffer `[` $row `,` $col `]` attr-dict `:` type($buffer) `->` type($result)"
     )
-
-    def __init__(
-        self, buffer: SSAValue, row: SSAValue, col: SSAValue, result: Attribute, *, column: bool = False
-    ) -> None:
-        super().__init__(
-            operands=[buffer, row, col], properties={"column": UnitAttr() if column else None}, result_types=[result]
-        )
 
     def verify_(self) -> None:
         _check_access(self.buffer, self.result)
@@ -277,20 +255,17 @@ class LoadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class StoreOp(IRDLOperation):
+class StoreOp(DeclaredOp):
     """Puts a tile at a row and column of a buffer; one of one axis or one column goes along a row."""
 
     name = "cpu.store"
-    value = operand_def(AnyTile)
-    buffer = operand_def(AnyBuffer)
-    row = operand_def(IndexType)
-    col = operand_def(IndexType)
+    value: SSAValue = operand_def(AnyTile)
+    buffer: SSAValue = operand_def(AnyBuffer)
+    row: SSAValue = operand_def(IndexType)
+    col: SSAValue = operand_def(IndexType)
     traits = traits_def(HasEffects())
     effects = accesses(written=("buffer",))
     assembly_format = "$value `,` $buffer `[` $row `,` $col `]` attr-dict `:` type($value) `,` type($buffer)"
-
-    def __init__(self, value: SSAValue, buffer: SSAValue, row: SSAValue, col: SSAValue) -> None:
-        super().__init__(operands=[value, buffer, row, col])
 
     def verify_(self) -> None:
         _check_access(self.buffer, self.value)
@@ -298,33 +273,30 @@ class StoreOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReserveOp(IRDLOperation):
+class ReserveOp(DeclaredOp):
     """Memory of this thread for `count` packed matrices."""
 
     name = "cpu.reserve"
-    count = operand_def(IndexType)
-    result = result_def(AnyPanels)
+    count: SSAValue = operand_def(IndexType)
+    result: OpResult = result_def(AnyPanels, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(written=("result",))
     assembly_format = "$count attr-dict `:` type($result)"
 
-    def __init__(self, count: SSAValue, type_: PanelsType) -> None:
-        super().__init__(operands=[count], result_types=[type_])
-
 
 @irdl_op_definition
-class PackOp(IRDLOperation):
+class PackOp(DeclaredOp):
     """Copies the matrix at `offsets` of a view, zeros where it leaves the view, into matrix `number` of the panels.
 
     With `transposed`, the view's rows become columns.
     """
 
     name = "cpu.pack"
-    view = operand_def(AnyView)
-    offsets = var_operand_def(IndexType)
-    panels = operand_def(AnyPanels)
-    number = operand_def(IndexType)
-    transposed = opt_prop_def(UnitAttr)
+    view: SSAValue = operand_def(AnyView)
+    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
+    panels: SSAValue = operand_def(AnyPanels)
+    number: SSAValue = operand_def(IndexType)
+    transposed: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",), written=("panels",))
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -333,20 +305,13 @@ class PackOp(IRDLOperation):
         "`:` type($view) `,` type($panels)"
     )
 
-    def __init__(
-        self, view: SSAValue, offsets: Sequence[SSAValue], panels: SSAValue, number: SSAValue, *, transposed: bool
-    ) -> None:
-        super().__init__(
-            operands=[view, offsets, panels, number], properties={"transposed": UnitAttr() if transposed else None}
-        )
-
     def verify_(self) -> None:
         if view_type(self.view).rank.data != 2 or len(self.offsets) != 2:
             raise VerifyException("a matrix is packed from a view of rank 2, at two offsets")
 
 
 @irdl_op_definition
-class DotOp(IRDLOperation):
+class DotOp(DeclaredOp):
     """c + a·b for the rows of a buffer from `row` on, and columns from `col` on of matrix `number` of the panels.
 
     The right operand may be a buffer, too; then its number is not looked at. With `depth`, only so many columns of
@@ -354,14 +319,14 @@ class DotOp(IRDLOperation):
     """
 
     name = "cpu.dot"
-    a = operand_def(AnyBuffer)
-    row = operand_def(IndexType)
-    b = operand_def(AnyPanels | AnyBuffer)
-    number = operand_def(IndexType)
-    col = operand_def(IndexType)
-    c = operand_def(AnyTile)
-    depth = opt_operand_def(IndexType)
-    result = result_def(AnyTile)
+    a: SSAValue = operand_def(AnyBuffer)
+    row: SSAValue = operand_def(IndexType)
+    b: SSAValue = operand_def(AnyPanels | AnyBuffer)
+    number: SSAValue = operand_def(IndexType)
+    col: SSAValue = operand_def(IndexType)
+    c: SSAValue = operand_def(AnyTile)
+    depth: SSAValue | None = opt_operand_def(IndexType, default=None)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(HasEffects())
     effects = accesses(read=("a", "b"))
     assembly_format = (
@@ -369,17 +334,8 @@ class DotOp(IRDLOperation):
         "`:` type($a) `,` type($b) `,` type($c) `->` type($result)"
     )
 
-    def __init__(
-        self,
-        a: SSAValue,
-        row: SSAValue,
-        b: SSAValue,
-        number: SSAValue,
-        col: SSAValue,
-        c: SSAValue,
-        depth: SSAValue | None = None,
-    ) -> None:
-        super().__init__(operands=[a, row, b, number, col, c, depth], result_types=[c.type])
+    def result_type(self) -> Attribute:
+        return self.c.type
 
     def verify_(self) -> None:
         left, right, total = buffer_type(self.a), self.b.type, check_tile(self.c, "c")
@@ -398,7 +354,7 @@ class DotOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MatmulOp(IRDLOperation):
+class MatmulOp(DeclaredOp):
     """A strip of 16 or 32 rows of a·b, by the matrix unit, put into a buffer or added to what it holds.
 
     It has a multiple of 16 columns, and may go beyond what the operands hold: then what is there means nothing. With
@@ -406,15 +362,15 @@ class MatmulOp(IRDLOperation):
     """
 
     name = "cpu.matmul"
-    a = operand_def(AnyBuffer)
-    b = operand_def(AnyPanels)
-    number = operand_def(IndexType)
-    out = operand_def(AnyBuffer)
-    row = operand_def(IndexType)
-    col = operand_def(IndexType)
-    depth = var_operand_def(IndexType)
-    size = prop_def(Integers)
-    added = opt_prop_def(UnitAttr)
+    a: SSAValue = operand_def(AnyBuffer)
+    b: SSAValue = operand_def(AnyPanels)
+    number: SSAValue = operand_def(IndexType)
+    out: SSAValue = operand_def(AnyBuffer)
+    row: SSAValue = operand_def(IndexType)
+    col: SSAValue = operand_def(IndexType)
+    depth: Sequence[SSAValue] = var_operand_def(IndexType)
+    size: Integers = prop_def(Integers, converter=integers)
+    added: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
     traits = traits_def(HasEffects())
     effects = accesses(read=("a", "b", "out"), written=("out",))
     assembly_format = (
@@ -435,10 +391,7 @@ class MatmulOp(IRDLOperation):
         added: bool,
         depth: tuple[SSAValue, SSAValue] | None = None,
     ) -> None:
-        super().__init__(
-            operands=[a, b, number, out, row, col, depth or ()],
-            properties={"size": integers(size), "added": UnitAttr() if added else None},
-        )
+        super().__init__(a, b, number, out, row, col, depth or (), size, added=added)
 
     def verify_(self) -> None:
         left, right, out = buffer_type(self.a), panels_type(self.b), buffer_type(self.out)
@@ -457,34 +410,28 @@ class MatmulOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ClearOp(IRDLOperation):
+class ClearOp(DeclaredOp):
     """Fills a buffer with zeros, what lies between its rows too."""
 
     name = "cpu.clear"
-    buffer = operand_def(AnyBuffer)
+    buffer: SSAValue = operand_def(AnyBuffer)
     traits = traits_def(HasEffects())
     effects = accesses(written=("buffer",))
     assembly_format = "$buffer attr-dict `:` type($buffer)"
-
-    def __init__(self, buffer: SSAValue) -> None:
-        super().__init__(operands=[buffer])
 
     def verify_(self) -> None:
         _check_own(self.buffer)
 
 
 @irdl_op_definition
-class AnyOp(IRDLOperation):
+class AnyOp(DeclaredOp):
     """Whether any element of a tile is true."""
 
     name = "cpu.any"
-    operand = operand_def(AnyTile)
-    result = result_def(IntegerType(1))
+    operand: SSAValue = operand_def(AnyTile)
+    result: OpResult = result_def(IntegerType(1))
     traits = traits_def(Pure())
     assembly_format = "$operand attr-dict `:` type($operand)"
-
-    def __init__(self, operand: SSAValue) -> None:
-        super().__init__(operands=[operand], result_types=[IntegerType(1)])
 
     def verify_(self) -> None:
         check_tile(self.operand, "the operand")
@@ -493,19 +440,19 @@ class AnyOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PartialOp(IRDLOperation):
+class PartialOp(DeclaredOp):
     """Folds the columns of `x` into the fewer columns of `acc`, in any order: a reduction that is not finished yet."""
 
     name = "cpu.partial"
-    kind = prop_def(Name)
-    acc = operand_def(AnyTile)
-    x = operand_def(AnyTile)
-    result = result_def(AnyTile)
+    kind: Name = prop_def(Name, converter=Name)
+    acc: SSAValue = operand_def(AnyTile)
+    x: SSAValue = operand_def(AnyTile)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "`` $kind $acc `,` $x attr-dict `:` type($acc) `,` type($x)  `->` type($result)"
 
-    def __init__(self, kind: str, acc: SSAValue, x: SSAValue) -> None:
-        super().__init__(operands=[acc, x], properties={"kind": Name(kind)}, result_types=[acc.type])
+    def result_type(self) -> Attribute:
+        return self.acc.type
 
     def verify_(self) -> None:
         acc, x = check_tile(self.acc, "the partial result"), check_tile(self.x, "the operand")

@@ -303,7 +303,7 @@ def _dot(writer: SubtileWriter, op: tile.DotOp, axes: Axes) -> Operation:
     depth = None
     if writer.live is not None and writer.clipping is not None and op in writer.clipping.dots:
         depth = writer.rounded_up(writer.live, UNROLL)
-    return lowering.add(cpu.DotOp(left, row, right, number, axes[1][0], start, depth))
+    return lowering.add(cpu.DotOp(left, row, right, number, axes[1][0], start, depth=depth))
 
 
 PIECES: Mapping[type[Operation], Callable[[SubtileWriter, Any, Axes], Operation]] = {

@@ -42,6 +42,7 @@ from tessera.transforms.pipelining.partition_rows import rows_of
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
 from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters
 from tessera.transforms.pipelining.transpose_operands import BITS
+from tessera.transforms.pipelining.warp_specialize import is_repeated
 
 COLUMN_LANES = 4
 """Threads that share the columns of an accumulator."""
@@ -71,7 +72,7 @@ def warp_group_plans(
     if rows is None or why_not(function, warps, row_aligned) is not None:
         return
     consumers, loads = rows // ROWS, _operand_loads(function)
-    inner, transposing = [op for op in loads if _is_repeated(op)], any(map(needs_transpose, loads))
+    inner, transposing = [op for op in loads if is_repeated(op)], any(map(needs_transpose, loads))
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
     instances = _instance_count(function)
     # Tiles that are transposed are not shared in a cluster: every CTA transposes its own.
@@ -101,7 +102,7 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
     if warps is not None and warps != 4 * consumers:
         words = f"the schedule has {warps} warps, and {rows} rows are {4 * consumers} warps of consumers"
         return _refusal(function, words, f"leave warps out, or give {4 * consumers}")
-    if not any(map(_is_repeated, loads)):
+    if not any(map(is_repeated, loads)):
         words = "no loop loads a tile that is an operand of a dot only: there is nothing to copy ahead"
         return _refusal(dots[0], words, "load operands in the loop of the dot, and compute them in a kernel before")
     for op in dots:
@@ -170,7 +171,7 @@ def shared_bytes(
     slots: dict[tuple[object, object, int], int] = {}
     for op in loads:
         ring = tile.base_of(op.view), op.result.type, _tile_bytes(op)
-        slots[ring] = max(slots.get(ring, 0), plan.depth if _is_repeated(op) else plan.ahead)
+        slots[ring] = max(slots.get(ring, 0), plan.depth if is_repeated(op) else plan.ahead)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
     stored = {
         tile_type(op.value).element_type for op in stores if is_mapped(op) and is_row_aligned(op.view, row_aligned)
@@ -202,13 +203,6 @@ def needs_transpose(op: tile.LoadOp) -> bool:
     uses = list(op.result.uses)
     across = all(isinstance(use.operation, tile.DotOp) and use.index == 1 for use in uses)
     return bool(uses) and across and tile_dtype(op.result).bits in BITS
-
-
-def _is_repeated(op: tile.LoadOp) -> bool:
-    around = op.parent_op()
-    while around is not None and not isinstance(around, scf.ForOp):
-        around = around.parent_op()
-    return around is not None
 
 
 def spare_registers(function: tile.FuncOp, consumers: int) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dtypes.types import Kind
@@ -27,6 +27,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
 )
 from tessera.transforms.algebra.lazy_rescale import rescale_lazily
 from tessera.transforms.checks.host_checks import take_host_checks
+from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.loops.live_iterations import ROWS_BEGIN, ROWS_END, clip_ranges, is_marked
 from tessera.transforms.pipelining.make_async import feeds_dots
@@ -156,9 +157,8 @@ def _loop_around(op: Operation) -> scf.ForOp | None:
 
 
 def _constants(value: SSAValue) -> Iterator[int]:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        yield owner.value.value.data
+    if (number := integer_of(value)) is not None:
+        yield number
 
 
 def _is_tile(value: SSAValue) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import BlockArgument, SSAValue
 
 from tessera.dtypes.types import DType, bf16, f16
@@ -21,6 +20,7 @@ from tessera.ir.tile.types import tile_type
 from tessera.shapes.expr import Size
 from tessera.targets.cuda.ir.hopper_types import MOST_AXES, WIDEST_BOX
 from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step
+from tessera.transforms.core.constants import integer_of
 
 PANEL_BYTES = 128
 """Columns of a box, in bytes: wgmma wants panels of this width, swizzled."""
@@ -65,7 +65,7 @@ class Box:
 
 def _divides(start: Start) -> bool:
     """Whether a box begins with a panel."""
-    return (_constant(start) if isinstance(start, SSAValue) else start) == 0
+    return (integer_of(start) if isinstance(start, SSAValue) else start) == 0
 
 
 def box_of(view: SSAValue, offsets: Sequence[SSAValue]) -> Box | None:
@@ -100,7 +100,7 @@ def _axes(owner: tile.ViewOp, argument: BlockArgument) -> tuple[int, ...] | None
     found: list[int] = []
     for index, stride in enumerate(owner.strides):
         axis = _stride_axis(stride, argument)
-        if axis is None and index == len(owner.strides) - 1 and _constant(stride) == 1:
+        if axis is None and index == len(owner.strides) - 1 and integer_of(stride) == 1:
             # Tensor maps are of arguments whose last axis has neighbours side by side.
             axis = len(_sizes_of(argument)) - 1
         if axis is None:
@@ -115,12 +115,6 @@ def _sizes_of(argument: BlockArgument) -> tuple[Size, ...]:
     return tuple(function.shapes.data[argument.index].data)
 
 
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    known = owner.value if isinstance(owner, arith.ConstantOp) else None
-    return known.value.data if isinstance(known, IntegerAttr) else None
-
-
 def _size(value: SSAValue) -> Size | None:
     """A size as the function's head spells it."""
     owner = value.owner
@@ -129,7 +123,7 @@ def _size(value: SSAValue) -> Size | None:
         if isinstance(view.owner, tile.ViewOp):
             return _size(view.owner.sizes[owner.axis.value.data])
         return _sizes_of(view)[owner.axis.value.data] if isinstance(view, BlockArgument) else None
-    return _constant(value)
+    return integer_of(value)
 
 
 def _stride_axis(value: SSAValue, argument: BlockArgument) -> int | None:
@@ -155,7 +149,7 @@ def _terms(value: SSAValue) -> Iterator[SSAValue]:
     if isinstance(owner, arith.AddiOp):
         yield from _terms(owner.lhs)
         yield from _terms(owner.rhs)
-    elif _constant(value) != 0:
+    elif integer_of(value) != 0:
         yield value
 
 

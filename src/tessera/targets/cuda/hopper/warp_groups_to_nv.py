@@ -285,7 +285,7 @@ class WarpGroupLowering(KernelSetup):
             offsets = [self.narrow(start, more) for start, more in found.offsets(box, piece)]
             if shift is not None:
                 offsets[:2] = self._moved(offsets[0], shift.columns), self._moved(offsets[1], shift.rows)
-            self.add(hopper_copies.TmaLoadOp(map_, offsets, target, ring.full, slot, blocks), op)
+            self.add(hopper_copies.TmaLoadOp(map_, offsets, target, ring.full, slot, multicast=blocks), op)
 
     def _moved(self, number: SSAValue, by_rank: int) -> SSAValue:
         """A number plus so many for each block before this one in its cluster."""
@@ -303,9 +303,9 @@ class WarpGroupLowering(KernelSetup):
     def _release(self, op: warp_groups.ConsumerReleaseOp) -> None:
         ring, (slot, _) = self.rings[op.ring], self.states[op.state]
         if ring.freed is not None:
-            self.add(hopper.MbarrierArriveOp(ring.freed, slot, self.frees), op)
+            self.add(hopper.MbarrierArriveOp(ring.freed, slot, condition=self.frees), op)
         elif ring.bytes:
-            self.add(hopper.MbarrierArriveOp(ring.empty, slot, self.leads), op)
+            self.add(hopper.MbarrierArriveOp(ring.empty, slot, condition=self.leads), op)
 
     def _transpose(self, op: transpose.TransposeSmemOp) -> None:
         ring, transposed, (slot, phase) = self.rings[op.ring], self.rings[op.transposed], self.states[op.state]
@@ -316,8 +316,8 @@ class WarpGroupLowering(KernelSetup):
         self.add(hopper.FenceOp("async"), op)
         # The lane that arrives does so for all of its warp.
         self.add(hopper.WarpSyncOp(), op)
-        self.add(hopper.MbarrierArriveOp(ring.empty, slot, self.leads), op)
-        self.add(hopper.MbarrierArriveOp(transposed.full, slot, self.leads), op)
+        self.add(hopper.MbarrierArriveOp(ring.empty, slot, condition=self.leads), op)
+        self.add(hopper.MbarrierArriveOp(transposed.full, slot, condition=self.leads), op)
 
     def _slot(self, ring: Ring, slot: SSAValue) -> SSAValue:
         """A slot as the transposer and the consumers see it."""
@@ -352,7 +352,7 @@ class WarpGroupLowering(KernelSetup):
         number = self.add(hopper.GetOp(work_queue.words, slot), op).results[0]
         # The lane that arrives does so for all of its warp.
         self.add(hopper.WarpSyncOp(), op)
-        self.add(hopper.MbarrierArriveOp(work_queue.empty, slot, self.leads), op)
+        self.add(hopper.MbarrierArriveOp(work_queue.empty, slot, condition=self.leads), op)
         self.values[op.result] = self.wide(number)
 
     def _leave(self, op: warp_groups.WarpSpecializeOp) -> None:
@@ -384,7 +384,7 @@ class WarpGroupLowering(KernelSetup):
         b = self.staged[owner.operand if isinstance(owner, tile.TransOp) else op.b]
         accumulator = None if _is_zero(op.c) else self._accumulator(op.c)
         type_ = laid_out(warp_groups.accumulator_type(op.result), accumulator_layout(op.result))
-        made = self.add(wgmma.WgmmaOp(a, b, type_, transposed=is_transposed, sum_=accumulator), op)
+        made = self.add(wgmma.WgmmaOp(a, b, type_, transposed=is_transposed, sum=accumulator), op)
         self.values[op.result] = made.results[0]
 
     def _accumulator(self, value: SSAValue) -> SSAValue:
@@ -431,7 +431,7 @@ class WarpGroupLowering(KernelSetup):
             self.add(hopper.FenceOp("async"), op)
             self.add(hopper.WarpSyncOp(), op)
             offsets = [self.narrow(box.starts[across], column), row, *others]
-            self.add(hopper_copies.TmaStoreOp(buffer, map_, offsets, sends), op)
+            self.add(hopper_copies.TmaStoreOp(buffer, map_, offsets, condition=sends), op)
             self.add(hopper_copies.TmaCommitOp(), op)
 
 

@@ -10,20 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, UnitAttr, i32
-from xdsl.ir import Attribute, Region, SSAValue
-from xdsl.irdl import (
-    BaseAttr,
-    EqAttrConstraint,
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, UnitAttr, i32
+from xdsl.ir import Attribute, OpResult, Region, SSAValue
+from xdsl.irdl import BaseAttr, EqAttrConstraint, IRDLOperation, irdl_op_definition, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
@@ -31,6 +20,16 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, SizesAttr, integer
 from tessera.ir.common.checking import around, ops_of
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    DeclaredOp,
+    flag,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
 from tessera.ir.common.effects import MEMORY, HasEffects, OrderedOp, writes
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
@@ -56,10 +55,10 @@ class FuncOp(Function):
 
     name = "nv.func"
 
-    outputs = prop_def(IntegerConstraint)
-    shapes = prop_def(ArrayAttr[SizesAttr])
-    grid = prop_def(SizesAttr)
-    threads = prop_def(IntegerConstraint)
+    outputs: IntegerAttr = prop_def(IntegerConstraint)
+    shapes: ArrayAttr[SizesAttr] = prop_def(ArrayAttr[SizesAttr])
+    grid: SizesAttr = prop_def(SizesAttr)
+    threads: IntegerAttr = prop_def(IntegerConstraint)
 
     def __init__(
         self,
@@ -106,7 +105,7 @@ class FuncOp(Function):
 
 
 @irdl_op_definition
-class ReturnOp(IRDLOperation):
+class ReturnOp(DeclaredOp):
     """The end of an nv function."""
 
     name = "nv.return"
@@ -115,17 +114,14 @@ class ReturnOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ConvertOp(IRDLOperation):
+class ConvertOp(DeclaredOp):
     """The same tile in another layout."""
 
     name = "nv.convert"
-    operand = operand_def(AnyTile)
-    result = result_def(AnyTile)
+    operand: SSAValue = operand_def(AnyTile)
+    result: OpResult = result_def(AnyTile, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
-
-    def __init__(self, operand: SSAValue, result: Attribute) -> None:
-        super().__init__(operands=[operand], result_types=[result])
 
     def verify_(self) -> None:
         source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
@@ -134,29 +130,26 @@ class ConvertOp(IRDLOperation):
 
 
 @irdl_op_definition
-class AllocOp(IRDLOperation):
+class AllocOp(DeclaredOp):
     """Shared memory of the block, with nothing in it."""
 
     name = "nv.alloc"
-    result = result_def(AnyShared)
+    result: OpResult = result_def(AnyShared, converter=GIVEN)
     assembly_format = "attr-dict `:` type($result)"
-
-    def __init__(self, result: SharedType) -> None:
-        super().__init__(result_types=[result])
 
 
 @irdl_op_definition
-class SlotOp(IRDLOperation):
+class SlotOp(DeclaredOp):
     """One of several tiles in shared memory, by an index or an i32."""
 
     name = "nv.slot"
-    ring = operand_def(AnyShared)
-    number = operand_def(BaseAttr(IndexType) | EqAttrConstraint(i32))
-    result = result_def(AnyShared)
+    ring: SSAValue = operand_def(AnyShared)
+    number: SSAValue = operand_def(BaseAttr(IndexType) | EqAttrConstraint(i32))
+    result: OpResult = result_def(AnyShared)
     traits = traits_def(Pure())
 
-    def __init__(self, ring: SSAValue, number: SSAValue) -> None:
-        super().__init__(operands=[ring, number], result_types=[shared_type(ring).slot])
+    def result_type(self) -> Attribute:
+        return shared_type(self.ring).slot
 
     def verify_(self) -> None:
         ring = shared_type(self.ring)
@@ -199,26 +192,20 @@ def _check_same(moved: Sequence[int], element: Attribute, shared: SharedType) ->
 
 
 @irdl_op_definition
-class CopyAsyncOp(IRDLOperation):
+class CopyAsyncOp(DeclaredOp):
     """Begins to copy the tile at `offsets` of a view into shared memory; zeros where it leaves the view."""
 
     name = "nv.copy_async"
-    view = operand_def(AnyView)
-    offsets = var_operand_def(IndexType)
-    shared = operand_def(AnyShared)
-    transposed = opt_prop_def(UnitAttr)
+    view: SSAValue = operand_def(AnyView)
+    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
+    shared: SSAValue = operand_def(AnyShared)
+    transposed: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
     """The view's last two axes are exchanged on the way: shared memory holds the transposed tile."""
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",), written=("shared",))
     assembly_format = (
         "$view `[` $offsets `]` `,` $shared (`transposed` $transposed^)? attr-dict `:` type($view) `,` type($shared)"
     )
-
-    def __init__(
-        self, view: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue, *, transposed: bool = False
-    ) -> None:
-        properties: dict[str, Attribute | None] = {"transposed": UnitAttr() if transposed else None}
-        super().__init__(operands=[view, offsets, shared], properties=properties)
 
     def verify_(self) -> None:
         seen, shared = view_type(self.view), shared_type(self.shared)
@@ -238,7 +225,7 @@ def function_of(op: IRDLOperation) -> FuncOp:
 
 
 @irdl_op_definition
-class CommitOp(IRDLOperation):
+class CommitOp(DeclaredOp):
     """All copies begun since the last commit become one group."""
 
     name = "nv.commit"
@@ -257,11 +244,8 @@ class WaitOp(OrderedOp):
     """Waits until at most `pending` groups of copies are under way; then all threads see what the others copied."""
 
     name = "nv.wait"
-    pending = prop_def(IntegerConstraint)
+    pending: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$pending attr-dict"
-
-    def __init__(self, pending: int) -> None:
-        super().__init__(properties={"pending": integer(pending)})
 
     def verify_(self) -> None:
         if self.pending.value.data < 0:
@@ -327,15 +311,15 @@ class GriddepcontrolWaitOp(OrderedOp):
 
 
 @irdl_op_definition
-class ReadOp(IRDLOperation):
+class ReadOp(DeclaredOp):
     """A tile out of shared memory, or a part of it from `row` and `column` on; with `transposed`, its transpose."""
 
     name = "nv.read"
-    shared = operand_def(AnyShared)
-    row = prop_def(IntegerConstraint)
-    column = prop_def(IntegerConstraint)
-    transposed = opt_prop_def(UnitAttr)
-    result = result_def(AnyTile)
+    shared: SSAValue = operand_def(AnyShared)
+    row: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    column: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    transposed: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    result: OpResult = result_def(AnyTile, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("shared",))
     assembly_format = (
@@ -345,9 +329,7 @@ class ReadOp(IRDLOperation):
     def __init__(
         self, shared: SSAValue, result: Attribute, *, row: int = 0, column: int = 0, transposed: bool = False
     ) -> None:
-        properties: dict[str, Attribute | None] = {"row": integer(row), "column": integer(column)}
-        properties["transposed"] = UnitAttr() if transposed else None
-        super().__init__(operands=[shared], properties=properties, result_types=[result])
+        super().__init__(shared, row, column, result, transposed=transposed)
 
     def verify_(self) -> None:
         shared, result = shared_type(self.shared), check_tile(self.result, "the result")
@@ -361,18 +343,15 @@ class ReadOp(IRDLOperation):
 
 
 @irdl_op_definition
-class WriteOp(IRDLOperation):
+class WriteOp(DeclaredOp):
     """Puts a tile into shared memory."""
 
     name = "nv.write"
-    value = operand_def(AnyTile)
-    shared = operand_def(AnyShared)
+    value: SSAValue = operand_def(AnyTile)
+    shared: SSAValue = operand_def(AnyShared)
     traits = traits_def(HasEffects())
     effects = accesses(written=("shared",))
     assembly_format = "$value `,` $shared attr-dict `:` type($value) `,` type($shared)"
-
-    def __init__(self, value: SSAValue, shared: SSAValue) -> None:
-        super().__init__(operands=[value, shared])
 
     def verify_(self) -> None:
         value = check_tile(self.value, "the value")
@@ -381,19 +360,19 @@ class WriteOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MmaOp(IRDLOperation):
+class MmaOp(DeclaredOp):
     """c + a·b by the tensor cores, a warp at a time; layouts are those that the instruction asks for."""
 
     name = "nv.mma"
-    a = operand_def(AnyTile)
-    b = operand_def(AnyTile)
-    c = operand_def(AnyTile)
-    result = result_def(AnyTile)
+    a: SSAValue = operand_def(AnyTile)
+    b: SSAValue = operand_def(AnyTile)
+    c: SSAValue = operand_def(AnyTile)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
 
-    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
-        super().__init__(operands=[a, b, c], result_types=[c.type])
+    def result_type(self) -> Attribute:
+        return self.c.type
 
     def verify_(self) -> None:
         a, b, c = (check_tile(value, "an operand") for value in (self.a, self.b, self.c))

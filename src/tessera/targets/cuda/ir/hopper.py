@@ -5,23 +5,24 @@ Each is one instruction or a fixed group of them. Copies are in `hopper_copies`,
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerType, UnitAttr, i32
-from xdsl.ir import SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, UnitAttr, i32
+from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, Name, integer
 from tessera.ir.common.checking import ops_of
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    DeclaredOp,
+    flag,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+)
 from tessera.ir.common.effects import OrderedOp
 from tessera.targets.cuda.ir.dialect import function_of
 from tessera.targets.cuda.ir.hopper_types import AnyBarriers, AnyWords, BarriersType, WordsType, barriers_type
@@ -36,7 +37,7 @@ MOST_COUNTERS = 16
 
 
 @irdl_op_definition
-class IdOp(IRDLOperation):
+class IdOp(DeclaredOp):
     """A number of this thread, or a count.
 
     `thread`, `warp` and `warpgroup` are numbers in the block, `lane` in the warp, `block` in the grid, `rank` that of
@@ -45,13 +46,10 @@ class IdOp(IRDLOperation):
     """
 
     name = "nv.id"
-    kind = prop_def(Name)
-    result = result_def(i32)
+    kind: Name = prop_def(Name, converter=Name)
+    result: OpResult = result_def(i32)
     traits = traits_def(Pure())
     assembly_format = "`` $kind attr-dict"
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(properties={"kind": Name(kind)}, result_types=[i32])
 
     def verify_(self) -> None:
         if self.kind.data not in IDS:
@@ -59,17 +57,14 @@ class IdOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ExtentOp(IRDLOperation):
+class ExtentOp(DeclaredOp):
     """The number of program instances along an axis of the grid. Blocks of a persistent kernel share them."""
 
     name = "nv.extent"
-    axis = prop_def(IntegerConstraint)
-    result = result_def(i32)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(i32)
     traits = traits_def(Pure())
     assembly_format = "$axis attr-dict"
-
-    def __init__(self, axis: int) -> None:
-        super().__init__(properties={"axis": integer(axis)}, result_types=[i32])
 
     def verify_(self) -> None:
         rank = len(function_of(self).grid.data)
@@ -82,12 +77,9 @@ class SetmaxnregOp(OrderedOp):
     """Gives registers back (`dec`) or takes more (`inc`): from here on each thread of the warpgroup has so many."""
 
     name = "nv.setmaxnreg"
-    direction = prop_def(Name)
-    count = prop_def(IntegerConstraint)
+    direction: Name = prop_def(Name, converter=Name)
+    count: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
     assembly_format = "`` $direction $count attr-dict"
-
-    def __init__(self, direction: str, count: int) -> None:
-        super().__init__(properties={"direction": Name(direction), "count": integer(count)})
 
     def verify_(self) -> None:
         if self.direction.data not in ("inc", "dec"):
@@ -97,20 +89,17 @@ class SetmaxnregOp(OrderedOp):
 
 
 @irdl_op_definition
-class AdvanceOp(IRDLOperation):
+class AdvanceOp(DeclaredOp):
     """The next slot of a ring and its phase: behind the last slot comes the first, in the other phase."""
 
     name = "nv.advance"
-    slot = operand_def(i32)
-    phase = operand_def(i32)
-    depth = prop_def(IntegerConstraint)
-    next_slot = result_def(i32)
-    next_phase = result_def(i32)
+    slot: SSAValue = operand_def(i32)
+    phase: SSAValue = operand_def(i32)
+    depth: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    next_slot: OpResult = result_def(i32)
+    next_phase: OpResult = result_def(i32)
     traits = traits_def(Pure())
     assembly_format = "$slot `,` $phase `,` $depth attr-dict"
-
-    def __init__(self, slot: SSAValue, phase: SSAValue, depth: int) -> None:
-        super().__init__(operands=[slot, phase], properties={"depth": integer(depth)}, result_types=[i32, i32])
 
     def verify_(self) -> None:
         if self.depth.value.data < 1:
@@ -121,15 +110,12 @@ class AdvanceOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MbarriersOp(IRDLOperation):
+class MbarriersOp(DeclaredOp):
     """Mbarriers in shared memory, not initialised yet."""
 
     name = "nv.mbarriers"
-    result = result_def(AnyBarriers)
+    result: OpResult = result_def(AnyBarriers, converter=GIVEN)
     assembly_format = "attr-dict `:` type($result)"
-
-    def __init__(self, result: BarriersType) -> None:
-        super().__init__(result_types=[result])
 
     def verify_(self) -> None:
         check_near(self.result)
@@ -153,12 +139,9 @@ class MbarrierInitOp(OrderedOp):
     """Initialises mbarriers: a phase of each ends with so many arrivals. One thread does it, and fences."""
 
     name = "nv.mbarrier_init"
-    barriers = operand_def(AnyBarriers)
-    arrivals = prop_def(IntegerConstraint)
+    barriers: SSAValue = operand_def(AnyBarriers)
+    arrivals: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$barriers `,` $arrivals attr-dict `:` type($barriers)"
-
-    def __init__(self, barriers: SSAValue, arrivals: int) -> None:
-        super().__init__(operands=[barriers], properties={"arrivals": integer(arrivals)})
 
     def verify_(self) -> None:
         check_near(self.barriers)
@@ -171,13 +154,10 @@ class MbarrierWaitOp(OrderedOp):
     """Waits until the phase of this parity has ended."""
 
     name = "nv.mbarrier_wait"
-    barriers = operand_def(AnyBarriers)
-    number = operand_def(i32)
-    parity = operand_def(i32)
+    barriers: SSAValue = operand_def(AnyBarriers)
+    number: SSAValue = operand_def(i32)
+    parity: SSAValue = operand_def(i32)
     assembly_format = "$barriers `[` $number `]` `,` $parity attr-dict `:` type($barriers)"
-
-    def __init__(self, barriers: SSAValue, number: SSAValue, parity: SSAValue) -> None:
-        super().__init__(operands=[barriers, number, parity])
 
     def verify_(self) -> None:
         check_near(self.barriers)
@@ -188,13 +168,10 @@ class MbarrierArriveOp(OrderedOp):
     """Arrives at an mbarrier, without a branch only where the condition holds; it may be another block's."""
 
     name = "nv.mbarrier_arrive"
-    barriers = operand_def(AnyBarriers)
-    number = operand_def(i32)
-    condition = opt_operand_def(_i1)
+    barriers: SSAValue = operand_def(AnyBarriers)
+    number: SSAValue = operand_def(i32)
+    condition: SSAValue | None = opt_operand_def(_i1, default=None)
     assembly_format = "$barriers `[` $number `]` (`if` $condition^)? attr-dict `:` type($barriers)"
-
-    def __init__(self, barriers: SSAValue, number: SSAValue, condition: SSAValue | None = None) -> None:
-        super().__init__(operands=[barriers, number, condition])
 
 
 @irdl_op_definition
@@ -202,13 +179,10 @@ class MbarrierExpectOp(OrderedOp):
     """Arrives at an mbarrier, whose phase then ends only when so many bytes have been copied, too."""
 
     name = "nv.mbarrier_expect"
-    barriers = operand_def(AnyBarriers)
-    number = operand_def(i32)
-    bytes = prop_def(IntegerConstraint)
+    barriers: SSAValue = operand_def(AnyBarriers)
+    number: SSAValue = operand_def(i32)
+    bytes: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$barriers `[` $number `]` `,` $bytes attr-dict `:` type($barriers)"
-
-    def __init__(self, barriers: SSAValue, number: SSAValue, bytes_: int) -> None:
-        super().__init__(operands=[barriers, number], properties={"bytes": integer(bytes_)})
 
     def verify_(self) -> None:
         check_near(self.barriers)
@@ -221,11 +195,8 @@ class FenceOp(OrderedOp):
     """`init`: other blocks see initialised mbarriers. `async`: copies and dots see what threads wrote."""
 
     name = "nv.fence"
-    kind = prop_def(Name)
+    kind: Name = prop_def(Name, converter=Name)
     assembly_format = "`` $kind attr-dict"
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(properties={"kind": Name(kind)})
 
     def verify_(self) -> None:
         if self.kind.data not in ("init", "async"):
@@ -235,12 +206,9 @@ class FenceOp(OrderedOp):
 class _NamedBarrierOp(OrderedOp):
     """A step at a named barrier, where so many threads come."""
 
-    number = operand_def(i32)
-    threads = prop_def(IntegerConstraint)
+    number: SSAValue = operand_def(i32)
+    threads: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$number `,` $threads attr-dict"
-
-    def __init__(self, number: SSAValue, threads: int) -> None:
-        super().__init__(operands=[number], properties={"threads": integer(threads)})
 
     def verify_(self) -> None:
         threads = self.threads.value.data
@@ -278,11 +246,8 @@ class ClusterSyncOp(OrderedOp):
     """All threads of the cluster wait for each other. `aligned`: warps come as a whole."""
 
     name = "nv.cluster_sync"
-    aligned = opt_prop_def(UnitAttr)
+    aligned: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
     assembly_format = "(`aligned` $aligned^)? attr-dict"
-
-    def __init__(self, *, aligned: bool) -> None:
-        super().__init__(properties={"aligned": UnitAttr() if aligned else None})
 
     def verify_(self) -> None:
         if "cluster" not in function_of(self).attributes:
@@ -290,23 +255,22 @@ class ClusterSyncOp(OrderedOp):
 
 
 @irdl_op_definition
-class MapaOp(IRDLOperation):
+class MapaOp(DeclaredOp):
     """The same mbarriers in the block of another rank of the cluster."""
 
     name = "nv.mapa"
-    barriers = operand_def(AnyBarriers)
-    rank = operand_def(i32)
-    result = result_def(AnyBarriers)
+    barriers: SSAValue = operand_def(AnyBarriers)
+    rank: SSAValue = operand_def(i32)
+    result: OpResult = result_def(AnyBarriers)
     traits = traits_def(Pure())
     assembly_format = "$barriers `,` $rank attr-dict `:` type($barriers) `->` type($result)"
 
-    def __init__(self, barriers: SSAValue, rank: SSAValue) -> None:
-        result = BarriersType(barriers_type(barriers).count, "cluster")
-        super().__init__(operands=[barriers, rank], result_types=[result])
+    def result_type(self) -> Attribute:
+        return BarriersType(barriers_type(self.barriers).count, "cluster")
 
     def verify_(self) -> None:
         check_near(self.barriers)
-        if self.result.type != BarriersType(barriers_type(self.barriers).count, "cluster"):
+        if self.result.type != self.result_type():
             raise VerifyException(f"{self.barriers.type} in another block is not {self.result.type}")
 
 
@@ -314,15 +278,15 @@ class MapaOp(IRDLOperation):
 
 
 @irdl_op_definition
-class WordsOp(IRDLOperation):
+class WordsOp(DeclaredOp):
     """Words in shared memory, with nothing in them."""
 
     name = "nv.words"
-    result = result_def(AnyWords)
+    result: OpResult = result_def(AnyWords, converter=GIVEN)
     assembly_format = "attr-dict `:` type($result)"
 
     def __init__(self, count: int) -> None:
-        super().__init__(result_types=[WordsType(count)])
+        super().__init__(WordsType(count))
 
     @property
     def shared_bytes(self) -> int:
@@ -339,13 +303,10 @@ class PutOp(OrderedOp):
     """Writes a word."""
 
     name = "nv.put"
-    value = operand_def(i32)
-    words = operand_def(AnyWords)
-    number = operand_def(i32)
+    value: SSAValue = operand_def(i32)
+    words: SSAValue = operand_def(AnyWords)
+    number: SSAValue = operand_def(i32)
     assembly_format = "$value `,` $words `[` $number `]` attr-dict `:` type($words)"
-
-    def __init__(self, value: SSAValue, words: SSAValue, number: SSAValue) -> None:
-        super().__init__(operands=[value, words, number])
 
 
 @irdl_op_definition
@@ -353,13 +314,10 @@ class GetOp(OrderedOp):
     """Reads a word."""
 
     name = "nv.get"
-    words = operand_def(AnyWords)
-    number = operand_def(i32)
-    result = result_def(i32)
+    words: SSAValue = operand_def(AnyWords)
+    number: SSAValue = operand_def(i32)
+    result: OpResult = result_def(i32)
     assembly_format = "$words `[` $number `]` attr-dict `:` type($words)"
-
-    def __init__(self, words: SSAValue, number: SSAValue) -> None:
-        super().__init__(operands=[words, number], result_types=[i32])
 
 
 def _check_counter(number: int) -> None:
@@ -372,13 +330,10 @@ class CountOp(OrderedOp):
     """Adds to a counter of the launch, which began with 0, and gives what it was before."""
 
     name = "nv.count"
-    counter = prop_def(IntegerConstraint)
-    amount = operand_def(i32)
-    result = result_def(i32)
+    counter: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    amount: SSAValue = operand_def(i32)
+    result: OpResult = result_def(i32)
     assembly_format = "$counter `,` $amount attr-dict"
-
-    def __init__(self, counter: int, amount: SSAValue) -> None:
-        super().__init__(operands=[amount], properties={"counter": integer(counter)}, result_types=[i32])
 
     def verify_(self) -> None:
         _check_counter(self.counter.value.data)
@@ -389,11 +344,8 @@ class ResetOp(OrderedOp):
     """Sets a counter of the launch to 0 again: the next launch finds it so."""
 
     name = "nv.reset"
-    counter = prop_def(IntegerConstraint)
+    counter: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$counter attr-dict"
-
-    def __init__(self, counter: int) -> None:
-        super().__init__(properties={"counter": integer(counter)})
 
     def verify_(self) -> None:
         _check_counter(self.counter.value.data)

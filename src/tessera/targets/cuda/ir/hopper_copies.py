@@ -4,49 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IntegerType, UnitAttr, i32
-from xdsl.ir import SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, UnitAttr, i32
+from xdsl.ir import OpResult, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, irdl_op_definition, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.attributes import IntegerConstraint, integer
 from tessera.ir.common.checking import ops_of
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    DeclaredOp,
+    flag,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
 from tessera.ir.common.effects import OrderedOp
 from tessera.ir.tile.types import AnyView, check_axis, view_type
 from tessera.targets.cuda.ir.dialect import function_of
 from tessera.targets.cuda.ir.hopper import check_near
-from tessera.targets.cuda.ir.hopper_types import AnyBarriers, AnyMap, MapAxesAttr, MapType, map_type
-from tessera.targets.cuda.ir.types import AnyShared, SharedType, check_plain, shared_type
+from tessera.targets.cuda.ir.hopper_types import AnyBarriers, AnyMap, MapAxesAttr, map_type
+from tessera.targets.cuda.ir.types import AnyShared, check_plain, shared_type
 
 _i1 = IntegerType(1)
 MOST_GROUPS = 7
 
 
 @irdl_op_definition
-class TensorMapOp(IRDLOperation):
+class TensorMapOp(DeclaredOp):
     """A tensor map of an argument, which the host makes for each launch; `axes` say how it sees the array."""
 
     name = "nv.tensor_map"
-    view = operand_def(AnyView)
-    axes = prop_def(MapAxesAttr)
-    result = result_def(AnyMap)
+    view: SSAValue = operand_def(AnyView)
+    axes: MapAxesAttr = prop_def(MapAxesAttr, converter=MapAxesAttr)
+    result: OpResult = result_def(AnyMap, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$view $axes attr-dict `:` type($view) `->` type($result)"
-
-    def __init__(self, view: SSAValue, axes: Sequence[tuple[int, str, int]], result: MapType) -> None:
-        super().__init__(operands=[view], properties={"axes": MapAxesAttr(tuple(axes))}, result_types=[result])
 
     def verify_(self) -> None:
         seen, made = view_type(self.view), map_type(self.result)
@@ -65,11 +62,8 @@ class PrefetchOp(OrderedOp):
     """Brings a tensor map into the cache that copies read it from."""
 
     name = "nv.prefetch"
-    map = operand_def(AnyMap)
+    map: SSAValue = operand_def(AnyMap)
     assembly_format = "$map attr-dict `:` type($map)"
-
-    def __init__(self, map_: SSAValue) -> None:
-        super().__init__(operands=[map_])
 
 
 def _check_box(map_: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue) -> None:
@@ -92,28 +86,17 @@ class TmaLoadOp(OrderedOp):
     """
 
     name = "nv.tma_load"
-    map = operand_def(AnyMap)
-    offsets = var_operand_def(i32)
-    shared = operand_def(AnyShared)
-    barriers = operand_def(AnyBarriers)
-    number = operand_def(i32)
-    multicast = opt_operand_def(i32)
+    map: SSAValue = operand_def(AnyMap)
+    offsets: Sequence[SSAValue] = var_operand_def(i32)
+    shared: SSAValue = operand_def(AnyShared)
+    barriers: SSAValue = operand_def(AnyBarriers)
+    number: SSAValue = operand_def(i32)
+    multicast: SSAValue | None = opt_operand_def(i32, default=None)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "$map `[` $offsets `]` `,` $shared `,` $barriers `[` $number `]` (`multicast` $multicast^)? attr-dict "
         "`:` type($map) `,` type($shared) `,` type($barriers)"
     )
-
-    def __init__(
-        self,
-        map_: SSAValue,
-        offsets: Sequence[SSAValue],
-        shared: SSAValue,
-        barriers: SSAValue,
-        number: SSAValue,
-        multicast: SSAValue | None = None,
-    ) -> None:
-        super().__init__(operands=[map_, offsets, shared, barriers, number, multicast])
 
     def verify_(self) -> None:
         check_near(self.barriers)
@@ -126,17 +109,12 @@ class TmaStoreOp(OrderedOp):
     holds; what lies outside the array is left out."""
 
     name = "nv.tma_store"
-    shared = operand_def(AnyShared)
-    map = operand_def(AnyMap)
-    offsets = var_operand_def(i32)
-    condition = opt_operand_def(_i1)
+    shared: SSAValue = operand_def(AnyShared)
+    map: SSAValue = operand_def(AnyMap)
+    offsets: Sequence[SSAValue] = var_operand_def(i32)
+    condition: SSAValue | None = opt_operand_def(_i1, default=None)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = "$shared `,` $map `[` $offsets `]` (`if` $condition^)? attr-dict `:` type($shared) `,` type($map)"
-
-    def __init__(
-        self, shared: SSAValue, map_: SSAValue, offsets: Sequence[SSAValue], condition: SSAValue | None = None
-    ) -> None:
-        super().__init__(operands=[shared, map_, offsets, condition])
 
     def verify_(self) -> None:
         _check_box(self.map, self.offsets, self.shared)
@@ -158,12 +136,9 @@ class TmaWaitOp(OrderedOp):
     """Waits until at most `pending` groups of this thread are under way, or, with `read`, still read shared memory."""
 
     name = "nv.tma_wait"
-    pending = prop_def(IntegerConstraint)
-    read = opt_prop_def(UnitAttr)
+    pending: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    read: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
     assembly_format = "$pending (`read` $read^)? attr-dict"
-
-    def __init__(self, pending: int, *, read: bool = False) -> None:
-        super().__init__(properties={"pending": integer(pending), "read": UnitAttr() if read else None})
 
     def verify_(self) -> None:
         if not 0 <= self.pending.value.data <= MOST_GROUPS:
@@ -173,20 +148,17 @@ class TmaWaitOp(OrderedOp):
 
 
 @irdl_op_definition
-class RecastOp(IRDLOperation):
+class RecastOp(DeclaredOp):
     """The same shared memory seen as tiles of other sizes: the same rows, or rows of one panel.
 
     Columns that were paired may be seen as they lie, and the other way round.
     """
 
     name = "nv.recast"
-    shared = operand_def(AnyShared)
-    result = result_def(AnyShared)
+    shared: SSAValue = operand_def(AnyShared)
+    result: OpResult = result_def(AnyShared, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$shared attr-dict `:` type($shared) `->` type($result)"
-
-    def __init__(self, shared: SSAValue, result: SharedType) -> None:
-        super().__init__(operands=[shared], result_types=[result])
 
     def verify_(self) -> None:
         before, after = shared_type(self.shared), shared_type(self.result)

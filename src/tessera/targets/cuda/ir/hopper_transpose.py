@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from xdsl.ir import SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, traits_def
+from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common.checking import ops_of
+from tessera.ir.common.declared_ops import DeclaredOp, operand_def
 from tessera.ir.common.effects import HasEffects
 from tessera.ir.tile.dialect import accesses
 from tessera.targets.cuda.ir.types import AnyShared, check_plain, shared_type
@@ -17,21 +18,18 @@ ROWS, COLUMNS = 32, 16
 
 
 @irdl_op_definition
-class TransposeSmemOp(IRDLOperation):
+class TransposeSmemOp(DeclaredOp):
     """Puts the transpose of a tile of 8 bits into other shared memory, its columns in the order that they have there.
 
     The threads of a warpgroup do so together.
     """
 
     name = "nv.transpose_smem"
-    shared = operand_def(AnyShared)
-    transposed = operand_def(AnyShared)
+    shared: SSAValue = operand_def(AnyShared)
+    transposed: SSAValue = operand_def(AnyShared)
     traits = traits_def(HasEffects())
     effects = accesses(read=("shared",), written=("transposed",))
     assembly_format = "$shared `,` $transposed attr-dict `:` type($shared) `,` type($transposed)"
-
-    def __init__(self, shared: SSAValue, transposed: SSAValue) -> None:
-        super().__init__(operands=[shared, transposed])
 
     def verify_(self) -> None:
         before, after = shared_type(self.shared), shared_type(self.transposed)

@@ -10,24 +10,16 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerType, TensorType, UnitAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, TensorType, UnitAttr
+from xdsl.ir import Attribute, OpResult, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
-    IRDLOperation,
     RangeOf,
     RangeVarConstraint,
     VarConstraint,
     irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
     traits_def,
-    var_operand_def,
-    var_result_def,
 )
 from xdsl.traits import EffectInstance, Pure
 from xdsl.utils.exceptions import VerifyException
@@ -35,6 +27,19 @@ from xdsl.utils.exceptions import VerifyException
 from tessera.dtypes.types import DType, bool_
 from tessera.ir.common.attributes import IntegerConstraint, Name, integer
 from tessera.ir.common.checking import ops_of
+from tessera.ir.common.declared_ops import (
+    GIVEN,
+    GIVEN_ALL,
+    DeclaredOp,
+    flag,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+    var_result_def,
+)
 from tessera.ir.common.effects import MEMORY, HasEffects, OrderedOp, reads
 from tessera.ir.common.elements import TileType
 from tessera.ir.tile.dialect import accesses
@@ -109,33 +114,17 @@ class WgmmaOp(OrderedOp):
 
     name = "nv.wgmma"
     T: ClassVar = VarConstraint("T", AnyAttr())
-    a = operand_def(AnyShared | AnyTile)
-    b = operand_def(AnyShared)
-    transposed = opt_prop_def(UnitAttr)
-    beside = opt_operand_def(AnyShared)
-    sum = opt_operand_def(T)
-    result = result_def(T)
+    a: SSAValue = operand_def(AnyShared | AnyTile)
+    b: SSAValue = operand_def(AnyShared)
+    transposed: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    beside: SSAValue | None = opt_operand_def(AnyShared, default=None)
+    sum: SSAValue | None = opt_operand_def(T, default=None)
+    result: OpResult = result_def(T, converter=GIVEN)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "$a `,` (`transposed` $transposed^)? $b (`beside` $beside^ `:` type($beside))? (`onto` $sum^)? attr-dict "
         "`:` type($a) `,` type($b) `->` type($result)"
     )
-
-    def __init__(
-        self,
-        a: SSAValue,
-        b: SSAValue,
-        result: Attribute,
-        *,
-        transposed: bool = False,
-        beside: SSAValue | None = None,
-        sum_: SSAValue | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[a, b, beside, sum_],
-            properties={"transposed": UnitAttr() if transposed else None},
-            result_types=[result],
-        )
 
     def verify_(self) -> None:
         _, columns = _check_accumulator(self.result, "the result")
@@ -185,19 +174,15 @@ class WgmmaWaitOp(OrderedOp):
     """
 
     name = "nv.wgmma_wait"
-    pending = prop_def(IntegerConstraint)
-    values = var_operand_def(_values)
-    kept = var_operand_def(RangeOf(AnyTile))
-    handed = var_result_def(_values)
+    pending: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    values: Sequence[SSAValue] = var_operand_def(_values)
+    kept: Sequence[SSAValue] = var_operand_def(RangeOf(AnyTile))
+    handed: Sequence[OpResult] = var_result_def(_values, converter=GIVEN_ALL)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = "$pending (`,` $values^ `:` type($values))? (`keeping` $kept^ `:` type($kept))? attr-dict"
 
     def __init__(self, pending: int, values: Sequence[SSAValue] = (), kept: Sequence[SSAValue] = ()) -> None:
-        super().__init__(
-            operands=[values, kept],
-            properties={"pending": integer(pending)},
-            result_types=[[value.type for value in values]],
-        )
+        DeclaredOp.__init__(self, pending, values, kept, [value.type for value in values])
 
     def verify_(self) -> None:
         if not 0 <= self.pending.value.data <= MOST_GROUPS:
@@ -207,22 +192,19 @@ class WgmmaWaitOp(OrderedOp):
 
 
 @irdl_op_definition
-class StmatrixOp(IRDLOperation):
+class StmatrixOp(DeclaredOp):
     """Puts columns of a tile of 16 bits, from `column` on, into shared memory.
 
     64 rows there are the warpgroup's; 16 rows are those of this warp, and each warp has a tile of its own.
     """
 
     name = "nv.stmatrix"
-    value = operand_def(AnyTile)
-    column = prop_def(IntegerConstraint)
-    shared = operand_def(AnyShared)
+    value: SSAValue = operand_def(AnyTile)
+    column: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    shared: SSAValue = operand_def(AnyShared)
     traits = traits_def(HasEffects())
     effects = accesses(written=("shared",))
     assembly_format = "$value `[` $column `]` `,` $shared attr-dict `:` type($value) `,` type($shared)"
-
-    def __init__(self, value: SSAValue, column: int, shared: SSAValue) -> None:
-        super().__init__(operands=[value, shared], properties={"column": integer(column)})
 
     def verify_(self) -> None:
         _, columns = _check_accumulator(self.value, "the value")
@@ -235,18 +217,15 @@ class StmatrixOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ColumnsOp(IRDLOperation):
+class ColumnsOp(DeclaredOp):
     """Some columns of a tile, from `first` on: its registers, unchanged."""
 
     name = "nv.columns"
-    operand = operand_def(AnyTile)
-    first = prop_def(IntegerConstraint)
-    result = result_def(AnyTile)
+    operand: SSAValue = operand_def(AnyTile)
+    first: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(AnyTile, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$operand `[` $first `]` attr-dict `:` type($operand) `->` type($result)"
-
-    def __init__(self, operand: SSAValue, first: int, result: Attribute) -> None:
-        super().__init__(operands=[operand], properties={"first": integer(first)}, result_types=[result])
 
     def verify_(self) -> None:
         _, before = _check_accumulator(self.operand, "the operand")
@@ -259,19 +238,19 @@ class ColumnsOp(IRDLOperation):
 
 
 @irdl_op_definition
-class JoinOp(IRDLOperation):
+class JoinOp(DeclaredOp):
     """Tiles side by side, as one: their registers, unchanged."""
 
     name = "nv.join"
-    pieces = var_operand_def(AnyTile)
-    result = result_def(AnyTile)
+    pieces: Sequence[SSAValue] = var_operand_def(AnyTile)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "$pieces attr-dict `:` type($pieces) `->` type($result)"
 
-    def __init__(self, pieces: Sequence[SSAValue]) -> None:
-        columns = sum(tile_type(piece).get_shape()[1] for piece in pieces)
-        type_ = TensorType(tile_type(pieces[0]).element_type, (ROWS, columns))
-        super().__init__(operands=[pieces], result_types=[laid_out(type_, accumulator(ROWS, columns))])
+    def result_type(self) -> Attribute:
+        columns = sum(tile_type(piece).get_shape()[1] for piece in self.pieces)
+        type_ = TensorType(tile_type(self.pieces[0]).element_type, (ROWS, columns))
+        return laid_out(type_, accumulator(ROWS, columns))
 
     def verify_(self) -> None:
         _, columns = _check_accumulator(self.result, "the result")
@@ -283,23 +262,19 @@ class JoinOp(IRDLOperation):
 
 
 @irdl_op_definition
-class PartialOp(IRDLOperation):
+class PartialOp(DeclaredOp):
     """Folds what each thread holds along an axis: one element is left of each thread, a reduction not finished yet."""
 
     name = "nv.partial"
-    kind = prop_def(Name)
-    operand = operand_def(AnyTile)
-    axis = prop_def(IntegerConstraint)
-    result = result_def(AnyTile)
+    kind: Name = prop_def(Name, converter=Name)
+    operand: SSAValue = operand_def(AnyTile)
+    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "`` $kind $operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
 
-    def __init__(self, kind: str, operand: SSAValue, axis: int) -> None:
-        super().__init__(
-            operands=[operand],
-            properties={"kind": Name(kind), "axis": integer(axis)},
-            result_types=[partial_type(tile_type(operand), axis)],
-        )
+    def result_type(self) -> Attribute:
+        return partial_type(tile_type(self.operand), self.axis.value.data)
 
     def verify_(self) -> None:
         source = check_tile(self.operand, "the operand")
@@ -326,17 +301,14 @@ def partial_type(source: TileType, axis: int) -> TileType:
 
 
 @irdl_op_definition
-class AnyOp(IRDLOperation):
+class AnyOp(DeclaredOp):
     """Whether any thread of the warp holds an element that is true: the same answer for all of them."""
 
     name = "nv.any"
-    operand = operand_def(AnyTile)
-    result = result_def(IntegerType(1))
+    operand: SSAValue = operand_def(AnyTile)
+    result: OpResult = result_def(IntegerType(1))
     traits = traits_def(HasEffects())
     assembly_format = "$operand attr-dict `:` type($operand)"
-
-    def __init__(self, operand: SSAValue) -> None:
-        super().__init__(operands=[operand], result_types=[IntegerType(1)])
 
     def verify_(self) -> None:
         check_tile(self.operand, "the operand")

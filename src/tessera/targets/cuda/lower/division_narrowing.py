@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, SSAValue
 
 from tessera.ir.pipe import tile_scheduler, warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.checks.host_checks import CHECKED
+from tessera.transforms.core.constants import integer_of
 
 MOST = 2**31 - 1
 Division = arith.DivSIOp | arith.RemSIOp | arith.FloorDivSIOp
@@ -28,14 +28,8 @@ _Given = _Numbers | _Scheduled
 
 def can_narrow_division(op: Division, mapped: AbstractSet[SSAValue]) -> bool:
     """Whether a division may be done in 32 bits: of small numbers, and certainly not by zero."""
-    certain = CHECKED in op.attributes or _constant(op.rhs) not in (None, 0) or _is_of_instances(op.rhs)
+    certain = CHECKED in op.attributes or integer_of(op.rhs) not in (None, 0) or _is_of_instances(op.rhs)
     return certain and all(_is_small(value, mapped) for value in op.operands)
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    known = owner.value if isinstance(owner, arith.ConstantOp) else None
-    return known.value.data if isinstance(known, IntegerAttr) else None
 
 
 def _bounds(value: SSAValue, block: Block) -> tuple[SSAValue, ...]:
@@ -69,7 +63,7 @@ def _is_of_instances(value: SSAValue) -> bool:
     if isinstance(owner, Block):
         bounds = _bounds(value, owner)
         return bool(bounds) and all(_is_of_instances(bound) for bound in bounds)
-    known = _constant(value)
+    known = integer_of(value)
     if known is not None:
         return 0 < known <= MOST
     if isinstance(owner, arith.MinSIOp) and any(_is_of_instances(operand) for operand in owner.operands):
@@ -81,4 +75,4 @@ def _is_of_instances(value: SSAValue) -> bool:
 
 def _is_positive(value: SSAValue) -> bool:
     owner = value.owner
-    return isinstance(owner, arith.MaxSIOp) and any((_constant(operand) or 0) > 0 for operand in owner.operands)
+    return isinstance(owner, arith.MaxSIOp) and any((integer_of(operand) or 0) > 0 for operand in owner.operands)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir import dialect as nv
@@ -20,6 +20,7 @@ from tessera.targets.cuda.ir.tensor_cores import depth_step
 from tessera.targets.cuda.ir.types import laid_out, layout_of
 from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.core.tile_ops import Ops
 
 
 def interleave_copies(function: nv.FuncOp) -> None:
@@ -75,24 +76,19 @@ def _beside(op: nv.MmaOp, copies: list[Operation]) -> _Found | None:
 
 def _move(found: _Found) -> None:
     dot, depth = found.dot, tile_type(found.dot.a).get_shape()[1]
-    made: list[Operation] = []
-
-    def add(op: Operation) -> SSAValue:
-        made.append(op)
-        return op.results[0]
-
+    made = Ops()
     total = dot.c
     for start, size in ((0, found.step), (found.step, depth - found.step)):
         left, right = part_of(found.left, 1, start, size), part_of(found.right, 0, start, size)
-        total = add(nv.MmaOp(add(left), add(right), total))
+        total = made.add(nv.MmaOp(made.add(left), made.add(right), total))
         if start == 0:
             for op in found.copies:
                 op.detach()
-                made.append(op)
-    adopt_location(made, dot)
+                made.ops.append(op)
+    adopt_location(made.ops, dot)
     block = dot.parent_block()
     assert block is not None
-    block.insert_ops_before(made, dot)
+    block.insert_ops_before(made.ops, dot)
     dot.result.replace_all_uses_with(total)
     for op in (dot, found.left, found.right):
         op.detach()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from tessera.dtypes.types import DType, Kind, f8e4m3, f8e5m2, f16, f32, f64, i8, i32, u8, u32
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir.tensor_cores import INSTRUCTIONS
 from tessera.transforms.core.rewriting import replace
+from tessera.transforms.core.tile_ops import TileOps
 
 _i32 = IntegerType(32)
 _BYTES = {Kind.INT: (i8, i32), Kind.UINT: (u8, u32), Kind.BOOL: (u8, u32)}
@@ -50,22 +51,15 @@ def _carriers(op: tile.DotOp, arch: str) -> tuple[DType, DType]:
 
 
 def _rewritten(op: tile.DotOp, operand: DType, total: DType) -> list[Operation]:
-    made: list[Operation] = []
-
-    def add(new: Operation) -> SSAValue:
-        made.append(new)
-        return new.results[0]
-
-    def cast(value: SSAValue, dtype: DType) -> SSAValue:
-        return value if tile_dtype(value).base is dtype else add(tile.EwOp("cast", [value], to=dtype))
-
+    ops = TileOps()
+    add, cast = ops.add, ops.cast
     a, b = cast(op.a, operand), cast(op.b, operand)
     wanted = tile_dtype(op.c)
     if wanted.bits > total.bits:
         zero = add(arith.ConstantOp(IntegerAttr(0, _i32)))
         nothing = add(tile.FullOp(zero, tile_type(op.c).get_shape()))
         result = cast(add(tile.DotOp(a, b, cast(nothing, total))), wanted)
-        add(tile.EwOp("add", [op.c, result]))
+        ops.ew("add", op.c, result)
     else:
         cast(add(tile.DotOp(a, b, cast(op.c, total))), wanted)
-    return made
+    return ops.ops
