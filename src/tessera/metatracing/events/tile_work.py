@@ -153,10 +153,7 @@ class TileWork:
 
     @cached_property
     def far_arguments(self) -> frozenset[int]:
-        found: set[int] = set()
-        for one in self.sampled:
-            found |= one.far_arguments
-        return frozenset(found)
+        return frozenset[int]().union(*(one.far_arguments for one in self.sampled))
 
 
 def tile_work(instance: Instance, arguments: Described, *, clipped: bool = False) -> TileWork:

@@ -66,16 +66,8 @@ class Explained(str):
 
 
 _MOST_GRIDS = 256  # that a kernel remembers; they are quick to make again
-_FORM = (
-    "schedule",
-    "space",
-    "tuning",
-    "grid",
-    "free",
-    "matched",
-    "assumed",
-    "overlapping",
-)  # in which forms of a kernel differ
+_FORM = ("schedule", "space", "tuning", "grid", "free", "matched", "assumed", "overlapping")
+"""In which forms of a kernel differ."""
 
 
 class BoundCall(NamedTuple):
