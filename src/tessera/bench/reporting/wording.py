@@ -320,11 +320,9 @@ def ceiling_rates(suite: BenchmarkSuiteResult) -> dict[str, float]:
 
 def counts_text(suite: BenchmarkSuiteResult) -> str:
     """`22 measured, 1 failed, 1 skipped`."""
-    parts = [f"{len(suite.get_successful_results())} measured"]
-    for word, rows in (("failed", suite.get_failed_results()), ("skipped", suite.get_skipped_results())):
-        if rows:
-            parts.append(f"{len(rows)} {word}")
-    return ", ".join(parts)
+    others = ("failed", suite.get_failed_results()), ("skipped", suite.get_skipped_results())
+    parts = [f"{len(rows)} {word}" for word, rows in others if rows]
+    return ", ".join([f"{len(suite.get_successful_results())} measured", *parts])
 
 
 def environment_facts(suite: BenchmarkSuiteResult) -> list[tuple[str, str]]:

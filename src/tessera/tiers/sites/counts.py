@@ -47,17 +47,8 @@ class Counts:
     """Numbers of events by kind, as PyPy's counters are; tests assert these."""
 
     NAMES = (
-        "traces",
-        "compiles",
-        "bridges",
-        "generalisations",
-        "deopts",
-        "aborts",
-        "contests",
-        "switch_backs",
-        "evictions",
-        "invalidations",
-        "loads",
+        *("traces", "compiles", "bridges", "generalisations", "deopts", "aborts"),
+        *("contests", "switch_backs", "evictions", "invalidations", "loads"),
     )
 
     def __init__(self, clock: Clock = system_clock) -> None:

@@ -66,26 +66,11 @@ ASKS_THE_WORLD = frozenset(
 """Libraries whose answers are others the next time, and no value of Python's tells it."""
 _BORING = frozenset(
     [
-        "__module__",
-        "__doc__",
-        "__dict__",
-        "__weakref__",
-        "__qualname__",
-        "__annotations__",
-        "__slots__",
-        "__match_args__",
-        "__parameters__",
-        "__orig_bases__",
-        "__abstractmethods__",
-        "__dataclass_fields__",
-        "__dataclass_params__",
-        "__static_attributes__",
-        "__firstlineno__",
-        "__annotate__",
-        "__annotate_func__",
-        "__annotations_cache__",
-        "__classdictcell__",
-        "__classcell__",
+        *("__module__", "__doc__", "__dict__", "__weakref__", "__qualname__", "__annotations__", "__slots__"),
+        *("__match_args__", "__parameters__", "__orig_bases__", "__abstractmethods__"),
+        *("__dataclass_fields__", "__dataclass_params__", "__classdictcell__", "__classcell__"),
+        # Of Python 3.13 and later.
+        *("__static_attributes__", "__firstlineno__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
     ]
 )
 
