@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
-from xdsl.dialects.builtin import I64, DenseArrayBase, Float64Type, FloatAttr, IntegerAttr, i64
+from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, Float64Type, FloatAttr, IntAttr, IntegerAttr, i64
 from xdsl.ir import Data, Dialect, Region
 from xdsl.irdl import IRDLOperation, eq, irdl_attr_definition
 from xdsl.irdl.declarative_assembly_format import (
@@ -44,6 +44,16 @@ def integer(value: int) -> IntegerAttr[I64]:
 
 def integers(values: Sequence[int]) -> DenseArrayBase[I64]:
     return DenseArrayBase.from_list(i64, list(values))
+
+
+def number(value: int | IntAttr) -> IntAttr:
+    """A number as a parameter of a type."""
+    return IntAttr(value) if isinstance(value, int) else value
+
+
+def numbers(values: Sequence[int] | ArrayAttr[IntAttr]) -> ArrayAttr[IntAttr]:
+    """Numbers as a parameter of a type."""
+    return values if isinstance(values, ArrayAttr) else ArrayAttr(map(IntAttr, values))
 
 
 class Verifying:

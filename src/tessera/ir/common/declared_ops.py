@@ -2,7 +2,7 @@
 
     class DimOp(DeclaredOp):
         view: SSAValue = operand_def(AnyView)
-        axis: Integer = prop_def(IntegerConstraint, converter=integer)
+        axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
         result: OpResult = result_def(IndexType)
 
 is built by `DimOp(view, 1)`. Type checkers know such a constructor, as they know that of a dataclass: annotations say

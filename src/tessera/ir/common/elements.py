@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -20,7 +21,7 @@ from xdsl.dialects.builtin import (
     Signedness,
     TensorType,
 )
-from xdsl.ir import Attribute, TypeAttribute
+from xdsl.ir import Attribute, SSAValue, TypeAttribute
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes import types as dt
@@ -45,6 +46,17 @@ _ELEMENT_OF: dict[DType, TypeAttribute] = {
 _DTYPE_OF: dict[Attribute, DType] = {element: dtype for dtype, element in _ELEMENT_OF.items()}
 
 TileType: TypeAlias = TensorType[Attribute]
+AttributeT = TypeVar("AttributeT", bound=Attribute)
+
+
+def typed(kind: type[AttributeT]) -> Callable[[SSAValue], AttributeT]:
+    """The function that gives the types of values which have types of one kind."""
+
+    def type_of(value: SSAValue) -> AttributeT:
+        assert isinstance(value.type, kind)
+        return value.type
+
+    return type_of
 
 
 def element_of(dtype: DType) -> TypeAttribute:

@@ -19,8 +19,9 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import SizesAttr, print_body
-from tessera.ir.common.declared_ops import DeclaredOp, prop_def, region_def
+from tessera.ir.common.declared_ops import DeclaredOp
 from tessera.shapes.expr import Size
 
 Facts = dict[str, Attribute]
@@ -29,9 +30,9 @@ Facts = dict[str, Attribute]
 class Function(DeclaredOp):
     """A function of some level. Its facts are properties: `parse_facts` reads them, `print_facts` writes them."""
 
-    sym_name: StringAttr = prop_def(SymbolNameConstraint())
-    function_type: FunctionType = prop_def(FunctionType)
-    body: Region = region_def("single_block")
+    sym_name: StringAttr = fields.prop_def(SymbolNameConstraint())
+    function_type: FunctionType = fields.prop_def(FunctionType)
+    body: Region = fields.region_def("single_block")
 
     traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 

@@ -11,18 +11,9 @@ from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import bool_
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import SizesAttr
-from tessera.ir.common.declared_ops import (
-    GIVEN_ALL,
-    DeclaredOp,
-    flag,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    var_operand_def,
-    var_result_def,
-)
+from tessera.ir.common.declared_ops import GIVEN_ALL, DeclaredOp, flag
 from tessera.ir.graph.effects import AnyTensor
 from tessera.ir.graph.types import GraphTensorType, graph_type
 from tessera.shapes.expr import Size
@@ -59,10 +50,10 @@ class CondOp(DeclaredOp):
     """Runs one of two bodies."""
 
     name = "graph.cond"
-    condition: SSAValue = operand_def(AnyTensor)
-    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
-    chosen: Region = region_def("single_block")
-    otherwise: Region = region_def("single_block")
+    condition: SSAValue = fields.operand_def(AnyTensor)
+    results_: Sequence[OpResult] = fields.var_result_def(AnyTensor, converter=GIVEN_ALL)
+    chosen: Region = fields.region_def("single_block")
+    otherwise: Region = fields.region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
     assembly_format = (
         "$condition `then` $chosen `else` $otherwise attr-dict `:` type($condition) `->` `(` type($results_) `)`"
@@ -83,10 +74,10 @@ class WhileOp(DeclaredOp):
     """Repeats a body as long as a condition holds; both see the carried values, and the body gives the next ones."""
 
     name = "graph.while"
-    inits: Sequence[SSAValue] = var_operand_def(AnyTensor)
-    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
-    condition: Region = region_def("single_block")
-    body: Region = region_def("single_block")
+    inits: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
+    results_: Sequence[OpResult] = fields.var_result_def(AnyTensor, converter=GIVEN_ALL)
+    condition: Region = fields.region_def("single_block")
+    body: Region = fields.region_def("single_block")
     traits = traits_def(RecursiveMemoryEffect())
     assembly_format = (
         "`(` $inits `)` `if` $condition `do` $body attr-dict `:` `(` type($inits) `)` `->` `(` type($results_) `)`"
@@ -117,12 +108,12 @@ class ScanOp(DeclaredOp):
     """
 
     name = "graph.scan"
-    inits: Sequence[SSAValue] = var_operand_def(AnyTensor)
-    xs: Sequence[SSAValue] = var_operand_def(AnyTensor)
-    length: SizesAttr = prop_def(SizesAttr, converter=SizesAttr)
-    reverse: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
-    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
-    body: Region = region_def("single_block")
+    inits: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
+    xs: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
+    length: SizesAttr = fields.prop_def(SizesAttr, converter=SizesAttr)
+    reverse: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
+    results_: Sequence[OpResult] = fields.var_result_def(AnyTensor, converter=GIVEN_ALL)
+    body: Region = fields.region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(RecursiveMemoryEffect())
     assembly_format = (
@@ -180,7 +171,7 @@ class YieldOp(DeclaredOp):
     """Ends a body and gives values to the op around it."""
 
     name = "graph.yield"
-    values: Sequence[SSAValue] = var_operand_def(AnyTensor)
+    values: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
     traits = traits_def(IsTerminator(), HasParent(CondOp, WhileOp, ScanOp), Pure())
     assembly_format = "($values^ `:` type($values))? attr-dict"
 

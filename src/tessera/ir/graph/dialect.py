@@ -18,20 +18,11 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f64
 from tessera.errors import ShapeError
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, integer, integers, verifying
 from tessera.ir.common.checking import ops_of
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    DeclaredOp,
-    flag,
-    operand_def,
-    opt_prop_def,
-    optional,
-    prop_def,
-    result_def,
-    var_operand_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag, optional
 from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.control import CondOp, ScanOp, WhileOp, YieldOp
 from tessera.ir.graph.effects import AllReduceOp, AnyTensor, PrintOp, RandomOp, StateOp, StateReadOp, StateWriteOp
@@ -73,8 +64,8 @@ class ConstantOp(DeclaredOp):
     """A tensor known now: `graph.constant !graph.tensor<[3], f32> = [1.0, 2.0, 3.0]`; one element fills all."""
 
     name = "graph.constant"
-    value: DenseAttr = prop_def(DenseAttr)
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    value: DenseAttr = fields.prop_def(DenseAttr)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
 
     @classmethod
@@ -120,10 +111,10 @@ class EwOp(DeclaredOp):
     """One row of the elementwise table over tensors of one shape."""
 
     name = "graph.ew"
-    fn: Name = prop_def(Name, converter=Name)
-    operands_: Sequence[SSAValue] = var_operand_def(AnyTensor)
-    seed: IntegerAttr | None = opt_prop_def(IntegerConstraint, converter=optional(integer), default=None)
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    fn: Name = fields.prop_def(Name, converter=Name)
+    operands_: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
+    seed: IntegerAttr | None = fields.opt_prop_def(IntegerConstraint, converter=optional(integer), default=None)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "`` $fn $operands_ (`seed` $seed^)? attr-dict `:` type($operands_) `->` type($result)"
 
@@ -160,8 +151,8 @@ class EwOp(DeclaredOp):
 class _Unary(DeclaredOp, ABC):
     """One tensor in, one tensor out, elements unchanged."""
 
-    operand: SSAValue = operand_def(AnyTensor)
-    result: OpResult = result_def(AnyTensor)
+    operand: SSAValue = fields.operand_def(AnyTensor)
+    result: OpResult = fields.result_def(AnyTensor)
     traits = traits_def(Pure())
 
     @abstractmethod
@@ -184,7 +175,7 @@ class BroadcastOp(_Unary):
     """NumPy's rule: missing leading axes appear, axes of size 1 repeat."""
 
     name = "graph.broadcast"
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
     def __init__(self, operand: SSAValue, shape: Sequence[DimLike]) -> None:
@@ -208,7 +199,7 @@ class ReshapeOp(_Unary):
     """The same elements, row by row, under other sizes."""
 
     name = "graph.reshape"
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
     def __init__(self, operand: SSAValue, shape: Sequence[DimLike]) -> None:
@@ -226,7 +217,7 @@ class TransposeOp(_Unary):
     """Result axis `i` is operand axis `permutation[i]`."""
 
     name = "graph.transpose"
-    permutation: Integers = prop_def(Integers, converter=integers)
+    permutation: Integers = fields.prop_def(Integers, converter=integers)
     assembly_format = "$operand `,` $permutation attr-dict `:` type($operand) `->` type($result)"
 
     def expected_shape(self) -> Sequence[Size]:
@@ -238,10 +229,10 @@ class SliceOp(_Unary):
     """Every `steps[i]`-th element from `starts[i]` up to, not including, `stops[i]`; LAST is the end of any axis."""
 
     name = "graph.slice"
-    starts: Integers = prop_def(Integers, converter=integers)
-    stops: Integers = prop_def(Integers, converter=integers)
-    steps: Integers = prop_def(Integers, converter=integers)
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    starts: Integers = fields.prop_def(Integers, converter=integers)
+    stops: Integers = fields.prop_def(Integers, converter=integers)
+    steps: Integers = fields.prop_def(Integers, converter=integers)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     assembly_format = "$operand $starts `to` $stops `by` $steps attr-dict `:` type($operand) `->` type($result)"
 
     def __init__(
@@ -268,9 +259,9 @@ class ReduceOp(_Unary):
     """Folds `axes` away with one row of the reduction table, accumulating as the policy says."""
 
     name = "graph.reduce"
-    kind: Name = prop_def(Name, converter=Name)
-    axes: Integers = prop_def(Integers, converter=integers)
-    keepdims: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    kind: Name = fields.prop_def(Name, converter=Name)
+    axes: Integers = fields.prop_def(Integers, converter=integers)
+    keepdims: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
     assembly_format = (
         "`` $kind $operand `,` $axes (`keepdims` $keepdims^)? attr-dict `:` type($operand) `->` type($result)"
     )
@@ -291,9 +282,9 @@ class ConcatenateOp(DeclaredOp):
     """Tensors one after the other along an axis."""
 
     name = "graph.concatenate"
-    operands_: Sequence[SSAValue] = var_operand_def(AnyTensor)
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    operands_: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$operands_ `axis` $axis attr-dict `:` type($operands_) `->` type($result)"
 
@@ -318,9 +309,9 @@ class MatmulOp(DeclaredOp):
     """A matmul over the last two axes, leading axes broadcast; accumulated as the policy says, rounded once."""
 
     name = "graph.matmul"
-    a: SSAValue = operand_def(AnyTensor)
-    b: SSAValue = operand_def(AnyTensor)
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    a: SSAValue = fields.operand_def(AnyTensor)
+    b: SSAValue = fields.operand_def(AnyTensor)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$a `,` $b attr-dict `:` type($a) `,` type($b) `->` type($result)"
 
@@ -351,8 +342,8 @@ class IotaOp(DeclaredOp):
     """The position along one axis."""
 
     name = "graph.iota"
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$axis attr-dict `:` type($result)"
 
@@ -367,10 +358,10 @@ class GatherOp(DeclaredOp):
     """Slices of `operand` at `indices` along one axis; every index must be in range."""
 
     name = "graph.gather"
-    operand: SSAValue = operand_def(AnyTensor)
-    indices: SSAValue = operand_def(AnyTensor)
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    operand: SSAValue = fields.operand_def(AnyTensor)
+    indices: SSAValue = fields.operand_def(AnyTensor)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = (
         "$operand `[` $indices `]` `,` $axis attr-dict `:` type($operand) `,` type($indices) `->` type($result)"

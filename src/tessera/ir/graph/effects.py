@@ -11,9 +11,10 @@ from xdsl.irdl import AnyAttr, BaseAttr, irdl_op_definition, traits_def
 from xdsl.traits import EffectInstance, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common import reductions
 from tessera.ir.common.attributes import Name, verifying
-from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, operand_def, prop_def, result_def
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp
 from tessera.ir.common.effects import IO, RANDOM, HasEffects, World, reads, writes
 from tessera.ir.graph.types import GraphTensorType, graph_type
 
@@ -36,8 +37,8 @@ class RandomOp(DeclaredOp):
     """Fresh numbers from the function's random stream: uniform on [0, 1) or standard normal."""
 
     name = "graph.random"
-    distribution: Name = prop_def(Name, converter=Name)
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    distribution: Name = fields.prop_def(Name, converter=Name)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(HasEffects())
     assembly_format = "`` $distribution attr-dict `:` type($result)"
 
@@ -56,8 +57,8 @@ class StateOp(DeclaredOp):
     """Declares a slot that outlives calls; it holds zeros until written."""
 
     name = "graph.state"
-    sym_name: StringAttr = prop_def(SymbolNameConstraint(), converter=StringAttr)
-    type_: Attribute = prop_def(AnyAttr(), prop_name="type")
+    sym_name: StringAttr = fields.prop_def(SymbolNameConstraint(), converter=StringAttr)
+    type_: Attribute = fields.prop_def(AnyAttr(), prop_name="type")
     traits = traits_def(SymbolOpInterface(), Pure())
     assembly_format = "$sym_name `:` $type attr-dict"
 
@@ -73,8 +74,8 @@ class StateReadOp(DeclaredOp):
     """The value a slot holds now."""
 
     name = "graph.state_read"
-    slot: SymbolRefAttr = prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    slot: SymbolRefAttr = fields.prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(HasEffects())
     assembly_format = "$slot attr-dict `:` type($result)"
 
@@ -91,8 +92,8 @@ class StateWriteOp(DeclaredOp):
     """Puts a value into a slot."""
 
     name = "graph.state_write"
-    slot: SymbolRefAttr = prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
-    value: SSAValue = operand_def(AnyTensor)
+    slot: SymbolRefAttr = fields.prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
+    value: SSAValue = fields.operand_def(AnyTensor)
     traits = traits_def(HasEffects())
     assembly_format = "$slot `,` $value attr-dict `:` type($value)"
 
@@ -109,10 +110,10 @@ class AllReduceOp(DeclaredOp):
     """Combines the values of all ranks along a mesh axis; every rank must reach it, in the same order."""
 
     name = "graph.all_reduce"
-    kind: Name = prop_def(Name, converter=Name)
-    operand: SSAValue = operand_def(AnyTensor)
-    axis: StringAttr = prop_def(StringAttr, converter=StringAttr)
-    result: OpResult = result_def(AnyTensor)
+    kind: Name = fields.prop_def(Name, converter=Name)
+    operand: SSAValue = fields.operand_def(AnyTensor)
+    axis: StringAttr = fields.prop_def(StringAttr, converter=StringAttr)
+    result: OpResult = fields.result_def(AnyTensor)
     traits = traits_def(HasEffects())
     assembly_format = "`` $kind $operand `over` $axis attr-dict `:` type($operand) `->` type($result)"
 
@@ -134,8 +135,8 @@ class PrintOp(DeclaredOp):
     """Shows a labelled tensor to people."""
 
     name = "graph.print"
-    label: StringAttr = prop_def(StringAttr, converter=StringAttr)
-    value: SSAValue = operand_def(AnyTensor)
+    label: StringAttr = fields.prop_def(StringAttr, converter=StringAttr)
+    value: SSAValue = fields.operand_def(AnyTensor)
     traits = traits_def(HasEffects())
     assembly_format = "$label `,` $value attr-dict `:` type($value)"
 

@@ -13,15 +13,9 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import symbols_of
-from tessera.ir.common.declared_ops import (
-    GIVEN_ALL,
-    DeclaredOp,
-    opt_prop_def,
-    prop_def,
-    var_operand_def,
-    var_result_def,
-)
+from tessera.ir.common.declared_ops import GIVEN_ALL, DeclaredOp
 from tessera.ir.common.effects import KINDS, HasEffects, World, effects_within, writes
 from tessera.ir.common.elements import is_element
 from tessera.ir.common.functions import Facts, Function
@@ -37,7 +31,7 @@ class FuncOp(Function):
 
     name = "graph.func"
 
-    effects_: ArrayAttr[StringAttr] = prop_def(ArrayAttr[StringAttr], prop_name="effects")
+    effects_: ArrayAttr[StringAttr] = fields.prop_def(ArrayAttr[StringAttr], prop_name="effects")
 
     def __init__(
         self,
@@ -128,7 +122,7 @@ class ReturnOp(DeclaredOp):
     """The results of a graph function."""
 
     name = "graph.return"
-    values: Sequence[SSAValue] = var_operand_def(AnyAttr())
+    values: Sequence[SSAValue] = fields.var_operand_def(AnyAttr())
     traits = traits_def(IsTerminator(), HasParent(FuncOp), Pure())
     assembly_format = "($values^ `:` type($values))? attr-dict"
 
@@ -138,9 +132,9 @@ class CallOp(DeclaredOp):
     """Calls a graph function; it has the effects the callee declares. No function calls itself, by any way."""
 
     name = "graph.call"
-    callee: SymbolRefAttr = prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
-    arguments: Sequence[SSAValue] = var_operand_def(AnyAttr())
-    results_: Sequence[OpResult] = var_result_def(AnyAttr(), converter=GIVEN_ALL)
+    callee: SymbolRefAttr = fields.prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
+    arguments: Sequence[SSAValue] = fields.var_operand_def(AnyAttr())
+    results_: Sequence[OpResult] = fields.var_result_def(AnyAttr(), converter=GIVEN_ALL)
     traits = traits_def(HasEffects())
     assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $results_)"
 
@@ -185,10 +179,10 @@ class CallKernelOp(DeclaredOp):
     """Runs a tile function: tensors go in as views, results are fresh tensors. `config` may fix a schedule."""
 
     name = "graph.call_kernel"
-    callee: SymbolRefAttr = prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
-    arguments: Sequence[SSAValue] = var_operand_def(AnyAttr())
-    config: ConfigAttr | None = opt_prop_def(ConfigAttr, default=None)
-    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
+    callee: SymbolRefAttr = fields.prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
+    arguments: Sequence[SSAValue] = fields.var_operand_def(AnyAttr())
+    config: ConfigAttr | None = fields.opt_prop_def(ConfigAttr, default=None)
+    results_: Sequence[OpResult] = fields.var_result_def(AnyTensor, converter=GIVEN_ALL)
     traits = traits_def(HasEffects())
     assembly_format = (
         "$callee `(` $arguments `)` (`config` $config^)? attr-dict `:` functional-type($arguments, $results_)"

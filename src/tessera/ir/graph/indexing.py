@@ -11,18 +11,10 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.errors import DtypeError
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common import reductions
 from tessera.ir.common.attributes import IntegerConstraint, Name, integer, verifying
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    DeclaredOp,
-    flag,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
 from tessera.ir.graph.effects import AnyTensor
 from tessera.ir.graph.types import GraphTensorType, graph_type, telling
 from tessera.ir.tile.types import check_axis
@@ -58,9 +50,9 @@ class DynamicSliceOp(DeclaredOp):
     """A part of a tensor from starts on that are known at run time, moved so that all of it is inside."""
 
     name = "graph.dynamic_slice"
-    operand: SSAValue = operand_def(AnyTensor)
-    starts: Sequence[SSAValue] = var_operand_def(AnyTensor)
-    result: OpResult = result_def(AnyTensor, converter=GIVEN)
+    operand: SSAValue = fields.operand_def(AnyTensor)
+    starts: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
+    result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$operand `[` $starts `]` attr-dict `:` type($operand) `,` type($starts) `->` type($result)"
 
@@ -80,10 +72,10 @@ class DynamicUpdateSliceOp(DeclaredOp):
     """A tensor with a part replaced, at starts that are moved so that all of the part is inside."""
 
     name = "graph.dynamic_update_slice"
-    operand: SSAValue = operand_def(AnyTensor)
-    update: SSAValue = operand_def(AnyTensor)
-    starts: Sequence[SSAValue] = var_operand_def(AnyTensor)
-    result: OpResult = result_def(AnyTensor)
+    operand: SSAValue = fields.operand_def(AnyTensor)
+    update: SSAValue = fields.operand_def(AnyTensor)
+    starts: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
+    result: OpResult = fields.result_def(AnyTensor)
     traits = traits_def(Pure())
     assembly_format = (
         "$update `into` $operand `[` $starts `]` attr-dict "
@@ -106,11 +98,11 @@ class CumulateOp(DeclaredOp):
     """Running reductions along an axis: of all elements up to each one, or with `exclusive`, of all before it."""
 
     name = "graph.cumulate"
-    kind: Name = prop_def(Name, converter=Name)
-    operand: SSAValue = operand_def(AnyTensor)
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    exclusive: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
-    result: OpResult = result_def(AnyTensor)
+    kind: Name = fields.prop_def(Name, converter=Name)
+    operand: SSAValue = fields.operand_def(AnyTensor)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    exclusive: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
+    result: OpResult = fields.result_def(AnyTensor)
     traits = traits_def(Pure())
     assembly_format = (
         "`` $kind $operand `,` $axis (`exclusive` $exclusive^)? attr-dict `:` type($operand) `->` type($result)"
@@ -146,12 +138,12 @@ class ScatterOp(DeclaredOp):
     """A tensor with updates at indices along an axis, one after the other; every index must be in range."""
 
     name = "graph.scatter"
-    kind: Name = prop_def(Name, converter=Name)
-    operand: SSAValue = operand_def(AnyTensor)
-    indices: SSAValue = operand_def(AnyTensor)
-    updates: SSAValue = operand_def(AnyTensor)
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(AnyTensor)
+    kind: Name = fields.prop_def(Name, converter=Name)
+    operand: SSAValue = fields.operand_def(AnyTensor)
+    indices: SSAValue = fields.operand_def(AnyTensor)
+    updates: SSAValue = fields.operand_def(AnyTensor)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTensor)
     traits = traits_def(Pure())
     assembly_format = (
         "`` $kind $updates `into` $operand `[` $indices `]` `,` $axis attr-dict "

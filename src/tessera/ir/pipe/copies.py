@@ -11,26 +11,18 @@ from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, OpResult, ParametrizedAttribute, SSAValue, TypeAttribute
-from xdsl.irdl import BaseAttr, irdl_attr_definition, irdl_op_definition, traits_def
+from xdsl.irdl import BaseAttr, irdl_attr_definition, irdl_op_definition, param_def, traits_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.ir.common.attributes import IntegerConstraint, integer
+from tessera.ir.common import declared_ops as fields
+from tessera.ir.common.attributes import IntegerConstraint, integer, number
 from tessera.ir.common.checking import around, ops_of
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    DeclaredOp,
-    flag,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
 from tessera.ir.common.effects import MEMORY, HasEffects, OrderedOp, writes
-from tessera.ir.common.elements import TileType, is_element
+from tessera.ir.common.elements import TileType, is_element, typed
 from tessera.ir.tile.dialect import FuncOp, accesses
 from tessera.ir.tile.types import AnyTile, AnyView, tile_type, view_type
 
@@ -43,11 +35,8 @@ class RingType(ParametrizedAttribute, TypeAttribute):
 
     name = "pipe.ring"
 
-    depth: IntAttr
+    depth: IntAttr = param_def(converter=number)
     tile: Attribute
-
-    def __init__(self, depth: int | IntAttr, tile: Attribute) -> None:
-        super().__init__(IntAttr(depth) if isinstance(depth, int) else depth, tile)
 
     def verify(self) -> None:
         if self.depth.data < 1:
@@ -78,11 +67,7 @@ def is_tile_type(type_: Attribute) -> bool:
 
 
 AnyRing = BaseAttr(RingType)
-
-
-def ring_type(value: SSAValue) -> RingType:
-    assert isinstance(value.type, RingType)
-    return value.type
+ring_type = typed(RingType)
 
 
 def slot_type(value: SSAValue) -> TileType:
@@ -101,8 +86,8 @@ class RingOp(DeclaredOp):
     """
 
     name = "pipe.ring"
-    multicast: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
-    result: OpResult = result_def(AnyRing, converter=GIVEN)
+    multicast: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
+    result: OpResult = fields.result_def(AnyRing, converter=GIVEN)
     assembly_format = "(`multicast` $multicast^)? attr-dict `:` type($result)"
 
     def __init__(self, depth: int, tile: TileType) -> None:
@@ -134,10 +119,10 @@ class CopyOp(DeclaredOp):
     """Begins to copy the tile at `offsets` of a view into a slot; zeros where it leaves the view."""
 
     name = "pipe.copy"
-    view: SSAValue = operand_def(AnyView)
-    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
-    ring: SSAValue = operand_def(AnyRing)
-    slot: SSAValue = operand_def(IndexType)
+    view: SSAValue = fields.operand_def(AnyView)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    ring: SSAValue = fields.operand_def(AnyRing)
+    slot: SSAValue = fields.operand_def(IndexType)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",), written=("ring",))
     assembly_format = "$view `[` $offsets `]` `,` $ring `[` $slot `]` attr-dict `:` type($view) `,` type($ring)"
@@ -166,7 +151,7 @@ class WaitOp(OrderedOp):
     """Waits until at most `pending` groups are under way. Tiles got from slots before are no longer read then."""
 
     name = "pipe.wait"
-    pending: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    pending: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$pending attr-dict"
 
     def verify_(self) -> None:
@@ -180,9 +165,9 @@ class GetOp(DeclaredOp):
     """The tile in a slot."""
 
     name = "pipe.get"
-    ring: SSAValue = operand_def(AnyRing)
-    slot: SSAValue = operand_def(IndexType)
-    result: OpResult = result_def(AnyTile)
+    ring: SSAValue = fields.operand_def(AnyRing)
+    slot: SSAValue = fields.operand_def(IndexType)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(HasEffects())
     effects = accesses(read=("ring",))
     assembly_format = "$ring `[` $slot `]` attr-dict `:` type($ring) `->` type($result)"

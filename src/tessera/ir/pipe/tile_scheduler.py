@@ -11,8 +11,9 @@ from xdsl.ir import OpResult, SSAValue
 from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.checking import ops_of
-from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, operand_def, result_def
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp
 from tessera.ir.common.effects import OrderedOp
 from tessera.ir.pipe.warp_groups import (
     AnyPipelineState,
@@ -29,7 +30,7 @@ class WorkQueueOp(DeclaredOp):
     """Slots for numbers of program instances, with nothing in them."""
 
     name = "pipe.work_queue"
-    result: OpResult = result_def(AnyWorkQueue, converter=GIVEN)
+    result: OpResult = fields.result_def(AnyWorkQueue, converter=GIVEN)
     assembly_format = "attr-dict `:` type($result)"
 
     def __init__(self, depth: int) -> None:
@@ -39,9 +40,9 @@ class WorkQueueOp(DeclaredOp):
 class _SchedulerOp(OrderedOp):
     """The number of a program instance, at a slot of a work queue."""
 
-    work_queue: SSAValue = operand_def(AnyWorkQueue)
-    state: SSAValue = operand_def(AnyPipelineState)
-    result: OpResult = result_def(IndexType)
+    work_queue: SSAValue = fields.operand_def(AnyWorkQueue)
+    state: SSAValue = fields.operand_def(AnyPipelineState)
+    result: OpResult = fields.result_def(IndexType)
     assembly_format = "$work_queue `[` $state `]` attr-dict `:` type($work_queue) `,` type($state)"
 
     def verify_(self) -> None:

@@ -11,8 +11,9 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.checking import ops_of
-from tessera.ir.common.declared_ops import DeclaredOp, operand_def
+from tessera.ir.common.declared_ops import DeclaredOp
 from tessera.ir.common.effects import HasEffects
 from tessera.ir.pipe.copies import AnyRing, slot_type
 from tessera.ir.pipe.warp_groups import AnyPipelineState, check_state, partitions_around
@@ -27,9 +28,9 @@ class TransposeSmemOp(DeclaredOp):
     """
 
     name = "pipe.transpose_smem"
-    ring: SSAValue = operand_def(AnyRing)
-    transposed: SSAValue = operand_def(AnyRing)
-    state: SSAValue = operand_def(AnyPipelineState)
+    ring: SSAValue = fields.operand_def(AnyRing)
+    transposed: SSAValue = fields.operand_def(AnyRing)
+    state: SSAValue = fields.operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
     effects = accesses(read=("ring",), written=("ring", "transposed"))
     assembly_format = (

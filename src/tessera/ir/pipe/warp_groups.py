@@ -11,26 +11,24 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, OpResult, ParametrizedAttribute, Region, SSAValue, TypeAttribute
-from xdsl.irdl import BaseAttr, IRDLOperation, VarConstraint, irdl_attr_definition, irdl_op_definition, traits_def
+from xdsl.irdl import (
+    BaseAttr,
+    IRDLOperation,
+    VarConstraint,
+    irdl_attr_definition,
+    irdl_op_definition,
+    param_def,
+    traits_def,
+)
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.ir.common.attributes import IntegerConstraint, integer
+from tessera.ir.common import declared_ops as fields
+from tessera.ir.common.attributes import IntegerConstraint, integer, number
 from tessera.ir.common.checking import around, ops_of
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    DeclaredOp,
-    flag,
-    operand_def,
-    opt_prop_def,
-    opt_region_def,
-    prop_def,
-    region_def,
-    result_def,
-    var_operand_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
 from tessera.ir.common.effects import HasEffects, OrderedOp
 from tessera.ir.common.elements import TileType, dtype_of
 from tessera.ir.pipe.copies import AnyRing, check_copy, is_tile_type, ring_type, slot_type
@@ -63,8 +61,7 @@ class PipelineStateType(_Slots):
 
     name = "pipe.pipeline_state"
 
-    def __init__(self, depth: int | IntAttr) -> None:
-        super().__init__(IntAttr(depth) if isinstance(depth, int) else depth)
+    depth: IntAttr = param_def(converter=number)
 
 
 @irdl_attr_definition
@@ -73,8 +70,7 @@ class WorkQueueType(_Slots):
 
     name = "pipe.work_queue"
 
-    def __init__(self, depth: int | IntAttr) -> None:
-        super().__init__(IntAttr(depth) if isinstance(depth, int) else depth)
+    depth: IntAttr = param_def(converter=number)
 
 
 @irdl_attr_definition
@@ -139,10 +135,10 @@ class WarpSpecializeOp(DeclaredOp):
     """
 
     name = "pipe.warp_specialize"
-    consumers: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    producer: Region = region_def("single_block")
-    transposer: Region | None = opt_region_def("single_block", default=None)
-    consumer: Region = region_def("single_block")
+    consumers: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    producer: Region = fields.region_def("single_block")
+    transposer: Region | None = fields.opt_region_def("single_block", default=None)
+    consumer: Region = fields.region_def("single_block")
     traits = traits_def(NoTerminator())
     assembly_format = "$consumers attr-dict `producer` $producer (`transposer` $transposer^)? `consumer` $consumer"
 
@@ -201,7 +197,7 @@ class ConsumerIdOp(DeclaredOp):
     """The number of this consumer."""
 
     name = "pipe.consumer_id"
-    result: OpResult = result_def(IndexType)
+    result: OpResult = fields.result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "attr-dict"
 
@@ -213,7 +209,7 @@ class ConsumerIdOp(DeclaredOp):
 class _CtaOp(DeclaredOp):
     """A number that persistent CTAs have: a function with the attribute `persistent` runs once for each of them."""
 
-    result: OpResult = result_def(IndexType)
+    result: OpResult = fields.result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "attr-dict"
 
@@ -243,8 +239,8 @@ class GridExtentOp(DeclaredOp):
     """The number of program instances along an axis of the grid."""
 
     name = "pipe.grid_extent"
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(IndexType)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "$axis attr-dict"
 
@@ -260,8 +256,8 @@ class PipelineStateOp(DeclaredOp):
     """The state before the first use of a ring or of a work queue."""
 
     name = "pipe.pipeline_state"
-    ring: SSAValue = operand_def(AnyRing | AnyWorkQueue)
-    result: OpResult = result_def(AnyPipelineState)
+    ring: SSAValue = fields.operand_def(AnyRing | AnyWorkQueue)
+    result: OpResult = fields.result_def(AnyPipelineState)
     traits = traits_def(Pure())
     assembly_format = "$ring attr-dict `:` type($ring) `->` type($result)"
 
@@ -278,8 +274,8 @@ class AdvanceOp(DeclaredOp):
 
     name = "pipe.advance"
     T: ClassVar = VarConstraint("T", AnyPipelineState)
-    state: SSAValue = operand_def(T)
-    result: OpResult = result_def(T)
+    state: SSAValue = fields.operand_def(T)
+    result: OpResult = fields.result_def(T)
     traits = traits_def(Pure())
     assembly_format = "$state attr-dict `:` type($state)"
 
@@ -302,10 +298,10 @@ class ProducerCopyOp(DeclaredOp):
     """
 
     name = "pipe.producer_copy"
-    view: SSAValue = operand_def(AnyView)
-    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
-    ring: SSAValue = operand_def(AnyRing)
-    state: SSAValue = operand_def(AnyPipelineState)
+    view: SSAValue = fields.operand_def(AnyView)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    ring: SSAValue = fields.operand_def(AnyRing)
+    state: SSAValue = fields.operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",), written=("ring",))
     assembly_format = (
@@ -327,10 +323,10 @@ class ConsumerWaitOp(DeclaredOp):
     """
 
     name = "pipe.consumer_wait"
-    ring: SSAValue = operand_def(AnyRing)
-    state: SSAValue = operand_def(AnyPipelineState)
-    part: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
-    result: OpResult = result_def(AnyTile, converter=GIVEN)
+    ring: SSAValue = fields.operand_def(AnyRing)
+    state: SSAValue = fields.operand_def(AnyPipelineState)
+    part: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("ring",))
     assembly_format = (
@@ -365,8 +361,8 @@ class ConsumerReleaseOp(DeclaredOp):
     """Says that this consumer no longer reads a slot."""
 
     name = "pipe.consumer_release"
-    ring: SSAValue = operand_def(AnyRing)
-    state: SSAValue = operand_def(AnyPipelineState)
+    ring: SSAValue = fields.operand_def(AnyRing)
+    state: SSAValue = fields.operand_def(AnyPipelineState)
     traits = traits_def(HasEffects())
     effects = accesses(read=("ring",), written=("ring",))
     assembly_format = "$ring `[` $state `]` attr-dict `:` type($ring) `,` type($state)"
@@ -388,10 +384,10 @@ class DotStartOp(OrderedOp):
     """
 
     name = "pipe.dot_start"
-    a: SSAValue = operand_def(AnyTile)
-    b: SSAValue = operand_def(AnyTile)
-    c: SSAValue = operand_def(_AnyAccumulator)
-    result: OpResult = result_def(AnyPending)
+    a: SSAValue = fields.operand_def(AnyTile)
+    b: SSAValue = fields.operand_def(AnyTile)
+    c: SSAValue = fields.operand_def(_AnyAccumulator)
+    result: OpResult = fields.result_def(AnyPending)
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
 
     def result_type(self) -> Attribute:
@@ -421,9 +417,9 @@ class DotWaitOp(OrderedOp):
     """Waits for a dot; `younger` ones that were begun after it may still run."""
 
     name = "pipe.dot_wait"
-    pending: SSAValue = operand_def(AnyPending)
-    younger: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(AnyTile)
+    pending: SSAValue = fields.operand_def(AnyPending)
+    younger: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile)
     assembly_format = "$pending `younger` $younger attr-dict `:` type($pending) `->` type($result)"
 
     def result_type(self) -> Attribute:
@@ -442,7 +438,7 @@ class DotsWaitOp(OrderedOp):
     """Waits until at most `younger` dots run: slots that older ones have read may be released."""
 
     name = "pipe.dots_wait"
-    younger: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    younger: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$younger attr-dict"
 
     def verify_(self) -> None:

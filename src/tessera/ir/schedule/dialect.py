@@ -13,8 +13,9 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import Name, SizesAttr, print_body
-from tessera.ir.common.declared_ops import GIVEN_ALL, DeclaredOp, prop_def, region_def, var_operand_def, var_result_def
+from tessera.ir.common.declared_ops import GIVEN_ALL, DeclaredOp
 from tessera.ir.common.effects import HasEffects, effects_within
 from tessera.ir.common.schedule_attributes import Config, ConfigAttr
 from tessera.ir.graph.effects import AnyTensor
@@ -32,11 +33,11 @@ class LaunchOp(DeclaredOp):
     """Runs a tile function once per point of `grid`, whose sizes are expressions in the arguments' symbols."""
 
     name = "schedule.launch"
-    callee: SymbolRefAttr = prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
-    grid: SizesAttr = prop_def(SizesAttr, converter=SizesAttr)
-    config: ConfigAttr = prop_def(ConfigAttr, converter=ConfigAttr)
-    arguments: Sequence[SSAValue] = var_operand_def(AnyAttr())
-    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
+    callee: SymbolRefAttr = fields.prop_def(FlatSymbolRefAttrConstr, converter=SymbolRefAttr)
+    grid: SizesAttr = fields.prop_def(SizesAttr, converter=SizesAttr)
+    config: ConfigAttr = fields.prop_def(ConfigAttr, converter=ConfigAttr)
+    arguments: Sequence[SSAValue] = fields.var_operand_def(AnyAttr())
+    results_: Sequence[OpResult] = fields.var_result_def(AnyTensor, converter=GIVEN_ALL)
     traits = traits_def(HasEffects())
     assembly_format = (
         "$callee `grid` $grid `config` $config `(` $arguments `)` attr-dict `:` functional-type($arguments, $results_)"
@@ -57,11 +58,11 @@ class RegionOp(DeclaredOp):
     """Graph ops that will become one kernel, which kind of kernel, and how it is cut up."""
 
     name = "schedule.region"
-    kind: Name = prop_def(Name, converter=Name)
-    config: ConfigAttr = prop_def(ConfigAttr, converter=ConfigAttr)
-    arguments: Sequence[SSAValue] = var_operand_def(AnyTensor)
-    results_: Sequence[OpResult] = var_result_def(AnyTensor, converter=GIVEN_ALL)
-    body: Region = region_def("single_block")
+    kind: Name = fields.prop_def(Name, converter=Name)
+    config: ConfigAttr = fields.prop_def(ConfigAttr, converter=ConfigAttr)
+    arguments: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
+    results_: Sequence[OpResult] = fields.var_result_def(AnyTensor, converter=GIVEN_ALL)
+    body: Region = fields.region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), RecursiveMemoryEffect())
 
     def __init__(
@@ -135,7 +136,7 @@ class YieldOp(DeclaredOp):
     """The results of a region."""
 
     name = "schedule.yield"
-    values: Sequence[SSAValue] = var_operand_def(AnyTensor)
+    values: Sequence[SSAValue] = fields.var_operand_def(AnyTensor)
     traits = traits_def(IsTerminator(), HasParent(RegionOp), Pure())
     assembly_format = "$values attr-dict `:` type($values)"
 

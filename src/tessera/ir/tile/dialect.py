@@ -28,6 +28,7 @@ from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import Kind, bool_, i64
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import (
     IntegerConstraint,
     Integers,
@@ -39,15 +40,7 @@ from tessera.ir.common.attributes import (
     symbols_of,
 )
 from tessera.ir.common.checking import ops_of
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    DeclaredOp,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp
 from tessera.ir.common.effects import IO, MEMORY, HasEffects, reads, writes
 from tessera.ir.common.elements import is_element
 from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
@@ -149,10 +142,10 @@ class FuncOp(Function):
 
     name = "tile.func"
 
-    outputs: IntegerAttr = prop_def(IntegerConstraint)
-    fills: Integers | None = opt_prop_def(Integers, default=None)
-    shapes: ArrayAttr[SizesAttr] = prop_def(ArrayAttr[SizesAttr])
-    grid: SizesAttr = prop_def(SizesAttr)
+    outputs: IntegerAttr = fields.prop_def(IntegerConstraint)
+    fills: Integers | None = fields.opt_prop_def(Integers, default=None)
+    shapes: ArrayAttr[SizesAttr] = fields.prop_def(ArrayAttr[SizesAttr])
+    grid: SizesAttr = fields.prop_def(SizesAttr)
 
     def __init__(
         self,
@@ -256,8 +249,8 @@ class ProgramIdOp(DeclaredOp):
     """The coordinate of this program instance along one axis of the grid."""
 
     name = "tile.program_id"
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(IndexType)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "$axis attr-dict"
 
@@ -271,11 +264,11 @@ class ViewOp(DeclaredOp):
     """Another view of the same memory: `offset` elements further on, with sizes and strides of its own."""
 
     name = "tile.view"
-    base: SSAValue = operand_def(AnyView)
-    offset: SSAValue = operand_def(IndexType)
-    sizes: Sequence[SSAValue] = var_operand_def(IndexType)
-    strides: Sequence[SSAValue] = var_operand_def(IndexType)
-    result: OpResult = result_def(AnyView)
+    base: SSAValue = fields.operand_def(AnyView)
+    offset: SSAValue = fields.operand_def(IndexType)
+    sizes: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    strides: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    result: OpResult = fields.result_def(AnyView)
     traits = traits_def(Pure())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
@@ -303,9 +296,9 @@ _MEASURE = "$view `,` $axis attr-dict `:` type($view)"
 class _Measure(DeclaredOp):
     """One number of a view's shape."""
 
-    view: SSAValue = operand_def(AnyView)
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(IndexType)
+    view: SSAValue = fields.operand_def(AnyView)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(IndexType)
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
@@ -343,10 +336,10 @@ class LoadOp(DeclaredOp):
     """The tile at `offsets`; positions outside the view give `pad` (0 unless said)."""
 
     name = "tile.load"
-    view: SSAValue = operand_def(AnyView)
-    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
-    pad: FloatAttr | None = opt_prop_def(FloatAttr.constr(type=eq(Float64Type())), default=None)
-    result: OpResult = result_def(AnyTile, converter=GIVEN)
+    view: SSAValue = fields.operand_def(AnyView)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    pad: FloatAttr | None = fields.opt_prop_def(FloatAttr.constr(type=eq(Float64Type())), default=None)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",))
     assembly_format = (
@@ -376,9 +369,9 @@ class ReadOp(DeclaredOp):
     """The elements at computed places: one tile of numbers per axis of the view; 0 where they lie outside of it."""
 
     name = "tile.read"
-    view: SSAValue = operand_def(AnyView)
-    indices: Sequence[SSAValue] = var_operand_def(AnyTile)
-    result: OpResult = result_def(AnyTile)
+    view: SSAValue = fields.operand_def(AnyView)
+    indices: Sequence[SSAValue] = fields.var_operand_def(AnyTile)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",))
     assembly_format = "$view `[` $indices `]` attr-dict `:` type($view) `,` type($indices) `->` type($result)"
@@ -404,9 +397,9 @@ class ItemOp(DeclaredOp):
     """One element of a view as a scalar; 0 where the place lies outside of it. Signed integers only."""
 
     name = "tile.item"
-    view: SSAValue = operand_def(AnyView)
-    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
-    result: OpResult = result_def(AnyAttr())
+    view: SSAValue = fields.operand_def(AnyView)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    result: OpResult = fields.result_def(AnyAttr())
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",))
     assembly_format = "$view `[` $offsets `]` attr-dict `:` type($view) `->` type($result)"
@@ -427,9 +420,9 @@ class StoreOp(DeclaredOp):
     """Writes the tile at `offsets`; positions outside the view are left out."""
 
     name = "tile.store"
-    value: SSAValue = operand_def(AnyTile)
-    view: SSAValue = operand_def(AnyView)
-    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
+    value: SSAValue = fields.operand_def(AnyTile)
+    view: SSAValue = fields.operand_def(AnyView)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(IndexType)
     traits = traits_def(HasEffects())
     effects = accesses(written=("view",))
     assembly_format = "$value `,` $view `[` $offsets `]` attr-dict `:` type($value) `,` type($view)"
@@ -443,10 +436,10 @@ class AtomicOp(DeclaredOp):
     """Combines the tile into memory, each element in one indivisible step; order is not defined."""
 
     name = "tile.atomic"
-    kind: Name = prop_def(Name, converter=Name)
-    value: SSAValue = operand_def(AnyTile)
-    view: SSAValue = operand_def(AnyView)
-    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
+    kind: Name = fields.prop_def(Name, converter=Name)
+    value: SSAValue = fields.operand_def(AnyTile)
+    view: SSAValue = fields.operand_def(AnyView)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(IndexType)
     traits = traits_def(HasEffects())
     assembly_format = "`` $kind $value `,` $view `[` $offsets `]` attr-dict `:` type($value) `,` type($view)"
 
@@ -469,8 +462,8 @@ class AssertOp(DeclaredOp):
     """Ends the launch with a message unless every element is true."""
 
     name = "tile.assert"
-    condition: SSAValue = operand_def(AnyAttr())
-    message: StringAttr = prop_def(StringAttr, converter=StringAttr)
+    condition: SSAValue = fields.operand_def(AnyAttr())
+    message: StringAttr = fields.prop_def(StringAttr, converter=StringAttr)
     traits = traits_def(HasEffects())
     assembly_format = "$condition `,` $message attr-dict `:` type($condition)"
 
@@ -490,8 +483,8 @@ class DebugPrintOp(DeclaredOp):
     """Prints a label and values, for people."""
 
     name = "tile.debug_print"
-    label: StringAttr = prop_def(StringAttr, converter=StringAttr)
-    values: Sequence[SSAValue] = var_operand_def(AnyAttr())
+    label: StringAttr = fields.prop_def(StringAttr, converter=StringAttr)
+    values: Sequence[SSAValue] = fields.var_operand_def(AnyAttr())
     traits = traits_def(HasEffects())
     assembly_format = "$label (`,` $values^)? attr-dict (`:` type($values)^)?"
 

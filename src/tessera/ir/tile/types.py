@@ -13,7 +13,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import DType
-from tessera.ir.common.elements import TileType, dtype_of, is_element
+from tessera.ir.common.attributes import number
+from tessera.ir.common.elements import TileType, dtype_of, is_element, typed
 
 SPACES = ("global", "shared", "register")
 AnyTile = BaseAttr[TileType](TensorType)
@@ -30,11 +31,7 @@ class ViewType(ParametrizedAttribute, TypeAttribute):
     space: StringAttr
 
     def __init__(self, rank: int | IntAttr, element: Attribute, space: str | StringAttr = "global") -> None:
-        super().__init__(
-            IntAttr(rank) if isinstance(rank, int) else rank,
-            element,
-            StringAttr(space) if isinstance(space, str) else space,
-        )
+        super().__init__(number(rank), element, StringAttr(space) if isinstance(space, str) else space)
 
     @property
     def dtype(self) -> DType:
@@ -65,11 +62,7 @@ class ViewType(ParametrizedAttribute, TypeAttribute):
 
 
 AnyView = BaseAttr(ViewType)
-
-
-def view_type(value: SSAValue) -> ViewType:
-    assert isinstance(value.type, ViewType)
-    return value.type
+view_type = typed(ViewType)
 
 
 def tile_type(value: SSAValue) -> TileType:

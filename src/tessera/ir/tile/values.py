@@ -15,18 +15,10 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import NO_POLICY, DType, Policy, bool_
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, PolicyAttr, integer, integers, verifying
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    DeclaredOp,
-    operand_def,
-    opt_prop_def,
-    optional,
-    prop_def,
-    result_def,
-    var_operand_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, optional
 from tessera.ir.common.elements import TileType, dtype_of, tile_of
 from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 
@@ -34,6 +26,13 @@ from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, t
 def verify_reduction(kind: str, dtype: DType) -> None:
     with verifying:
         reductions.check(kind, dtype)
+
+
+def check_truths(value: SSAValue) -> None:
+    """What `any` looks at is a tile of truths."""
+    check_tile(value, "the operand")
+    if tile_dtype(value) is not bool_:
+        raise VerifyException(f"any looks at a tile of i1, not {value.type}")
 
 
 def _plain(type_: TileType) -> tuple[Attribute, tuple[int, ...]]:
@@ -47,8 +46,8 @@ class FullOp(DeclaredOp):
 
     name = "tile.full"
     T: ClassVar = VarConstraint("T", AnyAttr())
-    value: SSAValue = operand_def(T)
-    result: OpResult = result_def(TensorType.constr(T), converter=GIVEN)
+    value: SSAValue = fields.operand_def(T)
+    result: OpResult = fields.result_def(TensorType.constr(T), converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$value attr-dict `:` type($result)"
 
@@ -64,9 +63,9 @@ class IotaOp(DeclaredOp):
     """`base` plus the position along one axis."""
 
     name = "tile.iota"
-    base: SSAValue = operand_def(IndexType)
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(AnyTile, converter=GIVEN)
+    base: SSAValue = fields.operand_def(IndexType)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$base `,` $axis attr-dict `:` type($result)"
 
@@ -82,11 +81,11 @@ class EwOp(DeclaredOp):
     """One row of the elementwise table, applied at every position; `policy` governs the final rounding."""
 
     name = "tile.ew"
-    fn: Name = prop_def(Name, converter=Name)
-    operands_: Sequence[SSAValue] = var_operand_def(AnyTile)
-    policy: PolicyAttr | None = opt_prop_def(PolicyAttr, converter=optional(PolicyAttr), default=None)
-    seed: IntegerAttr | None = opt_prop_def(IntegerConstraint, converter=optional(integer), default=None)
-    result: OpResult = result_def(AnyTile, converter=GIVEN)
+    fn: Name = fields.prop_def(Name, converter=Name)
+    operands_: Sequence[SSAValue] = fields.var_operand_def(AnyTile)
+    policy: PolicyAttr | None = fields.opt_prop_def(PolicyAttr, converter=optional(PolicyAttr), default=None)
+    seed: IntegerAttr | None = fields.opt_prop_def(IntegerConstraint, converter=optional(integer), default=None)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = (
         "`` $fn $operands_ (`policy` $policy^)? (`seed` $seed^)? attr-dict `:` type($operands_) `->` type($result)"
@@ -143,10 +142,10 @@ class ReduceOp(DeclaredOp):
     """Folds one axis away with one row of the reduction table."""
 
     name = "tile.reduce"
-    kind: Name = prop_def(Name, converter=Name)
-    operand: SSAValue = operand_def(AnyTile)
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(AnyTile)
+    kind: Name = fields.prop_def(Name, converter=Name)
+    operand: SSAValue = fields.operand_def(AnyTile)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "`` $kind $operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
 
@@ -167,15 +166,13 @@ class AnyOp(DeclaredOp):
     """Whether any element is true: one answer for the whole tile."""
 
     name = "tile.any"
-    operand: SSAValue = operand_def(AnyTile)
-    result: OpResult = result_def(IntegerType(1))
+    operand: SSAValue = fields.operand_def(AnyTile)
+    result: OpResult = fields.result_def(IntegerType(1))
     traits = traits_def(Pure())
     assembly_format = "$operand attr-dict `:` type($operand)"
 
     def verify_(self) -> None:
-        check_tile(self.operand, "the operand")
-        if tile_dtype(self.operand) is not bool_:
-            raise VerifyException(f"any looks at a tile of i1, not {self.operand.type}")
+        check_truths(self.operand)
 
 
 @irdl_op_definition
@@ -183,9 +180,9 @@ class ExpandOp(DeclaredOp):
     """Inserts an axis of size 1."""
 
     name = "tile.expand"
-    operand: SSAValue = operand_def(AnyTile)
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(AnyTile)
+    operand: SSAValue = fields.operand_def(AnyTile)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "$operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
 
@@ -205,8 +202,8 @@ class BroadcastOp(DeclaredOp):
     """Repeats axes of size 1; ranks are equal."""
 
     name = "tile.broadcast"
-    operand: SSAValue = operand_def(AnyTile)
-    result: OpResult = result_def(AnyTile, converter=GIVEN)
+    operand: SSAValue = fields.operand_def(AnyTile)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
@@ -227,9 +224,9 @@ class TransOp(DeclaredOp):
     """Result axis `i` is operand axis `permutation[i]`."""
 
     name = "tile.trans"
-    operand: SSAValue = operand_def(AnyTile)
-    permutation: Integers = prop_def(Integers, converter=integers)
-    result: OpResult = result_def(AnyTile)
+    operand: SSAValue = fields.operand_def(AnyTile)
+    permutation: Integers = fields.prop_def(Integers, converter=integers)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "$operand `,` $permutation attr-dict `:` type($operand) `->` type($result)"
 
@@ -251,11 +248,11 @@ class DotOp(DeclaredOp):
     """c + a·b, accumulated in the element type of c; where a narrower one stands behind `in`, that is enough."""
 
     name = "tile.dot"
-    a: SSAValue = operand_def(AnyTile)
-    b: SSAValue = operand_def(AnyTile)
-    c: SSAValue = operand_def(AnyTile)
-    accum: Attribute | None = opt_prop_def(AnyAttr(), default=None)
-    result: OpResult = result_def(AnyTile)
+    a: SSAValue = fields.operand_def(AnyTile)
+    b: SSAValue = fields.operand_def(AnyTile)
+    c: SSAValue = fields.operand_def(AnyTile)
+    accum: Attribute | None = fields.opt_prop_def(AnyAttr(), default=None)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = (
         "$a `,` $b `,` $c (`in` $accum^)? attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"

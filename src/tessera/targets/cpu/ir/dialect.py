@@ -15,26 +15,15 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dtypes.types import bool_
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, SizesAttr, integer, integers
 from tessera.ir.common.checking import ops_of
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    DeclaredOp,
-    flag,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    result_def,
-    var_operand_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
 from tessera.ir.common.effects import HasEffects
 from tessera.ir.common.functions import Facts, Function, extents, parse_extents, print_extents
 from tessera.ir.tile.dialect import ProgramIdOp, accesses, verify_signature
 from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, tile_type, view_type
-from tessera.ir.tile.values import verify_reduction
+from tessera.ir.tile.values import check_truths, verify_reduction
 from tessera.shapes.expr import Size
 from tessera.targets.cpu.ir.types import (
     TILE_ROWS,
@@ -56,8 +45,8 @@ class FuncOp(Function):
 
     name = "cpu.func"
 
-    shapes: ArrayAttr[SizesAttr] = prop_def(ArrayAttr[SizesAttr])
-    grid: SizesAttr = prop_def(SizesAttr)
+    shapes: ArrayAttr[SizesAttr] = fields.prop_def(ArrayAttr[SizesAttr])
+    grid: SizesAttr = fields.prop_def(SizesAttr)
 
     def __init__(
         self,
@@ -101,8 +90,8 @@ class GridOp(DeclaredOp):
     """How many program instances there are along one axis of the grid."""
 
     name = "cpu.grid"
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(IndexType)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(IndexType)
     traits = traits_def(Pure())
     assembly_format = "$axis attr-dict"
 
@@ -121,10 +110,10 @@ class ParallelOp(DeclaredOp):
     """
 
     name = "cpu.parallel"
-    outer: SSAValue = operand_def(IndexType)
-    inner: SSAValue = operand_def(IndexType)
-    once: Region = region_def("single_block")
-    body: Region = region_def("single_block")
+    outer: SSAValue = fields.operand_def(IndexType)
+    inner: SSAValue = fields.operand_def(IndexType)
+    once: Region = fields.region_def("single_block")
+    body: Region = fields.region_def("single_block")
     traits = traits_def(HasParent(FuncOp))
 
     def verify_(self) -> None:
@@ -166,7 +155,7 @@ class YieldOp(DeclaredOp):
     """The end of a region of `cpu.parallel`. Memory and numbers outlive `once`; tiles in registers do not."""
 
     name = "cpu.yield"
-    values: Sequence[SSAValue] = var_operand_def(AnyBuffer | AnyPanels | BaseAttr(IndexType))
+    values: Sequence[SSAValue] = fields.var_operand_def(AnyBuffer | AnyPanels | BaseAttr(IndexType))
     traits = traits_def(IsTerminator(), HasParent(ParallelOp), Pure())
     assembly_format = "attr-dict ($values^ `:` type($values))?"
 
@@ -179,7 +168,7 @@ class BufferOp(DeclaredOp):
     """Memory of this thread, with nothing in it."""
 
     name = "cpu.buffer"
-    result: OpResult = result_def(AnyBuffer, converter=GIVEN)
+    result: OpResult = fields.result_def(AnyBuffer, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(written=("result",))
     assembly_format = "attr-dict `:` type($result)"
@@ -197,10 +186,10 @@ class BorrowOp(DeclaredOp):
     """
 
     name = "cpu.borrow"
-    view: SSAValue = operand_def(AnyView)
-    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
-    written: Sequence[SSAValue] = var_operand_def(AnyView)
-    result: OpResult = result_def(AnyBuffer, converter=GIVEN)
+    view: SSAValue = fields.operand_def(AnyView)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    written: Sequence[SSAValue] = fields.var_operand_def(AnyView)
+    result: OpResult = fields.result_def(AnyBuffer, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",), written=("result",))
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -237,11 +226,11 @@ class LoadOp(DeclaredOp):
     """
 
     name = "cpu.load"
-    buffer: SSAValue = operand_def(AnyBuffer)
-    row: SSAValue = operand_def(IndexType)
-    col: SSAValue = operand_def(IndexType)
-    column: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
-    result: OpResult = result_def(AnyTile, converter=GIVEN)
+    buffer: SSAValue = fields.operand_def(AnyBuffer)
+    row: SSAValue = fields.operand_def(IndexType)
+    col: SSAValue = fields.operand_def(IndexType)
+    column: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("buffer",))
     assembly_format = (
@@ -259,10 +248,10 @@ class StoreOp(DeclaredOp):
     """Puts a tile at a row and column of a buffer; one of one axis or one column goes along a row."""
 
     name = "cpu.store"
-    value: SSAValue = operand_def(AnyTile)
-    buffer: SSAValue = operand_def(AnyBuffer)
-    row: SSAValue = operand_def(IndexType)
-    col: SSAValue = operand_def(IndexType)
+    value: SSAValue = fields.operand_def(AnyTile)
+    buffer: SSAValue = fields.operand_def(AnyBuffer)
+    row: SSAValue = fields.operand_def(IndexType)
+    col: SSAValue = fields.operand_def(IndexType)
     traits = traits_def(HasEffects())
     effects = accesses(written=("buffer",))
     assembly_format = "$value `,` $buffer `[` $row `,` $col `]` attr-dict `:` type($value) `,` type($buffer)"
@@ -277,8 +266,8 @@ class ReserveOp(DeclaredOp):
     """Memory of this thread for `count` packed matrices."""
 
     name = "cpu.reserve"
-    count: SSAValue = operand_def(IndexType)
-    result: OpResult = result_def(AnyPanels, converter=GIVEN)
+    count: SSAValue = fields.operand_def(IndexType)
+    result: OpResult = fields.result_def(AnyPanels, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(written=("result",))
     assembly_format = "$count attr-dict `:` type($result)"
@@ -292,11 +281,11 @@ class PackOp(DeclaredOp):
     """
 
     name = "cpu.pack"
-    view: SSAValue = operand_def(AnyView)
-    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
-    panels: SSAValue = operand_def(AnyPanels)
-    number: SSAValue = operand_def(IndexType)
-    transposed: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    view: SSAValue = fields.operand_def(AnyView)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    panels: SSAValue = fields.operand_def(AnyPanels)
+    number: SSAValue = fields.operand_def(IndexType)
+    transposed: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",), written=("panels",))
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -319,14 +308,14 @@ class DotOp(DeclaredOp):
     """
 
     name = "cpu.dot"
-    a: SSAValue = operand_def(AnyBuffer)
-    row: SSAValue = operand_def(IndexType)
-    b: SSAValue = operand_def(AnyPanels | AnyBuffer)
-    number: SSAValue = operand_def(IndexType)
-    col: SSAValue = operand_def(IndexType)
-    c: SSAValue = operand_def(AnyTile)
-    depth: SSAValue | None = opt_operand_def(IndexType, default=None)
-    result: OpResult = result_def(AnyTile)
+    a: SSAValue = fields.operand_def(AnyBuffer)
+    row: SSAValue = fields.operand_def(IndexType)
+    b: SSAValue = fields.operand_def(AnyPanels | AnyBuffer)
+    number: SSAValue = fields.operand_def(IndexType)
+    col: SSAValue = fields.operand_def(IndexType)
+    c: SSAValue = fields.operand_def(AnyTile)
+    depth: SSAValue | None = fields.opt_operand_def(IndexType, default=None)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(HasEffects())
     effects = accesses(read=("a", "b"))
     assembly_format = (
@@ -362,15 +351,15 @@ class MatmulOp(DeclaredOp):
     """
 
     name = "cpu.matmul"
-    a: SSAValue = operand_def(AnyBuffer)
-    b: SSAValue = operand_def(AnyPanels)
-    number: SSAValue = operand_def(IndexType)
-    out: SSAValue = operand_def(AnyBuffer)
-    row: SSAValue = operand_def(IndexType)
-    col: SSAValue = operand_def(IndexType)
-    depth: Sequence[SSAValue] = var_operand_def(IndexType)
-    size: Integers = prop_def(Integers, converter=integers)
-    added: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    a: SSAValue = fields.operand_def(AnyBuffer)
+    b: SSAValue = fields.operand_def(AnyPanels)
+    number: SSAValue = fields.operand_def(IndexType)
+    out: SSAValue = fields.operand_def(AnyBuffer)
+    row: SSAValue = fields.operand_def(IndexType)
+    col: SSAValue = fields.operand_def(IndexType)
+    depth: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    size: Integers = fields.prop_def(Integers, converter=integers)
+    added: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
     traits = traits_def(HasEffects())
     effects = accesses(read=("a", "b", "out"), written=("out",))
     assembly_format = (
@@ -414,7 +403,7 @@ class ClearOp(DeclaredOp):
     """Fills a buffer with zeros, what lies between its rows too."""
 
     name = "cpu.clear"
-    buffer: SSAValue = operand_def(AnyBuffer)
+    buffer: SSAValue = fields.operand_def(AnyBuffer)
     traits = traits_def(HasEffects())
     effects = accesses(written=("buffer",))
     assembly_format = "$buffer attr-dict `:` type($buffer)"
@@ -428,15 +417,13 @@ class AnyOp(DeclaredOp):
     """Whether any element of a tile is true."""
 
     name = "cpu.any"
-    operand: SSAValue = operand_def(AnyTile)
-    result: OpResult = result_def(IntegerType(1))
+    operand: SSAValue = fields.operand_def(AnyTile)
+    result: OpResult = fields.result_def(IntegerType(1))
     traits = traits_def(Pure())
     assembly_format = "$operand attr-dict `:` type($operand)"
 
     def verify_(self) -> None:
-        check_tile(self.operand, "the operand")
-        if tile_dtype(self.operand) is not bool_:
-            raise VerifyException(f"any looks at a tile of i1, not {self.operand.type}")
+        check_truths(self.operand)
 
 
 @irdl_op_definition
@@ -444,10 +431,10 @@ class PartialOp(DeclaredOp):
     """Folds the columns of `x` into the fewer columns of `acc`, in any order: a reduction that is not finished yet."""
 
     name = "cpu.partial"
-    kind: Name = prop_def(Name, converter=Name)
-    acc: SSAValue = operand_def(AnyTile)
-    x: SSAValue = operand_def(AnyTile)
-    result: OpResult = result_def(AnyTile)
+    kind: Name = fields.prop_def(Name, converter=Name)
+    acc: SSAValue = fields.operand_def(AnyTile)
+    x: SSAValue = fields.operand_def(AnyTile)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "`` $kind $acc `,` $x attr-dict `:` type($acc) `,` type($x)  `->` type($result)"
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntAttr
-from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import BaseAttr, irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import DType
-from tessera.ir.common.elements import dtype_of, is_element
+from tessera.ir.common.attributes import number
+from tessera.ir.common.elements import dtype_of, is_element, typed
 from tessera.targets.cpu.features import TILE_ROWS
 
 LINE = 64
@@ -52,8 +53,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     dense: IntAttr
 
     def __init__(self, rows: int | IntAttr, cols: int | IntAttr, element: Attribute, dense: int | IntAttr = 0) -> None:
-        sizes = [IntAttr(one) if isinstance(one, int) else one for one in (rows, cols, dense)]
-        super().__init__(sizes[0], sizes[1], element, sizes[2])
+        super().__init__(number(rows), number(cols), element, number(dense))
 
     @property
     def dtype(self) -> DType:
@@ -121,8 +121,7 @@ class PanelsType(ParametrizedAttribute, TypeAttribute):
         width: int | IntAttr,
         depth: int | IntAttr = 1,
     ) -> None:
-        sizes = [IntAttr(one) if isinstance(one, int) else one for one in (rows, cols, width, depth)]
-        super().__init__(sizes[0], sizes[1], element, sizes[2], sizes[3])
+        super().__init__(number(rows), number(cols), element, number(width), number(depth))
 
     @property
     def dtype(self) -> DType:
@@ -177,13 +176,5 @@ class PanelsType(ParametrizedAttribute, TypeAttribute):
 
 AnyBuffer = BaseAttr(BufferType)
 AnyPanels = BaseAttr(PanelsType)
-
-
-def buffer_type(value: SSAValue) -> BufferType:
-    assert isinstance(value.type, BufferType)
-    return value.type
-
-
-def panels_type(value: SSAValue) -> PanelsType:
-    assert isinstance(value.type, PanelsType)
-    return value.type
+buffer_type = typed(BufferType)
+panels_type = typed(PanelsType)

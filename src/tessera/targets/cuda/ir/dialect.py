@@ -18,18 +18,10 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import IntegerConstraint, SizesAttr, integer
 from tessera.ir.common.checking import around, ops_of
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    DeclaredOp,
-    flag,
-    operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
 from tessera.ir.common.effects import MEMORY, HasEffects, OrderedOp, writes
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
@@ -55,10 +47,10 @@ class FuncOp(Function):
 
     name = "nv.func"
 
-    outputs: IntegerAttr = prop_def(IntegerConstraint)
-    shapes: ArrayAttr[SizesAttr] = prop_def(ArrayAttr[SizesAttr])
-    grid: SizesAttr = prop_def(SizesAttr)
-    threads: IntegerAttr = prop_def(IntegerConstraint)
+    outputs: IntegerAttr = fields.prop_def(IntegerConstraint)
+    shapes: ArrayAttr[SizesAttr] = fields.prop_def(ArrayAttr[SizesAttr])
+    grid: SizesAttr = fields.prop_def(SizesAttr)
+    threads: IntegerAttr = fields.prop_def(IntegerConstraint)
 
     def __init__(
         self,
@@ -118,8 +110,8 @@ class ConvertOp(DeclaredOp):
     """The same tile in another layout."""
 
     name = "nv.convert"
-    operand: SSAValue = operand_def(AnyTile)
-    result: OpResult = result_def(AnyTile, converter=GIVEN)
+    operand: SSAValue = fields.operand_def(AnyTile)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
@@ -134,7 +126,7 @@ class AllocOp(DeclaredOp):
     """Shared memory of the block, with nothing in it."""
 
     name = "nv.alloc"
-    result: OpResult = result_def(AnyShared, converter=GIVEN)
+    result: OpResult = fields.result_def(AnyShared, converter=GIVEN)
     assembly_format = "attr-dict `:` type($result)"
 
 
@@ -143,9 +135,9 @@ class SlotOp(DeclaredOp):
     """One of several tiles in shared memory, by an index or an i32."""
 
     name = "nv.slot"
-    ring: SSAValue = operand_def(AnyShared)
-    number: SSAValue = operand_def(BaseAttr(IndexType) | EqAttrConstraint(i32))
-    result: OpResult = result_def(AnyShared)
+    ring: SSAValue = fields.operand_def(AnyShared)
+    number: SSAValue = fields.operand_def(BaseAttr(IndexType) | EqAttrConstraint(i32))
+    result: OpResult = fields.result_def(AnyShared)
     traits = traits_def(Pure())
 
     def result_type(self) -> Attribute:
@@ -196,10 +188,10 @@ class CopyAsyncOp(DeclaredOp):
     """Begins to copy the tile at `offsets` of a view into shared memory; zeros where it leaves the view."""
 
     name = "nv.copy_async"
-    view: SSAValue = operand_def(AnyView)
-    offsets: Sequence[SSAValue] = var_operand_def(IndexType)
-    shared: SSAValue = operand_def(AnyShared)
-    transposed: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    view: SSAValue = fields.operand_def(AnyView)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    shared: SSAValue = fields.operand_def(AnyShared)
+    transposed: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
     """The view's last two axes are exchanged on the way: shared memory holds the transposed tile."""
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",), written=("shared",))
@@ -244,7 +236,7 @@ class WaitOp(OrderedOp):
     """Waits until at most `pending` groups of copies are under way; then all threads see what the others copied."""
 
     name = "nv.wait"
-    pending: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    pending: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$pending attr-dict"
 
     def verify_(self) -> None:
@@ -315,11 +307,11 @@ class ReadOp(DeclaredOp):
     """A tile out of shared memory, or a part of it from `row` and `column` on; with `transposed`, its transpose."""
 
     name = "nv.read"
-    shared: SSAValue = operand_def(AnyShared)
-    row: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    column: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    transposed: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
-    result: OpResult = result_def(AnyTile, converter=GIVEN)
+    shared: SSAValue = fields.operand_def(AnyShared)
+    row: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    column: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    transposed: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("shared",))
     assembly_format = (
@@ -347,8 +339,8 @@ class WriteOp(DeclaredOp):
     """Puts a tile into shared memory."""
 
     name = "nv.write"
-    value: SSAValue = operand_def(AnyTile)
-    shared: SSAValue = operand_def(AnyShared)
+    value: SSAValue = fields.operand_def(AnyTile)
+    shared: SSAValue = fields.operand_def(AnyShared)
     traits = traits_def(HasEffects())
     effects = accesses(written=("shared",))
     assembly_format = "$value `,` $shared attr-dict `:` type($value) `,` type($shared)"
@@ -364,10 +356,10 @@ class MmaOp(DeclaredOp):
     """c + a·b by the tensor cores, a warp at a time; layouts are those that the instruction asks for."""
 
     name = "nv.mma"
-    a: SSAValue = operand_def(AnyTile)
-    b: SSAValue = operand_def(AnyTile)
-    c: SSAValue = operand_def(AnyTile)
-    result: OpResult = result_def(AnyTile)
+    a: SSAValue = fields.operand_def(AnyTile)
+    b: SSAValue = fields.operand_def(AnyTile)
+    c: SSAValue = fields.operand_def(AnyTile)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
 

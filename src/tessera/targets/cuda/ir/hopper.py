@@ -11,18 +11,10 @@ from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import IntegerConstraint, Name, integer
 from tessera.ir.common.checking import ops_of
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    DeclaredOp,
-    flag,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
 from tessera.ir.common.effects import OrderedOp
 from tessera.targets.cuda.ir.dialect import function_of
 from tessera.targets.cuda.ir.hopper_types import AnyBarriers, AnyWords, BarriersType, WordsType, barriers_type
@@ -46,8 +38,8 @@ class IdOp(DeclaredOp):
     """
 
     name = "nv.id"
-    kind: Name = prop_def(Name, converter=Name)
-    result: OpResult = result_def(i32)
+    kind: Name = fields.prop_def(Name, converter=Name)
+    result: OpResult = fields.result_def(i32)
     traits = traits_def(Pure())
     assembly_format = "`` $kind attr-dict"
 
@@ -61,8 +53,8 @@ class ExtentOp(DeclaredOp):
     """The number of program instances along an axis of the grid. Blocks of a persistent kernel share them."""
 
     name = "nv.extent"
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(i32)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(i32)
     traits = traits_def(Pure())
     assembly_format = "$axis attr-dict"
 
@@ -77,8 +69,8 @@ class SetmaxnregOp(OrderedOp):
     """Gives registers back (`dec`) or takes more (`inc`): from here on each thread of the warpgroup has so many."""
 
     name = "nv.setmaxnreg"
-    direction: Name = prop_def(Name, converter=Name)
-    count: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    direction: Name = fields.prop_def(Name, converter=Name)
+    count: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
     assembly_format = "`` $direction $count attr-dict"
 
     def verify_(self) -> None:
@@ -93,11 +85,11 @@ class AdvanceOp(DeclaredOp):
     """The next slot of a ring and its phase: behind the last slot comes the first, in the other phase."""
 
     name = "nv.advance"
-    slot: SSAValue = operand_def(i32)
-    phase: SSAValue = operand_def(i32)
-    depth: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    next_slot: OpResult = result_def(i32)
-    next_phase: OpResult = result_def(i32)
+    slot: SSAValue = fields.operand_def(i32)
+    phase: SSAValue = fields.operand_def(i32)
+    depth: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    next_slot: OpResult = fields.result_def(i32)
+    next_phase: OpResult = fields.result_def(i32)
     traits = traits_def(Pure())
     assembly_format = "$slot `,` $phase `,` $depth attr-dict"
 
@@ -114,7 +106,7 @@ class MbarriersOp(DeclaredOp):
     """Mbarriers in shared memory, not initialised yet."""
 
     name = "nv.mbarriers"
-    result: OpResult = result_def(AnyBarriers, converter=GIVEN)
+    result: OpResult = fields.result_def(AnyBarriers, converter=GIVEN)
     assembly_format = "attr-dict `:` type($result)"
 
     def verify_(self) -> None:
@@ -139,8 +131,8 @@ class MbarrierInitOp(OrderedOp):
     """Initialises mbarriers: a phase of each ends with so many arrivals. One thread does it, and fences."""
 
     name = "nv.mbarrier_init"
-    barriers: SSAValue = operand_def(AnyBarriers)
-    arrivals: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    barriers: SSAValue = fields.operand_def(AnyBarriers)
+    arrivals: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$barriers `,` $arrivals attr-dict `:` type($barriers)"
 
     def verify_(self) -> None:
@@ -154,9 +146,9 @@ class MbarrierWaitOp(OrderedOp):
     """Waits until the phase of this parity has ended."""
 
     name = "nv.mbarrier_wait"
-    barriers: SSAValue = operand_def(AnyBarriers)
-    number: SSAValue = operand_def(i32)
-    parity: SSAValue = operand_def(i32)
+    barriers: SSAValue = fields.operand_def(AnyBarriers)
+    number: SSAValue = fields.operand_def(i32)
+    parity: SSAValue = fields.operand_def(i32)
     assembly_format = "$barriers `[` $number `]` `,` $parity attr-dict `:` type($barriers)"
 
     def verify_(self) -> None:
@@ -168,9 +160,9 @@ class MbarrierArriveOp(OrderedOp):
     """Arrives at an mbarrier, without a branch only where the condition holds; it may be another block's."""
 
     name = "nv.mbarrier_arrive"
-    barriers: SSAValue = operand_def(AnyBarriers)
-    number: SSAValue = operand_def(i32)
-    condition: SSAValue | None = opt_operand_def(_i1, default=None)
+    barriers: SSAValue = fields.operand_def(AnyBarriers)
+    number: SSAValue = fields.operand_def(i32)
+    condition: SSAValue | None = fields.opt_operand_def(_i1, default=None)
     assembly_format = "$barriers `[` $number `]` (`if` $condition^)? attr-dict `:` type($barriers)"
 
 
@@ -179,9 +171,9 @@ class MbarrierExpectOp(OrderedOp):
     """Arrives at an mbarrier, whose phase then ends only when so many bytes have been copied, too."""
 
     name = "nv.mbarrier_expect"
-    barriers: SSAValue = operand_def(AnyBarriers)
-    number: SSAValue = operand_def(i32)
-    bytes: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    barriers: SSAValue = fields.operand_def(AnyBarriers)
+    number: SSAValue = fields.operand_def(i32)
+    bytes: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$barriers `[` $number `]` `,` $bytes attr-dict `:` type($barriers)"
 
     def verify_(self) -> None:
@@ -195,7 +187,7 @@ class FenceOp(OrderedOp):
     """`init`: other blocks see initialised mbarriers. `async`: copies and dots see what threads wrote."""
 
     name = "nv.fence"
-    kind: Name = prop_def(Name, converter=Name)
+    kind: Name = fields.prop_def(Name, converter=Name)
     assembly_format = "`` $kind attr-dict"
 
     def verify_(self) -> None:
@@ -206,8 +198,8 @@ class FenceOp(OrderedOp):
 class _NamedBarrierOp(OrderedOp):
     """A step at a named barrier, where so many threads come."""
 
-    number: SSAValue = operand_def(i32)
-    threads: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    number: SSAValue = fields.operand_def(i32)
+    threads: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$number `,` $threads attr-dict"
 
     def verify_(self) -> None:
@@ -246,7 +238,7 @@ class ClusterSyncOp(OrderedOp):
     """All threads of the cluster wait for each other. `aligned`: warps come as a whole."""
 
     name = "nv.cluster_sync"
-    aligned: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    aligned: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
     assembly_format = "(`aligned` $aligned^)? attr-dict"
 
     def verify_(self) -> None:
@@ -259,9 +251,9 @@ class MapaOp(DeclaredOp):
     """The same mbarriers in the block of another rank of the cluster."""
 
     name = "nv.mapa"
-    barriers: SSAValue = operand_def(AnyBarriers)
-    rank: SSAValue = operand_def(i32)
-    result: OpResult = result_def(AnyBarriers)
+    barriers: SSAValue = fields.operand_def(AnyBarriers)
+    rank: SSAValue = fields.operand_def(i32)
+    result: OpResult = fields.result_def(AnyBarriers)
     traits = traits_def(Pure())
     assembly_format = "$barriers `,` $rank attr-dict `:` type($barriers) `->` type($result)"
 
@@ -282,7 +274,7 @@ class WordsOp(DeclaredOp):
     """Words in shared memory, with nothing in them."""
 
     name = "nv.words"
-    result: OpResult = result_def(AnyWords, converter=GIVEN)
+    result: OpResult = fields.result_def(AnyWords, converter=GIVEN)
     assembly_format = "attr-dict `:` type($result)"
 
     def __init__(self, count: int) -> None:
@@ -303,9 +295,9 @@ class PutOp(OrderedOp):
     """Writes a word."""
 
     name = "nv.put"
-    value: SSAValue = operand_def(i32)
-    words: SSAValue = operand_def(AnyWords)
-    number: SSAValue = operand_def(i32)
+    value: SSAValue = fields.operand_def(i32)
+    words: SSAValue = fields.operand_def(AnyWords)
+    number: SSAValue = fields.operand_def(i32)
     assembly_format = "$value `,` $words `[` $number `]` attr-dict `:` type($words)"
 
 
@@ -314,9 +306,9 @@ class GetOp(OrderedOp):
     """Reads a word."""
 
     name = "nv.get"
-    words: SSAValue = operand_def(AnyWords)
-    number: SSAValue = operand_def(i32)
-    result: OpResult = result_def(i32)
+    words: SSAValue = fields.operand_def(AnyWords)
+    number: SSAValue = fields.operand_def(i32)
+    result: OpResult = fields.result_def(i32)
     assembly_format = "$words `[` $number `]` attr-dict `:` type($words)"
 
 
@@ -330,9 +322,9 @@ class CountOp(OrderedOp):
     """Adds to a counter of the launch, which began with 0, and gives what it was before."""
 
     name = "nv.count"
-    counter: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    amount: SSAValue = operand_def(i32)
-    result: OpResult = result_def(i32)
+    counter: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    amount: SSAValue = fields.operand_def(i32)
+    result: OpResult = fields.result_def(i32)
     assembly_format = "$counter `,` $amount attr-dict"
 
     def verify_(self) -> None:
@@ -344,7 +336,7 @@ class ResetOp(OrderedOp):
     """Sets a counter of the launch to 0 again: the next launch finds it so."""
 
     name = "nv.reset"
-    counter: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
+    counter: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
     assembly_format = "$counter attr-dict"
 
     def verify_(self) -> None:

@@ -10,19 +10,10 @@ from xdsl.irdl import AttrSizedOperandSegments, irdl_op_definition, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import IntegerConstraint, integer
 from tessera.ir.common.checking import ops_of
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    DeclaredOp,
-    flag,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
 from tessera.ir.common.effects import OrderedOp
 from tessera.ir.tile.types import AnyView, check_axis, view_type
 from tessera.targets.cuda.ir.dialect import function_of
@@ -39,9 +30,9 @@ class TensorMapOp(DeclaredOp):
     """A tensor map of an argument, which the host makes for each launch; `axes` say how it sees the array."""
 
     name = "nv.tensor_map"
-    view: SSAValue = operand_def(AnyView)
-    axes: MapAxesAttr = prop_def(MapAxesAttr, converter=MapAxesAttr)
-    result: OpResult = result_def(AnyMap, converter=GIVEN)
+    view: SSAValue = fields.operand_def(AnyView)
+    axes: MapAxesAttr = fields.prop_def(MapAxesAttr, converter=MapAxesAttr)
+    result: OpResult = fields.result_def(AnyMap, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$view $axes attr-dict `:` type($view) `->` type($result)"
 
@@ -62,7 +53,7 @@ class PrefetchOp(OrderedOp):
     """Brings a tensor map into the cache that copies read it from."""
 
     name = "nv.prefetch"
-    map: SSAValue = operand_def(AnyMap)
+    map: SSAValue = fields.operand_def(AnyMap)
     assembly_format = "$map attr-dict `:` type($map)"
 
 
@@ -86,12 +77,12 @@ class TmaLoadOp(OrderedOp):
     """
 
     name = "nv.tma_load"
-    map: SSAValue = operand_def(AnyMap)
-    offsets: Sequence[SSAValue] = var_operand_def(i32)
-    shared: SSAValue = operand_def(AnyShared)
-    barriers: SSAValue = operand_def(AnyBarriers)
-    number: SSAValue = operand_def(i32)
-    multicast: SSAValue | None = opt_operand_def(i32, default=None)
+    map: SSAValue = fields.operand_def(AnyMap)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(i32)
+    shared: SSAValue = fields.operand_def(AnyShared)
+    barriers: SSAValue = fields.operand_def(AnyBarriers)
+    number: SSAValue = fields.operand_def(i32)
+    multicast: SSAValue | None = fields.opt_operand_def(i32, default=None)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "$map `[` $offsets `]` `,` $shared `,` $barriers `[` $number `]` (`multicast` $multicast^)? attr-dict "
@@ -109,10 +100,10 @@ class TmaStoreOp(OrderedOp):
     holds; what lies outside the array is left out."""
 
     name = "nv.tma_store"
-    shared: SSAValue = operand_def(AnyShared)
-    map: SSAValue = operand_def(AnyMap)
-    offsets: Sequence[SSAValue] = var_operand_def(i32)
-    condition: SSAValue | None = opt_operand_def(_i1, default=None)
+    shared: SSAValue = fields.operand_def(AnyShared)
+    map: SSAValue = fields.operand_def(AnyMap)
+    offsets: Sequence[SSAValue] = fields.var_operand_def(i32)
+    condition: SSAValue | None = fields.opt_operand_def(_i1, default=None)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = "$shared `,` $map `[` $offsets `]` (`if` $condition^)? attr-dict `:` type($shared) `,` type($map)"
 
@@ -136,8 +127,8 @@ class TmaWaitOp(OrderedOp):
     """Waits until at most `pending` groups of this thread are under way, or, with `read`, still read shared memory."""
 
     name = "nv.tma_wait"
-    pending: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    read: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
+    pending: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    read: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
     assembly_format = "$pending (`read` $read^)? attr-dict"
 
     def verify_(self) -> None:
@@ -155,8 +146,8 @@ class RecastOp(DeclaredOp):
     """
 
     name = "nv.recast"
-    shared: SSAValue = operand_def(AnyShared)
-    result: OpResult = result_def(AnyShared, converter=GIVEN)
+    shared: SSAValue = fields.operand_def(AnyShared)
+    result: OpResult = fields.result_def(AnyShared, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$shared attr-dict `:` type($shared) `->` type($result)"
 

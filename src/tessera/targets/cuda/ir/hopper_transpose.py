@@ -6,8 +6,9 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.checking import ops_of
-from tessera.ir.common.declared_ops import DeclaredOp, operand_def
+from tessera.ir.common.declared_ops import DeclaredOp
 from tessera.ir.common.effects import HasEffects
 from tessera.ir.tile.dialect import accesses
 from tessera.targets.cuda.ir.types import AnyShared, check_plain, shared_type
@@ -25,8 +26,8 @@ class TransposeSmemOp(DeclaredOp):
     """
 
     name = "nv.transpose_smem"
-    shared: SSAValue = operand_def(AnyShared)
-    transposed: SSAValue = operand_def(AnyShared)
+    shared: SSAValue = fields.operand_def(AnyShared)
+    transposed: SSAValue = fields.operand_def(AnyShared)
     traits = traits_def(HasEffects())
     effects = accesses(read=("shared",), written=("transposed",))
     assembly_format = "$shared `,` $transposed attr-dict `:` type($shared) `,` type($transposed)"

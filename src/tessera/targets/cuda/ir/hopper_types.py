@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
-from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
-from xdsl.irdl import BaseAttr, irdl_attr_definition
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, TypeAttribute
+from xdsl.irdl import BaseAttr, irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import DType
-from tessera.ir.common.elements import dtype_of, is_element
+from tessera.ir.common.attributes import number, numbers
+from tessera.ir.common.elements import dtype_of, is_element, typed
 
 SCOPES = ("block", "cluster")
 MOST_AXES, WIDEST_BOX = 5, 256
@@ -31,9 +32,7 @@ class BarriersType(ParametrizedAttribute, TypeAttribute):
     scope: StringAttr
 
     def __init__(self, count: int | IntAttr, scope: str | StringAttr = "block") -> None:
-        super().__init__(
-            IntAttr(count) if isinstance(count, int) else count, StringAttr(scope) if isinstance(scope, str) else scope
-        )
+        super().__init__(number(count), StringAttr(scope) if isinstance(scope, str) else scope)
 
     def verify(self) -> None:
         if self.count.data < 1:
@@ -61,10 +60,7 @@ class WordsType(ParametrizedAttribute, TypeAttribute):
 
     name = "nv.words"
 
-    count: IntAttr
-
-    def __init__(self, count: int | IntAttr) -> None:
-        super().__init__(IntAttr(count) if isinstance(count, int) else count)
+    count: IntAttr = param_def(converter=number)
 
     def verify(self) -> None:
         if self.count.data < 1:
@@ -86,16 +82,9 @@ class MapType(ParametrizedAttribute, TypeAttribute):
 
     name = "nv.map"
 
-    sizes: ArrayAttr[IntAttr]
+    sizes: ArrayAttr[IntAttr] = param_def(converter=numbers)
     element: Attribute
-    swizzle: IntAttr
-
-    def __init__(self, sizes: Sequence[int] | ArrayAttr[IntAttr], element: Attribute, swizzle: int | IntAttr) -> None:
-        super().__init__(
-            sizes if isinstance(sizes, ArrayAttr) else ArrayAttr([IntAttr(size) for size in sizes]),
-            element,
-            swizzle if isinstance(swizzle, IntAttr) else IntAttr(swizzle),
-        )
+    swizzle: IntAttr = param_def(converter=number)
 
     @property
     def dtype(self) -> DType:
@@ -170,16 +159,8 @@ class MapAxesAttr(Data[tuple[tuple[int, str, int], ...]]):
 AnyBarriers = BaseAttr(BarriersType)
 AnyWords = BaseAttr(WordsType)
 AnyMap = BaseAttr(MapType)
-
-
-def barriers_type(value: SSAValue) -> BarriersType:
-    assert isinstance(value.type, BarriersType)
-    return value.type
-
-
-def map_type(value: SSAValue) -> MapType:
-    assert isinstance(value.type, MapType)
-    return value.type
+barriers_type = typed(BarriersType)
+map_type = typed(MapType)
 
 
 TYPES: tuple[type[Attribute], ...] = (BarriersType, WordsType, MapType, MapAxesAttr)

@@ -12,7 +12,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dtypes.types import DType
-from tessera.ir.common.elements import TileType, dtype_of, is_element
+from tessera.ir.common.attributes import number, numbers
+from tessera.ir.common.elements import TileType, dtype_of, is_element, typed
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.ir.layouts import REPLICA, Digit, Layout
 
@@ -81,12 +82,8 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
         panel: int | IntAttr,
         order: str | StringAttr = PLAIN,
     ) -> None:
-        super().__init__(
-            sizes if isinstance(sizes, ArrayAttr) else ArrayAttr([IntAttr(size) for size in sizes]),
-            element,
-            panel if isinstance(panel, IntAttr) else IntAttr(panel),
-            order if isinstance(order, StringAttr) else StringAttr(order),
-        )
+        name = order if isinstance(order, StringAttr) else StringAttr(order)
+        super().__init__(numbers(sizes), element, number(panel), name)
 
     @property
     def dtype(self) -> DType:
@@ -185,11 +182,7 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
 
 
 AnyShared = BaseAttr(SharedType)
-
-
-def shared_type(value: SSAValue) -> SharedType:
-    assert isinstance(value.type, SharedType)
-    return value.type
+shared_type = typed(SharedType)
 
 
 def check_plain(shared: SharedType) -> None:

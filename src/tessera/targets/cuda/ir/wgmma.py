@@ -24,27 +24,16 @@ from xdsl.irdl import (
 from xdsl.traits import EffectInstance, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dtypes.types import DType, bool_
+from tessera.dtypes.types import DType
+from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import IntegerConstraint, Name, integer
 from tessera.ir.common.checking import ops_of
-from tessera.ir.common.declared_ops import (
-    GIVEN,
-    GIVEN_ALL,
-    DeclaredOp,
-    flag,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    var_operand_def,
-    var_result_def,
-)
+from tessera.ir.common.declared_ops import GIVEN, GIVEN_ALL, DeclaredOp, flag
 from tessera.ir.common.effects import MEMORY, HasEffects, OrderedOp, reads
 from tessera.ir.common.elements import TileType
 from tessera.ir.tile.dialect import accesses
 from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
-from tessera.ir.tile.values import verify_reduction
+from tessera.ir.tile.values import check_truths, verify_reduction
 from tessera.targets.cuda.ir.layouts import Digit, Layout, accumulator, left_operand, paired_operand
 from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step, operand_bits, transposes_in_memory
 from tessera.targets.cuda.ir.types import AnyShared, SharedType, laid_out, layout_of, shared_type
@@ -114,12 +103,12 @@ class WgmmaOp(OrderedOp):
 
     name = "nv.wgmma"
     T: ClassVar = VarConstraint("T", AnyAttr())
-    a: SSAValue = operand_def(AnyShared | AnyTile)
-    b: SSAValue = operand_def(AnyShared)
-    transposed: UnitAttr | None = opt_prop_def(UnitAttr, converter=flag, default=False)
-    beside: SSAValue | None = opt_operand_def(AnyShared, default=None)
-    sum: SSAValue | None = opt_operand_def(T, default=None)
-    result: OpResult = result_def(T, converter=GIVEN)
+    a: SSAValue = fields.operand_def(AnyShared | AnyTile)
+    b: SSAValue = fields.operand_def(AnyShared)
+    transposed: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
+    beside: SSAValue | None = fields.opt_operand_def(AnyShared, default=None)
+    sum: SSAValue | None = fields.opt_operand_def(T, default=None)
+    result: OpResult = fields.result_def(T, converter=GIVEN)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
         "$a `,` (`transposed` $transposed^)? $b (`beside` $beside^ `:` type($beside))? (`onto` $sum^)? attr-dict "
@@ -174,10 +163,10 @@ class WgmmaWaitOp(OrderedOp):
     """
 
     name = "nv.wgmma_wait"
-    pending: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    values: Sequence[SSAValue] = var_operand_def(_values)
-    kept: Sequence[SSAValue] = var_operand_def(RangeOf(AnyTile))
-    handed: Sequence[OpResult] = var_result_def(_values, converter=GIVEN_ALL)
+    pending: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    values: Sequence[SSAValue] = fields.var_operand_def(_values)
+    kept: Sequence[SSAValue] = fields.var_operand_def(RangeOf(AnyTile))
+    handed: Sequence[OpResult] = fields.var_result_def(_values, converter=GIVEN_ALL)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = "$pending (`,` $values^ `:` type($values))? (`keeping` $kept^ `:` type($kept))? attr-dict"
 
@@ -199,9 +188,9 @@ class StmatrixOp(DeclaredOp):
     """
 
     name = "nv.stmatrix"
-    value: SSAValue = operand_def(AnyTile)
-    column: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    shared: SSAValue = operand_def(AnyShared)
+    value: SSAValue = fields.operand_def(AnyTile)
+    column: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    shared: SSAValue = fields.operand_def(AnyShared)
     traits = traits_def(HasEffects())
     effects = accesses(written=("shared",))
     assembly_format = "$value `[` $column `]` `,` $shared attr-dict `:` type($value) `,` type($shared)"
@@ -221,9 +210,9 @@ class ColumnsOp(DeclaredOp):
     """Some columns of a tile, from `first` on: its registers, unchanged."""
 
     name = "nv.columns"
-    operand: SSAValue = operand_def(AnyTile)
-    first: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(AnyTile, converter=GIVEN)
+    operand: SSAValue = fields.operand_def(AnyTile)
+    first: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(Pure())
     assembly_format = "$operand `[` $first `]` attr-dict `:` type($operand) `->` type($result)"
 
@@ -242,8 +231,8 @@ class JoinOp(DeclaredOp):
     """Tiles side by side, as one: their registers, unchanged."""
 
     name = "nv.join"
-    pieces: Sequence[SSAValue] = var_operand_def(AnyTile)
-    result: OpResult = result_def(AnyTile)
+    pieces: Sequence[SSAValue] = fields.var_operand_def(AnyTile)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "$pieces attr-dict `:` type($pieces) `->` type($result)"
 
@@ -266,10 +255,10 @@ class PartialOp(DeclaredOp):
     """Folds what each thread holds along an axis: one element is left of each thread, a reduction not finished yet."""
 
     name = "nv.partial"
-    kind: Name = prop_def(Name, converter=Name)
-    operand: SSAValue = operand_def(AnyTile)
-    axis: IntegerAttr = prop_def(IntegerConstraint, converter=integer)
-    result: OpResult = result_def(AnyTile)
+    kind: Name = fields.prop_def(Name, converter=Name)
+    operand: SSAValue = fields.operand_def(AnyTile)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(Pure())
     assembly_format = "`` $kind $operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
 
@@ -305,15 +294,13 @@ class AnyOp(DeclaredOp):
     """Whether any thread of the warp holds an element that is true: the same answer for all of them."""
 
     name = "nv.any"
-    operand: SSAValue = operand_def(AnyTile)
-    result: OpResult = result_def(IntegerType(1))
+    operand: SSAValue = fields.operand_def(AnyTile)
+    result: OpResult = fields.result_def(IntegerType(1))
     traits = traits_def(HasEffects())
     assembly_format = "$operand attr-dict `:` type($operand)"
 
     def verify_(self) -> None:
-        check_tile(self.operand, "the operand")
-        if tile_dtype(self.operand) is not bool_:
-            raise VerifyException(f"any looks at a tile of i1, not {self.operand.type}")
+        check_truths(self.operand)
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY)}
