@@ -9,7 +9,7 @@ from typing import Any
 from tessera.compile.sources import Compilable, name_of
 from tessera.dtypes.types import f32
 from tessera.errors import CompileError
-from tessera.runtime.tensor.creation import zeros
+from tessera.lang.creation import zeros
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import dim
 from tessera.tile.calls.function import Kernel
