@@ -220,6 +220,29 @@ def test_a_function_that_calls_a_kernel() -> None:
     np.testing.assert_allclose(to_executable(made)(X).numpy(), twice(X).numpy(), rtol=1e-5, atol=1e-7)
 
 
+def test_a_kernel_for_rows_that_lie_otherwise_is_another_part_on_a_gpu() -> None:
+    @jit
+    def both(x: Any, y: Any) -> Any:
+        return softmax(x) + softmax(y)
+
+    y = ts.randn((96, 128), seed=7)[:, 1:65]
+    parts = [one for one in target(both, X, y, level="sm_80").parts if "softmax" in one.name]
+    assert [one.part.lines for one in parts] == [{0: True, 1: True}, {0: False, 1: True}]
+    assert len({one.made.assembly() for one in parts}) == 2
+    (whole,) = [one for one in target(both, X, y).parts if "softmax" in one.name]
+    assert whole.launches == 2
+
+
+def test_a_function_without_kernels_has_no_code() -> None:
+    @jit
+    def same(x: Any) -> Any:
+        return x
+
+    made = target(same, X)
+    assert made.parts == ()
+    np.testing.assert_array_equal(to_executable(made)(X).numpy(), X.numpy())
+
+
 def test_arrays_that_a_function_captures_are_taken_along() -> None:
     shift = ts.randn((64,), seed=6)
 

@@ -9,7 +9,7 @@ from typing import Any
 from tessera.compile.sources import Compilable, name_of
 from tessera.dtypes.types import f32
 from tessera.errors import CompileError
-from tessera.runtime.tensor.creation import full
+from tessera.lang.creation import zeros
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import dim
 from tessera.tile.calls.function import Kernel
@@ -32,5 +32,5 @@ def example_arguments(source: Compilable, sizes: Mapping[str, int], hint: str = 
             )
         symbols = {str(symbol) for size in found.dims for symbol in dim(size).symbols}
         chosen = {symbol: sizes.get(symbol, DEFAULT_SIZE) for symbol in symbols}
-        made.append(full(tuple(dim(size).evaluate(chosen) for size in found.dims), 0, found.dtype or f32))
+        made.append(zeros(tuple(dim(size).evaluate(chosen) for size in found.dims), found.dtype or f32))
     return made

@@ -141,7 +141,7 @@ def _counts_of(target_ir: TargetIR) -> _Counted:
     launches: dict[str, int] = {}
     for one in target_ir.parts:
         options = chosen.options(warps=one.part.source.warps, stages=one.part.source.stages)
-        name = one.name if one.name not in found else f"{one.name}, for rows that lie otherwise"
+        name = one.name if one.name not in found else f"{one.name}, for rows that lie otherwise ({len(found)})"
         found[name] = chosen.compiler.counts(one.part.source, one.made, options)
         launches[name] = one.launches
     return _Counted(found, summed(found), launches, target_ir.applied_optimizations)
