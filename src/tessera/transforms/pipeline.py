@@ -23,6 +23,7 @@ from tessera.transforms.checks.host_checks import TakeHostChecks
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.core.canonicalize import Canonicalize
 from tessera.transforms.core.common_subexpressions import CommonSubexpressions
+from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.context import CompileContext
 from tessera.transforms.core.dead_code import DeadCode
 from tessera.transforms.core.facts import Facts
@@ -114,6 +115,8 @@ class Compiled:
     guards: Facts
     levels: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    report: CompileReport = field(default_factory=CompileReport)
+    """What was refused on the way."""
 
     @property
     def hash(self) -> str:
@@ -132,5 +135,5 @@ def compile_module(
     files, source = Files.of(module), partial(text.write, module)
     runner = StageRunner("a module", context, files, source, ends=note, seconds=result.seconds)
     result.module = text.stamp(runner.run(result.module, default_stages() if stages is None else stages))
-    result.guards = context.recorder.guards
+    result.guards, result.report = context.recorder.guards, context.report
     return result

@@ -60,8 +60,8 @@ class CpuTarget(Target):
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
     ) -> LoweredKernel:
         from tessera.compiler.artifact import Artifact, LoweredKernel, Words, plan_of
-        from tessera.compiler.attempts import CompileReport
         from tessera.targets.cpu.compile import assembly_of, compile_emitted, emit_kernel
+        from tessera.transforms.core.compile_report import CompileReport
 
         made = emit_kernel(source.module, source.name, options, facts)
         report = CompileReport(f"for {options.level}")
