@@ -232,15 +232,7 @@ CALL_TO_LAUNCH = Walk(
             "The graph goes down to tile functions, one for each kernel, by the stages of "
             "[`transforms/pipeline.py`](../src/tessera/transforms/pipeline.py). What is left of the graph is a host "
             "program.",
-            {
-                "_lowered": [
-                    "stages = stages_for",
-                    "lowered = compile_module",
-                    "program = host_of",
-                    "codes = Codes(",
-                    "return Program(",
-                ]
-            },
+            {"_lowered": ["stages = stages_for", "lowered = compile_module", "program = program_of", "return program"]},
             "graph stages",
         ),
         Step(

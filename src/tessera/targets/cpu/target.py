@@ -14,6 +14,7 @@ from tessera.targets.cpu import features
 from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
     from tessera.compiler.artifact import LoweredKernel, Source
@@ -75,6 +76,17 @@ class CpuTarget(Target):
         return LoweredKernel(
             made.module, text, lambda: assembly_of(text, options), finish, made.guards, made.seconds, report
         )
+
+    def emit(self, module: ModuleOp, name: str, options: CompileOptions) -> str:
+        from tessera.targets.cpu.compile import emitted_of
+
+        return emitted_of(module, name, options).text
+
+    def assembly(self, written: str, options: CompileOptions) -> str:
+        """The assembly of a processor."""
+        from tessera.targets.cpu.compile import assembly_of
+
+        return assembly_of(written, options)
 
     def counts(self, source: Source, made: LoweredKernel, options: CompileOptions) -> CodeCounts:
         from tessera.targets.cpu.code_counts import counts_of
