@@ -14,10 +14,15 @@ from xdsl.passes import ModulePass
 
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
+from tessera.transforms.algebra.degenerate_matmuls import DegenerateMatmuls
 from tessera.transforms.algebra.fast_math import FastMath
 from tessera.transforms.algebra.lazy_rescale import LazyRescale
 from tessera.transforms.algebra.merge_masks import MergeMasks
+from tessera.transforms.algebra.multiples import MarkMultiples
+from tessera.transforms.algebra.scaled_differences import ScaledDifferences
+from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches
+from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
 from tessera.transforms.checks.check_indices import CheckIndices
 from tessera.transforms.checks.host_checks import TakeHostChecks
 from tessera.transforms.checks.instrument import Instrument
@@ -60,6 +65,11 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         ClipRanges,
         CommonSubexpressions,
         DeadCode,
+        DegenerateMatmuls,
+        MarkMultiples,
+        ScaleMaxima,
+        ScaledDifferences,
+        WidenAccumulation,
         PrefetchEpilogue,
         FastMath,
         SinkIntoBranches,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cpu_runs import to_cpu
 from gpu_options import gpu
 from graph_models import (
     Array,
@@ -334,7 +335,7 @@ def _by(target: str, module: ModuleOp, given: Sequence[Array], monkeypatch: pyte
     for kernel in kernels(module):
         alone, name = ModuleOp([kernel.clone()]), kernel.sym_name.data
         if target == "cpu":
-            TileToCpu("avx2").apply(targets_text.new_context(), alone)
+            to_cpu(alone, TileToCpu("avx2"))
             made[name] = alone
         else:
             made[name] = lower_kernel(alone, name)[0]

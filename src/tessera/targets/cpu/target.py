@@ -110,9 +110,11 @@ class CpuTarget(Target):
         machine.compile_text("define void @nothing() { ret void }", cpu=processor, features=extras, opt=codegen)
 
     def passes(self) -> Mapping[str, type[ModulePass]]:
+        from tessera.targets.cpu.lower.certain_masks import DropCertainMasks
         from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
+        from tessera.targets.llvm.round_multiples import RoundMultiples
 
-        return {TileToCpu.name: TileToCpu}
+        return {one.name: one for one in (DropCertainMasks, RoundMultiples, TileToCpu)}
 
     def blocks_for(self, region: RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:
         from tessera.targets.cpu.region_blocks import blocks_for
