@@ -167,6 +167,131 @@ def test_inspect_shows_what_a_kernel_fills_as_a_result(tmp_path: Path) -> None:
     assert result.output.endswith("schedule: Schedule(block=(64, 64))\n")
 
 
+TILES = """
+tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 1 shapes [[32], [32]] grid [1] {
+  %zero = arith.constant 0 : index
+  %a = tile.load %x[%zero] : !tile.view<1, f32, global> -> tensor<32xf32>
+  %b = tile.ew<add> %a, %a : tensor<32xf32>, tensor<32xf32> -> tensor<32xf32>
+  tile.store %b, %y[%zero] : tensor<32xf32>, !tile.view<1, f32, global>
+  tile.return
+}
+"""
+LOWERED = {"avx2": "tile-to-cpu{level=avx2}", "sm_80": "tile-to-nv{warps=4}"}
+EMITTED = {"avx2": ("define i64 @f(", "vaddps"), "sm_80": ("@f(", ".visible .entry f(")}
+
+
+@pytest.mark.parametrize("machine", LOWERED)
+@pytest.mark.parametrize("passes", ["", "its own"])
+def test_opt_emits_what_passes_made_and_what_they_left(machine: str, passes: str) -> None:
+    given = ("opt", "-", "--target", machine, "-p", passes and LOWERED[machine], "--emit")
+    written, assembly = (invoke(*given, emitted, stdin=TILES).output for emitted in ("llvm", "asm"))
+    assert EMITTED[machine][0] in written
+    assert "define" in written
+    assert EMITTED[machine][1] in assembly
+    assert "define" not in assembly
+
+
+@pytest.mark.parametrize("machine", LOWERED)
+def test_opt_reads_what_it_emitted(machine: str, tmp_path: Path) -> None:
+    path = tmp_path / "f.ll"
+    assert invoke("opt", "-", "--target", machine, "--emit", "llvm", "-o", str(path), stdin=TILES).exit_code == 0
+    assembly = invoke("opt", str(path), "--target", machine, "--emit", "asm").output
+    assert assembly == invoke("opt", "-", "--target", machine, "--emit", "asm", stdin=TILES).output
+    refused = invoke("opt", str(path), "--target", machine, "-p", "cse", "--emit", "asm")
+    assert "on which no pass runs" in str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--emit", "asm"), "the module has no kernel to emit"),
+        (("--emit", "llvm", "--target", "sm_80"), "the module has no kernel to emit"),
+        (("--emit", "asm", "--target", "warp9"), "no target has the instruction set 'warp9'"),
+    ],
+)
+def test_opt_says_why_it_emits_nothing(arguments: tuple[str, ...], message: str) -> None:
+    result = invoke("opt", "-", *arguments, stdin=PROGRAM)
+    assert isinstance(result.exception, TesseraError)
+    assert message in str(result.exception)
+
+
+def test_opt_emits_for_one_target_only() -> None:
+    result = invoke("opt", "-", "-p", "tile-to-cpu", "--emit", "asm", "--target", "sm_80", stdin=TILES)
+    assert "expected a nv.func @f, the module has a cpu.func" in str(result.exception)
+
+
+INSPECTED = """
+from typing import Any
+import tessera as ts
+from tessera import KTile, Out, Schedule, Tensor, bf16, f32, kernel, tile
+
+@kernel(schedule=Schedule(block=(128, 128, 64)))
+def gemm(a: KTile["M", "K", bf16], b: KTile["K", "N", bf16], c: Out[KTile["M", "N", bf16]]):
+    here = tile.context()
+    row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
+    acc = tile.zeros((here.m, here.n), f32)
+    for k in tile.range(0, a.shape[1], here.k):
+        right = tile.load(b, at=(k, col), shape=(here.k, here.n)) * 2.0
+        acc = tile.dot(tile.load(a, at=(row, k), shape=(here.m, here.k)), right, acc)
+    tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
+
+gemm = gemm[(4, 4)]
+
+@ts.jit
+def running(x: Tensor["N", "D", f32], w: Tensor["D", "D", f32]) -> Any:
+    return ts.cumulative_sum(ts.exp(x), axis=0) @ w
+
+@ts.jit
+def bare(x):
+    return x + 1.0
+"""
+
+
+@pytest.fixture(name="inspected")
+def inspected_fixture(tmp_path: Path) -> Path:
+    path = tmp_path / "inspected.py"
+    path.write_text(INSPECTED, encoding="utf-8")
+    return path
+
+
+def test_inspect_shows_what_a_target_refused(inspected: Path) -> None:
+    printed = invoke("inspect", f"{inspected}:gemm", "--call", GEMM, "--target", "sm_90a").output
+    assert "== tile IR" in printed
+    assert "@gemm: compiled: portable" in printed
+    assert re.search(rf"@gemm: slower than {inspected}:13:\d+: warp-specialized", printed)
+    assert "the right operand of a dot is computed" in printed
+    on_cpu = invoke("inspect", f"{inspected}:gemm", "--call", GEMM, "--target", "avx2").output
+    assert on_cpu.endswith("@gemm: compiled: for avx2\n")
+    assert "compiled" not in invoke("inspect", f"{inspected}:gemm", "--call", GEMM).output
+
+
+GEMM = "ts.zeros((512, 512), ts.bf16), ts.zeros((512, 512), ts.bf16), ts.zeros((512, 512), ts.bf16)"
+BELOW = {"machine": ("cpu.func @", "nv.func @"), "llvm": ("define i64 @", "llvm.nvvm"), "asm": (".text", ".version")}
+
+
+@pytest.mark.parametrize("level", BELOW)
+@pytest.mark.parametrize(("machine", "number"), [("avx2", 0), ("sm_80", 1)])
+@pytest.mark.parametrize("name", ["gemm", "running"])
+def test_inspect_shows_levels_below_tiles(inspected: Path, level: str, machine: str, number: int, name: str) -> None:
+    call = ("--call", GEMM) if name == "gemm" else ()
+    printed = invoke("inspect", f"{inspected}:{name}", *call, "--level", level, "--target", machine).output
+    assert f"== {level} of @{'gemm' if name == 'gemm' else 'main_0'} for {machine}" in printed
+    assert BELOW[level][number] in printed
+    assert "== tile IR" not in printed
+
+
+def test_inspect_takes_jitted_functions(inspected: Path) -> None:
+    printed = invoke("inspect", f"{inspected}:running", "-s", "D=16", "--target", "sm_90a").output
+    assert "graph.cumulate" in printed.partition("== schedule IR")[0]
+    assert "@main: compiled: as 3 kernels" in printed
+    assert re.search(rf"@main: slower than {inspected}:20:\d+: one kernel of exp and cumulate", printed)
+    assert "@main_2: compiled: portable" in printed
+    assert "@main: slower than" in invoke("inspect", f"{inspected}:running").output
+    called = invoke("inspect", f"{inspected}:bare", "--call", "ts.ones((3,))")
+    assert "@main_0: compiled: for " in called.output
+    assert "argument x of bare has no annotation" in str(invoke("inspect", f"{inspected}:bare").exception)
+
+
 def test_the_demo_says_plainly_what_is_faster() -> None:
     assert demo.speed(1.5) == "1.50 times as fast"
     assert demo.speed(0.5) == "takes 2.00 times as long"

@@ -13,12 +13,13 @@ from refused_kernels import CASES, GEMM, PLAIN, Refused
 import tessera as ts
 from tessera import Schedule, knobs
 from tessera.compiler.artifact import Artifact
-from tessera.compiler.attempts import Attempt, CompileReport, Fit, Refusal, first_that_fits
+from tessera.compiler.attempts import Attempt, Fit, first_that_fits
 from tessera.compiler.options import CompileOptions
 from tessera.compiler.target import target_named
 from tessera.errors import CompileError, FallbackError
 from tessera.tile.calls.compiling import source_of
 from tessera.tile.calls.program_cache import Kept
+from tessera.transforms.core.compile_report import CompileReport, Refusal
 from tessera.transforms.core.facts import Facts
 
 GOLDEN = Path(__file__).with_name("refusals.txt")
@@ -149,6 +150,38 @@ def test_errors_refuse_optional_ways_only() -> None:
     assert str(Refusal("way", "why", hint="what helps")) == "way: why (what helps)"
     with pytest.raises(CompileError, match="it has no form"):
         first_that_fits(attempts, CompileReport())
+
+
+def test_kernels_compiled_before_are_asked_again(tmp_path: Path) -> None:
+    @ts.kernel
+    def halved(x: Any) -> Any:
+        return ts.tile.load(x) * 0.5
+
+    x = ts.ones((3,))
+    with knobs.cache_dir.using(tmp_path):
+        assert halved(x).tolist() == [0.5] * 3
+        (program,) = halved._programs.all()  # pyright: ignore[reportPrivateUsage]
+        object.__setattr__(program, "report", compiled(CASES["exchanged strides"]).report)
+        assert halved(x).tolist() == [0.5] * 3
+        for _ in range(2):
+            with knobs.no_fallbacks.using(True), pytest.raises(FallbackError, match="@halved is compiled portable"):
+                halved(x)
+        assert halved(x).tolist() == [0.5] * 3
+
+
+def test_kernels_of_functions_compiled_before_are_asked_again() -> None:
+    @ts.jit
+    def function(x: Any) -> Any:
+        return ts.exp(x) * 7.0
+
+    x = ts.ones((3,))
+    function(x)
+    (variant,) = function.explain().variants
+    ((_, report),) = variant.program.codes.reports()
+    report.refuse(compiled(CASES["exchanged strides"]).report.refusals[0])
+    with knobs.no_fallbacks.using(True), pytest.raises(FallbackError, match="rows of a loaded operand"):
+        function(x)
+    assert function(x).shape == (3,)
 
 
 def test_programs_that_are_found_tell_what_was_refused_too(tmp_path: Path) -> None:

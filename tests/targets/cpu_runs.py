@@ -12,16 +12,25 @@ from tessera.interpreters.levels.tile import run_kernel
 from tessera.targets import text
 from tessera.targets.cpu.features import LEVELS, lanes
 from tessera.targets.cpu.interpreter import run_cpu_kernel
+from tessera.targets.cpu.lower.legalize import legalize_stages
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
+from tessera.transforms.core.context import CompileContext
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MACHINES = {level: lanes(level, 32) for level in LEVELS}
 
 
+def to_cpu(module: ModuleOp, lowering: TileToCpu) -> None:
+    """Legalizes the tile functions of a module, and lowers them."""
+    context = CompileContext.with_facts()
+    for one in (*legalize_stages(lowering.level, contract=lowering.contract).values(), lowering):
+        one.apply(context, module)
+
+
 def lowered(module: ModuleOp, level: str, *, fuse: bool = True) -> ModuleOp:
     """A copy of a module at the cpu level."""
     made = module.clone()
-    TileToCpu(level, fuse=fuse).apply(text.new_context(), made)
+    to_cpu(made, TileToCpu(level, fuse=fuse))
     text.verify(made)
     return made
 

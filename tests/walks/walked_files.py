@@ -233,7 +233,12 @@ CALL_TO_LAUNCH = Walk(
             "[`transforms/pipeline.py`](../src/tessera/transforms/pipeline.py). What is left of the graph is a host "
             "program.",
             {
-                "_lowered": ["stages = stages_for", "lowered = compile_module", "return program_of"],
+                "_lowered": [
+                    "stages = stages_for",
+                    "lowered = compile_module",
+                    "program = program_of",
+                    "return program",
+                ],
                 "program_of": ["program = host_of", "codes = Codes(", "return Program("],
             },
             "graph stages",

@@ -1,4 +1,4 @@
-"""`tessera opt`: runs named passes over IR text."""
+"""`tessera opt`: runs named passes over IR text, and emits what comes of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ import time
 from pathlib import Path
 
 import click
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
+from tessera.compiler.artifact import Source
+from tessera.compiler.options import CompileOptions
+from tessera.compiler.target import target_and_level
+from tessera.device_names import HOST
 from tessera.errors import CompileError, ResourceError
+from tessera.ir.graph import dialect as graph
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.passes import ALL_PASSES
 from tessera.transforms.core import legality
@@ -26,6 +33,8 @@ from tessera.transforms.core.facts import Facts
 @click.option(
     "--level", type=click.Choice(list(legality.LEVELS)), help="Check at the end that this level's spec holds."
 )
+@click.option("--emit", type=click.Choice(["llvm", "asm"]), help="Print LLVM's text, or assembly, instead of the IR.")
+@click.option("--target", "machine", default=HOST, metavar="NAME", help="What --emit is for: sm_90a, avx512.")
 @click.option("--locations", is_flag=True, help="Print the source location of every op.")
 @click.option("--timing", is_flag=True, help="Print what each pass cost, to standard error.")
 @click.option("--hash", "print_hash", is_flag=True, help="Print the structural hash instead of the text.")
@@ -35,6 +44,8 @@ def opt(
     passes: str,
     facts: tuple[str, ...],
     level: str | None,
+    emit: str | None,
+    machine: str,
     locations: bool,
     timing: bool,
     print_hash: bool,
@@ -42,8 +53,13 @@ def opt(
 ) -> None:
     """Reads IR from FILE (or standard input), verifies it, runs passes, verifies again, prints the result.
 
-    With facts, the guards that the result needs follow as comments.
+    With facts, the guards that the result needs follow as comments. With --emit the functions go on to LLVM's text or
+    to assembly: those at the level of the target as they are, tile functions by way of the target's own passes. A FILE
+    whose name ends in .ll has LLVM's text already, as dumps of stages do.
     """
+    if file.endswith(".ll"):
+        _write(_assembled(file, machine, is_plain=emit == "asm" and not passes), output)
+        return
     pipeline = _pipeline(passes)
     context = CompileContext.with_facts(Facts.parse(*facts), text.DIALECTS)
     module = text.read(_content(file), file, context=context)
@@ -55,8 +71,15 @@ def opt(
             click.echo(f"{step.name}: {1e3 * (time.perf_counter() - start):.2f} ms", err=True)
     if level is not None:
         legality.check(module, level)
-    result = text.structural_hash(module) + "\n" if print_hash else text.write(module, locations=locations)
-    result += "".join(f"// guard: {atom}\n" for atom in context.recorder.guards)
+    if emit is not None:
+        result = _emitted(module, machine, to_assembly=emit == "asm")
+    else:
+        result = text.structural_hash(module) + "\n" if print_hash else text.write(module, locations=locations)
+        result += "".join(f"// guard: {atom}\n" for atom in context.recorder.guards)
+    _write(result, output)
+
+
+def _write(result: str, output: str) -> None:
     if output == "-":
         sys.stdout.write(result)
     else:
@@ -64,6 +87,38 @@ def opt(
             Path(output).write_text(result, encoding="utf-8")
         except OSError as error:
             raise ResourceError(f"cannot write {output}: {error}", hint="give a path that can be written") from error
+
+
+def _assembled(file: str, machine: str, *, is_plain: bool) -> str:
+    if not is_plain:
+        raise CompileError(f"{file} is LLVM's text, on which no pass runs", hint="write --emit asm, without -p")
+    target, level = target_and_level(machine)
+    return target.assembly(_content(file), CompileOptions(target.name, level))
+
+
+def _emitted(module: ModuleOp, machine: str, *, to_assembly: bool) -> str:
+    """What the emitter of a target writes of all kernels of a module, or its assembly."""
+    target, level = target_and_level(machine)
+    written: list[str] = []
+    for op in module.body.block.ops:
+        name = op.properties.get("sym_name")
+        if isinstance(op, graph.FuncOp) or not isinstance(name, StringAttr):
+            continue
+        options = CompileOptions(target.name, level)
+        alone = ModuleOp([op.clone()])
+        if isinstance(op, tile.FuncOp):
+            count = len(op.arguments)
+            source = Source(alone, name.data, count - op.outputs.value.data, op.outputs.value.data)
+            made = target.lower(source, options, Facts(), dict.fromkeys(range(count), True), None)
+            written.append(made.assembly() if to_assembly else made.text)
+        else:
+            text_ = target.emit(alone, name.data, options)
+            written.append(target.assembly(text_, options) if to_assembly else text_)
+    if not written:
+        raise CompileError(
+            "the module has no kernel to emit", hint="bring it down to tile functions first: -p graph-to-schedule,…"
+        )
+    return "\n".join(written)
 
 
 def _pipeline(passes: str) -> list[ModulePass]:

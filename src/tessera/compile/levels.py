@@ -20,12 +20,12 @@ from tessera.compile.profiler import CompilationProfiler
 from tessera.compile.sources import Compilable, load, name_of
 from tessera.compile.subjects import Part, Subject
 from tessera.compiler.artifact import LoweredKernel
-from tessera.compiler.attempts import CompileReport
 from tessera.errors import CompileError
 from tessera.ir import text
 from tessera.tile.calls.compiling import lowered
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.settings import Settings
+from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.pipeline import compile_module
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
-from tessera.compiler.attempts import CompileReport
 from tessera.compiler.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.errors import CompileError, SourceSpan
 from tessera.interpreters.core.engine import symbol_in
@@ -21,6 +20,7 @@ from tessera.ir.tile.reach import covers
 from tessera.ir.tile.types import ViewType
 from tessera.transforms.checks.host_checks import host_checks
 from tessera.transforms.checks.instrument import check_of, title
+from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.facts import Facts
 
 

@@ -7,94 +7,14 @@ more in registers or less.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from math import inf
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from tessera import knobs
-from tessera.errors import CompileError, FallbackError, InternalError, SourceSpan
+from tessera.errors import CompileError, InternalError
+from tessera.transforms.core.compile_report import CompileReport, Refusal
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """One way to compile a kernel that was not taken: why, where in the source, and what would help."""
-
-    way: str
-    reason: str
-    span: SourceSpan | None = None
-    hint: str | None = None
-    is_slower: bool = True
-    """Whether what is taken instead is slower code, which is a fallback; other plans of one way are not."""
-
-    @staticmethod
-    def of(way: str, error: CompileError, *, is_slower: bool = True) -> Refusal:
-        return Refusal(way, error.message, error.span, error.hint, is_slower)
-
-    def __str__(self) -> str:
-        where = "" if self.span is None else f"{self.span}: "
-        return f"{where}{self.way}: {self.reason}" + (f" ({self.hint})" if self.hint else "")
-
-
-@dataclass
-class CompileReport:
-    """The way a kernel was compiled, and those that were refused before."""
-
-    way: str = ""
-    refusals: list[Refusal] = field(default_factory=list[Refusal])
-
-    @property
-    def fallbacks(self) -> list[Refusal]:
-        """The refusals that make the kernel slower."""
-        return [one for one in self.refusals if one.is_slower]
-
-    def refuse(self, refusal: Refusal) -> None:
-        if refusal not in self.refusals:
-            self.refusals.append(refusal)
-
-    def lines(self) -> list[str]:
-        """The report in words, a line each."""
-        way = [f"compiled: {self.way}"] if self.way else []
-        return way + [f"{'slower than' if one.is_slower else 'not'} {one}" for one in self.refusals]
-
-    def tell(self, name: str) -> None:
-        """Logs which faster ways a kernel did not take, and why, where fallbacks are logged; or refuses it for that.
-
-        This is asked where a program is used first in a process: compiled there, or found on the disk.
-        """
-        if self.fallbacks and knobs.no_fallbacks.value:
-            first, *others = self.fallbacks
-            raise FallbackError(
-                f"@{name} is compiled {self.way}, which is slower: {first.way}: {first.reason}",
-                span=first.span,
-                story=[str(other) for other in others],
-                hint=first.hint or f"unset {knobs.no_fallbacks.variable} to run it as it is",
-            )
-        if self.fallbacks and "fallbacks" in knobs.logs.value:
-            import logging
-
-            for refusal in self.fallbacks:
-                logging.getLogger("tessera.fallbacks").warning("@%s is compiled %s: %s", name, self.way, refusal)
-
-    def encoded(self) -> object:
-        """The report as JSON has it."""
-        return {"way": self.way, "refusals": [asdict(one) for one in self.refusals]}
-
-    @staticmethod
-    def decoded(found: Any) -> CompileReport:
-        """The report that JSON has; what is none raises ValueError, TypeError or KeyError."""
-        refusals = [
-            Refusal(one["way"], one["reason"], _decoded_span(one["span"]), one["hint"], one["is_slower"])
-            for one in found["refusals"]
-        ]
-        if type(found["way"]) is not str or not all(type(one.reason) is str for one in refusals):
-            raise TypeError("a report of other things than words")
-        return CompileReport(found["way"], refusals)
-
-
-def _decoded_span(found: Any) -> SourceSpan | None:
-    return None if found is None else SourceSpan(**dict[str, Any](found, caller=_decoded_span(found["caller"])))
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from tessera.compiler.code_counts import CodeCounts
 from tessera.compiler.options import CompileOptions
 from tessera.device_names import TARGETS
-from tessera.errors import DeviceError, ResourceError
+from tessera.errors import CompileError, DeviceError, ResourceError
 from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
     from tessera.compiler.artifact import Artifact, LoweredKernel, Source
@@ -90,6 +91,14 @@ class Target(ABC):
 
         `lines` says how rows of arrays lie.
         """
+
+    def emit(self, module: ModuleOp, name: str, options: CompileOptions) -> str:
+        """What the emitter writes of a function that is at this target's own level already."""
+        raise CompileError(f"the target {self.name} has no level of its own", hint="give it tile functions")
+
+    def assembly(self, written: str, options: CompileOptions) -> str:
+        """The assembly of what the emitter wrote."""
+        raise CompileError(f"the target {self.name} has no assembly", hint="read what its emitter writes")
 
     def compile(
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
@@ -207,6 +216,13 @@ def target_named(name: str) -> Target:
             )
         made = given.load()
     return _TARGETS.setdefault(name, made)
+
+
+def target_and_level(name: str) -> tuple[Target, str]:
+    """The target that has an instruction set, and that one; of the name of a target, the one that it takes itself."""
+    if is_target(name):
+        return target_named(name), target_named(name).default_level()
+    return target_with_level(name), name
 
 
 def target_with_level(level: str) -> Target:

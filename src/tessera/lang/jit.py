@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
-from tessera.errors import CompileError, DeviceError, InternalError, TesseraError, caller_span
+from tessera.errors import CompileError, DeviceError, FallbackError, InternalError, TesseraError, caller_span
 from tessera.forking import tell_in_child
 from tessera.internal_errors import boundary, tell
 from tessera.lang import explain
@@ -36,6 +36,7 @@ from tessera.runtime.device.garbage import collect_after
 from tessera.runtime.tensor.pytree import tree_leaves
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
+from tessera.tile.calls.program_cache import in_the_interpreter
 from tessera.tile.calls.settings import Settings, settings
 from tessera.tile.identity.pickling import Made, Named, function_behind
 
@@ -248,6 +249,7 @@ class Jitted(Named):
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
+            refuse_fallback(self.name, error)
             # Machine code is made when a program is first bound, so that this is where it may be found to have none.
             variant.program, variant.fallback = interpreted(variant.traced), error.message
             log_fallback(self.name, error)
@@ -303,6 +305,7 @@ class Jitted(Named):
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
+            refuse_fallback(self.name, error)
             log_fallback(self.name, error)
             return interpreted(traced), error.message
 
@@ -429,6 +432,14 @@ def interpreted(traced: TracedFunction) -> Program:
 
     with knobs.interpret.using(True):
         return compile_graph(traced.module, world=current_machine)
+
+
+def refuse_fallback(name: str, error: CompileError) -> None:
+    """Raises the error of what would run in the interpreter, where fallbacks are errors; a fault is always told."""
+    if isinstance(error, FallbackError):
+        raise error
+    if knobs.no_fallbacks.value and not isinstance(error, InternalError):
+        raise in_the_interpreter(name, error) from error
 
 
 def log_fallback(name: str, error: TesseraError) -> None:

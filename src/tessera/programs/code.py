@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from tessera.compiler.attempts import CompileReport
 from tessera.compiler.launch_plan import Plan
 from tessera.interpreters.core.machine import Machine
 from tessera.programs import host
@@ -20,6 +19,7 @@ from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.guarded_kernel import loaded
 from tessera.tile.calls.program_cache import WORK
 from tessera.tile.calls.settings import Settings, target_of
+from tessera.transforms.core.compile_report import CompileReport
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -102,6 +102,8 @@ class Codes:
             "tile function", compiler, target_of(chosen), kernel.hash, kernel.warps, kernel.stages, lines
         )
         found = _LOADED.get(key)
+        if found is not None:
+            _REPORTS[found].demand(kernel.name)
         data = cache.shared().get(key) if found is None and compiler is not None else None
         if found is None and data is not None:
             found = _decoded(data, chosen.target)

@@ -23,6 +23,7 @@ from tessera.runtime.device.device import device
 from tessera.targets.choose_blocks import stages_for
 from tessera.tile.calls.compiling import log_compile
 from tessera.tile.calls.settings import Settings, settings, settings_on
+from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import Stage, compile_module
 
@@ -71,13 +72,23 @@ def _lowered(
         stages = stages_for(chosen.target, chosen.level, checks=chosen.checks) if stages is None else stages
         lowered = compile_module(module, stages=stages, facts=facts)
         log_compile(f"@{name}", str(facts or "all that fits its signature"), lowered.seconds)
-        return program_of(module, lowered.module, lowered.levels, chosen, name)
+        program = program_of(module, lowered.module, lowered.levels, chosen, name, lowered.report)
+    program.report.tell(name)
+    return program
 
 
 def program_of(
-    graph_module: ModuleOp, tile_module: ModuleOp, texts: Mapping[str, str], chosen: Settings, name: str = "main"
+    graph_module: ModuleOp,
+    tile_module: ModuleOp,
+    texts: Mapping[str, str],
+    chosen: Settings,
+    name: str = "main",
+    report: CompileReport | None = None,
 ) -> Program:
-    """The program of a module that is at the tile level; `texts` are those of the levels that it went through."""
+    """The program of a module that is at the tile level; `texts` are those of the levels that it went through.
+
+    The `report` says what was refused on the way.
+    """
     program = host_of(tile_module, name, located=bool(chosen.checks))
     codes = Codes(
         name,
@@ -91,7 +102,9 @@ def program_of(
         *(LevelText(texts.get(level, "")) for level in ("graph", "schedule", "tile")),
         below=lambda: machine_texts(codes.tile_module, codes.kernels, chosen),
     )
-    return Program(program, chosen, levels, codes)
+    count = len(program.launches)
+    made = CompileReport(f"as {count} kernel{'s' * (count != 1)}", [] if report is None else report.refusals)
+    return Program(program, chosen, levels, codes, report=made)
 
 
 def _interpreted(module: ModuleOp, name: str) -> Program:

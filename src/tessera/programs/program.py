@@ -26,6 +26,7 @@ from tessera.runtime.tensor.tensor import Tensor, stores_alike
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.symbols import Symbols
 from tessera.tile.calls.settings import Settings, device_of
+from tessera.transforms.core.compile_report import CompileReport
 
 if TYPE_CHECKING:
     from tessera.programs.code import Codes
@@ -83,6 +84,8 @@ class Program:
     world: Callable[[], Machine] = field(default_factory=lambda: _one_world(Machine()))
     device: Device | None = None
     """The device that it runs on without an array among its arguments."""
+    report: CompileReport = field(default_factory=CompileReport)
+    """Which ops were not made one kernel, and why."""
     _last: tuple[memory_plan.Plan, int] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -100,8 +103,9 @@ class Program:
         return tuple(self.host.kernels[launch.kernel].name for launch in self.host.launches)
 
     def explain(self) -> list[str]:
-        """How each kernel that has run was compiled, and which faster ways were refused: a line for each."""
-        return [f"@{name}: {line}" for name, report in self.codes.reports() for line in report.lines()]
+        """Which fusions were refused, and how each kernel that has run was compiled: a line for each."""
+        reports = [(self.name, self.report)] if self.report.refusals else []
+        return [f"@{name}: {line}" for name, report in (*reports, *self.codes.reports()) for line in report.lines()]
 
     def sizes(self, values: Sequence[Any]) -> dict[str, int]:
         """The sizes that symbols stand for, checked against the arguments."""

@@ -18,6 +18,7 @@ from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import Device
 from tessera.tile.calls.settings import Settings, target_of
+from tessera.transforms.core.compile_report import CompileReport
 
 
 def find(key: str, chosen: Settings, device: Device | None = None) -> Program | None:
@@ -36,6 +37,7 @@ def find(key: str, chosen: Settings, device: Device | None = None) -> Program | 
     except cache.UNREADABLE:
         return None
     program.device = device
+    program.report.tell(program.name)
     return program
 
 
@@ -49,6 +51,7 @@ def keep(key: str, program: Program) -> None:
         "schedule": levels.schedule_ir.text,
         "tile": levels.tile_ir.text,
         "located": program.codes.tile_text,
+        "report": program.report.encoded(),
     }
     body = zlib.compress(json.dumps(texts).encode())
     cache.shared().put(entry, cache.packed(program.host.encoded(), body))
@@ -68,4 +71,4 @@ def _program(found: host.Host, texts: dict[str, Any], chosen: Settings) -> Progr
         return machine_texts(codes.tile_module, codes.kernels, chosen)
 
     levels = Levels(*(LevelText(texts[name]) for name in ("graph", "schedule", "tile")), below=below)
-    return Program(found, chosen, levels, codes)
+    return Program(found, chosen, levels, codes, report=CompileReport.decoded(texts["report"]))

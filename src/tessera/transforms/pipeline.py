@@ -14,15 +14,21 @@ from xdsl.passes import ModulePass
 
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
+from tessera.transforms.algebra.degenerate_matmuls import DegenerateMatmuls
 from tessera.transforms.algebra.fast_math import FastMath
 from tessera.transforms.algebra.lazy_rescale import LazyRescale
 from tessera.transforms.algebra.merge_masks import MergeMasks
+from tessera.transforms.algebra.multiples import MarkMultiples
+from tessera.transforms.algebra.scaled_differences import ScaledDifferences
+from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches
+from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
 from tessera.transforms.checks.check_indices import CheckIndices
 from tessera.transforms.checks.host_checks import TakeHostChecks
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.core.canonicalize import Canonicalize
 from tessera.transforms.core.common_subexpressions import CommonSubexpressions
+from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.context import CompileContext
 from tessera.transforms.core.dead_code import DeadCode
 from tessera.transforms.core.facts import Facts
@@ -59,6 +65,11 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         ClipRanges,
         CommonSubexpressions,
         DeadCode,
+        DegenerateMatmuls,
+        MarkMultiples,
+        ScaleMaxima,
+        ScaledDifferences,
+        WidenAccumulation,
         PrefetchEpilogue,
         FastMath,
         SinkIntoBranches,
@@ -114,6 +125,8 @@ class Compiled:
     guards: Facts
     levels: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    report: CompileReport = field(default_factory=CompileReport)
+    """What was refused on the way."""
 
     @property
     def hash(self) -> str:
@@ -132,5 +145,5 @@ def compile_module(
     files, source = Files.of(module), partial(text.write, module)
     runner = StageRunner("a module", context, files, source, ends=note, seconds=result.seconds)
     result.module = text.stamp(runner.run(result.module, default_stages() if stages is None else stages))
-    result.guards = context.recorder.guards
+    result.guards, result.report = context.recorder.guards, context.report
     return result

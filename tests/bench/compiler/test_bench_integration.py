@@ -22,6 +22,7 @@ from tessera.compiler.target import target_named
 from tessera.errors import CompileError, DeviceError, DtypeError, ShapeError
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import compile_kernel
+from tessera.targets.cpu.lower.legalize import legalize_stages
 
 A, B = (np.random.default_rng(seed).standard_normal((96, 96), np.float32) for seed in (0, 1))
 LEVELS = ("graph_ir_ms", "schedule_ir_ms", "tile_ir_ms", "target_ir_ms", "autotuning_ms", "final_compilation_ms")
@@ -61,7 +62,17 @@ def product(a: ts.KTile["M", "K", ts.f32], c: ts.Out[ts.KTile["M", "N", ts.f32]]
 
 def test_stages_of_a_call_are_those_that_a_call_has() -> None:
     found = stages(shifted, (A, 0.5))
-    assert list(found) == ["trace", "tile-to-cpu", "verify", "emit", "llvm", "image", "load", "bind"]
+    assert list(found) == [
+        "trace",
+        *legalize_stages("avx2"),
+        "tile-to-cpu",
+        "verify",
+        "emit",
+        "llvm",
+        "image",
+        "load",
+        "bind",
+    ]
     assert all(value > 0 for value in found.values())
     assert "apply-facts" in stages(shifted.assume(), (A, 0.5))
 

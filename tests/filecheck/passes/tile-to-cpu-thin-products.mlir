@@ -1,4 +1,4 @@
-// RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
+// RUN: tessera opt %s -p "widen-accumulation,degenerate-matmuls{rows=false},round-multiples,tile-to-cpu{level=avx2}" | filecheck %s
 // Dots into one column, and over one, are multiplications and sums.
 tile.func @into(%x: !tile.view<2, f32, global>, %v: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[8, 16], [16, 1], [8, 1]] grid [1] {
   %zero = arith.constant 0 : index

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from cpu_runs import to_cpu
 
 from tessera import Schedule, kernel, tile
 from tessera.device_names import CPU_FAMILIES
@@ -16,7 +17,6 @@ from tessera.targets.cpu.compile import machine_for, options_for
 from tessera.targets.cpu.emit.rules import emit
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm.machine import assembly
-from tessera.transforms.core.context import CompileContext
 
 PROCESSORS = {
     "base": ("x86-64", ""),
@@ -63,7 +63,7 @@ def text_of(run: Any, level: str, *arguments: Any) -> str:
     """The assembly of a kernel, for a host of the level's family."""
     instance = run.lower(*arguments)
     module = instance.module.clone()
-    TileToCpu(level).apply(CompileContext.with_facts(None), module)
+    to_cpu(module, TileToCpu(level))
     emitted = emit(module, instance.name, machine_for(options_for(level))).text
     processor, extras = PROCESSORS[level]
     triple = f'target triple = "{family_of(level)}-unknown-linux-gnu"\n'

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cpu_runs import to_cpu
 from llvm_loops import HERE, Array, Loops, padded
 
 from tessera import bf16, f32, kernel, knobs, tile
@@ -19,7 +20,6 @@ from tessera.targets.llvm.emitter_attributes import APPROXIMATE
 from tessera.targets.llvm.exponentials import APPROXIMATE_FORMS, FLUSHED, ApproximateForm
 from tessera.targets.llvm.floats import Floats, Sixteen
 from tessera.targets.llvm.text import Function, Value
-from tessera.transforms.core.context import CompileContext
 
 HALF_A_UNIT = 2.0**-24
 sixteens = pytest.mark.skipif("avx512" not in HERE, reason="sixteen lanes are AVX-512's")
@@ -172,7 +172,7 @@ def approximate_ops(run: Any, fn: Callable[[Any], Any]) -> list[str]:
     """The functions that a kernel computes in their approximate form."""
     instance = run.lower(np.zeros((64, 64), np.float32), fn=fn)
     module = instance.module.clone()
-    TileToCpu("avx512").apply(CompileContext.with_facts(None), module)
+    to_cpu(module, TileToCpu("avx512"))
     return sorted({op.properties["fn"].data for op in module.walk() if APPROXIMATE in op.attributes})  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
 
 

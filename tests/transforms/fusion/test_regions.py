@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cpu_runs import to_cpu
 from gpu_options import gpu
 from graph_models import (
     Array,
@@ -160,9 +161,9 @@ def test_reductions_of_one_element_stand_beside_others(length: int | str) -> Non
     again = build.reduce("sum", build.ew("exp", top))
     module = build.finish(build.ew("sub", build.ew("mul", shifted, again), top), top)
     changed = module.clone()
-    GraphToSchedule().apply(CompileContext(), changed)
+    GraphToSchedule().apply(CompileContext.with_facts(), changed)
     assert sum(isinstance(op, graph.ReduceOp) for op in changed.walk()) == 3
-    ScheduleToTile().apply(CompileContext(), changed)
+    ScheduleToTile().apply(CompileContext.with_facts(), changed)
     assert len(kernels(changed)) == 1
     given = arguments(module, SIZES)
     assert_close(run_function(changed, "f", given), run_function(module, "f", given), dtypes_of(module))
@@ -208,7 +209,7 @@ graph.func @f(%x: {whole}, %at: {places}) -> ({bits}) {{
     rng = np.random.default_rng(0)
     given = [rng.integers(-9, 9, (4, 2, 6)).astype(np.int32), rng.permutation(48).reshape(8, 6)]
     changed = module.clone()
-    ScheduleToTile().apply(CompileContext(), changed)
+    ScheduleToTile().apply(CompileContext.with_facts(), changed)
     assert_close(run_function(changed, "f", given), run_function(module, "f", given), [i32])
 
 
@@ -334,7 +335,7 @@ def _by(target: str, module: ModuleOp, given: Sequence[Array], monkeypatch: pyte
     for kernel in kernels(module):
         alone, name = ModuleOp([kernel.clone()]), kernel.sym_name.data
         if target == "cpu":
-            TileToCpu("avx2").apply(targets_text.new_context(), alone)
+            to_cpu(alone, TileToCpu("avx2"))
             made[name] = alone
         else:
             made[name] = lower_kernel(alone, name)[0]
@@ -393,11 +394,11 @@ def test_any_block_gives_the_same(block: tuple[int, int]) -> None:
         module = make()
         given = arguments(module, SIZES)
         changed = module.clone()
-        GraphToSchedule().apply(CompileContext(), changed)
+        GraphToSchedule().apply(CompileContext.with_facts(), changed)
         for op in changed.walk():
             if isinstance(op, schedule.RegionOp):
                 op.properties["config"] = ConfigAttr(Config(block=block))
-        ScheduleToTile().apply(CompileContext(), changed)
+        ScheduleToTile().apply(CompileContext.with_facts(), changed)
         dialects_text.verify(changed)
         assert_close(run_function(changed, "f", given), run_function(module, "f", given), dtypes_of(module))
 

@@ -22,7 +22,12 @@ _INTERRUPTED = "the run was interrupted before it was measured"
 _UNLIKELY_PERCENT, _IMPOSSIBLE_PERCENT = 110.0, 400.0
 """Of the measured ceiling, which a busy machine may have kept down, but not that far."""
 _MORE_THAN_ASKED = 1.25
-_PASSES = ("apply-facts", "instrument-checks", "tile-to-cpu", "verify")
+_PASSES = frozenset(
+    {
+        *("apply-facts", "instrument-checks", "drop-certain-masks", "mark-multiples", "widen-accumulation"),
+        *("degenerate-matmuls", "scaled-differences", "scale-maxima", "round-multiples", "tile-to-cpu", "verify"),
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tessera.lang.calls import parameters
 from tessera.lang.calls.disk_cache import VariantStore
 from tessera.lang.calls.parameters import Leaf
 from tessera.lang.calls.variants import Family, ObservedSizes, Variant, sizes_for
-from tessera.lang.jit import Jitted, device_of, interpreted, log_fallback
+from tessera.lang.jit import Jitted, device_of, interpreted, log_fallback, refuse_fallback
 from tessera.lang.tracing.values import is_array
 from tessera.metatracing.clients.function_programs import FunctionProgram, guards_of, tensors_of
 from tessera.metatracing.clients.recipes import ProgramShipment, Recipe
@@ -214,6 +214,7 @@ class ProgramClient:
         except CompileError as error:
             if level.tier is not ExecutionTier.TIER1_INTERPRETER or call.context.chosen.demanded:
                 raise
+            refuse_fallback(self.name, error)
             log_fallback(self.name, error)
             variant.fallback = error.message
             return self._made(variant, interpreted(variant.traced), call, level, None)

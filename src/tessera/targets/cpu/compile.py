@@ -22,6 +22,7 @@ from tessera.targets.cpu import features
 from tessera.targets.cpu.emit.emitter import ArgumentBlockLayout, Emitted, TargetMachine
 from tessera.targets.cpu.emit.rules import emit
 from tessera.targets.cpu.levels import LEVELS, read
+from tessera.targets.cpu.lower.legalize import legalize_stages
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
 from tessera.transforms.core.context import CompileContext
@@ -130,6 +131,8 @@ def lower_kernel(module: ModuleOp, name: str, options: CompileOptions, facts: Fa
     runner = StageRunner(f"@{name}", context, files, partial(text.write, module), LEVELS)
     stages = apply_facts_stages(name, given, options.checks)
     lowering = TileToCpu(made_for.level, made_for.lanes, contract=effort.contract, small=effort.small)
+    legal = legalize_stages(made_for.level, contract=effort.contract)
+    stages |= {name: Stage(one, "tile") for name, one in legal.items()}
     stages[lowering.name] = Stage(lowering, "cpu")
     lowered, laps = runner.run(runner.begin(isolated(module, name), "kernel"), stages), StageTimes()
     # Fast compiles are not verified: a call waits for them. The full compile that follows is.

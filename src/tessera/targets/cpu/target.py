@@ -14,6 +14,7 @@ from tessera.targets.cpu import features
 from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
     from tessera.compiler.artifact import LoweredKernel, Source
@@ -60,8 +61,8 @@ class CpuTarget(Target):
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
     ) -> LoweredKernel:
         from tessera.compiler.artifact import Artifact, LoweredKernel, Words, plan_of
-        from tessera.compiler.attempts import CompileReport
         from tessera.targets.cpu.compile import assembly_of, compile_emitted, emit_kernel
+        from tessera.transforms.core.compile_report import CompileReport
 
         made = emit_kernel(source.module, source.name, options, facts)
         report = CompileReport(f"for {options.level}")
@@ -75,6 +76,17 @@ class CpuTarget(Target):
         return LoweredKernel(
             made.module, text, lambda: assembly_of(text, options), finish, made.guards, made.seconds, report
         )
+
+    def emit(self, module: ModuleOp, name: str, options: CompileOptions) -> str:
+        from tessera.targets.cpu.compile import emitted_of
+
+        return emitted_of(module, name, options).text
+
+    def assembly(self, written: str, options: CompileOptions) -> str:
+        """The assembly of a processor."""
+        from tessera.targets.cpu.compile import assembly_of
+
+        return assembly_of(written, options)
 
     def counts(self, source: Source, made: LoweredKernel, options: CompileOptions) -> CodeCounts:
         from tessera.targets.cpu.code_counts import counts_of
@@ -98,9 +110,11 @@ class CpuTarget(Target):
         machine.compile_text("define void @nothing() { ret void }", cpu=processor, features=extras, opt=codegen)
 
     def passes(self) -> Mapping[str, type[ModulePass]]:
+        from tessera.targets.cpu.lower.certain_masks import DropCertainMasks
         from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
+        from tessera.targets.llvm.round_multiples import RoundMultiples
 
-        return {TileToCpu.name: TileToCpu}
+        return {one.name: one for one in (DropCertainMasks, RoundMultiples, TileToCpu)}
 
     def blocks_for(self, region: RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:
         from tessera.targets.cpu.region_blocks import blocks_for

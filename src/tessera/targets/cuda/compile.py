@@ -10,7 +10,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import knobs
-from tessera.compiler.attempts import Attempt, CompileReport, Fit, Refusal, first_that_fits
+from tessera.compiler.attempts import Attempt, Fit, first_that_fits
 from tessera.compiler.options import CompileOptions
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
@@ -36,6 +36,7 @@ from tessera.targets.cuda.lower.portable_stages import portable_stages
 from tessera.targets.cuda.ptx.tools import BRIEFLY
 from tessera.targets.llvm import machine
 from tessera.transforms.checks.host_checks import TakeHostChecks
+from tessera.transforms.core.compile_report import CompileReport, Refusal
 from tessera.transforms.core.context import CompileContext, HostCheck
 from tessera.transforms.core.facts import FactKind, Facts
 from tessera.transforms.core.stages import NO_FILES, Files, Stage, StageRunner

@@ -23,17 +23,12 @@ from tessera.targets.cuda.hopper.warp_vote_max import VoteBeforeMax
 from tessera.targets.cuda.lower.hoist_loads import HoistLoads
 from tessera.targets.cuda.lower.interleave_copies import InterleaveCopies
 from tessera.targets.cuda.lower.legalize import (
-    DegenerateMatmuls,
     GatherFactors,
-    MarkMultiples,
     PlainDots,
     ReduceEarly,
-    RoundMultiples,
-    ScaleMaxima,
     ShareReciprocals,
     UsePowersOfTwo,
     UseShortForms,
-    WidenAccumulation,
 )
 from tessera.targets.cuda.lower.mark_row_aligned import MarkRowAligned
 from tessera.targets.cuda.lower.merge_conversions import MergeConversions
@@ -42,18 +37,15 @@ from tessera.targets.cuda.lower.ordered_atomics import OrderAtomics
 from tessera.targets.cuda.lower.portable_stages import SpreadRows
 from tessera.targets.cuda.lower.rotate_loops import RotateLoops
 from tessera.targets.cuda.lower.tile_to_nv import TileToNv
+from tessera.targets.llvm.round_multiples import RoundMultiples
 
 PASSES: Mapping[str, type[ModulePass]] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            MarkMultiples,
-            WidenAccumulation,
             PlainDots,
-            DegenerateMatmuls,
             UseShortForms,
             GatherFactors,
-            ScaleMaxima,
             RoundMultiples,
             ShareReciprocals,
             UsePowersOfTwo,

@@ -8,13 +8,14 @@ from functools import partial
 from typing import NamedTuple
 
 from tessera.compiler.artifact import Artifact, LoweredKernel, Source, Words, plan_of
-from tessera.compiler.attempts import Attempt, CompileReport, Fit, first_that_fits
+from tessera.compiler.attempts import Attempt, Fit, first_that_fits
 from tessera.compiler.launch_plan import Failure, Plan
 from tessera.compiler.options import CompileOptions
 from tessera.compiler.target import Local
 from tessera.targets.common.stage_times import StageTimes
 from tessera.targets.cuda.compile import CompiledPtx, compile_kernel
 from tessera.targets.cuda.device_launch import launch_of
+from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.facts import Facts
 
 SPILL_RETRIES = 4

@@ -12,6 +12,7 @@ from tessera.errors import DeviceError, ResourceError
 from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
     from tessera.compiler.artifact import LoweredKernel, Source
@@ -82,6 +83,17 @@ class CudaTarget(Target):
         arguments = range(source.inputs + source.outputs)
         row_aligned = tuple(index for index in arguments if lines.get(index, index >= source.inputs))
         return SpillRetries(source, options.with_(row_aligned=row_aligned), facts, local).run()
+
+    def emit(self, module: ModuleOp, name: str, options: CompileOptions) -> str:
+        from tessera.targets.cuda.compile import emitted_of
+
+        return emitted_of(module, name, options).text
+
+    def assembly(self, written: str, options: CompileOptions) -> str:
+        """PTX."""
+        from tessera.targets.cuda.compile import ptx_of
+
+        return ptx_of(written, options)
 
     def counts(self, source: Source, made: LoweredKernel, options: CompileOptions) -> CodeCounts:
         from tessera.interpreters.core.engine import symbol_in

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tessera.compiler.attempts import CompileReport
 from tessera.compiler.launch_plan import Plan
 from tessera.compiler.target import target_named
 from tessera.runtime.cache import store as cache
@@ -19,6 +18,7 @@ from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
 from tessera.tile.calls.settings import Settings
 from tessera.tile.language.schedule import Schedule
+from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.facts import Fact, FactKind
 
 if TYPE_CHECKING:

@@ -36,6 +36,8 @@ class Settings:
     deterministic: bool
     demanded: bool
     fast_math: bool = False
+    no_fallbacks: bool = False
+    """Code does not depend on it: programs that were compiled without it are asked again what was refused."""
 
     @property
     def compiler(self) -> Target:
@@ -95,8 +97,8 @@ def _chosen() -> Settings | None:
     if backend != AUTO and not demanded:
         return _of_target(backend)
     level, optimization, checks = target_named(HOST).default_level(), knobs.optimization.value, knobs.checks.value
-    deterministic, fast = knobs.deterministic.value, knobs.fast_math.value
-    return _interned(HOST, level, optimization, checks, deterministic, demanded, fast)
+    fast, strict = knobs.fast_math.value, knobs.no_fallbacks.value
+    return _interned(HOST, level, optimization, checks, knobs.deterministic.value, demanded, fast, strict)
 
 
 def _runs_here(name: str) -> bool:
@@ -107,7 +109,8 @@ def _runs_here(name: str) -> bool:
 def _of_target(name: str) -> Settings:
     """The settings of a target that was named: it runs all kernels, on arrays of the CPU."""
     level, optimization, checks = target_named(name).default_level(), knobs.optimization.value, knobs.checks.value
-    return _interned(name, level, optimization, checks, knobs.deterministic.value, True, knobs.fast_math.value)
+    fast, strict = knobs.fast_math.value, knobs.no_fallbacks.value
+    return _interned(name, level, optimization, checks, knobs.deterministic.value, True, fast, strict)
 
 
 def _log_interpreted(checks: Sequence[str]) -> None:

@@ -7,12 +7,31 @@ they have read. Sums of narrow floats are wide by now.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from xdsl.context import Context
 from xdsl.ir import Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.transforms.algebra.multiples import mark
+from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.tile_ops import TileOps
+
+
+@dataclass(frozen=True)
+class DegenerateMatmuls(FunctionPass):
+    """Writes dots of one column or one step as what they are; with `rows`, those of one row, too.
+
+    The multiples of rows need no rounding.
+    """
+
+    name = "degenerate-matmuls"
+    rows: bool = True
+
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        mark(lower_degenerate_matmuls(function, rows=self.rows))
 
 
 def lower_degenerate_matmuls(function: tile.FuncOp, *, rows: bool = False) -> set[SSAValue]:

@@ -1,13 +1,34 @@
-"""Multiples that may be rounded together with a sum."""
+"""Multiples that may be rounded together with a sum, and the mark that they have until targets round the others."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import frexp, isfinite
 
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.algebra.masks import constant_of
+from tessera.transforms.core.function_pass import function_pass
+
+MULTIPLE = "multiple"
+"""Marks ops whose results need no rounding before they are added, until `round-multiples`."""
+
+
+def mark(values: Iterable[SSAValue]) -> None:
+    """Marks the ops that compute some values."""
+    for value in values:
+        if isinstance(value.owner, Operation):
+            value.owner.attributes[MULTIPLE] = UnitAttr()
+
+
+def mark_multiples(function: tile.FuncOp) -> None:
+    """Marks multiples that one op alone uses, or that need no rounding: a sum of them may be rounded once."""
+    mark(single_multiples(function))
+
+
+MarkMultiples = function_pass("mark-multiples", mark_multiples)
 
 
 def single_multiples(function: tile.FuncOp) -> frozenset[SSAValue]:

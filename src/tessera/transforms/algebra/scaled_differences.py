@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -23,10 +24,30 @@ from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.algebra.powers_of_two import LOG2_E
 from tessera.transforms.algebra.ratios import factor_of
 from tessera.transforms.algebra.scaled_maxima import scale_maxima
+from tessera.transforms.core.common_subexpressions import merge_equal
+from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import adopt_location, insert_before, replace
 from tessera.transforms.core.tile_ops import TileOps
 
 _MAXIMA = ("max", "top")
+
+
+@dataclass(frozen=True)
+class ScaledDifferences(FunctionPass):
+    """Writes exponentials below a maximum as powers of two of a scaled difference, with the maxima that they need.
+
+    A function that has none gets its maxima scaled: those `of_dots`, too, if that pays.
+    """
+
+    name = "scaled-differences"
+    of_dots: bool = True
+
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        if use_scaled_differences(function):
+            merge_equal(function.body.block)
+            remove_unused(function)
+        else:
+            scale_maxima(function, of_dots=self.of_dots)
 
 
 def use_scaled_differences(function: tile.FuncOp) -> bool:

@@ -7,16 +7,30 @@ replace elements by −∞ (or ∞, for minima) stand between the two without ha
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
+from xdsl.context import Context
 from xdsl.ir import Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.algebra.masks import constant_of
+from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.tile_ops import TileOps
 
 _NOTHING = {"max": -math.inf, "top": -math.inf, "min": math.inf}
+
+
+@dataclass(frozen=True)
+class ScaleMaxima(FunctionPass):
+    """Scales maxima and minima of positive multiples instead of their elements, with `of_dots` those of dots, too."""
+
+    name = "scale-maxima"
+    of_dots: bool = True
+
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        scale_maxima(function, of_dots=self.of_dots)
 
 
 def scale_maxima(function: tile.FuncOp, *, of_dots: bool = True) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tessera.dtypes.types import DType, f32
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
+from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.tile_ops import TileOps
 
@@ -21,6 +22,9 @@ def widen_accumulation(function: tile.FuncOp) -> None:
             continue
         ops.cast(total, tile_dtype(op.result))
         replace(op, ops.ops)
+
+
+WidenAccumulation = function_pass("widen-accumulation", widen_accumulation)
 
 
 def _is_narrow(dtype: DType) -> bool:

@@ -1,4 +1,4 @@
-"""The state that a compile hands from pass to pass: the dialects, the recorder of facts, the host's checks."""
+"""The state that a compile hands from pass to pass: dialects, the recorder of facts, checks of the host, the report."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from xdsl.ir import Dialect
 from tessera.errors import SourceSpan
 from tessera.ir.text import OWN_DIALECTS, new_context
 from tessera.shapes.conditions import Condition
+from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.facts import Facts, Recorder
 
 
@@ -29,6 +30,8 @@ class CompileContext(Context):
     recorder: Recorder
     host_checks: list[HostCheck]
     """What has to be checked before a launch, because passes took it out of a kernel."""
+    report: CompileReport
+    """What passes refused to fuse."""
 
     @staticmethod
     def with_facts(facts: Facts | None = None, dialects: Iterable[Dialect] = OWN_DIALECTS) -> CompileContext:
@@ -38,9 +41,15 @@ class CompileContext(Context):
             context.load_dialect(dialect)
         context.recorder = Recorder(facts)
         context.host_checks = []
+        context.report = CompileReport()
         return context
 
 
 def recorder_of(context: Context) -> Recorder:
     """The recorder of a compile; a plain xDSL context knows no facts."""
     return context.recorder if isinstance(context, CompileContext) else Recorder()
+
+
+def report_of(context: Context) -> CompileReport:
+    """The report of a compile; that of a plain xDSL context is seen by no one."""
+    return context.report if isinstance(context, CompileContext) else CompileReport()

@@ -43,7 +43,7 @@ def online_of(region: schedule.RegionOp) -> Online:
     """The loop that a region is."""
     block = region.body.block
     for op in block.ops:
-        if isinstance(op, graph.MatmulOp) and (found := find_online(op, block)) is not None:
+        if isinstance(op, graph.MatmulOp) and isinstance(found := find_online(op, block), Online):
             return found
     raise CompileError(
         "an online region has two matmuls with exponentials of the first as weights of the second; here are none",

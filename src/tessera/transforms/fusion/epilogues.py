@@ -15,8 +15,9 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Shape, Size
 from tessera.transforms.core.index_digits import PULL, PUSH, Map, plain, pull, push
+from tessera.transforms.fusion.fusion_refusals import AS_KERNEL, NOT_AT_ONCE, FusionRefusals, Reason, named
 from tessera.transforms.fusion.region_tiles import is_count, refusal
-from tessera.transforms.fusion.regions import is_splat, users_of
+from tessera.transforms.fusion.regions import enclosable, is_splat, users_of
 
 Extents = dict[int, Size]
 """The sizes of the axes of an iteration along which a program instance has blocks."""
@@ -25,6 +26,20 @@ Extents = dict[int, Size]
 _READ_LATER = (graph.EwOp, graph.ReduceOp, graph.BroadcastOp)
 _MOST_RESULTS = 3
 _TILE_AXES = 2
+
+_MAPPED = Reason(
+    "an arrangement of elements stands between, which takes blocks of the result apart",
+    "compute first, and arrange the elements then",
+    is_limit=True,
+)
+_TWO_PLACES = Reason("it needs the result at two places, and a program instance has one of them")
+_NOT_WHOLE = Reason(
+    "an operand is read at places that are no whole blocks", "arrange its elements beforehand", is_limit=True
+)
+_ROWS = Reason("a reduction needs elements of the result that other program instances have")
+_ELSEWHERE = Reason("what is computed on the way is needed elsewhere, too")
+_MANY_RESULTS = Reason(f"the kernel would have more than {_MOST_RESULTS} results", AS_KERNEL, is_limit=True)
+_READ_AGAIN = Reason("others compute with what is in between, which is not kept in memory for them")
 
 
 def is_whole(where: Map, blocks: Extents) -> bool:
@@ -134,10 +149,11 @@ def depends_on(value: SSAValue, members: Collection[Operation], block: Block, fi
     return False
 
 
-def follow(work: EpilogueWork, block: Block, *, maps: bool) -> Iterator[EpilogueWork]:
+def follow(work: EpilogueWork, block: Block, refused: dict[Operation, Reason], *, maps: bool) -> Iterator[EpilogueWork]:
     """Ever more of what is computed of a work's values: a longer one after each op that could be taken.
 
-    With `maps`, index maps that keep all elements are taken, too: results are stored where they say.
+    With `maps`, index maps that keep all elements are taken, too: results are stored where they say. What cannot be
+    taken is `refused`.
     """
     first = work.ops[0]
     following = first.next_op
@@ -148,15 +164,19 @@ def follow(work: EpilogueWork, block: Block, *, maps: bool) -> Iterator[Epilogue
             continue
         where = work.positions[mains[0]]
         if isinstance(op, graph.EwOp):
-            found = _beside(op, work, where, block) if refusal(op) is None else None
-            if found is None:
+            found = _unfit(op) or _beside(op, work, where, block)
+            if isinstance(found, Reason):
+                refused[op] = found
                 continue
             after: Map | None = where
-        elif maps and type(op) in PUSH:
-            found, after = _Beside(), push(op, where)
+        elif type(op) in PUSH:
+            found, after = _Beside(), push(op, where) if maps else None
             if after is None or not is_box(after, graph_type(op.results[0]).shape, work.blocks):
+                refused |= {user: _MAPPED for user in users_of(op, block) if isinstance(user, graph.EwOp)}
                 continue
         else:
+            if isinstance(op, graph.ReduceOp):
+                refused[op] = _ROWS
             continue
         work.copied |= found.copied
         work.ops += [*found.members, op]
@@ -172,30 +192,40 @@ class _Beside:
     members: dict[Operation, None] = field(default_factory=dict[Operation, None])
 
 
-def _beside(op: graph.EwOp, work: EpilogueWork, where: Map, block: Block) -> _Beside | None:
+def _unfit(op: graph.EwOp) -> Reason | None:
+    error = refusal(op)
+    return None if error is None else Reason(error.message, error.hint, is_limit=True)
+
+
+def _beside(op: graph.EwOp, work: EpilogueWork, where: Map, block: Block) -> _Beside | Reason:
     found = _Beside()
-    taken = all(_reach(operand, where, work, block, found) for operand in op.operands_)
-    return found if taken else None
+    return _reach_all(op, where, work, block, found) or found
 
 
-def _reach(value: SSAValue, where: Map, work: EpilogueWork, block: Block, found: _Beside) -> bool:
-    """Whether a value can be had at a position: from memory, or from what the work has already."""
+def _reach_all(op: graph.EwOp, where: Map, work: EpilogueWork, block: Block, found: _Beside) -> Reason | None:
+    reasons = (_reach(operand, where, work, block, found) for operand in op.operands_)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _reach(value: SSAValue, where: Map, work: EpilogueWork, block: Block, found: _Beside) -> Reason | None:
+    """Why a value cannot be had at a position, neither from memory nor from what the work has; None where it can."""
     if value in work.positions:
-        return plain(work.positions[value]) == plain(where)
+        return None if plain(work.positions[value]) == plain(where) else _TWO_PLACES
     op = value.owner
     if not isinstance(op, Operation) or not depends_on(value, work.ops, block, work.ops[0]):
         sides = side_ops(value, where, work.blocks, block)
         found.copied |= dict.fromkeys(sides or ())
-        return sides is not None
-    taken = False
+        return None if sides is not None else _NOT_WHOLE
     if type(op) in PULL and op.parent is block:
         inner = pull(op, where)
-        taken = inner is not None and _reach(op.operands[0], inner, work, block, found)
-    elif isinstance(op, graph.EwOp) and refusal(op) is None and op.parent is block:
-        taken = all(_reach(operand, where, work, block, found) for operand in op.operands_)
-    if taken:
+        reason = _NOT_WHOLE if inner is None else _reach(op.operands[0], inner, work, block, found)
+    elif isinstance(op, graph.EwOp) and op.parent is block:
+        reason = _unfit(op) or _reach_all(op, where, work, block, found)
+    else:
+        reason = Reason(f"another operand needs all of the result, by way of {named(op)}")
+    if reason is None:
         found.members[op] = None
-    return taken
+    return reason
 
 
 def results_of(ops: Collection[Operation], block: Block) -> list[SSAValue]:
@@ -209,14 +239,16 @@ def results_of(ops: Collection[Operation], block: Block) -> list[SSAValue]:
     ]
 
 
-def pays(work: EpilogueWork, block: Block) -> bool:
-    """Whether it is worth stopping here: one result, or more if each is needed in memory anyhow."""
+def _not_paying(work: EpilogueWork, block: Block) -> Reason | None:
+    """Why not to stop here. It is worth it with one result, or with more if each is needed in memory anyhow."""
     results = results_of(work.ops, block)
     if not all(value in work.positions for value in results):
-        return False
+        return _ELSEWHERE
     if len(results) == 1:
-        return True
-    return len(results) <= _MOST_RESULTS and all(_is_stored(value, work, block) for value in results)
+        return None
+    if len(results) > _MOST_RESULTS:
+        return _MANY_RESULTS
+    return None if all(_is_stored(value, work, block) for value in results) else _READ_AGAIN
 
 
 def _is_stored(value: SSAValue, work: EpilogueWork, block: Block) -> bool:
@@ -226,12 +258,32 @@ def _is_stored(value: SSAValue, work: EpilogueWork, block: Block) -> bool:
     return any(not isinstance(user, _READ_LATER) for user in outside)
 
 
+def at_once(work: EpilogueWork) -> Reason | None:
+    """Why the ops of a work are no one kernel by where they stand."""
+    return None if enclosable(work.ops) else NOT_AT_ONCE
+
+
 def longest(
-    steps: Iterator[EpilogueWork], start: EpilogueWork, block: Block, allowed: Callable[[EpilogueWork], bool]
+    start: EpilogueWork,
+    block: Block,
+    refusals: FusionRefusals,
+    *,
+    maps: bool = True,
+    obstacle: Callable[[EpilogueWork], Reason | None] = at_once,
 ) -> EpilogueWork:
-    """The most that is worth taking."""
-    best = start
-    for work in steps:
-        if pays(work, block) and allowed(work):
+    """The most that is worth taking behind the last op of a work, which is left as it is."""
+    best, dot = start, next(op for op in reversed(start.ops) if isinstance(op, graph.MatmulOp))
+    unpaid: dict[Operation, Reason] = {}
+    refused: dict[Operation, Reason] = {}
+    for work in follow(start.prefix(len(start.ops), start.copied), block, refused, maps=maps):
+        reason = _not_paying(work, block) or obstacle(work)
+        if reason is None:
             best = work
+            unpaid.clear()
+        elif isinstance(work.ops[-1], graph.EwOp) and not unpaid:
+            unpaid[work.ops[-1]] = reason
+    refusals.take(best.ops)
+    for op, reason in (refused | unpaid).items():
+        if op not in best.ops:
+            refusals.refuse_epilogue([dot, op], reason, op)
     return best

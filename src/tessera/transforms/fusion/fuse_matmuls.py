@@ -24,42 +24,67 @@ from tessera.shapes.expr import Shape, Size, element_count
 from tessera.transforms.core.index_digits import PULL, Map, pull
 from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.fusion.emit_tile_matmuls import COLUMN, DEPTH, ROW, spaces_of
-from tessera.transforms.fusion.epilogues import EpilogueWork, Extents, follow, is_box, is_whole, longest, results_of
+from tessera.transforms.fusion.epilogues import EpilogueWork, Extents, at_once, is_box, is_whole, longest, results_of
+from tessera.transforms.fusion.fusion_refusals import FusionRefusals, Reason, computed
 from tessera.transforms.fusion.gemv_fusion import is_short
 from tessera.transforms.fusion.prologues import prologue_ops
-from tessera.transforms.fusion.regions import enclosable, enclose, erase_unused, is_splat, make_room
+from tessera.transforms.fusion.regions import enclose, erase_unused, is_splat, make_room
 
 CAST_FUSION_ROWS = 16
 """The rows up to which a cast of the other operand is fused into a matmul: reading that operand takes all the time."""
 
+_COMPUTED = Reason(
+    "an operand of a matmul is computed beforehand: every program instance would compute it anew",
+    "multiply in a @kernel that computes it on the way, if that is faster here",
+)
+_CAST = Reason(
+    f"an operand of a matmul of more than {CAST_FUSION_ROWS} rows is cast beforehand: reading is not all of the work",
+    _COMPUTED.hint,
+)
+_LONG = Reason("what the rows are multiplied with takes longer to read than a kernel takes to start")
+_NOT_LEVEL = Reason(
+    "it is not the same for all rows of the matmul, whose leading axes are one axis there",
+    "reshape the left operand to two axes in front",
+    is_limit=True,
+)
 
-def fuse_matmuls(block: Block, few: int = 0) -> None:
+
+def fuse_matmuls(block: Block, few: int, refusals: FusionRefusals) -> None:
     """Puts every matmul of a block that is in no region yet into one, with what goes along with it.
 
     With at most `few` rows, that is also what its left operand is made of (`prologues.py`).
     """
     for op in list(block.ops):
         if isinstance(op, graph.MatmulOp) and graph_type(op.a).dtype.kind is not Kind.BOOL:
-            _form(op, block, few)
+            _form(op, block, few, refusals)
     for op in reversed(list(block.ops)):
         if isinstance(op, graph.ReshapeOp):
             erase_unused(op)
 
 
-def _form(op: graph.MatmulOp, block: Block, few: int) -> None:
+def _form(op: graph.MatmulOp, block: Block, few: int, refusals: FusionRefusals) -> None:
     level = _has_one_matrix(op) and not _is_mapped(op, block)
-    work = _epilogue(op, block, level=level)
+    work = _epilogue(op, block, refusals, level=level)
     if level and _is_level(work, op):
         op, work = _level(op, work, block)
     blocks = _blocks(op)
     spaces = spaces_of(op)
-    through_ops = [
-        *operand_ops(op.a, spaces.left, blocks, block, spaces.rows),
-        *operand_ops(op.b, spaces.right, blocks, block, spaces.rows),
-    ]
-    if isinstance(spaces.rows, int) and spaces.rows <= few and is_short(op.b):
+    left, right = (
+        operand_ops(op.a, spaces.left, blocks, block, spaces.rows),
+        operand_ops(op.b, spaces.right, blocks, block, spaces.rows),
+    )
+    through_ops, reason = [*left, *right], None
+    if isinstance(spaces.rows, int) and spaces.rows <= few:
         rows = DEPTH, spaces.depth
-        through_ops += prologue_ops(op.a, spaces.left, blocks, block, rows)
+        made = prologue_ops(op.a, spaces.left, blocks, block, rows) if is_short(op.b) else _LONG
+        if isinstance(made, Reason):
+            reason = made
+        else:
+            through_ops += made
+    for value, chain, why in ((op.a, left, reason), (op.b, right, None)):
+        source = computed(chain[0].operands[0] if chain else value)
+        if source is not None and source not in through_ops and source.parent is block:
+            refusals.refuse([source, op], why or (_CAST if _is_narrow_cast(source) else _COMPUTED), source)
     copied = dict.fromkeys([*through_ops, *work.copied])
     enclose(work.ops, "matmul", Config(), copied=[one for one in copied if one not in work.ops])
 
@@ -69,12 +94,14 @@ def _blocks(op: graph.MatmulOp) -> Extents:
     return {ROW: spaces.rows, DEPTH: spaces.depth, COLUMN: spaces.columns}
 
 
-def _epilogue(op: graph.MatmulOp, block: Block, *, level: bool) -> EpilogueWork:
+def _epilogue(op: graph.MatmulOp, block: Block, refusals: FusionRefusals, *, level: bool) -> EpilogueWork:
     spaces = spaces_of(op)
-    blocks = {ROW: spaces.rows, COLUMN: spaces.columns}
-    start = EpilogueWork(blocks, [op], {}, {op.result: spaces.result})
-    steps = follow(EpilogueWork(blocks, [op], {}, {op.result: spaces.result}), block, maps=not level)
-    return longest(steps, start, block, lambda work: enclosable(work.ops) and (not level or _is_level(work, op)))
+    start = EpilogueWork({ROW: spaces.rows, COLUMN: spaces.columns}, [op], {}, {op.result: spaces.result})
+
+    def obstacle(work: EpilogueWork) -> Reason | None:
+        return at_once(work) or (_NOT_LEVEL if level and not _is_level(work, op) else None)
+
+    return longest(start, block, refusals, maps=not level, obstacle=obstacle)
 
 
 def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows: Size) -> list[Operation]:

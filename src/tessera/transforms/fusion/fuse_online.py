@@ -13,8 +13,9 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import element_count
 from tessera.transforms.fusion.emit_tile_matmuls import COLUMN, ROW, positions_after
-from tessera.transforms.fusion.epilogues import EpilogueWork, follow, is_whole, longest, side_ops
+from tessera.transforms.fusion.epilogues import EpilogueWork, at_once, is_whole, longest, side_ops
 from tessera.transforms.fusion.fuse_matmuls import operand_ops
+from tessera.transforms.fusion.fusion_refusals import FusionRefusals
 from tessera.transforms.fusion.gemv_fusion import is_held
 from tessera.transforms.fusion.online_algebra import Online, Read, find_online, reads_through, width_of
 from tessera.transforms.fusion.region_tiles import refusal
@@ -23,18 +24,23 @@ from tessera.transforms.fusion.regions import enclosable, enclose, users_of
 _REARRANGE = (graph.ReshapeOp, graph.TransposeOp)
 
 
-def fuse_online(block: Block, few: int = 0) -> None:
+def fuse_online(block: Block, few: int, refusals: FusionRefusals) -> None:
     """Puts weighted means with exponential weights into regions of their own.
 
     With at most `few` queries, keys and values are read once: what is computed of them elementwise is done on the way,
     and stored where others want it.
     """
     for op in list(block.ops):
-        if isinstance(op, graph.MatmulOp) and op.parent is block and (found := find_online(op, block)) is not None:
-            _form(found, block, few)
+        if not isinstance(op, graph.MatmulOp) or op.parent is not block:
+            continue
+        found = find_online(op, block)
+        if isinstance(found, Online):
+            _form(found, block, few, refusals)
+        elif found is not None:
+            refusals.refuse([*found.ops, op], found.reason, op)
 
 
-def _form(online: Online, block: Block, few: int) -> None:
+def _form(online: Online, block: Block, few: int, refusals: FusionRefusals) -> None:
     spaces = online.spaces
     made: dict[Operation, None] = {}
     sides: dict[Operation, None] = {}
@@ -50,9 +56,12 @@ def _form(online: Online, block: Block, few: int) -> None:
         *operand_ops(online.values.b, spaces.right, online.blocks, block, spaces.rows),
     ]
     start = _work(online, block)
-    if not enclosable(start.ops):
+    if (reason := at_once(start)) is not None:
+        exponential = online.weights[0].owner
+        assert isinstance(exponential, Operation)
+        refusals.refuse([online.scores, exponential, online.values], reason, online.values)
         return
-    work = longest(follow(_work(online, block), block, maps=True), start, block, lambda one: enclosable(one.ops))
+    work = longest(start, block, refusals)
     taken = [*made, *work.ops]
     if not enclosable(taken):
         taken, sides = work.ops, {}

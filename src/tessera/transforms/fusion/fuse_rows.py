@@ -6,6 +6,9 @@ with it. If others use it as well, it becomes a second result, or is done again 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dtypes.promotion import accumulator
@@ -16,11 +19,12 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
-from tessera.shapes.expr import element_count
+from tessera.shapes.expr import Size, element_count
 from tessera.transforms.core.index_maps import RULES, Var
 from tessera.transforms.core.legality import LEVELS, VIEWS
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.fusion.emit_tile_steps import steps_config
+from tessera.transforms.fusion.fusion_refusals import AS_KERNEL, NOT_AT_ONCE, FusionRefusals, Reason, first_user, named
 from tessera.transforms.fusion.region_spaces import FOLDS, Space, UnfitError, folded_extents, space_of
 from tessera.transforms.fusion.regions import enclosable, enclose, erase_unused, is_splat, results_of, untold
 from tessera.transforms.fusion.row_blocks import choose_block, tile_axes
@@ -31,11 +35,33 @@ _MANY = 16
 """Program instances that are worth a kernel of their own."""
 _CHEAP = 4
 """Simple steps that are sooner done again than written and read."""
+_STEPS = (graph_indexing.CumulateOp, graph_indexing.ScatterOp)
+_COMPUTED = (graph.EwOp, *FOLDS)
+
+_MANY_OPS = Reason(f"a kernel has at most {_MOST_OPS} ops", AS_KERNEL, is_limit=True)
+_MANY_INPUTS = Reason(f"a kernel reads at most {_MOST_INPUTS} arrays", AS_KERNEL, is_limit=True)
+_NO_BOXES = Reason(
+    "a reshape cuts across what program instances have tiles of", "reshape in front of both, or behind", is_limit=True
+)
+_AGAIN = Reason("what is reduced would be reduced again for each part of an axis that the reduction does not leave")
+_ALONE = Reason("one program instance would compute all of it, for what is reduced is needed as a whole")
+_PARTS = Reason("only some of it is read, at places that are looked up", "look up first, and compute it of those")
+_COPIED = Reason("others need it, too, and it takes too long to be computed twice")
+_UNUSED = Reason("nothing uses what they compute")
 
 
-def fuse_rows(block: Block) -> None:
+@dataclass
+class _Grown:
+    """The ops that become one kernel, those that are done again for it, and what was refused."""
+
+    group: set[Operation]
+    copied: set[Operation] = field(default_factory=set[Operation])
+    refused: dict[Operation, Reason] = field(default_factory=dict[Operation, Reason])
+
+
+def fuse_rows(block: Block, refusals: FusionRefusals) -> None:
     """Puts all algebra of a block that is in no region yet into regions; views that cost nothing stay."""
-    divide_reductions(block)
+    divided = divide_reductions(block)
     algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp}
     waiting = [op for op in block.ops if type(op) in algebra]
     left: set[Operation] = set()
@@ -49,7 +75,9 @@ def fuse_rows(block: Block) -> None:
             # The host hands on what is before it under other sizes; nothing is gained by making it in them.
             left.add(op)
             continue
-        group, copied = _grown(op)
+        grown = _grown(op)
+        _refuse(grown, divided, refusals)
+        group, copied = grown.group, grown.copied
         if all(isinstance(member, VIEWS) for member in group) and _is_free(op, group):
             left.add(op)
         else:
@@ -59,13 +87,14 @@ def fuse_rows(block: Block) -> None:
         if before in left and isinstance(before, VIEWS) and not isinstance(before, graph.ReshapeOp):
             # Its elements do not lie one behind the other.
             both: set[Operation] = {op, before}
-            _form(both if _is_one(both, set()) else {before}, set())
+            _form(both if _obstacle(both, set()) is None else {before}, set())
         elif isinstance(op, graph.IotaOp) and op in left:
             erase_unused(op) if op.result.first_use is None else _form({op}, set())
 
 
-def divide_reductions(block: Block) -> None:
-    """Makes two reductions of one that leaves little: one program instance could not read so much."""
+def divide_reductions(block: Block) -> set[Operation]:
+    """Makes two reductions of one that leaves little: one program instance could not read so much. Gives these."""
+    divided = set[Operation]()
     for op in list(block.ops):
         if isinstance(op, graph.ReduceOp) and (axes := _first_axes(op)) is not None:
             dtype, result = graph_type(op.operand).dtype, graph_type(op.result)
@@ -84,6 +113,8 @@ def divide_reductions(block: Block) -> None:
             if op.keepdims is None:
                 made.append(graph.ReshapeOp(made[-1].results[0], result.shape))
             replace(op, made)
+            divided.update(made)
+    return divided
 
 
 def _first_axes(op: graph.ReduceOp) -> list[int] | None:
@@ -112,12 +143,12 @@ def _is_free(op: Operation, group: set[Operation]) -> bool:
 
 def _form(group: set[Operation], copied: set[Operation]) -> None:
     # A kernel that counts along an axis has to know how long it is; one that reads the numbers does.
-    told = _are_told(group | copied, results_of(group, copied))
+    told = not _untold(group | copied, results_of(group, copied))
     region = enclose(group, "pointwise", Config(), copied=copied, counts=told)
     end = region.body.block.last_op
     assert isinstance(end, schedule.YieldOp)
     body = [op for op in region.body.block.ops if op is not end]
-    if isinstance(body[-1], graph_indexing.CumulateOp | graph_indexing.ScatterOp):
+    if isinstance(body[-1], _STEPS):
         region.properties["kind"], region.properties["config"] = Name("rows"), ConfigAttr(steps_config(body[-1]))
         return
     if any(isinstance(op, FOLDS) for op in body):
@@ -132,12 +163,48 @@ def _form(group: set[Operation], copied: set[Operation]) -> None:
     region.properties["config"] = ConfigAttr(choose_block(space, list(end.values)))
 
 
+def _refuse(grown: _Grown, divided: set[Operation], refusals: FusionRefusals) -> None:
+    """Notes which ops that compute something are not in a group, though they make what it reads or read what it makes.
+
+    Two reductions that were one of the user's are not meant to be one kernel.
+    """
+    inside = grown.group | grown.copied
+    apart = [
+        (owner, op)
+        for op in grown.group
+        for number, operand in enumerate(op.operands)
+        if isinstance(owner := operand.owner, _STEPS if number or not isinstance(op, graph.GatherOp) else _COMPUTED)
+        and owner not in inside
+    ]
+    for owner, op in sorted(apart, key=lambda pair: _index(pair[1])):
+        refusals.refuse([owner, op], _PARTS if isinstance(op, graph.GatherOp) else _in_order(owner), op)
+    for op, reason in grown.refused.items():
+        source = op.operands[0].owner if isinstance(op, VIEWS) else op
+        if op in inside or not isinstance(source, _COMPUTED):
+            continue
+        found = (one.owner for one in op.operands)
+        made = next((one for one in found if isinstance(one, Operation) and one in grown.group), None)
+        # Either it makes what the group reads, or it reads what the group makes. Views alone compute nothing.
+        first, user = (source, first_user(op, inside)) if made is None else (made, op)
+        if user is not None and not (first in divided and user in divided):
+            refusals.refuse([first, user], reason, user)
+
+
+def _in_order(op: Operation) -> Reason:
+    return Reason(f"{named(op)} goes along its axis in order, in a kernel of its own", AS_KERNEL, is_limit=True)
+
+
+def _index(op: Operation) -> int:
+    assert op.parent is not None
+    return op.parent.get_operation_index(op)
+
+
 def _around(user: Operation, op: Operation) -> Operation | None:
     assert op.parent is not None
     return op.parent.find_ancestor_op_in_block(user)
 
 
-def _grown(root: Operation, *, quick: bool = True) -> tuple[set[Operation], set[Operation]]:
+def _grown(root: Operation, *, quick: bool = True) -> _Grown:
     """The ops that become one kernel with `root`, and those that are done again for it.
 
     A `quick` search believes of some ops that they change nothing about the iteration space. Where they did, the search
@@ -145,33 +212,38 @@ def _grown(root: Operation, *, quick: bool = True) -> tuple[set[Operation], set[
     """
     group: set[Operation] = {root}
     copied: set[Operation] = set()
-    if _space(group, copied) is None:
-        return group, copied
-    refused: set[Operation] = set()
+    refused: dict[Operation, Reason] = {}
+    if isinstance(_space(group, copied), Reason):
+        if isinstance(root, _STEPS):
+            refused = dict.fromkeys(_producers(group, copied, ()), _in_order(root))
+        return _Grown(group, copied, refused)
     waiting: set[Operation] = set()
     again = True
     while again:
         again = False
-        for producer in _producers(group, copied, refused | waiting):
+        for producer in _producers(group, copied, refused.keys() | waiting):
             joined = _joined(producer, group, copied, quick)
-            if joined is None:
+            if isinstance(joined, Reason):
                 # What only counts the elements of an array waits until that array is read.
-                (waiting if _counts_alone(producer) else refused).add(producer)
+                if _counts_alone(producer):
+                    waiting.add(producer)
+                else:
+                    refused[producer] = joined
             else:
                 group, copied = joined
                 waiting.clear()
                 again = True
                 break
         for consumer in [] if again else _consumers(group, refused):
-            if _is_one(group | {consumer}, copied):
+            if (reason := _obstacle(group | {consumer}, copied)) is None:
                 group.add(consumer)
                 waiting.clear()
                 again = True
                 break
-            refused.add(consumer)
-    if quick and len(group) > 1 and _space(group, copied) is None:
+            refused[consumer] = reason
+    if quick and len(group) > 1 and isinstance(_space(group, copied), Reason):
         return _grown(root, quick=False)
-    return group, copied
+    return _Grown(group, copied, refused)
 
 
 def _counts_alone(op: Operation) -> bool:
@@ -180,7 +252,7 @@ def _counts_alone(op: Operation) -> bool:
     return bool(untold(values, [value for value in op.operands if not is_splat(value)]))
 
 
-def _consumers(group: set[Operation], refused: set[Operation]) -> list[Operation]:
+def _consumers(group: set[Operation], refused: Collection[Operation]) -> list[Operation]:
     """Elementwise work on what a group makes, the first of the block first: done with it, it need not be read again."""
     block = next(iter(group)).parent
     assert block is not None
@@ -191,10 +263,10 @@ def _consumers(group: set[Operation], refused: set[Operation]) -> list[Operation
         for use in result.uses
         if isinstance(use.operation, graph.EwOp) and use.operation.parent is block
     }
-    return sorted(found - group - refused, key=block.get_operation_index)
+    return sorted(found.difference(group, refused), key=block.get_operation_index)
 
 
-def _producers(group: set[Operation], copied: set[Operation], refused: set[Operation]) -> list[Operation]:
+def _producers(group: set[Operation], copied: set[Operation], refused: Collection[Operation]) -> list[Operation]:
     """Ops that make what a group reads, the last of the block first."""
     inside = group | copied
     block = next(iter(group)).parent
@@ -216,8 +288,8 @@ def _producers(group: set[Operation], copied: set[Operation], refused: set[Opera
 
 def _joined(
     producer: Operation, group: set[Operation], copied: set[Operation], quick: bool
-) -> tuple[set[Operation], set[Operation]] | None:
-    """A group with one more op, if that is one kernel and worth it."""
+) -> tuple[set[Operation], set[Operation]] | Reason:
+    """A group with one more op, if that is one kernel and worth it; or why it is not."""
     inside = group | copied
     larger = group | {producer}
     alone = all(_around(use.operation, producer) in inside for use in producer.results[0].uses)
@@ -226,14 +298,16 @@ def _joined(
         # reads what the group makes, perhaps at other places.
         apart = not any(operand.owner in inside for operand in producer.operands)
         same = quick and apart and isinstance(producer, graph.EwOp)
-        return (larger, copied) if _is_one(larger, copied, same=same) else None
+        return _obstacle(larger, copied, same=same) or (larger, copied)
+    again = group, copied | {producer}
     if isinstance(producer, VIEWS):
-        return (group, copied | {producer}) if _is_one(group, copied | {producer}) else None
-    if not alone and _is_one(larger, copied):
+        return _obstacle(*again) or again
+    reason = None if alone else _obstacle(larger, copied)
+    if not alone and reason is None:
         return larger, copied
     if _is_cheap(producer):
-        return (group, copied | {producer}) if _is_one(group, copied | {producer}) else None
-    return None
+        return _obstacle(*again) or again
+    return reason or _COPIED
 
 
 def _is_cheap(op: Operation) -> bool:
@@ -244,10 +318,12 @@ def _is_cheap(op: Operation) -> bool:
     return not cost.special and not cost.divide and cost.simple + cost.convert <= _CHEAP and len(inputs) <= 1
 
 
-def _is_one(group: set[Operation], copied: set[Operation], *, same: bool = False) -> bool:
-    """Whether ops can be one kernel; `same` says that they have an iteration space."""
-    if len(group) + len(copied) > _MOST_OPS or not enclosable(group):
-        return False
+def _obstacle(group: set[Operation], copied: set[Operation], *, same: bool = False) -> Reason | None:
+    """Why ops are no one kernel, None where they can be; `same` says that they have an iteration space."""
+    if len(group) + len(copied) > _MOST_OPS:
+        return _MANY_OPS
+    if not enclosable(group):
+        return NOT_AT_ONCE
     inside = group | copied
     inputs = {
         operand
@@ -256,11 +332,12 @@ def _is_one(group: set[Operation], copied: set[Operation], *, same: bool = False
         if operand.owner not in inside and not is_splat(operand) and not isinstance(operand.owner, graph.IotaOp)
     }
     if len(inputs) > _MOST_INPUTS and len(inputs) > max(len(op.operands) for op in inside):
-        return False
-    return same or _space(group, copied) is not None
+        return _MANY_INPUTS
+    found = None if same else _space(group, copied)
+    return found if isinstance(found, Reason) else None
 
 
-def _space(group: set[Operation], copied: set[Operation]) -> Space | None:
+def _space(group: set[Operation], copied: set[Operation]) -> Space | Reason:
     inside = group | copied
     sources = {
         operand.owner
@@ -270,14 +347,17 @@ def _space(group: set[Operation], copied: set[Operation]) -> Space | None:
     }
     results = results_of(group, copied)
     if not results:
-        return None
-    if not _are_told(inside, results):
-        return None
+        return _UNUSED
+    if sizes := _untold(inside, results):
+        text = f"no array that the kernel would take says how large {', '.join(map(str, sizes))} is"
+        return Reason(text, "pass an array that has this size", is_limit=True)
     try:
         space = space_of(inside | sources, results)
-    except UnfitError:
-        return None
-    return space if _are_boxes(space, results) and _is_worth(space, inside, results) else None
+    except UnfitError as unfit:
+        return Reason(unfit.message, unfit.hint, unfit.is_limit)
+    if not _are_boxes(space, results):
+        return _NO_BOXES
+    return _not_worth(space, inside, results) or space
 
 
 def _are_boxes(space: Space, results: list[SSAValue]) -> bool:
@@ -289,23 +369,23 @@ def _are_boxes(space: Space, results: list[SSAValue]) -> bool:
     return all(index.is_affine_in(axes) for index in indices)
 
 
-def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
-    """Whether the arguments of a kernel of these ops say how large everything in it is."""
+def _untold(ops: set[Operation], results: list[SSAValue]) -> list[Size]:
+    """The sizes in a kernel of these ops that its arguments do not tell."""
     values = {value for op in ops for value in (*op.operands, *op.results)}
     made = {value for value in values if value.owner in ops or is_splat(value) or isinstance(value.owner, graph.IotaOp)}
-    return not untold(values, (values - made) | set(results))
+    return untold(values, (values - made) | set(results))
 
 
-def _is_worth(space: Space, ops: set[Operation], results: list[SSAValue]) -> bool:
-    """Whether no reduction is done again for every block of a variable that its result does not depend on."""
+def _not_worth(space: Space, ops: set[Operation], results: list[SSAValue]) -> Reason | None:
+    """Why one kernel would take longer: a reduction done again for blocks of a variable that its result is free of."""
     around = {var for var in space.variables if var not in space.rows and var.extent != 1}
     for op in ops:
         if isinstance(op, FOLDS) and folded_extents(op):
             used = {var for index in space.coordinates[op.results[0]] for var in index.variables()}
             if not around <= used:
-                return False
+                return _AGAIN
     # One program instance would do it all, again and again.
-    return bool(around) or len(space.rows) < 2 or not _depends(space, results)
+    return None if around or len(space.rows) < 2 or not _depends(space, results) else _ALONE
 
 
 def _depends(space: Space, results: list[SSAValue]) -> bool:

@@ -17,19 +17,22 @@ from tessera.ir.graph.kernel_calls import match_symbols, substitute
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.compile_report import CompileReport
+from tessera.transforms.core.context import report_of
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.fusion.fuse_matmuls import fuse_matmuls
 from tessera.transforms.fusion.fuse_online import fuse_online
 from tessera.transforms.fusion.fuse_rows import fuse_rows
 from tessera.transforms.fusion.fuse_siblings import fuse_siblings
+from tessera.transforms.fusion.fusion_refusals import FusionRefusals
 from tessera.transforms.fusion.regions import erase_unused
 
 # Each takes what it knows how to make one kernel of; what it leaves is for those behind it. `fuse_rows` takes all.
-FORMERS: tuple[Callable[[Block, int], None], ...] = (
+FORMERS: tuple[Callable[[Block, int, FusionRefusals], None], ...] = (
     fuse_online,
     fuse_matmuls,
-    lambda block, _: fuse_rows(block),
-    lambda block, _: fuse_siblings(block),
+    lambda block, _, refusals: fuse_rows(block, refusals),
+    lambda block, _, refusals: fuse_siblings(block, refusals),
 )
 
 
@@ -37,7 +40,8 @@ FORMERS: tuple[Callable[[Block, int], None], ...] = (
 class GraphToSchedule(ModulePass):
     """Puts algebra into regions and schedules kernel calls, in every block of every graph function.
 
-    Matmuls that are known to have at most `few` rows are made one kernel with what their operands are computed of.
+    Matmuls that are known to have at most `few` rows are made one kernel with what their operands are computed of. What
+    is not made one kernel, though one reads what the other makes, goes into the report of the compile.
     """
 
     name = "graph-to-schedule"
@@ -47,15 +51,17 @@ class GraphToSchedule(ModulePass):
         for function in op.body.block.ops:
             if isinstance(function, graph.FuncOp):
                 for block in list(function.walk_blocks()):
-                    _lower(block, self.few)
+                    _lower(block, self.few, report_of(ctx))
 
 
-def _lower(block: Block, few: int) -> None:
+def _lower(block: Block, few: int, report: CompileReport) -> None:
+    refusals = FusionRefusals(report)
     for op in list(block.ops):
         if isinstance(op, graph.CallKernelOp):
             _launch(op)
     for form in FORMERS:
-        form(block, few)
+        form(block, few, refusals)
+    refusals.settle()
     for op in list(block.ops):
         if isinstance(op, graph.ConstantOp):
             erase_unused(op)

@@ -20,12 +20,14 @@ from types import MappingProxyType
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
+from tessera.ir.graph import control
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import graph_type
-from tessera.shapes.expr import Shape
+from tessera.shapes.expr import Shape, Size
 from tessera.transforms.core.index_digits import NOWHERE, PULL, PUSH, Index, Map, plain, pull, whole
 from tessera.transforms.fusion.emit_tile_matmuls import COLUMN, DEPTH, ROW, Spaces, spaces_of
 from tessera.transforms.fusion.epilogues import Extents, depends_on, is_whole, side_ops
+from tessera.transforms.fusion.fusion_refusals import AS_KERNEL, Reason, named
 from tessera.transforms.fusion.region_tiles import refusal
 from tessera.transforms.fusion.regions import is_splat
 
@@ -39,6 +41,11 @@ WIDEST = 512
 
 Read = tuple[SSAValue, Map]
 """A value, and the index map by which a program instance reads it."""
+
+_NOT_WHOLE = Reason(
+    "an operand is read at places that are no whole blocks", "arrange its elements beforehand", is_limit=True
+)
+_MOVED = Reason("scores are used in another arrangement than that of the weights", AS_KERNEL, is_limit=True)
 
 
 @dataclass
@@ -92,12 +99,19 @@ def _leading(where: Map, shape: Shape) -> Map:
     return tuple(NOWHERE if extent == 1 else index for index, extent in zip(kept, shape[:-2], strict=True))
 
 
-def find_online(values: graph.MatmulOp, block: Block) -> Online | None:
-    """The weighted mean that a matmul with values is, if its weights are exponentials of a matmul."""
-    dtype = graph_type(values.a).dtype
-    spaces = spaces_of(values)
-    if not dtype.is_float or not isinstance(spaces.columns, int) or not 0 < spaces.columns <= WIDEST:
+@dataclass(frozen=True)
+class NotOnline:
+    """A weighted mean that cannot be computed in one loop: its matmul for scores, its exponential, and why."""
+
+    ops: tuple[Operation, Operation]
+    reason: Reason
+
+
+def find_online(values: graph.MatmulOp, block: Block) -> Online | NotOnline | None:
+    """The weighted mean that a matmul with values is, if its weights are exponentials of a matmul; None if not."""
+    if not graph_type(values.a).dtype.is_float:
         return None
+    spaces = spaces_of(values)
     search = _Search(block, spaces)
     found = search.weights(values.a, spaces.left)
     if found is None:
@@ -108,9 +122,11 @@ def find_online(values: graph.MatmulOp, block: Block) -> Online | None:
     if matmul is None:
         return None
     scores, score_map = matmul
-    inner = graph_type(scores.a).shape[-1]
-    if not isinstance(inner, int) or not 0 < inner <= WIDEST or not graph_type(scores.a).dtype.is_float:
-        return None
+    for width in (graph_type(scores.a).shape[-1], spaces.columns):
+        if not isinstance(width, int) or not 0 < width <= WIDEST:
+            return NotOnline((scores, exponential), _too_wide(width))
+    if not graph_type(scores.a).dtype.is_float:
+        return NotOnline((scores, exponential), _NO_FLOATS)
     online = Online(
         scores,
         values,
@@ -122,7 +138,17 @@ def find_online(values: graph.MatmulOp, block: Block) -> Online | None:
         shift,
         chain,
     )
-    return online if search.collect(online) else None
+    reason = search.collect(online)
+    return online if reason is None else NotOnline((scores, exponential), reason)
+
+
+_NO_FLOATS = Reason("the operands of the scores are no floats", "cast them to floats in front", is_limit=True)
+
+
+def _too_wide(width: Size) -> Reason:
+    known = f"heads have {width} columns" if isinstance(width, int) else "how many columns heads have is not known"
+    hint = "take more heads that are narrower" if isinstance(width, int) else "give the last size as a number"
+    return Reason(f"{known}, and a program instance holds at most {WIDEST}", hint, is_limit=True)
 
 
 def width_of(online: Online) -> tuple[int, int]:
@@ -246,8 +272,8 @@ class _Search:
 
     # Everything that is between the matmuls.
 
-    def collect(self, online: Online) -> bool:
-        """Notes all ops, and whether all of them can be had."""
+    def collect(self, online: Online) -> Reason | None:
+        """Notes all ops; why some of them cannot be had, if so."""
         online.ops[online.scores] = None
         seen: set[Read] = set()
         reads = [online.exponent]
@@ -256,8 +282,9 @@ class _Search:
         for op, where in online.chain:
             if isinstance(op, graph.EwOp):
                 reads += [(operand, where) for operand in op.operands_ if is_row(operand, where)]
-        if not all(self._take(online, value, where, seen) for value, where in reads):
-            return False
+        for value, where in reads:
+            if (reason := self._take(online, value, where, seen)) is not None:
+                return reason
         for value, where in (online.exponent, online.weights):
             for use in list(value.uses):
                 if isinstance(use.operation, graph.ReduceOp) and use.operation not in online.ops:
@@ -272,31 +299,36 @@ class _Search:
             online.ops[subtraction] = None
         online.ops |= {exponential: None, **{op: None for op, _ in online.chain}, online.values: None}
         online.shift_cancels = _degree(online) == 0
-        return self._is_closed(online)
+        return self._open(online)
 
-    def _take(self, online: Online, value: SSAValue, where: Map, seen: set[Read]) -> bool:
-        """Takes what a value is made of; False where it cannot be computed in the loop or from what it leaves."""
+    def _take(self, online: Online, value: SSAValue, where: Map, seen: set[Read]) -> Reason | None:
+        """Takes what a value is made of; or why it cannot be computed in the loop or from what it leaves."""
         if (value, where) in seen:
-            return True
+            return None
         seen.add((value, where))
         op = self.inside(value)
         if op is None or not depends_on(value, [online.scores], self.block, online.scores):
             if (sides := side_ops(value, where, self.blocks, self.block)) is None:
-                return False
+                return _NOT_WHOLE
             online.copied |= dict.fromkeys(sides)
-            return True
-        taken = False
+            return None
         if op is online.scores:
-            return plain(where) == plain(online.score_map)
+            return None if plain(where) == plain(online.score_map) else _MOVED
+        reason: Reason | None = Reason(
+            f"{named(op)} is not computed for a block of keys at a time, or from sums and maxima of rows",
+            AS_KERNEL,
+            is_limit=True,
+        )
         if isinstance(op, graph.EwOp) and refusal(op) is None:
-            taken = all(self._take(online, operand, where, seen) for operand in op.operands_)
+            reasons = (self._take(online, operand, where, seen) for operand in op.operands_)
+            reason = next((one for one in reasons if one is not None), None)
         elif isinstance(op, graph.ReduceOp):
-            taken = self._fold(online, op, where)
+            reason = None if self._fold(online, op, where) else reason
         elif type(op) in PULL and (inner := pull(op, where)) is not None:
-            taken = self._take(online, op.operands[0], inner, seen)
-        if taken:
+            reason = self._take(online, op.operands[0], inner, seen)
+        if reason is None:
             online.ops[op] = None
-        return taken
+        return reason
 
     def _fold(self, online: Online, op: graph.ReduceOp, where: Map) -> bool:
         """A row's maximum of the exponents, or its sum of weights: what the loop keeps."""
@@ -320,16 +352,21 @@ class _Search:
             return True
         return False
 
-    def _is_closed(self, online: Online) -> bool:
-        """Whether values that are never in memory have no other users: all but numbers of rows, and the result."""
+    def _open(self, online: Online) -> Reason | None:
+        """Why a value has to be in memory that the loop has block by block: all but numbers of rows, and the result."""
         rows = {value for value, _ in (*online.tops, *online.totals)} | {online.values.result}
         for op in online.ops:
             for result in op.results:
                 if result in rows or not self._has_keys(online, result):
                     continue
-                if any(use.operation not in online.ops for use in result.uses):
-                    return False
-        return all(is_whole(where, self.blocks) for where in (online.left, online.right, online.spaces.right))
+                user = next((use.operation for use in result.uses if use.operation not in online.ops), None)
+                if user is not None:
+                    is_result = isinstance(user, graph.ReturnOp | control.YieldOp)
+                    words = "it is a result, too" if is_result else f"{named(user)} needs it, too"
+                    text = f"{named(op)} has to be in memory for all keys: {words}"
+                    return Reason(text, "use only what the second matmul gives", is_limit=True)
+        whole_reads = (online.left, online.right, online.spaces.right)
+        return None if all(is_whole(where, self.blocks) for where in whole_reads) else _NOT_WHOLE
 
     def _has_keys(self, online: Online, value: SSAValue) -> bool:
         """Whether a value has an element for each key: then it is as large as the scores."""

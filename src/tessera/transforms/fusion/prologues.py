@@ -16,25 +16,34 @@ from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Size
 from tessera.transforms.core.index_digits import PULL, Map, pull
 from tessera.transforms.fusion.epilogues import Extents, is_whole
+from tessera.transforms.fusion.fusion_refusals import AS_KERNEL, Reason
 from tessera.transforms.fusion.region_tiles import FOLDS, folded_map, is_count, refusal
 from tessera.transforms.fusion.regions import is_splat, users_of
 
 DEEPEST = 4096
 """So long may a row be that every program instance holds it."""
 
+_LONG_ROWS = Reason(f"a program instance holds rows of at most {DEEPEST} elements", AS_KERNEL, is_limit=True)
+_NO_ROWS = Reason("what the rows are made of cannot be computed row by row here", AS_KERNEL, is_limit=True)
+_NEEDED = Reason("others need what is computed, too, so that it would be computed beforehand all the same")
 
-def prologue_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows: tuple[int, Size]) -> list[Operation]:
-    """The ops that a left operand is made of, in order, where instances may compute it; none where they may not.
+
+def prologue_ops(
+    value: SSAValue, where: Map, blocks: Extents, block: Block, rows: tuple[int, Size]
+) -> list[Operation] | Reason:
+    """The ops that a left operand is made of, in order, where instances may compute it; or why they may not.
 
     `rows` are the axis of the iteration along which rows lie, and how long they are.
     """
     _, length = rows
     if not isinstance(length, int) or not 0 < length <= DEEPEST:
-        return []
+        return _LONG_ROWS
     found = _Search(blocks, block, rows).ops(value, where)
-    taken = list(dict.fromkeys(found or ()))
+    if found is None:
+        return _NO_ROWS
+    taken = list(dict.fromkeys(found))
     works = any(isinstance(op, graph.EwOp | graph.ReduceOp) for op in taken)
-    return taken if works and _is_all(taken, block) else []
+    return [] if not works else taken if _is_all(taken, block) else _NEEDED
 
 
 def _is_all(taken: Collection[Operation], block: Block) -> bool:

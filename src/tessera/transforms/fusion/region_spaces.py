@@ -33,14 +33,22 @@ from tessera.transforms.core.index_maps import (
 
 SOURCES = (graph.ConstantOp, graph.IotaOp)
 FOLDS = (graph.ReduceOp,)
+_SAME_AXES = "reduce the same axes in both, where that means the same"
 
 
 class UnfitError(Exception):
-    """These ops have no common iteration space; the message says why, at an op."""
+    """These ops have no common iteration space; the message says why, at an op.
 
-    def __init__(self, message: str, op: Operation | None = None) -> None:
+    `is_limit` says that there is one, which is not found.
+    """
+
+    def __init__(
+        self, message: str, op: Operation | None = None, *, hint: str | None = None, is_limit: bool = False
+    ) -> None:
         super().__init__(message)
         self.message = message
+        self.hint = hint
+        self.is_limit = is_limit
         self.span: SourceSpan | None = None if op is None else span_of(op.location)
 
 
@@ -85,7 +93,7 @@ def space_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Space:
             kept[position : position + 1] = [outer, inner]
             both = Index.of(outer).times(asked.inner) + Index.of(inner)
             at = tuple(substituted(index, asked.var, both) for index in at)
-    raise UnfitError("reshapes cut the axes of these ops too often")
+    raise UnfitError("reshapes cut the axes of these ops too often", hint="reshape once, in front", is_limit=True)
 
 
 def _breadth(shape: Sequence[Size]) -> tuple[int, int, int]:
@@ -118,7 +126,7 @@ class _Search:
     def run(self, anchor: SSAValue, at: Coordinates, results: Sequence[SSAValue]) -> Space:
         for op in self.ops:
             if type(op) not in RULES and not isinstance(op, SOURCES + FOLDS):
-                raise UnfitError(f"{op.name} has no tile function yet", op)
+                raise UnfitError(f"{op.name} has no tile function yet", op, hint="use a @kernel", is_limit=True)
         self.assign(anchor, at)
         self.settle()
         for value in results:
@@ -257,7 +265,7 @@ class _Search:
             self.rows += variables
             self.has_rows = True
         elif self.rows != variables:
-            raise UnfitError("the reductions of a region fold the same axes", op)
+            raise UnfitError("the reductions of a region fold the same axes", op, hint=_SAME_AXES)
 
     def visit(self, value: SSAValue, at: Coordinates) -> None:
         """Goes through everything that is computed for a value, as the writer of the tile function will."""
@@ -295,7 +303,7 @@ def operand_of(op: graph.ReduceOp, at: Coordinates, rows: Sequence[Var]) -> Coor
     """The coordinates that a reduction reads for given ones of its result: all of `rows`, unless it folds nothing."""
     extents = folded_extents(op)
     if extents and [var.extent for var in rows] != extents:
-        raise UnfitError("the reductions of a region fold the same axes", op)
+        raise UnfitError("the reductions of a region fold the same axes", op, hint=_SAME_AXES)
     axes, shape = set(op.axes.iter_values()), graph_type(op.operand).shape
     along, kept = iter(rows), iter(at)
     found: list[Index] = []

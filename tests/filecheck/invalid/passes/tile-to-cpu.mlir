@@ -41,3 +41,16 @@ builtin.module {}
 tile.func @f() outputs 0 shapes [] grid [] {
   tile.return
 }
+// -----
+// options: -p tile-to-cpu
+tile.func @f(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[8, 1], [8, 1]] grid [1] {
+  %zero = arith.constant 0 : index
+  %nothing = arith.constant 0.0 : f32
+  %a = tile.load %x[%zero, %zero] : !tile.view<2, f32, global> -> tensor<8x8xf32>
+  %b = tile.load %x[%zero, %zero] : !tile.view<2, f32, global> -> tensor<8x1xf32>
+  %c = tile.full %nothing : tensor<8x1xf32>
+  // expected: tile.dot has one column, or one step: it is no dot of nests
+  %d = tile.dot %a, %b, %c : tensor<8x8xf32>, tensor<8x1xf32>, tensor<8x1xf32> -> tensor<8x1xf32>
+  tile.store %d, %y[%zero, %zero] : tensor<8x1xf32>, !tile.view<2, f32, global>
+  tile.return
+}

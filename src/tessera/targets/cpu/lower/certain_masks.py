@@ -6,13 +6,28 @@ positions come from loops, from the grid and from facts; those that decide a mas
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from xdsl.context import Context
 from xdsl.ir import SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cpu.lower.extents import Extents, Span
 from tessera.transforms.algebra.masks import Window, true_if
+from tessera.transforms.core.context import recorder_of
+from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import replace
+
+
+@dataclass(frozen=True)
+class DropCertainMasks(FunctionPass):
+    """Replaces choices by masks that are true wherever they are looked at; facts that decide that become guards."""
+
+    name = "drop-certain-masks"
+
+    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
+        drop_certain_masks(function, Extents(function, recorder_of(ctx)))
 
 
 def drop_certain_masks(function: tile.FuncOp, extents: Extents) -> None:

@@ -21,7 +21,7 @@ from tessera.targets.cpu.lower.blocking import Blocking
 from tessera.targets.cpu.lower.clipping import BlockClipping
 from tessera.targets.cpu.lower.extents import Extents
 from tessera.targets.cpu.lower.hoisting import sharing
-from tessera.targets.cpu.lower.legalize import legalize
+from tessera.targets.cpu.lower.legalize import check_supported
 from tessera.targets.cpu.lower.live_rows import live_rows
 from tessera.targets.cpu.lower.nests import Analysis, domain, shape_of
 from tessera.targets.cpu.lower.zero_copy_operands import can_borrow
@@ -42,8 +42,7 @@ class Lowering:
     ) -> None:
         self.source = function
         self.extents = Extents(function, recorder)
-        self.multiples = legalize(function, machine.level, self.extents, contract=machine.contract)
-        """Multiples that may be rounded together with a sum."""
+        check_supported(function)
         self.machine = machine
         dots = any(isinstance(op, tile.DotOp) for op in function.body.walk())
         self.flushes = dots and machine.contract

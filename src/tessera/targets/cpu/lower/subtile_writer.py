@@ -266,7 +266,7 @@ def _ew(writer: SubtileWriter, op: tile.EwOp, axes: Axes) -> Operation:
         properties=op.properties,
         result_types=[tile_of(tuple(size for _, size in axes), tile_dtype(op.result))],
     )
-    if op.fn.data == "mul" and op.result not in writer.lowering.multiples:
+    if ROUNDED in op.attributes:
         made.attributes[ROUNDED] = UnitAttr()
     if writer.lowering.machine.contract and writer.lowering.tolerances.allows_approximation(op):
         made.attributes[APPROXIMATE] = UnitAttr()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tessera.compiler.attempts import CompileReport, Fit
+from tessera.compiler.attempts import Fit
 from tessera.errors import ResourceError
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.lower.budget import REGISTERS, Budget, estimate
 from tessera.targets.cuda.lower.choose_plan import SHARED
+from tessera.transforms.core.compile_report import CompileReport
 
 FILE = 1 << 16
 """Registers of a multiprocessor, which the threads of a block share."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
@@ -18,21 +18,20 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.lower.plain_dots import make_dots_plain
 from tessera.targets.cuda.lower.shared_reciprocals import share_reciprocals
-from tessera.targets.llvm.emitter_attributes import APPROXIMATE, LOOSE, ROUNDED, TOGETHER
+from tessera.targets.llvm.emitter_attributes import APPROXIMATE, LOOSE, TOGETHER
+from tessera.targets.llvm.round_multiples import RoundMultiples
 from tessera.targets.llvm.tolerances import Tolerances
-from tessera.transforms.algebra.degenerate_matmuls import lower_degenerate_matmuls
+from tessera.transforms.algebra.degenerate_matmuls import DegenerateMatmuls
 from tessera.transforms.algebra.factoring import gather_factors
-from tessera.transforms.algebra.multiples import single_multiples
+from tessera.transforms.algebra.multiples import MarkMultiples, mark
 from tessera.transforms.algebra.odd_functions import use_sigmoids, use_tails
 from tessera.transforms.algebra.powers_of_two import use_powers_of_two
-from tessera.transforms.algebra.scaled_maxima import scale_maxima
-from tessera.transforms.algebra.wide_accumulation import widen_accumulation
+from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
+from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
 from tessera.transforms.core.function_pass import FunctionPass, function_pass
 
 _MOST_AXES = 3
 EIGHTS = (f8e4m3, f8e5m2)
-MULTIPLE = "multiple"
-"""Marks ops whose results need no rounding before they are added, until `round-multiples`."""
 
 
 @dataclass(frozen=True)
@@ -83,25 +82,9 @@ def legalize(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", fas
         one.rewrite(function, context)
 
 
-def _mark(values: Iterable[SSAValue]) -> None:
-    for value in values:
-        if isinstance(value.owner, Operation):
-            value.owner.attributes[MULTIPLE] = UnitAttr()
-
-
-def mark_multiples(function: tile.FuncOp) -> None:
-    """Marks multiples that one op alone uses, or that need no rounding: a sum of them may be rounded once."""
-    _mark(single_multiples(function))
-
-
-def lower_matmuls(function: tile.FuncOp) -> None:
-    """Writes dots of one row, one column or one step as what they are; their multiples need no rounding."""
-    _mark(lower_degenerate_matmuls(function, rows=True))
-
-
 def gather(function: tile.FuncOp) -> None:
     """Gathers factors in front of approximate functions and maxima; the products need no rounding."""
-    _mark(gather_factors(function, APPROXIMATE))
+    mark(gather_factors(function, APPROXIMATE))
 
 
 def use_powers(function: tile.FuncOp) -> None:
@@ -109,11 +92,7 @@ def use_powers(function: tile.FuncOp) -> None:
     use_powers_of_two(function, APPROXIMATE, LOOSE, TOGETHER)
 
 
-MarkMultiples = function_pass("mark-multiples", mark_multiples)
-WidenAccumulation = function_pass("widen-accumulation", widen_accumulation)
-DegenerateMatmuls = function_pass("degenerate-matmuls", lower_matmuls)
 GatherFactors = function_pass("gather-factors", gather)
-ScaleMaxima = function_pass("scale-maxima", scale_maxima)
 ShareReciprocals = function_pass("share-reciprocals", share_reciprocals)
 UsePowersOfTwo = function_pass("powers-of-two", use_powers)
 
@@ -127,20 +106,6 @@ class PlainDots(FunctionPass):
 
     def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
         make_dots_plain(function, self.arch)
-
-
-@dataclass(frozen=True)
-class RoundMultiples(FunctionPass):
-    """Marks products that are rounded before they are added: with `contract`, all but those that need not be."""
-
-    name = "round-multiples"
-    contract: bool = True
-
-    def rewrite(self, function: tile.FuncOp, ctx: Context) -> None:
-        for op in function.body.walk():
-            is_multiple = op.attributes.pop(MULTIPLE, None) is not None
-            if isinstance(op, tile.EwOp) and op.fn.data == "mul" and not (is_multiple and self.contract):
-                op.attributes[ROUNDED] = UnitAttr()
 
 
 def use_short_forms(function: tile.FuncOp) -> None:
