@@ -11,7 +11,7 @@ from refused_graphs import CASES, FUSED, RefusedGraph
 
 import tessera as ts
 from tessera import knobs
-from tessera.errors import FallbackError
+from tessera.errors import CompileError, FallbackError
 from tessera.programs import Program, compile_graph
 from tessera.tile.calls.settings import settings_of_gpu
 from tessera.transforms.core.compile_report import CompileReport
@@ -85,6 +85,22 @@ def test_only_what_is_slower_is_an_error() -> None:
     assert caught.value.span.file.endswith("refused_graphs.py")
     assert "@kernel" in (caught.value.hint or "")
     assert running(*CASES["a running sum"].args).shape == (64, 32)
+
+
+def test_functions_without_machine_code_are_errors_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refused(*_: object) -> Program:
+        raise CompileError("it has no form", hint="write it otherwise")
+
+    monkeypatch.setattr(ts.lang.jit, "_compiled", refused)
+    case = FUSED["softmax"]
+    function = ts.jit(case.function)
+    with knobs.cache_dir.using(tmp_path):
+        with knobs.no_fallbacks.using(True), pytest.raises(FallbackError, match="in the interpreter: it has no form"):
+            function(*case.args)
+        assert function(*case.args).shape == (64, 32)
+    assert function.explain().fallbacks == 1
 
 
 def test_programs_from_the_disk_know_what_was_refused(tmp_path: Path) -> None:
