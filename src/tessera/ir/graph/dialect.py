@@ -268,7 +268,7 @@ class ReduceOp(_Unary):
 
     def __init__(self, kind: str, operand: SSAValue, axes: Sequence[int], *, keepdims: bool = False) -> None:
         with telling(operand):
-            axes = [rules.normalize_axis(axis, len(graph_type(operand).shape)) for axis in axes]
+            axes = [rules.normalize_axis(axis, len(graph_type(operand).shape), where="reduce") for axis in axes]
         DeclaredOp.__init__(self, operand, kind, axes, keepdims=keepdims)
 
     def expected_shape(self) -> Sequence[Size]:
