@@ -135,11 +135,16 @@ def ops_of(module: str) -> tuple[type[IRDLOperation], ...]:
     return tuple(kind for kind in defined if issubclass(kind, IRDLOperation) and kind.__module__ == module)
 
 
-def around(op: Operation, kind: type[OpT], what: str) -> OpT:
-    """The op of a kind that another one is a part of; refuses an op that is not: it has to be a part of `what`."""
+def enclosing(op: Operation, kind: type[OpT]) -> OpT | None:
+    """The nearest op of a kind that another one is a part of."""
     found = op.parent_op()
     while found is not None and not isinstance(found, kind):
         found = found.parent_op()
-    if found is None:
+    return found
+
+
+def around(op: Operation, kind: type[OpT], what: str) -> OpT:
+    """The op of a kind that another one is a part of; refuses an op that is not: it has to be a part of `what`."""
+    if (found := enclosing(op, kind)) is None:
         raise VerifyException(f"{op.name} is a part of {what}")
     return found

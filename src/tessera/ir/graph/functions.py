@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import symbols_of
+from tessera.ir.common.checking import enclosing
 from tessera.ir.common.declared_ops import GIVEN_ALL, DeclaredOp
 from tessera.ir.common.effects import KINDS, HasEffects, World, effects_within, writes
 from tessera.ir.common.elements import is_element
@@ -156,9 +157,7 @@ class CallOp(DeclaredOp):
 
 def _way_back(callee: FuncOp, call: CallOp) -> list[FuncOp]:
     """The functions from a callee, by what they call, to the one that makes the call: a shortest way, or none."""
-    caller = call.parent_op()
-    while caller is not None and not isinstance(caller, FuncOp):
-        caller = caller.parent_op()
+    caller = enclosing(call, FuncOp)
     block = callee.parent_block()
     functions = {op.sym_name.data: op for op in (block.ops if block else ()) if isinstance(op, FuncOp)}
     ways, seen = [[callee]], {callee}

@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tessera.interpreters.core.scalars import DIVISIONS
+from tessera.ir.common.checking import enclosing
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
@@ -133,7 +134,7 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     counter, stop, step = body.args[0], loop.ub, loop.step
     before = Ops()
     rings = {load: before.add(pipe.RingOp(depth, tile_type(load.result))) for load in loads}
-    if _is_repeated(loop):
+    if enclosing(loop, scf.ForOp) is not None or enclosing(loop, scf.WhileOp) is not None:
         # The last iteration of a loop around this one may still read slots that are about to be written over.
         before.ops.append(pipe.WaitOp(0))
     for ahead in range(depth - 1):
@@ -180,14 +181,6 @@ def _is_outside(view: SSAValue, body: Block) -> bool:
     """Whether a view is made in front of a loop."""
     owner = view.owner
     return isinstance(owner, Block) or owner.parent_block() is not body
-
-
-def _is_repeated(op: Operation) -> bool:
-    """Whether there is a loop around an op."""
-    around = op.parent_op()
-    while around is not None and not isinstance(around, scf.ForOp | scf.WhileOp):
-        around = around.parent_op()
-    return around is not None
 
 
 def _carry(loop: scf.ForOp, end: Operation, first: SSAValue, following: SSAValue) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, IntegerAttr
 from xdsl.ir import SSAValue
 
 from tessera.dtypes.types import f8e4m3, f8e5m2, f32
@@ -123,4 +123,4 @@ def is_zero(value: SSAValue) -> bool:
     owner = value.owner
     number = owner.value.owner if isinstance(owner, tile.FullOp) else None
     known = number.value if isinstance(number, arith.ConstantOp) else None
-    return isinstance(known, FloatAttr) and known.value.data == 0
+    return isinstance(known, FloatAttr | IntegerAttr) and known.value.data == 0

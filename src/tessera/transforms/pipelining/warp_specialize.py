@@ -22,6 +22,7 @@ from xdsl.traits import is_side_effect_free
 from tessera.errors import CompileError
 from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.common.attributes import integer
+from tessera.ir.common.checking import enclosing
 from tessera.ir.common.elements import TileType
 from tessera.ir.common.locations import span_of
 from tessera.ir.pipe import copies as pipe
@@ -196,10 +197,7 @@ def _rings(
 
 def is_repeated(op: Operation) -> bool:
     """Whether there is a loop around an op."""
-    around = op.parent_op()
-    while around is not None and not isinstance(around, scf.ForOp):
-        around = around.parent_op()
-    return around is not None
+    return enclosing(op, scf.ForOp) is not None
 
 
 def _last_user(load: tile.LoadOp, needed: Slice) -> Operation:

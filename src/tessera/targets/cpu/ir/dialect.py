@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, SizesAttr, integer, integers
-from tessera.ir.common.checking import ops_of
+from tessera.ir.common.checking import enclosing, ops_of
 from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
 from tessera.ir.common.effects import HasEffects
 from tessera.ir.common.functions import Facts, Function, extents, parse_extents, print_extents
@@ -96,9 +96,7 @@ class GridOp(DeclaredOp):
     assembly_format = "$axis attr-dict"
 
     def verify_(self) -> None:
-        function = self.parent_op()
-        while function is not None and not isinstance(function, FuncOp):
-            function = function.parent_op()
+        function = enclosing(self, FuncOp)
         check_axis(self.axis.value.data, len(function.grid.data) if function is not None else 3)
 
 

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dtypes.types import Kind
+from tessera.ir.common.checking import enclosing
 from tessera.ir.common.elementwise import TABLE
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
@@ -84,14 +85,14 @@ class _Reading:
         return {tile_type(op.result).get_shape()[0] for op in self.dots}
 
     def iterations(self) -> Iterator[ModelledIteration]:
-        loops = dict.fromkeys(loop for op in self.dots if (loop := _loop_around(op)) is not None)
+        loops = dict.fromkeys(loop for op in self.dots if (loop := enclosing(op, scf.ForOp)) is not None)
         for loop in loops:
-            inside = [op for op in self.dots if _loop_around(op) is loop]
+            inside = [op for op in self.dots if enclosing(op, scf.ForOp) is loop]
             steps: list[Extent] = []
             around: scf.ForOp | None = loop
             while around is not None:
                 steps.extend(map(self.extent, _constants(around.step)))
-                around = _loop_around(around)
+                around = enclosing(around, scf.ForOp)
             computed, kept = tuple(_work(loop, self.extent)), tuple(self._kept(loop))
             reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
             dots, banded = tuple(map(self._dot, inside)), is_marked(loop.lb, ROWS_BEGIN)
@@ -117,7 +118,7 @@ class _Reading:
         for op in found.values():
             rows, columns = tile_type(op.result).get_shape()
             itemsize = tile_dtype(op.result).storage.itemsize
-            repeated = _loop_around(op) is not None
+            repeated = enclosing(op, scf.ForOp) is not None
             yield ModelledRing(self.extent(rows), self.extent(columns), repeated, itemsize, needs_transpose(op))
 
 
@@ -147,13 +148,6 @@ def _work(loop: scf.ForOp, extent: Callable[[int], Extent]) -> Iterator[Work]:
             functions = cost.special + cost.divide
             issued = cost.simple + CONVERSION * cost.convert + FUNCTION * cost.special + DIVISION * cost.divide
             yield Work(extent(columns), issued, functions)
-
-
-def _loop_around(op: Operation) -> scf.ForOp | None:
-    around = op.parent_op()
-    while around is not None and not isinstance(around, scf.ForOp):
-        around = around.parent_op()
-    return around
 
 
 def _constants(value: SSAValue) -> Iterator[int]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.errors import CompileError
@@ -54,6 +54,7 @@ from tessera.targets.cuda.lower.layout_analysis import is_tile
 from tessera.targets.cuda.lower.tile_to_nv import replace_function
 from tessera.transforms.core.dead_code import sweep
 from tessera.transforms.core.function_pass import FunctionPass
+from tessera.transforms.pipelining.promote_accumulators import is_zero
 
 
 def lower_warp_groups(
@@ -382,7 +383,7 @@ class WarpGroupLowering(KernelSetup):
         a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, left_layout(op))
         is_transposed = isinstance(owner := op.b.owner, tile.TransOp)
         b = self.staged[owner.operand if isinstance(owner, tile.TransOp) else op.b]
-        accumulator = None if _is_zero(op.c) else self._accumulator(op.c)
+        accumulator = None if is_zero(op.c) else self._accumulator(op.c)
         type_ = laid_out(warp_groups.accumulator_type(op.result), accumulator_layout(op.result))
         made = self.add(wgmma.WgmmaOp(a, b, type_, transposed=is_transposed, sum=accumulator), op)
         self.values[op.result] = made.results[0]
@@ -433,14 +434,6 @@ class WarpGroupLowering(KernelSetup):
             offsets = [self.narrow(box.starts[across], column), row, *others]
             self.add(hopper_copies.TmaStoreOp(buffer, map_, offsets, condition=sends), op)
             self.add(hopper_copies.TmaCommitOp(), op)
-
-
-def _is_zero(value: SSAValue) -> bool:
-    """Whether an accumulator starts from zeros."""
-    owner = value.owner
-    number = owner.value.owner if isinstance(owner, tile.FullOp) else None
-    known = number.value if isinstance(number, arith.ConstantOp) else None
-    return isinstance(known, FloatAttr | IntegerAttr) and known.value.data == 0
 
 
 def _only_store(op: scf.IfOp) -> tile.StoreOp | None:
