@@ -85,6 +85,7 @@ chained = collections.ChainMap({}, {"a": 1.0})
 variable = contextvars.ContextVar("variable", default=1.0)
 local = threading.local(); local.k = 1.0
 array, big, flags = np.ones(2, np.float32), np.ones(1 << 10, np.float32), np.array([True])
+hidden, nothing = np.ma.array(np.ones(2, np.float32)), np.ma.masked
 weights = ts.full((3,), 2.0)
 bound, half = model.forward, functools.partial(lambda k, x, *, j: x * k * j * SCALE, 1.0, j=2.0)
 functions, named = [lambda x: x * SCALE], {"f": lambda x: x + SCALE}
@@ -180,6 +181,8 @@ CASES: dict[str, tuple[str, str]] = {
     "array written": ("x * float(array[0])", "array[0] = 5.0"),
     "array in an expression": ("x * (array * 2)[0]", "array[...] = 5.0"),
     "larger array": ("x * float(big.sum())", "big[7] = 5.0"),
+    "mask of an array": ("x * float(hidden.sum())", "hidden.mask = [True, False]"),
+    "number beside what is masked": ("x * (SCALE if nothing is np.ma.masked else 9.0)", "SCALE = 5.0"),
     "array of flags": ("x * (2.0 if flags[0] else 3.0)", "flags[0] = False"),
     "tensor read by Python": ("x * float(weights.numpy()[0])", "weights[...] = ts.full((3,), 5.0)"),
     "element of a tensor": ("x * weights.tolist()[1]", "weights[...] = ts.full((3,), 5.0)"),

@@ -332,7 +332,7 @@ class Dependencies:
         if isinstance(array.base, np.ndarray | None) and array.dtype.hasobject:
             self._ask(label, array, lambda: (array.shape, *array.flat))
         elif array.nbytes <= (_MOST_BYTES_OF_ARGUMENTS if id(array) in self._lifted else MOST_BYTES):
-            self._ask(label, array, lambda: (array.shape, array.dtype.str, array.tobytes()))
+            self._ask(label, array, lambda: (array.shape, array.dtype.str, *_contents(array)))
         elif id(array) not in self._lifted:
             self.unwatched.setdefault(label, f"elements of a NumPy array of {array.nbytes >> 10} KiB")
 
@@ -511,6 +511,12 @@ class Dependencies:
         """Whether an object is of a class that a user wrote; or a namespace that holds theirs."""
         kind = cast("type[Any]", type(value))
         return kind is types.SimpleNamespace or kind.__module__ == "argparse" or self._follows(kind.__module__)
+
+
+def _contents(array: np.ndarray[Any, Any]) -> tuple[bytes, bytes | None]:
+    """The bytes of an array, and those of the mask, where it has one."""
+    mask = getattr(array, "mask", None)
+    return np.ndarray.tobytes(array), None if mask is None else np.asarray(mask).tobytes()
 
 
 def _reference(value: Any) -> Callable[[], Any]:
