@@ -21,6 +21,10 @@ from xdsl.dialects.builtin import DenseArrayBase, LocationAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues, Use
 from xdsl.irdl import AttrSizedOperandSegments, InferenceContext, IRDLAttrConstraint, RangeConstraint, VariadicDef
 
+from tessera.ir.common.plain_classes import make_plain
+
+make_plain()  # before the class that all ops are made of
+
 AttributeT = TypeVar("AttributeT", bound=Attribute)
 T = TypeVar("T")
 
