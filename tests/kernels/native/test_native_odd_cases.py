@@ -232,7 +232,7 @@ NUMBERS = st.sampled_from([-3, 0, 1, 5, 64, 1000])
 @pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=2)
+@settings(max_examples=3)
 @given(st.data())
 def test_machine_code_gives_what_the_interpreter_gives(name: str, level: str, data: st.DataObject) -> None:
     dtype, width, block = QUICK[level]

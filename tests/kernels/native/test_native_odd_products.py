@@ -116,7 +116,7 @@ ODD = st.builds(numbers, LAYOUT_LISTS, st.integers(0, 10**6))
 
 
 @pytest.mark.parametrize(("types", "level"), QUICK, ids=named)
-@settings(max_examples=2)
+@settings(max_examples=4)
 @given(ODD, SIZES, SIZES, SIZES)
 def test_exact_products_have_the_same_bits(
     types: tuple[DType, DType], level: str, new: Odd, m: int, n: int, k: int
