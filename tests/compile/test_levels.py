@@ -182,6 +182,23 @@ def test_a_function_of_two_kernels_for_each_level_of_this_processor(level: str) 
     check_layers(to_executable(made), X, w)
 
 
+def test_fusions_that_a_function_refuses_are_told_at_each_level_and_by_its_program() -> None:
+    @ts.jit
+    def mixed(x: Any, w: Any) -> Any:
+        return ts.softmax(x @ w, axis=-1)
+
+    given = [ts.randn((8, 16), seed=1), ts.randn((16, 24), seed=2)]
+    schedule_ir = to_schedule_ir(to_graph_ir(mixed, given, options={"target": "cpu"}))
+    reasons = [refusal.reason for refusal in schedule_ir.refusals]
+    assert any("a reduction needs elements of the result" in reason for reason in reasons)
+    target_ir = to_target_ir(to_tile_ir(schedule_ir))
+    assert [refusal.reason for refusal in target_ir.refusals] == reasons
+    made = to_executable(target_ir)
+    assert made.program is not None
+    assert made.program.report.refusals == list(target_ir.refusals)
+    np.testing.assert_allclose(made(*given).numpy(), mixed(*given).numpy(), rtol=1e-5)
+
+
 def test_times_of_a_function_are_summed_by_stage() -> None:
     made = target(layers, A, B, level="sm_90a")
     parts = [one.made.seconds for one in made.parts]

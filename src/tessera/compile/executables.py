@@ -57,7 +57,8 @@ def to_executable(target_ir: TargetIR, *, must_run: bool = True) -> CompiledKern
             profiler.lap("load")
     if refusal is not None:
         return CompiledKernel(target_ir, tuple(artifacts), None, _Refused(refusal), profiler.stages_ms)
-    program, run = target_ir.subject.program(target_ir.module, target_ir.texts, chosen, loaded)
+    above = (target_ir.module, target_ir.texts)
+    program, run = target_ir.subject.program(*above, chosen, loaded, target_ir.refusals)
     profiler.lap("load")
     return CompiledKernel(target_ir, tuple(artifacts), program, run, profiler.stages_ms)
 

@@ -25,6 +25,7 @@ from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.choose_blocks import stages_for
 from tessera.tile.calls.settings import Settings
+from tessera.transforms.core.compile_report import CompileReport, Refusal
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import Stage
 
@@ -87,9 +88,14 @@ class FunctionSubject(Subject):
         return [*self.call.values, *self.traced.hidden]
 
     def program(
-        self, module: ModuleOp, texts: Mapping[str, str], chosen: Settings, loaded: Sequence[Loaded]
+        self,
+        module: ModuleOp,
+        texts: Mapping[str, str],
+        chosen: Settings,
+        loaded: Sequence[Loaded],
+        refusals: Sequence[Refusal],
     ) -> tuple[Program, Callable[..., Any]]:
-        made = program_of(self.module, module, texts, chosen, MAIN)
+        made = program_of(self.module, module, texts, chosen, MAIN, CompileReport(refusals=[*refusals]))
         made.world = current_machine
         for one in loaded:
             lines = tuple(one.part.lines.values()) if chosen.compiler.keeps_row_alignment else None

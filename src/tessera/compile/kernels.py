@@ -31,6 +31,7 @@ from tessera.tile.calls.levels import calling_module
 from tessera.tile.calls.program_cache import Programs, lines_of
 from tessera.tile.calls.settings import Settings, device_of
 from tessera.tile.language.schedule import Schedule
+from tessera.transforms.core.compile_report import Refusal
 from tessera.transforms.core.facts import Fact, Facts
 from tessera.transforms.pipeline import Stage, default_stages
 
@@ -85,7 +86,12 @@ class KernelSubject(Subject):
         return [Part(source_of(instance), facts, lines_of(values))]
 
     def program(
-        self, module: ModuleOp, texts: Mapping[str, str], chosen: Settings, loaded: Sequence[Loaded]
+        self,
+        module: ModuleOp,
+        texts: Mapping[str, str],
+        chosen: Settings,
+        loaded: Sequence[Loaded],
+        refusals: Sequence[Refusal],
     ) -> tuple[GuardedKernel, Callable[..., Any]]:
         instance, _ = self._in(module)
         (one,) = loaded

@@ -25,7 +25,7 @@ from tessera.ir import text
 from tessera.tile.calls.compiling import lowered
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.settings import Settings
-from tessera.transforms.core.compile_report import CompileReport
+from tessera.transforms.core.compile_report import CompileReport, Refusal
 from tessera.transforms.pipeline import compile_module
 
 
@@ -40,6 +40,8 @@ class LevelIR:
     stages_ms: Mapping[str, float]
     texts: Mapping[str, str]
     """The text of each level so far."""
+    refusals: tuple[Refusal, ...]
+    """The fusions that stages so far have refused, and why."""
 
     @property
     def name(self) -> str:
@@ -142,8 +144,7 @@ def to_schedule_ir(graph_ir: GraphIR, options: Mapping[str, Any] | None = None) 
         subject = graph_ir.subject.retraced(options, graph_ir.chosen)
         profiler.lap("retrace")
         graph_ir = _graph_of(subject, graph_ir.chosen, profiler)
-    module, texts = _through("schedule", graph_ir, profiler)
-    return ScheduleIR(graph_ir.subject, graph_ir.chosen, module, profiler.stages_ms, texts)
+    return ScheduleIR(graph_ir.subject, graph_ir.chosen, *_through("schedule", graph_ir, profiler))
 
 
 def to_tile_ir(schedule_ir: ScheduleIR, options: Mapping[str, Any] | None = None) -> TileIR:
@@ -153,8 +154,7 @@ def to_tile_ir(schedule_ir: ScheduleIR, options: Mapping[str, Any] | None = None
             f"the tile level has no options, got {', '.join(options)}", hint="schedules are chosen above"
         )
     profiler = CompilationProfiler(schedule_ir.stages_ms)
-    module, texts = _through("tile", schedule_ir, profiler)
-    return TileIR(schedule_ir.subject, schedule_ir.chosen, module, profiler.stages_ms, texts)
+    return TileIR(schedule_ir.subject, schedule_ir.chosen, *_through("tile", schedule_ir, profiler))
 
 
 def to_target_ir(tile_ir: TileIR, options: Mapping[str, Any] | None = None) -> TargetIR:
@@ -169,7 +169,8 @@ def to_target_ir(tile_ir: TileIR, options: Mapping[str, Any] | None = None) -> T
         made = lowered(part.source, chosen, part.facts, part.lines)
         profiler.take(made.seconds)
         parts.append(LoweredPart(part, made))
-    return TargetIR(tile_ir.subject, chosen, tile_ir.module, profiler.stages_ms, tile_ir.texts, tuple(parts))
+    above = (tile_ir.module, profiler.stages_ms, tile_ir.texts, tile_ir.refusals)
+    return TargetIR(tile_ir.subject, chosen, *above, tuple(parts))
 
 
 def _traced(found: Compilable, args: Sequence[Any], kwargs: Mapping[str, Any], chosen: Settings) -> Subject:
@@ -180,14 +181,15 @@ def _traced(found: Compilable, args: Sequence[Any], kwargs: Mapping[str, Any], c
 def _graph_of(subject: Subject, chosen: Settings, profiler: CompilationProfiler) -> GraphIR:
     module = subject.graph()
     profiler.lap("graph-call")
-    above = GraphIR(subject, chosen, module, {}, {})
-    made, texts = _through("graph", above, profiler)
-    return GraphIR(subject, chosen, made, profiler.stages_ms, texts)
+    return GraphIR(subject, chosen, *_through("graph", GraphIR(subject, chosen, module, {}, {}, ()), profiler))
 
 
-def _through(level: str, above: LevelIR, profiler: CompilationProfiler) -> tuple[ModuleOp, Mapping[str, str]]:
-    """The module after the stages that end at a level, and the texts so far."""
+def _through(
+    level: str, above: LevelIR, profiler: CompilationProfiler
+) -> tuple[ModuleOp, Mapping[str, float], Mapping[str, str], tuple[Refusal, ...]]:
+    """The module after the stages that end at a level, and times, texts and refusals so far."""
     stages = {name: stage for name, stage in above.subject.stages(above.chosen).items() if stage.level == level}
     made = compile_module(above.module, stages=stages)
     profiler.take(made.seconds)
-    return made.module, {**above.texts, **made.levels}
+    refusals = (*above.refusals, *made.report.refusals)
+    return made.module, profiler.stages_ms, {**above.texts, **made.levels}, refusals

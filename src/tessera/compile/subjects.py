@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera.compiler.artifact import Source
 from tessera.errors import DeviceError
 from tessera.tile.calls.settings import Settings
+from tessera.transforms.core.compile_report import Refusal
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import Stage
 
@@ -63,7 +64,12 @@ class Subject(ABC):
 
     @abstractmethod
     def program(
-        self, module: ModuleOp, texts: Mapping[str, str], chosen: Settings, loaded: Sequence[Loaded]
+        self,
+        module: ModuleOp,
+        texts: Mapping[str, str],
+        chosen: Settings,
+        loaded: Sequence[Loaded],
+        refusals: Sequence[Refusal],
     ) -> tuple[Any, Callable[..., Any]]:
         """The program of its loaded parts, and a function that calls it."""
 
