@@ -1,4 +1,4 @@
-"""Settings: each knob has a type, a default, a `TESSERA_*` variable and a context manager.
+"""Knobs: each has a type, a default, a `TESSERA_*` variable and a context manager.
 
 What counts, first to last: `with knob.using(v)` around the code, `knob.set(v)` in this process, the environment,
 the default. The environment is read once, when this module is imported; later changes of a variable are not seen.

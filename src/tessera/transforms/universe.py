@@ -1,4 +1,7 @@
-"""The entry point by which xDSL's own tools see our dialects and passes (these under the prefix `tessera-`)."""
+"""The entry point by which xDSL's own tools see our dialects and passes (these under the prefix `tessera-`).
+
+Nothing is listed here: it is made of the dialects' and passes' own lists.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles of a kernel, each with less in registers than the one before, until a thread's values fit."""
+"""Spill retries: compiles of a kernel, each with less in registers than the one before, until nothing spills."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tessera.targets.cuda.device_launch import launch_of
 from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.facts import Facts
 
-SPILL_RETRIES = 4
+MOST_ATTEMPTS = 4
+"""The first compile, one without warp specialization, and two under smaller plans."""
 
 
 class _Assembled(NamedTuple):
@@ -51,7 +52,7 @@ class SpillRetries:
         return LoweredKernel(made.module, made.llvm, lambda: made.ptx, finish, made.guards, seconds, self.report)
 
     def _attempts(self) -> Iterator[Attempt[_Assembled]]:
-        for spill_retry in range(SPILL_RETRIES):
+        for spill_retry in range(MOST_ATTEMPTS):
             count = len(self.codes)
             way = f"with less in registers, retry {spill_retry}" if spill_retry else "as planned"
             yield Attempt(way, partial(self._make, spill_retry), self._fits)
