@@ -198,6 +198,14 @@ def _store_integer(memory: bytearray, offset: int, value: Any, index: int) -> No
     struct.pack_into("<q", memory, offset, number)
 
 
+def _store_single(memory: bytearray, offset: int, value: Any, index: int) -> None:
+    struct.pack_into("<f", memory, offset, ctypes.c_float(value).value)
+
+
+def _store_double(memory: bytearray, offset: int, value: Any, index: int) -> None:
+    struct.pack_into("<d", memory, offset, ctypes.c_double(value).value)
+
+
 def _store_bool(memory: bytearray, offset: int, value: object, index: int) -> None:
     if type(value) not in (bool, np.bool_):
         raise TypeError(f"argument {index} of the kernel: expected a bool, got {type(value)!r}")
@@ -207,7 +215,7 @@ def _store_bool(memory: bytearray, offset: int, value: object, index: int) -> No
 _STORES: dict[str, Callable[[bytearray, int, Any, int], None]] = {
     "array": _store_array,
     "i64": _store_integer,
-    "f32": lambda memory, offset, value, _: struct.pack_into("<f", memory, offset, ctypes.c_float(value).value),
-    "f64": lambda memory, offset, value, _: struct.pack_into("<d", memory, offset, ctypes.c_double(value).value),
+    "f32": _store_single,
+    "f64": _store_double,
     "i1": _store_bool,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
@@ -19,11 +19,6 @@ _MOST_STAGES = 64
 _MOST_LANES = 1 << 10
 UNREAD = ("vector", "swizzle")
 """Choices that are part of schedules and that no target reads yet: layouts are the compiler's own choice."""
-
-
-def _changing(name: str) -> Callable[[Any, Any], Schedule]:
-    """A method that gives a schedule with another choice."""
-    return lambda schedule, value: schedule.changed(**{name: value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +93,24 @@ class Schedule:
         return self.d is None or width <= self.d
 
     def with_block(self, *sizes: int) -> Schedule:
-        return self.changed(block=sizes)
+        return self._with(block=sizes)
 
-    with_warps, with_stages, with_vector = _changing("warps"), _changing("stages"), _changing("vector")
-    with_swizzle, with_d = _changing("swizzle"), _changing("d")
+    def with_warps(self, warps: int) -> Schedule:
+        return self._with(warps=warps)
 
-    def changed(self, **changed: Any) -> Schedule:
-        """The schedule with other choices."""
+    def with_stages(self, stages: int) -> Schedule:
+        return self._with(stages=stages)
+
+    def with_vector(self, vector: int) -> Schedule:
+        return self._with(vector=vector)
+
+    def with_swizzle(self, swizzle: str) -> Schedule:
+        return self._with(swizzle=swizzle)
+
+    def with_d(self, d: int) -> Schedule:
+        return self._with(d=d)
+
+    def _with(self, **changed: Any) -> Schedule:
         # `replace` would stand between an error and the line that led to it.
         return type(self)(**{field.name: getattr(self, field.name) for field in fields(self)} | changed)
 
@@ -133,11 +139,6 @@ _SPELLINGS = {
 }
 
 
-def _adding(name: str) -> Callable[[Any, Any], Space]:
-    """A method that gives a space with values for a choice."""
-    return lambda space, values: space.with_choice(name, values)
-
-
 @dataclass(frozen=True, slots=True)
 class Space:
     """Choices to draw schedules from: `space().block(m=[64, 128], n=[64]).warps([4, 8]).stages([2, 3])`."""
@@ -153,11 +154,10 @@ class Space:
                 raise AutotuneError(
                     f"unknown choice {name!r} in a schedule space", hint=f"choices are {', '.join(_SPELLINGS)}"
                 )
-            found = found.with_choice(_SPELLINGS[name], values)
+            found = found._adding(_SPELLINGS[name], values)
         return found
 
-    def with_choice(self, name: str, values: Any) -> Space:
-        """The space with these values for a choice."""
+    def _adding(self, name: str, values: Any) -> Space:
         listed = _listed(values)
         if not listed:
             raise AutotuneError(f"no values for {name} in a schedule space", hint="give at least one")
@@ -174,11 +174,23 @@ class Space:
         for name, values in (*zip(BLOCK_AXES, sizes, strict=False), *named.items()):
             if name not in BLOCK_AXES:
                 raise AutotuneError(f"unknown block axis {name!r}", hint=f"axes are {', '.join(BLOCK_AXES)}")
-            found = found.with_choice(name, values)
+            found = found._adding(name, values)
         return found
 
-    k, warps, stages = _adding("k"), _adding("warps"), _adding("stages")
-    vector, swizzle = _adding("vector"), _adding("swizzle")
+    def k(self, values: Any) -> Space:
+        return self._adding("k", values)
+
+    def warps(self, values: Any) -> Space:
+        return self._adding("warps", values)
+
+    def stages(self, values: Any) -> Space:
+        return self._adding("stages", values)
+
+    def vector(self, values: Any) -> Space:
+        return self._adding("vector", values)
+
+    def swizzle(self, values: Any) -> Space:
+        return self._adding("swizzle", values)
 
     def narrowed(self, fixed: Schedule) -> Space:
         """The space without the choices that a schedule has made."""
