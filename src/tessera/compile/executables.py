@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera.compile.levels import TargetIR
 from tessera.compile.profiler import CompilationProfiler
-from tessera.compile.subjects import Loaded
+from tessera.compile.subjects import AtTiles, Loaded
 from tessera.compiler.artifact import Artifact
 from tessera.errors import DeviceError
 from tessera.tile.calls.compiling import finished
@@ -57,8 +57,8 @@ def to_executable(target_ir: TargetIR, *, must_run: bool = True) -> CompiledKern
             profiler.lap("load")
     if refusal is not None:
         return CompiledKernel(target_ir, tuple(artifacts), None, _Refused(refusal), profiler.stages_ms)
-    above = (target_ir.module, target_ir.texts)
-    program, run = target_ir.subject.program(*above, chosen, loaded, target_ir.refusals)
+    tiles = AtTiles(target_ir.module, target_ir.texts, target_ir.refusals)
+    program, run = target_ir.subject.program(tiles, chosen, loaded)
     profiler.lap("load")
     return CompiledKernel(target_ir, tuple(artifacts), program, run, profiler.stages_ms)
 

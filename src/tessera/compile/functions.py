@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.compile.subjects import Loaded, Part, Subject, refuse_other_arguments
+from tessera.compile.subjects import AtTiles, Loaded, Part, Subject, refuse_other_arguments
 from tessera.errors import CompileError
 from tessera.lang.calls.parameters import Call
 from tessera.lang.calls.variants import ObservedSizes, sizes_for
@@ -25,7 +25,7 @@ from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.choose_blocks import stages_for
 from tessera.tile.calls.settings import Settings
-from tessera.transforms.core.compile_report import CompileReport, Refusal
+from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import Stage
 
@@ -87,15 +87,10 @@ class FunctionSubject(Subject):
     def _values(self) -> list[Tensor]:
         return [*self.call.values, *self.traced.hidden]
 
-    def program(
-        self,
-        module: ModuleOp,
-        texts: Mapping[str, str],
-        chosen: Settings,
-        loaded: Sequence[Loaded],
-        refusals: Sequence[Refusal],
-    ) -> tuple[Program, Callable[..., Any]]:
-        made = program_of(self.module, module, texts, chosen, MAIN, CompileReport(refusals=[*refusals]))
+    def program(self, tiles: AtTiles, chosen: Settings, loaded: Sequence[Loaded]) -> tuple[Program, Callable[..., Any]]:
+        made = program_of(
+            self.module, tiles.module, tiles.texts, chosen, MAIN, CompileReport(refusals=[*tiles.refusals])
+        )
         made.world = current_machine
         for one in loaded:
             lines = tuple(one.part.lines.values()) if chosen.compiler.keeps_row_alignment else None

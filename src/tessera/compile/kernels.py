@@ -10,7 +10,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.compile.subjects import Loaded, Part, Subject, refuse_other_arguments
+from tessera.compile.subjects import AtTiles, Loaded, Part, Subject, refuse_other_arguments
 from tessera.errors import CompileError, DeviceError, ShapeError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.locations import span_of
@@ -31,7 +31,6 @@ from tessera.tile.calls.levels import calling_module
 from tessera.tile.calls.program_cache import Programs, lines_of
 from tessera.tile.calls.settings import Settings, device_of
 from tessera.tile.language.schedule import Schedule
-from tessera.transforms.core.compile_report import Refusal
 from tessera.transforms.core.facts import Fact, Facts
 from tessera.transforms.pipeline import Stage, default_stages
 
@@ -86,14 +85,9 @@ class KernelSubject(Subject):
         return [Part(source_of(instance), facts, lines_of(values))]
 
     def program(
-        self,
-        module: ModuleOp,
-        texts: Mapping[str, str],
-        chosen: Settings,
-        loaded: Sequence[Loaded],
-        refusals: Sequence[Refusal],
+        self, tiles: AtTiles, chosen: Settings, loaded: Sequence[Loaded]
     ) -> tuple[GuardedKernel, Callable[..., Any]]:
-        instance, _ = self._in(module)
+        instance, _ = self._in(tiles.module)
         (one,) = loaded
         lines = one.part.lines if chosen.compiler.keeps_row_alignment else None
         made = GuardedKernel.of(instance, one.executable, one.guards, lines)

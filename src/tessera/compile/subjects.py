@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.compiler.artifact import Source
 from tessera.errors import DeviceError
 from tessera.tile.calls.settings import Settings
-from tessera.transforms.core.compile_report import Refusal
+from tessera.transforms.core.compile_report import CompileReport, Refusal
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import Stage
 
@@ -36,7 +36,15 @@ class Loaded:
     part: Part
     executable: Any
     guards: Facts
-    report: Any
+    report: CompileReport
+
+
+class AtTiles(NamedTuple):
+    """What the stages down to the tile level made: the module, the text of each level, the fusions they refused."""
+
+    module: ModuleOp
+    texts: Mapping[str, str]
+    refusals: Sequence[Refusal]
 
 
 class Subject(ABC):
@@ -63,14 +71,7 @@ class Subject(ABC):
         """The tile functions of a module at the tile level."""
 
     @abstractmethod
-    def program(
-        self,
-        module: ModuleOp,
-        texts: Mapping[str, str],
-        chosen: Settings,
-        loaded: Sequence[Loaded],
-        refusals: Sequence[Refusal],
-    ) -> tuple[Any, Callable[..., Any]]:
+    def program(self, tiles: AtTiles, chosen: Settings, loaded: Sequence[Loaded]) -> tuple[Any, Callable[..., Any]]:
         """The program of its loaded parts, and a function that calls it."""
 
 

@@ -160,10 +160,10 @@ class Target(ABC):
         """A program that can be bound to arguments."""
         return named(self.executable)(plan, code)
 
-    def get_on_device(self, program: Any, index: int, *, keep: bool = True) -> None:  # noqa: B027  (elsewhere it is)
+    def get_on_device(self, program: Any, index: int, *, keep: bool = True) -> None:  # noqa: B027  (a processor runs it where it is)
         """Brings a loaded program to one of the devices of this kind: its own assembler is done with it then.
 
-        Where it is not to be kept, all is done anew, and nothing of it is left: this is how long it takes.
+        With `keep` false the assembler runs even if its result is known, and the result is dropped, to be timed.
         """
 
     def local_memory(self) -> Local | None:
