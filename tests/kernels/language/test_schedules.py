@@ -282,3 +282,11 @@ def test_the_warning_can_be_an_error_and_silenced() -> None:
         warnings.simplefilter("ignore", TesseraWarning)
         other(ts.ones((5, 3)))
     assert caught == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("warps", 8), ("stages", 3), ("vector", 4), ("swizzle", "xor"), ("d", 128)]
+)
+def test_choices_are_changed_by_position_and_by_name(name: str, value: Any) -> None:
+    change = getattr(Schedule(block=(64, 64)), f"with_{name}")
+    assert change(value) == change(**{name: value}) == Schedule(block=(64, 64), **{name: value})
