@@ -191,10 +191,11 @@ def test_loading_is_quick(later: tuple[Processes, dict[str, Any]]) -> None:
 
 
 @pytest.mark.acceptance
-def test_loading_takes_less_than_five_milliseconds(later: tuple[Processes, dict[str, Any]]) -> None:
-    processes, _ = later
-    # Processor time, and still more of it where other work keeps the caches busy.
-    assert any(processes.run()["seconds"] < 0.005 for _ in range(200))
+def test_loading_takes_a_fortieth_of_the_compile_that_it_saves(processes: Processes) -> None:
+    """Processor time of both, on one machine: what a system call costs differs twofold between machines."""
+    # Each is a program of its own; bytecode is there after the first.
+    compiles = [processes.run(width=width)["seconds"] for width in range(13, 23)]
+    assert any(processes.run(width=13)["seconds"] < min(compiles) / 40 for _ in range(200))
 
 
 def test_objects_that_mean_nothing_elsewhere_are_not_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
