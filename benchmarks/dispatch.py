@@ -55,6 +55,7 @@ def rounds_of(calls: dict[str, Callable[[], object]], wait: Callable[[], None]) 
 def bare_launches(function: Any, arrays: list[Any]) -> dict[str, Callable[[], object]]:
     """The launch of the program's one kernel, prepared: by machine code, by ctypes and by the bindings."""
     from tessera.programs.buffer_assignment import BufferSlice
+    from tessera.programs.row_alignment import RowAlignment
     from tessera.runtime.cuda import driver
     from tessera.runtime.cuda.executable import Fresh
     from tessera.runtime.cuda.launching import Geometry, host_block
@@ -64,7 +65,7 @@ def bare_launches(function: Any, arrays: list[Any]) -> dict[str, Callable[[], ob
     program = function.lower(*arrays).program
     bound = program.bind(arrays)
     site, (run,) = bound.run.site, bound.buffers.acts
-    kernel = site.executable(run.kernel, site.lines(bound.buffers, run))
+    kernel = site.executable(run.kernel, RowAlignment(bound.buffers, site.alignments).lines(run))
     geometry = [Geometry(one.shape, one.strides) if isinstance(one, BufferSlice) else None for one in run.operands]
     ready = kernel.ready(geometry, site.device)
     (buffer,) = bound.buffers.results
