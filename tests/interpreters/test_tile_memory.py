@@ -95,6 +95,42 @@ def test_a_read_looks_at_one_place_for_each_element(data: st.DataObject) -> None
     assert_same(y, x[rows, columns])
 
 
+@covers(tile.WriteOp, tile.AtomicAtOp)
+@examples(50)
+def test_a_write_and_an_atomic_touch_the_places_that_are_there(data: st.DataObject) -> None:
+    draw: Draw = data.draw
+    op, masked = (
+        draw(st.sampled_from(["tile.write", "tile.atomic_at<sum>", "tile.atomic_at<max>"])),
+        draw(st.booleans()),
+    )
+    sizes = (draw(st.integers(1, 5)), draw(st.integers(1, 5)))
+    random = np.random.default_rng(draw(st.integers(0, 99)))
+    flat = (
+        random.permutation((sizes[0] + 4) * (sizes[1] + 4))[:12] if op == "tile.write" else random.integers(0, 81, 12)
+    )
+    rows, columns = (
+        part.reshape(3, 4) - 2
+        for part in np.unravel_index(flat % ((sizes[0] + 4) * (sizes[1] + 4)), (sizes[0] + 4, sizes[1] + 4))
+    )
+    x, y = random.integers(-9, 9, (3, 4)), random.integers(-9, 9, sizes)
+    kept, type_, made = y.copy(), view(2, i64), tensor((3, 4), i64)
+    body = ZERO + "".join(
+        f"%{name} = tile.load %{number}[{zeros(2)}] : {type_} -> {made}\n"
+        for number, name in ((0, "t"), (2, "i"), (3, "j"))
+    )
+    body += f"%m = tile.ew<lt> %i, %j : {made}, {made} -> tensor<3x4xi1>\n"
+    mask = "mask %m : tensor<3x4xi1> " if masked else ""
+    body += f"{op} %t, %1[%i, %j] {mask}: {made}, {type_}, {made}, {made}"
+    run_kernel(kernel(body, type_, type_, type_, type_), "k", [x, y, rows, columns])
+    for row, column, value in zip(rows.ravel(), columns.ravel(), x.ravel(), strict=True):
+        if 0 <= row < sizes[0] and 0 <= column < sizes[1] and (row < column or not masked):
+            old = kept[row, column]
+            kept[row, column] = {"write": value, "sum": old + value, "max": max(old, value)}[
+                op.rstrip(">").split(".")[-1].split("<")[-1]
+            ]
+    assert_same(y, kept)
+
+
 @covers(tile.ItemOp)
 @examples(20)
 def test_an_item_is_one_element_as_a_scalar(data: st.DataObject) -> None:

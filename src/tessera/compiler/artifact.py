@@ -78,9 +78,9 @@ class Words(NamedTuple):
 def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
     """How to launch a compiled tile function."""
     function = symbol_in(source.module, source.name, tile.FuncOp)
-    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
+    stores = [op for op in function.body.walk() if isinstance(op, tile.Writer)]
     written = {tile.base_of(op.view) for op in stores}
-    ordered = any(isinstance(op, tile.AtomicOp) and op.shows_order for op in stores)
+    ordered = any(isinstance(op, tile.Atomic) and op.shows_order for op in stores)
     memories = [tile.memory_of(one) for one in function.arguments[: source.inputs]]
     changed = {tile.memory_of(one) for one in written}
     apart = tuple(

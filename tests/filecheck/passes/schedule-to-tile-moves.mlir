@@ -60,7 +60,7 @@ graph.func @embedding(%0: !graph.tensor<[V, 40], f32>, %1: !graph.tensor<[M], i3
 // CHECK-NEXT:     %4 = tile.program_id 1
 // CHECK-NEXT:     %5 = arith.constant 40 : index
 // CHECK-NEXT:     %6 = arith.muli %4, %5 : index
-// CHECK-NEXT:     %7 = tile.item %1[%3] : !tile.view<1, i32, global> -> i32
+// CHECK-NEXT:     %7 = tile.item %1[%3] {tile.open} : !tile.view<1, i32, global> -> i32
 // CHECK-NEXT:     %8 = arith.index_cast %7 : i32 to index
 // CHECK-NEXT:     %9 = arith.constant 0 : index
 // CHECK-NEXT:     %10 = tile.dim %0, 0 : !tile.view<2, f32, global>

@@ -1,10 +1,12 @@
 // RUN: tessera opt %s | filecheck %s
-// Elements at computed places, one tile of places to each axis of the view.
+// Elements at computed places, one tile of places to each axis of the view; a mask leaves some out.
 tile.func @f(%x: !tile.view<2, bf16, global>, %y: !tile.view<1, ui8, global>, %i: index) outputs 0 shapes [[M, "2*N + 1"], [N], []] grid [1] {
   %rows = tile.iota %i, 0 : tensor<16x72xi64>
   %columns = tile.iota %i, 1 : tensor<16x72xi64>
   %two = tile.read %x[%rows, %columns] : !tile.view<2, bf16, global>, tensor<16x72xi64>, tensor<16x72xi64> -> tensor<16x72xbf16>
   %one = tile.read %y[%rows] {k} : !tile.view<1, ui8, global>, tensor<16x72xi64> -> tensor<16x72xui8>
+  %above = tile.ew<lt> %rows, %columns : tensor<16x72xi64>, tensor<16x72xi64> -> tensor<16x72xi1>
+  %some = tile.read %y[%rows] mask %above : tensor<16x72xi1> {k} : !tile.view<1, ui8, global>, tensor<16x72xi64> -> tensor<16x72xui8>
   tile.return
 }
 
@@ -14,6 +16,8 @@ tile.func @f(%x: !tile.view<2, bf16, global>, %y: !tile.view<1, ui8, global>, %i
 // CHECK-NEXT:     %columns = tile.iota %i, 1 : tensor<16x72xi64>
 // CHECK-NEXT:     %two = tile.read %x[%rows, %columns] : !tile.view<2, bf16, global>, tensor<16x72xi64>, tensor<16x72xi64> -> tensor<16x72xbf16>
 // CHECK-NEXT:     %one = tile.read %y[%rows] {k} : !tile.view<1, ui8, global>, tensor<16x72xi64> -> tensor<16x72xui8>
+// CHECK-NEXT:     %above = tile.ew<lt> %rows, %columns : tensor<16x72xi64>, tensor<16x72xi64> -> tensor<16x72xi1>
+// CHECK-NEXT:     %some = tile.read %y[%rows] mask %above : tensor<16x72xi1> {k} : !tile.view<1, ui8, global>, tensor<16x72xi64> -> tensor<16x72xui8>
 // CHECK-NEXT:     tile.return
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

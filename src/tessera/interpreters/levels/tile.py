@@ -19,6 +19,7 @@ from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, So
 from tessera.interpreters.core import scalars
 from tessera.interpreters.core.engine import Frame, Values, meaning, meanings, symbol_in
 from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.core.places import placed
 from tessera.interpreters.core.views import Array, ArrayView, read_window, window
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, asked
@@ -152,7 +153,7 @@ def _memory(what: str, argument: Any, type_: ViewType) -> Array:
 
 def check_writable(name: str, body: Block, values: Sequence[Any]) -> None:
     """Refuses read-only arrays that a kernel writes, before anything is written."""
-    written = {tile.base_of(op.view) for op in body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
+    written = {tile.base_of(op.view) for op in body.walk() if isinstance(op, tile.Writer)}
     for position, (argument, value) in enumerate(zip(body.args, values, strict=True)):
         if argument in written and not value.argument.flags.writeable:
             raise EffectError(
@@ -209,20 +210,31 @@ def _load(frame: Frame, op: tile.LoadOp, operands: Values) -> Values:
 
 @meaning(tile.ReadOp)
 def _read(frame: Frame, op: tile.ReadOp, operands: Values) -> Values:
-    view, *indices = operands
-    inside = np.ones(tile_type(op.result).get_shape(), np.bool_)
-    for index, size in zip(indices, view.sizes, strict=True):
-        inside &= (index >= 0) & (index < size)
-    found = np.zeros(inside.shape, tile_dtype(op.result).storage)
-    found[inside] = view.array[tuple(index[inside] for index in indices)]
+    at = placed(op, operands)
+    found = np.zeros(at.inside.shape, tile_dtype(op.result).storage)
+    found[at.taken] = operands[0].array[at.index]
     return [found]
+
+
+@meaning(tile.WriteOp)
+def _write(frame: Frame, op: tile.WriteOp, operands: Values) -> None:
+    at = placed(op, operands)
+    operands[1].array[at.index] = operands[0][at.taken]
+
+
+@meaning(tile.AtomicAtOp)
+def _atomic_at(frame: Frame, op: tile.AtomicAtOp, operands: Values) -> None:
+    at, array, dtype = placed(op, operands), operands[1].array, tile_dtype(op.value)
+    combine = reductions.TABLE[op.kind.data].combine
+    for place, value in zip(zip(*at.index, strict=True), operands[0][at.taken], strict=True):
+        array[place] = elementwise.apply(combine, [np.asarray(array[place]), np.asarray(value)], [dtype, dtype])
 
 
 @meaning(tile.ItemOp)
 def _item(frame: Frame, op: tile.ItemOp, operands: Values) -> Values:
     view, *offsets = operands
     inside = all(0 <= offset < size for offset, size in zip(offsets, view.sizes, strict=True))
-    return [int(view.array[tuple(offsets)]) if inside else 0]
+    return [scalars.scalar(view.array[tuple(offsets)] if inside else 0, op.result.type)]
 
 
 @meaning(tile.StoreOp)

@@ -44,6 +44,12 @@ class Padding:
             self.loads.append(op)
         return np.where(inside, 0, self.loads.index(op) + 1)
 
+    @staticmethod
+    def looked_up(places: Marks, inside: Array) -> Mark:
+        """What is read at made-up places is made up; what was left out on purpose is 0 on purpose."""
+        found = [mark for mark in places if mark is not None]
+        return np.where(inside, _joined(found), 0) if found else None
+
     def refuse(self, where: str, mark: Array, bad: Array, program: Sequence[int]) -> None:
         """Raises for the first of the `bad` places, whose marks are given."""
         if not self.strict or not bad.any():
@@ -63,9 +69,9 @@ class Padding:
         if mark is None:
             return
         bad = (mark > 0) & inside
-        if isinstance(op, tile.AtomicOp):
+        if isinstance(op, tile.Atomic):
             bad &= ~_neutral(value, op.kind.data, tile_dtype(op.value))
-        self.refuse("an atomic" if isinstance(op, tile.AtomicOp) else "a store", mark, bad, program)
+        self.refuse("an atomic" if isinstance(op, tile.Atomic) else "a store", mark, bad, program)
 
     def spread(self, op: Operation, operands: Sequence[Any], marks: Marks, program: Sequence[int]) -> Mark:
         """The mark of an op's result."""

@@ -97,6 +97,8 @@ def title(op: Operation) -> str:
             return op.fn.data
         case tile.ReduceOp():
             return f"reduce {op.kind.data}"
+        case tile.ReadOp() | tile.WriteOp() | tile.AtomicAtOp():
+            return tile.title(op)
         case _:
             return op.name.split(".")[-1]
 

@@ -86,8 +86,8 @@ class Shadow:
             first = (view.argument.ctypes.data - start) // unit
             self.arguments[index] = Argument(names[index], view, region, first, view.argument.itemsize // unit)
 
-    def record(self, access: Access, *, races: bool, uninitialised: bool) -> None:
-        """Checks an access against all earlier ones, and remembers it."""
+    def record(self, access: Access, *, races: bool, uninitialised: bool, apart: bool = False) -> None:
+        """Checks an access against all earlier ones, and remembers it. `apart`: it may not touch an element twice."""
         if access.program != self._program:
             self._program, self._program_starts = access.program, len(self._accesses)
         argument = self.arguments[access.argument]
@@ -96,6 +96,8 @@ class Shadow:
             self._check_written(access, argument, cells)
         if races:
             self._check_races(access, argument, cells)
+            if apart:
+                self._check_apart(access, argument)
         if access.kind != "read":
             argument.region.blank[cells] = False
         first = argument.region.first[access.kind]
@@ -137,6 +139,24 @@ class Shadow:
                 element, cell = (int(at) for at in np.argwhere(foreign)[0])
                 earlier = self._accesses[int(first[element, cell])]
                 raise self._race(earlier, access, int(cells[element, cell]))
+
+    @staticmethod
+    def _check_apart(access: Access, argument: Argument) -> None:
+        """Refuses a store that writes one element twice: which value stays there is not defined."""
+        order = np.argsort(access.offsets, kind="stable")
+        again = np.flatnonzero(np.diff(access.offsets[order]) == 0)
+        if not again.size:
+            return
+        first, second = (int(order[again[0] + step]) for step in (0, 1))
+        element = argument.element(int(access.offsets[first]))
+        where = "" if access.span is None else f" at {access.span}"
+        raise RaceError(
+            f"program instance {list(access.program)} writes {element} twice in one store, and which value stays is "
+            "not defined",
+            span=access.span,
+            story=[f"value {number} of those that it writes goes to {element}{where}" for number in (first, second)],
+            hint="write each element once, with a mask that leaves out the others, or add to it: tile.scatter_add",
+        )
 
     def _race(self, earlier: Access, later: Access, cell: int) -> RaceError:
         def element(access: Access) -> str:

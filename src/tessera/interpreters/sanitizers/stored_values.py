@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
 from tessera.errors import GuardError
+from tessera.interpreters.core.places import placed
 from tessera.interpreters.core.views import Array, ArrayView, window
 from tessera.interpreters.sanitizers.sentinels import title
 from tessera.ir.common.locations import span_of
@@ -39,21 +40,26 @@ def outside(values: Array, dtype: DType, limits: Limits) -> Array:
     return ~((wide >= low) & (wide <= high))
 
 
-def check_stored(
-    op: tile.StoreOp | tile.AtomicOp, operands: Sequence[Any], limits: Limits, program: Sequence[int]
-) -> None:
+def check_stored(op: tile.Writer, operands: Sequence[Any], limits: Limits, program: Sequence[int]) -> None:
     """Refuses the first float out of bounds: of a store what it will store, of an atomic what it has left in memory."""
     value, view, *offsets = operands
     dtype = tile_dtype(op.value)
     if not dtype.is_float:
         return
-    inside, within = window(view, offsets, value.shape)
-    found = np.asarray(value[within] if isinstance(op, tile.StoreOp) else view.array[inside])
+    if isinstance(op, tile.AtPlaces):
+        at = placed(op, operands)
+        axes: Sequence[Array] = at.index
+        stored = operands[0][at.taken]
+    else:
+        inside, within = window(view, offsets, value.shape)
+        axes = np.meshgrid(*(np.arange(part.start, part.stop) for part in inside), indexing="ij")
+        stored = value[within]
+    found = np.asarray(view.array[tuple(axes)] if isinstance(op, tile.Atomic) else stored)
     wrong = outside(found, dtype, limits)
     if not wrong.any():
         return
-    place = tuple(int(at) for at in np.argwhere(wrong)[0])
-    position = [part.start + at for part, at in zip(inside, place, strict=True)]
+    place = tuple(int(one) for one in np.argwhere(wrong)[0])
+    position = [int(axis[place]) for axis in axes]
     name = tile.base_of(op.view).name_hint or "an array"
     raise GuardError(
         f"{name}{element_at(view, position)} is {found[place]!s}, outside of the bounds "
@@ -69,7 +75,7 @@ def element_at(view: ArrayView, position: Sequence[int]) -> str:
     return ArrayView.of(view.argument).index_of(reached) or f" at element {reached} of its memory"
 
 
-def _maker(op: tile.StoreOp | tile.AtomicOp) -> list[str]:
+def _maker(op: tile.Writer) -> list[str]:
     owner = op.value.owner
     span = span_of(owner.location) if isinstance(owner, Operation) else None
     return [f"{title(owner)} at {span} gave it"] if isinstance(owner, Operation) and span is not None else []

@@ -10,9 +10,10 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.errors import ShapeError
+from tessera.errors import RangeError, ShapeError
 from tessera.interpreters.core.engine import Frame, Values
 from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.core.places import Placed, placed
 from tessera.interpreters.core.views import Array, ArrayView
 from tessera.interpreters.sanitizers.access_trace import Access, AccessKind, Trace
 from tessera.interpreters.sanitizers.checks import Checks, NumericChecks
@@ -25,9 +26,13 @@ from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 
-MemoryOp = tile.LoadOp | tile.StoreOp | tile.AtomicOp
+MemoryOp = tile.Reader | tile.Writer
 _KINDS: Mapping[type[Operation], AccessKind] = MappingProxyType(
-    {tile.LoadOp: "read", tile.StoreOp: "write", tile.AtomicOp: "atomic"}
+    {
+        **dict.fromkeys((tile.LoadOp, tile.ReadOp, tile.ItemOp), "read"),
+        **dict.fromkeys((tile.StoreOp, tile.WriteOp), "write"),
+        **dict.fromkeys((tile.AtomicOp, tile.AtomicAtOp), "atomic"),
+    }
 )
 
 
@@ -56,7 +61,8 @@ class SanitizedRun:
         offsets, span = reached[inside], span_of(op.location)
         access = Access(frame.program, span, _KINDS[type(op)], self._position(op, view), offsets, frame.step)
         if self._shadow is not None:
-            self._shadow.record(access, races=self.checks.races, uninitialised=self.checks.uninitialised)
+            checks, apart = self.checks, isinstance(op, tile.WriteOp)
+            self._shadow.record(access, races=checks.races, uninitialised=checks.uninitialised, apart=apart)
         if self.trace is not None:
             self.trace.append(access)
 
@@ -120,10 +126,10 @@ class WatchedFrame(Frame):
             return results
         mark = self._touch(op, operands) if isinstance(op, MemoryOp) else None
         bounded = self.watch.bounded
-        if bounded is not None and isinstance(op, tile.StoreOp):
+        if bounded is not None and isinstance(op, tile.StoreOp | tile.WriteOp):
             check_stored(op, operands, bounded, self.program)
         results = super().perform(op, operands)
-        if bounded is not None and isinstance(op, tile.AtomicOp):
+        if bounded is not None and isinstance(op, tile.Atomic):
             check_stored(op, operands, bounded, self.program)
         checks, padding = self.watch.checks, self.watch.padding
         if padding is not None and not isinstance(op, MemoryOp):
@@ -144,20 +150,45 @@ class WatchedFrame(Frame):
 
     def _touch(self, op: MemoryOp, operands: Values) -> Mark:
         """Checks an access before it happens; gives the mark of what it loads."""
-        view, *offsets = operands if isinstance(op, tile.LoadOp) else operands[1:]
-        shape = tile_type(op.result if isinstance(op, tile.LoadOp) else op.value).get_shape()
-        if self.watch.checks.bounds and tile.OPEN not in op.attributes:
-            _check_bounds(op, view, offsets, shape, self.program)
-        reached, inside = _elements(view, offsets, shape)
-        padding = self.watch.padding
+        watched, padding = self.watch.checks.bounds and tile.OPEN not in op.attributes, self.watch.padding
+        view = operands[1 if isinstance(op, tile.Writer) else 0]
+        if isinstance(op, tile.AtPlaces):
+            at = placed(op, operands)
+            if watched:
+                _check_places(op, view, at, self.program)
+            reached, inside = _elements_at(view, at), at.taken
+        else:
+            shape, offsets = _box(op), operands[2 if isinstance(op, tile.Writer) else 1 :]
+            if watched:
+                _check_bounds(op, view, offsets, shape, self.program)
+            reached, inside = _elements(view, offsets, shape)
         mark = None
-        if padding is not None:
+        if padding is not None and not isinstance(op, tile.ItemOp):
+            places = self._marks_of(op.indices) if isinstance(op, tile.AtPlaces) else []
             if isinstance(op, tile.LoadOp):
                 mark = padding.load(op, inside)
+            elif isinstance(op, tile.ReadOp):
+                mark = padding.looked_up(places, inside)
             else:
-                padding.store(op, operands[0], self.marks.get(op.value), inside, self.program)
+                for one in (self.marks.get(op.value), *places):
+                    padding.store(op, operands[0], one, inside, self.program)
         self.watch.access(self, op, view, reached, inside)
         return mark
+
+
+def _box(op: tile.LoadOp | tile.StoreOp | tile.AtomicOp | tile.ItemOp) -> tuple[int, ...]:
+    """The extents of an access at offsets."""
+    if isinstance(op, tile.ItemOp):
+        return (1,) * len(op.offsets)
+    return tile_type(op.result if isinstance(op, tile.LoadOp) else op.value).get_shape()
+
+
+def _elements_at(view: ArrayView, at: Placed) -> Array:
+    """For each place, the element of the argument under it."""
+    reached = np.full(at.inside.shape, view.first, np.int64)
+    for index, stride in zip(at.indices, view.strides, strict=True):
+        reached += stride * np.where(at.inside, index, 0)
+    return reached
 
 
 def _elements(view: ArrayView, offsets: Sequence[int], shape: Sequence[int]) -> tuple[Array, Array]:
@@ -169,6 +200,22 @@ def _elements(view: ArrayView, offsets: Sequence[int], shape: Sequence[int]) -> 
         reached = reached[..., np.newaxis] + stride * position
         inside = inside[..., np.newaxis] & (position >= 0) & (position < size)
     return reached, inside
+
+
+def _check_places(op: tile.AtPlaces, view: ArrayView, at: Placed, program: tuple[int, ...]) -> None:
+    """Refuses places outside of a view, unless a mask leaves them out."""
+    bad = at.asked & ~at.inside
+    if not bad.any():
+        return
+    place = tuple(int(one) for one in np.argwhere(bad)[0])
+    found = [int(index[place]) for index in at.indices]
+    axis = next(axis for axis, (index, size) in enumerate(zip(found, view.sizes, strict=True)) if not 0 <= index < size)
+    raise RangeError(
+        f"{tile.title(op)} of element {list(place)} in program instance {list(program)}: "
+        f"index {found[axis]} of axis {axis} is out of range, the size is {view.sizes[axis]}",
+        shapes=[f"{int(bad.sum())} of {bad.size} places are outside of a view of {list(view.sizes)}"],
+        hint="indices count from 0; leave out what is not there with mask=, or check where the indices come from",
+    )
 
 
 def _check_bounds(

@@ -27,7 +27,7 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dtypes.types import Kind, bool_, i64
+from tessera.dtypes.types import DType, Kind, bool_, i64
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import (
     IntegerConstraint,
@@ -64,7 +64,7 @@ index = IndexType()
 
 
 OPEN = "tile.open"
-"""Marks a load or store that may lie outside of its view on purpose: what is there is not used, or left out."""
+"""Marks an access that may lie outside of its view on purpose: what is there is not used, or left out."""
 CHECK = "tile.check"
 """Names the safety check that an assert is; without it, an assert is the user's own."""
 OVERLAPPING = "tile.overlapping"
@@ -364,37 +364,105 @@ class LoadOp(DeclaredOp):
             raise VerifyException(f"pad {pad} is not a value of {view_type(self.view).element}")
 
 
+def _check_places(
+    view: SSAValue, indices: Sequence[SSAValue], mask: SSAValue | None, moved: SSAValue, what: str
+) -> None:
+    """Checks the tile of numbers for each axis of a view, and the mask, of elements at computed places."""
+    seen, type_ = view_type(view), check_tile(moved, what)
+    if not indices or len(indices) != seen.rank.data:
+        raise VerifyException(f"{len(indices)} tiles of places for a view of rank {seen.rank.data}, at least 1")
+    for index in indices:
+        if tile_dtype(index) is not i64 or check_tile(index, "the places").get_shape() != type_.get_shape():
+            raise VerifyException(f"places are i64 tiles of {what}'s sizes, {type_}, not {index.type}")
+    shape = type_.get_shape()
+    if mask is not None and (tile_dtype(mask) is not bool_ or check_tile(mask, "the mask").get_shape() != shape):
+        raise VerifyException(f"the mask is an i1 tile of {what}'s sizes, {type_}, not {mask.type}")
+    if type_.element_type != seen.element:
+        raise VerifyException(f"the view holds {seen.element}, the tile {type_.element_type}")
+
+
 @irdl_op_definition
 class ReadOp(DeclaredOp):
-    """The elements at computed places: one tile of numbers per axis of the view; 0 where they lie outside of it."""
+    """The elements at computed places: one tile of numbers per axis of the view.
+
+    Where they lie outside of the view, or the mask is false, the element is 0.
+    """
 
     name = "tile.read"
     view: SSAValue = fields.operand_def(AnyView)
     indices: Sequence[SSAValue] = fields.var_operand_def(AnyTile)
+    mask: SSAValue | None = fields.opt_operand_def(AnyTile, default=None)
     result: OpResult = fields.result_def(AnyTile)
     traits = traits_def(HasEffects())
     effects = accesses(read=("view",))
-    assembly_format = "$view `[` $indices `]` attr-dict `:` type($view) `,` type($indices) `->` type($result)"
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$view `[` $indices `]` (`mask` $mask^ `:` type($mask))? attr-dict "
+        "`:` type($view) `,` type($indices) `->` type($result)"
+    )
 
     def result_type(self) -> Attribute:
         return TensorType(view_type(self.view).element, tile_type(self.indices[0]).get_shape())
 
     def verify_(self) -> None:
-        seen, result = view_type(self.view), check_tile(self.result, "the result")
-        if not self.indices or len(self.indices) != seen.rank.data:
-            raise VerifyException(
-                f"{len(self.indices)} tiles of places for a view of rank {seen.rank.data}, at least 1"
-            )
-        for index in self.indices:
-            if tile_dtype(index) is not i64 or check_tile(index, "the places").get_shape() != result.get_shape():
-                raise VerifyException(f"places are i64 tiles of the result's sizes, {result}, not {index.type}")
-        if result.element_type != seen.element:
-            raise VerifyException(f"the view holds {seen.element}, the tile {result.element_type}")
+        _check_places(self.view, self.indices, self.mask, self.result, "the result")
+
+
+@irdl_op_definition
+class WriteOp(DeclaredOp):
+    """Writes each element to a computed place; those outside of the view, or not in the mask, are left out.
+
+    Of several elements for one place, any may be what stays there.
+    """
+
+    name = "tile.write"
+    value: SSAValue = fields.operand_def(AnyTile)
+    view: SSAValue = fields.operand_def(AnyView)
+    indices: Sequence[SSAValue] = fields.var_operand_def(AnyTile)
+    mask: SSAValue | None = fields.opt_operand_def(AnyTile, default=None)
+    traits = traits_def(HasEffects())
+    effects = accesses(written=("view",))
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$value `,` $view `[` $indices `]` (`mask` $mask^ `:` type($mask))? attr-dict "
+        "`:` type($value) `,` type($view) `,` type($indices)"
+    )
+
+    def verify_(self) -> None:
+        _check_places(self.view, self.indices, self.mask, self.value, "the tile")
+
+
+@irdl_op_definition
+class AtomicAtOp(DeclaredOp):
+    """Combines each element into memory at a computed place, in one indivisible step; order is not defined."""
+
+    name = "tile.atomic_at"
+    kind: Name = fields.prop_def(Name, converter=Name)
+    value: SSAValue = fields.operand_def(AnyTile)
+    view: SSAValue = fields.operand_def(AnyView)
+    indices: Sequence[SSAValue] = fields.var_operand_def(AnyTile)
+    mask: SSAValue | None = fields.opt_operand_def(AnyTile, default=None)
+    traits = traits_def(HasEffects())
+    effects = accesses(read=("view",), written=("view",))
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "`` $kind $value `,` $view `[` $indices `]` (`mask` $mask^ `:` type($mask))? attr-dict "
+        "`:` type($value) `,` type($view) `,` type($indices)"
+    )
+
+    def verify_(self) -> None:
+        _check_places(self.view, self.indices, self.mask, self.value, "the tile")
+        verify_reduction(self.kind.data, tile_dtype(self.value))
+
+    @property
+    def shows_order(self) -> bool:
+        """As of `AtomicOp`."""
+        return _shows_order(self.kind.data, tile_dtype(self.value))
 
 
 @irdl_op_definition
 class ItemOp(DeclaredOp):
-    """One element of a view as a scalar; 0 where the place lies outside of it. Signed integers only."""
+    """One element of a view as a scalar, 0 where the place lies outside of it; one without a sign becomes an index."""
 
     name = "tile.item"
     view: SSAValue = fields.operand_def(AnyView)
@@ -405,14 +473,15 @@ class ItemOp(DeclaredOp):
     assembly_format = "$view `[` $offsets `]` attr-dict `:` type($view) `->` type($result)"
 
     def result_type(self) -> Attribute:
-        return view_type(self.view).element
+        seen = view_type(self.view)
+        return index if seen.dtype.kind is Kind.UINT else seen.element
 
     def verify_(self) -> None:
-        seen = view_type(self.view)
+        seen, wanted = view_type(self.view), self.result_type()
         if len(self.offsets) != seen.rank.data:
             raise VerifyException(f"{len(self.offsets)} offsets for a view of rank {seen.rank.data}")
-        if self.result.type != seen.element or seen.dtype.kind is not Kind.INT or seen.dtype.bits < 8:
-            raise VerifyException(f"an item is a signed integer of whole bytes, as the view has it, not {seen.element}")
+        if self.result.type != wanted:
+            raise VerifyException(f"an item of {seen.element} is a scalar of {wanted}, not {self.result.type}")
 
 
 @irdl_op_definition
@@ -441,6 +510,7 @@ class AtomicOp(DeclaredOp):
     view: SSAValue = fields.operand_def(AnyView)
     offsets: Sequence[SSAValue] = fields.var_operand_def(IndexType)
     traits = traits_def(HasEffects())
+    effects = accesses(read=("view",), written=("view",))
     assembly_format = "`` $kind $value `,` $view `[` $offsets `]` attr-dict `:` type($value) `,` type($view)"
 
     def verify_(self) -> None:
@@ -450,11 +520,29 @@ class AtomicOp(DeclaredOp):
     @property
     def shows_order(self) -> bool:
         """Whether what is left in memory depends on the order, in the last bits, as sums and products of floats do."""
-        return tile_dtype(self.value).is_float and self.kind.data not in ("max", "min", "top")
+        return _shows_order(self.kind.data, tile_dtype(self.value))
 
-    def effects(self) -> AbstractSet[EffectInstance]:
-        memory = memory_of(self.view)
-        return {reads(MEMORY, memory), writes(MEMORY, memory)}
+
+def _shows_order(kind: str, dtype: DType) -> bool:
+    return dtype.is_float and kind not in ("max", "min", "top")
+
+
+Writer = StoreOp | AtomicOp | WriteOp | AtomicAtOp
+Reader = LoadOp | ReadOp | ItemOp | AtomicOp | AtomicAtOp
+Atomic = AtomicOp | AtomicAtOp
+AtPlaces = ReadOp | WriteOp | AtomicAtOp
+
+
+def title(op: AtPlaces) -> str:
+    """An access at computed places as its user knows it."""
+    if isinstance(op, AtomicAtOp):
+        return f"scatter_{'add' if op.kind.data == 'sum' else op.kind.data}"
+    return "gather" if isinstance(op, ReadOp) else "scatter"
+
+
+def written_memory(function: Operation) -> frozenset[SSAValue]:
+    """The arguments whose memory a function writes."""
+    return frozenset(memory_of(op.view) for op in function.walk() if isinstance(op, Writer))
 
 
 @irdl_op_definition

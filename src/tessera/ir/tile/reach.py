@@ -80,7 +80,7 @@ class _Reach:
         """Where stores to each argument end along each axis; None where it is not known what they store to."""
         found: dict[SSAValue, list[_End]] = {}
         for op in self._function.body.walk():
-            if isinstance(op, tile.StoreOp | tile.AtomicOp):
+            if isinstance(op, tile.Writer):
                 base = tile.base_of(op.view)
                 if base not in self._argument_indices:
                     return None
@@ -101,7 +101,9 @@ class _Reach:
                     name = op.base.name_hint or f"argument {number}"
                     yield Cover(name, axis, size(index.high + 1), tuple(shape), inside=True)
 
-    def _ends_of(self, op: tile.StoreOp | tile.AtomicOp) -> list[_End]:
+    def _ends_of(self, op: tile.Writer) -> list[_End]:
+        if isinstance(op, tile.AtPlaces):
+            return [_End(None)] * view_type(tile.base_of(op.view)).rank.data
         shape = tile_type(op.value).get_shape()
         ends = [_end(self.bounds(offset), extent) for offset, extent in zip(op.offsets, shape, strict=True)]
         view = op.view

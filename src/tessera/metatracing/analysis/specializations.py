@@ -142,6 +142,6 @@ def written_arguments(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, 
 
     instance = kernel.lower(*args, **kwargs)
     function = symbol_in(instance.module, instance.name, tile.FuncOp)
-    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
+    stores = [op for op in function.body.walk() if isinstance(op, tile.Writer)]
     indices = {function.arguments.index(tile.base_of(op.view)) for op in stores}  # pyright: ignore[reportArgumentType]
     return tuple(sorted(index for index in indices if index < len(instance.paths)))

@@ -387,7 +387,10 @@ class TileWorkCounter:
             shape = tile_type(op.result).get_shape()
             inside = self.moved(op, op.view, op.offsets, op.result, found)
             found.ragged += prod(inside) if tuple(inside) != tuple(shape) else 0
-        elif isinstance(op, tile.StoreOp | tile.AtomicOp):
+        elif isinstance(op, tile.AtPlaces):
+            value = op.result if isinstance(op, tile.ReadOp) else op.value
+            self.moved(op, op.view, (), value, found)
+        elif isinstance(op, tile.Writer):
             inside = self.moved(op, op.view, op.offsets, op.value, found)
             if len(inside) == 2:
                 self._stored = tile_type(op.value).get_shape()[0], inside[0]
@@ -395,18 +398,21 @@ class TileWorkCounter:
     def moved(
         self, op: Operation, view: SSAValue, offsets: Sequence[SSAValue], value: SSAValue, found: Amounts
     ) -> list[int]:
-        """Counts the bytes of a tile that is loaded or stored; how much of each axis is inside of its array."""
+        """Counts the bytes of a tile that is loaded or stored; how much of each axis is inside of its array.
+
+        Without offsets its elements are anywhere in the array.
+        """
         shape = tile_type(value).get_shape()
         sizes, strides = self._views.get(view, ([], []))
-        inside: list[int] = []
-        for size, offset, extent in zip(sizes, offsets, shape, strict=True):
+        inside = list(shape) if not offsets else list[int]()
+        for size, offset, extent in zip(sizes, offsets, shape, strict=False):
             at = self._number(offset)
             inside.append(extent if size is None or at is None else max(0, min(extent, size - at)))
         nbytes = prod(inside) * tile_dtype(value).storage.itemsize
         argument = self._function.arguments.index(tile.base_of(view))  # pyright: ignore[reportArgumentType]
         found.by_argument[argument] += nbytes
         last = next((stride for stride, size in zip(reversed(strides), reversed(shape), strict=False) if size > 1), 1)
-        if last in (1, 0, None):
+        if offsets and last in (1, 0, None):
             found.near += nbytes
         else:
             found.far += nbytes

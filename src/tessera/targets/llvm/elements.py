@@ -75,6 +75,18 @@ def to_register(f: Function, value: Value, dtype: DType) -> Value:
     return value
 
 
+def nothing(dtype: DType) -> Value:
+    """Zero, as memory has it."""
+    type_ = memory_type(dtype)
+    return number(0 if type_.startswith("i") else 0.0, type_)
+
+
+def scalar(f: Function, value: Value, dtype: DType) -> Value:
+    """A value as it was loaded, as a scalar of a program: one without a sign is an index there."""
+    found = to_register(f, value, dtype)
+    return f.convert("zext", found, "i64") if dtype.kind is Kind.UINT and dtype.bits < 64 else found
+
+
 def to_memory(f: Function, value: Value, dtype: DType) -> Value:
     """The inverse of `to_register`."""
     if dtype.kind is Kind.BOOL:

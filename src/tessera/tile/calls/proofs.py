@@ -90,12 +90,12 @@ def _bounded(program: tile.FuncOp, bounds: Bounds, limits: Limits) -> Claim:
     words = f"what is stored lies in {limits_text(limits)}"
     stored: list[Interval] = []
     for op in program.body.walk():
-        if not isinstance(op, tile.StoreOp | tile.AtomicOp) or not tile_dtype(op.value).is_float:
+        if not isinstance(op, tile.Writer) or not tile_dtype(op.value).is_float:
             continue
         low, high = limits_in(tile_dtype(op.value), limits)
         found = bounds[op.value]
         # What an atomic leaves in memory depends on what is there.
-        if isinstance(op, tile.AtomicOp) or found.may_nan or found.lo < low or found.hi > high:
+        if isinstance(op, tile.Atomic) or found.may_nan or found.lo < low or found.hi > high:
             return Claim("bounded", words, None)
         stored.append(found)
     if not stored:

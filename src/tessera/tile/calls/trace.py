@@ -279,7 +279,7 @@ def _store_results(work: Tracer, result: Any) -> list[tuple[Shape, DType]]:
         name = "result" if len(tiles) == 1 else f"result{number}"
         view = work.add_view(name, len(shape), value.dtype.base, shape)
         indices = context.indices_for(len(leading))
-        target = work.part(view, indices) if indices else view
+        target = work.part(view, dict(enumerate(indices)))
         work.store(target, value, [context.row_start] if value.ndim == 1 else [context.row_start, 0])
         outputs.append((shape, value.dtype.base))
     return outputs

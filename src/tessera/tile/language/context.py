@@ -92,10 +92,10 @@ class Context:
         if view.rank <= 2:
             return view
         if view.whole is not view:
-            return self._work.part(view, self._indices(view))
+            return self._work.part(view, dict(enumerate(self._indices(view))))
         if view.ssa not in self._parts:
             with self._work.at_the_top():
-                self._parts[view.ssa] = self._work.part(view, self._indices(view))
+                self._parts[view.ssa] = self._work.part(view, dict(enumerate(self._indices(view))))
         return self._parts[view.ssa]
 
     def indices_for(self, leading: int) -> list[Any]:

@@ -15,7 +15,8 @@ from tessera.ir.common import elementwise
 from tessera.tile.language.context import Context, current_context
 from tessera.tile.language.control import BlockIndex, Range
 from tessera.tile.language.current_tracer import tracer
-from tessera.tile.language.values import AxisBounds, Scalar, Tile, Undefined, View, as_tuple
+from tessera.tile.language.places import box_places, given_indices, places_along, places_of_each
+from tessera.tile.language.values import AxisBounds, Places, Scalar, Tile, Undefined, View, as_tuple
 
 __all__ = [
     "INF",
@@ -41,10 +42,12 @@ __all__ = [
     "expm1",
     "floor",
     "full",
+    "gather",
     "iota",
     "isfinite",
     "isinf",
     "isnan",
+    "item",
     "load",
     "log",
     "log1p",
@@ -64,6 +67,10 @@ __all__ = [
     "round",
     "row_index",
     "rsqrt",
+    "scatter",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
     "sigmoid",
     "sin",
     "softmax_accumulate",
@@ -141,17 +148,112 @@ def load(
     )
 
 
+def item(view: View, *at: Any) -> Scalar:
+    """One element of an array as a scalar: a place, the end of a loop, a condition or a factor that memory decides.
+
+    An integer is a position, like a program's id; a float narrower than f32 is an f32. Outside of the array it is 0.
+    """
+    _check_view(view, "item")
+    return tracer().item(view, at)
+
+
 def store(
-    view: View, value: Tile, block: BlockIndex | Scalar | int | None = None, *, at: Sequence[Any] | None = None
+    view: View,
+    value: Tile,
+    block: BlockIndex | Scalar | int | None = None,
+    *,
+    at: Sequence[Any] | None = None,
+    mask: Tile | None = None,
 ) -> None:
-    """Writes a tile to this program instance's rows, to those of `block`, or at `at`; parts outside are left out."""
+    """Writes a tile to this program instance's rows, to those of `block`, or at `at`; parts outside are left out.
+
+    With a mask, elements where it is false are left as they are.
+    """
     _check_view(view, "store")
     _check_tile(value, "store")
-    if at is not None:
+    if at is None:
+        view, start = current_context(tracer()).rows_at(view, block)
+        at = [start] if view.rank == 1 else [start, 0]
+    if mask is None:
         tracer().store(view, value, list(at))
         return
-    matrix, start = current_context(tracer()).rows_at(view, block)
-    tracer().store(matrix, value, [start] if matrix.rank == 1 else [start, 0])
+    _check_stored(view, value)
+    tracer().write(view, box_places(tracer(), view, list(at), value.shape, mask), value)
+
+
+def gather(
+    view: View,
+    indices: Any,
+    axis: int = 0,
+    *,
+    at: Sequence[Any] | None = None,
+    shape: Sequence[int] | None = None,
+    mask: Tile | None = None,
+    pad: float = 0,
+) -> Tile:
+    """The elements of an array at a tile of indices along one axis, or at a tile of indices for each axis.
+
+    `tile.gather(x, rows, shape=(64,))` gives row `rows[j]`, its first 64 columns, as row j. Of the other axes `shape`
+    has the extents, and `at` says where they begin. `tile.gather(x, (i, j))` gives the element at i, j for each pair.
+    What the mask leaves out is `pad`, as is what lies outside of the array.
+    """
+    _check_view(view, "gather")
+    return tracer().read(view, _places(view, indices, axis, at, shape, mask), pad)
+
+
+def _places(
+    view: View, indices: Any, axis: int, at: Sequence[Any] | None, shape: Sequence[int] | None, mask: Tile | None
+) -> Places:
+    if (each := given_indices(indices)) is not None:
+        if at is not None or shape is not None:
+            raise ShapeError(
+                "a tile of indices for each axis says all of them: at and shape say nothing more", hint="leave them out"
+            )
+        return places_of_each(tracer(), view, each, mask)
+    extents = _shape(tuple(shape)) if shape is not None else ()
+    return places_along(tracer(), view, indices, axis, at, extents, mask)
+
+
+def _scatter(name: str, kind: str | None, what: str) -> Callable[..., None]:
+    def scatter(
+        view: View,
+        indices: Any,
+        value: Tile,
+        axis: int = 0,
+        *,
+        at: Sequence[Any] | None = None,
+        mask: Tile | None = None,
+    ) -> None:
+        _check_view(view, name)
+        _check_tile(value, name)
+        _check_stored(view, value)
+        shape = None
+        if given_indices(indices) is None and isinstance(indices, Tile):
+            axis_ = axis % view.rank if isinstance(axis, int) and view.rank else 0
+            shape = (*value.shape[:axis_], *value.shape[axis_ + indices.ndim :])
+        places = _places(view, indices, axis, at, shape, mask)
+        if places.indices[0].shape != value.shape:
+            raise ShapeError(
+                f"tile.{name}: the tile is {list(value.shape)}, the places are {list(places.indices[0].shape)}",
+                hint="give an element for each place",
+            )
+        if kind is None:
+            tracer().write(view, places, value)
+        else:
+            tracer().atomic_at(kind, view, places, value)
+
+    scatter.__name__ = scatter.__qualname__ = name
+    scatter.__doc__ = (
+        f"{what} at a tile of indices along one axis, or at a tile of indices for each axis.\n\n"
+        "The places are those of `tile.gather`. What lies outside of the array, or is not in the mask, is left out."
+    )
+    return scatter
+
+
+scatter = _scatter("scatter", None, "Writes a tile, each element once,")
+scatter_add = _scatter("scatter_add", "sum", "Adds a tile into memory")
+scatter_max = _scatter("scatter_max", "max", "Keeps the larger of a tile and memory")
+scatter_min = _scatter("scatter_min", "min", "Keeps the smaller of a tile and memory")
 
 
 def _atomic(name: str, kind: str, what: str) -> Callable[..., None]:
@@ -175,6 +277,13 @@ def _check_view(view: Any, what: str) -> None:
         view.refuse()
     if not isinstance(view, View):
         raise DtypeError(f"tile.{what} works on an array argument, got {view!r}", hint="pass a kernel argument")
+
+
+def _check_stored(view: View, value: Tile) -> None:
+    if value.dtype.base is not view.dtype.base:
+        raise DtypeError(
+            f"storing {value.dtype} elements into {view}", hint=f"cast the tile: tile.cast(x, {view.dtype.base})"
+        )
 
 
 def _check_tile(value: Any, what: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IndexType, LocationAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tessera.dtypes.promotion import accumulator, promote
-from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, i64
+from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, f64, i64
 from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, caller_frame
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.common.locations import location_of
@@ -25,7 +25,7 @@ from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
 from tessera.tile.language.call_chain import Position, positions_within, span_with_callers
 from tessera.tile.language.schedule import Schedule
-from tessera.tile.language.values import AxisBound, AxisBounds, Scalar, Tile, Undefined, View, is_dynamic
+from tessera.tile.language.values import AxisBound, AxisBounds, Places, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.transforms.core.facts import FactKind, Facts, Recorder, fact
 from tessera.transforms.core.folding import materialize
 
@@ -161,6 +161,9 @@ class Tracer:
                 return self.emit(arith.IndexCastOp(value.ssa, IndexType()))
         elif isinstance(value, int) and not isinstance(value, bool):
             return self.number(value, IndexType())
+        if isinstance(value, Tile):
+            hint = "tile.gather and tile.scatter take a tile of places; tile.item(x, i) gives one number from memory"
+            raise DtypeError(f"expected a position or a size, got {value!r}", hint=hint)
         raise DtypeError(f"expected a position or a size, got {value!r}", hint="use integers")
 
     # Arguments.
@@ -169,7 +172,7 @@ class Tracer:
         ssa = self.entry.insert_arg(ViewType(rank, element_of(dtype)), len(self.entry.args))
         ssa.name_hint = path.replace(".", "_")
         self.arguments.append(Argument(path, ssa, shape, dtype, filled))
-        view = View(ssa, path, rank, dtype)
+        view = View(ssa, path, range(rank), dtype)
         if self.driver is None:
             self.driver = view
         return view
@@ -199,14 +202,14 @@ class Tracer:
 
     def symbolic_size(self, view: View, axis: int) -> Size:
         argument = self.argument_of(view.whole)
-        return size(dim(argument.shape[axis + view.whole.rank - view.rank]).substitute(self.constants))
+        return size(dim(argument.shape[view.axes[axis]]).substitute(self.constants))
 
     def size(self, view: View, axis: int) -> int | Scalar:
         """A size: an integer where the signature fixes it, else a scalar read once, at the top."""
         known = self.symbolic_size(view, axis)
         if isinstance(known, int):
             return known
-        view, axis = view.whole, axis + view.whole.rank - view.rank
+        view, axis = view.whole, view.axes[axis]
         if (view.ssa, axis) not in self.sizes:
             with self.at_the_top():
                 self.sizes[view.ssa, axis] = Scalar(self.emit(tile.DimOp(view.ssa, axis)), None)
@@ -218,7 +221,7 @@ class Tracer:
         if isinstance(known, int):
             return known
         argument = self.arguments.index(self.argument_of(view))
-        axis += view.whole.rank - view.rank
+        axis = view.axes[axis]
         for atom in self.facts.about(FactKind.SIZE, f"arg{argument}.size[{axis}]"):
             if len(known.symbols) == 1:
                 self.recorder.ask(atom)
@@ -245,19 +248,21 @@ class Tracer:
 
     # Views.
 
-    def part(self, view: View, indices: Sequence[Any]) -> View:
-        """The view at leading indices."""
+    def part(self, view: View, indices: Mapping[int, Any]) -> View:
+        """The view at an index of each of some axes."""
+        if not indices:
+            return view
         offset: SSAValue | None = None
-        for axis, index in enumerate(indices):
+        for axis, index in indices.items():
             stride = self.emit(tile.StrideOp(view.ssa, axis))
             step = self.emit(arith.MuliOp(self.position(index), stride))
             offset = step if offset is None else self.emit(arith.AddiOp(offset, step))
         assert offset is not None
-        rest = range(len(indices), view.rank)
+        rest = [axis for axis in range(view.rank) if axis not in indices]
         sizes = [self.position(self.size(view, axis)) for axis in rest]
         strides = [self.emit(tile.StrideOp(view.ssa, axis)) for axis in rest]
         ssa = self.emit(tile.ViewOp(view.ssa, offset, sizes, strides))
-        return View(ssa, f"{view.name}[…]", view.rank - len(indices), view.dtype, view.whole)
+        return View(ssa, f"{view.name}[…]", [view.axes[axis] for axis in rest], view.dtype, view.whole)
 
     def load(self, view: View, at: Sequence[Any], shape: Sequence[int], pad: float) -> Tile:
         if len(at) != view.rank or len(shape) != view.rank:
@@ -278,6 +283,25 @@ class Tracer:
         known = self.symbolic_size(view, axis)
         return isinstance(known, int) and isinstance(at, int) and at >= 0 and at + extent <= known
 
+    def item(self, view: View, at: Sequence[Any]) -> Scalar:
+        """One element as a scalar: an integer is a position, a float narrower than f32 an f32."""
+        if len(at) != view.rank:
+            raise ShapeError(
+                f"an item of {view} at {len(at)} places", hint=f"give {view.rank} places: one element is an item"
+            )
+        for place in at:
+            if isinstance(place, Tile):
+                raise DtypeError(
+                    f"an item of {view} at {place}", hint="tile.gather looks up many elements at once; an item is one"
+                )
+        made, dtype = tile.ItemOp(view.ssa, [self.position(one) for one in at]), view.dtype.base
+        found = self.emit(made)
+        if dtype.is_integer:
+            if found.type != IndexType():
+                found = self.emit(arith.IndexCastOp(found, IndexType()))
+            return Scalar(found, None)
+        return self.convert(Scalar(found, dtype), dtype if dtype in (bool_, f32, f64) else f32)
+
     def store(self, view: View, value: Tile, at: Sequence[Any]) -> None:
         if len(at) != view.rank or value.ndim != view.rank:
             raise ShapeError(
@@ -294,6 +318,35 @@ class Tracer:
         if value.dtype.base is not view.dtype.base or value.ndim != view.rank or len(at) != view.rank:
             raise ShapeError(f"atomic {kind} of {value} into {view}", hint="ranks and element types must be equal")
         self.emit(tile.AtomicOp(kind, value.ssa, view.ssa, [self.position(one) for one in at]))
+
+    # Computed places.
+
+    def read(self, view: View, places: Places, pad: float) -> Tile:
+        """The elements at some places; `pad` where nothing is there."""
+        op = tile.ReadOp(
+            view.ssa, [one.ssa for one in places.indices], mask=None if places.mask is None else places.mask.ssa
+        )
+        found = self.wrap(self.emit(op))
+        if pad:
+            found = self.where(self._there(view, places), found, pad)
+        return Tile(found.ssa, found.shape, view.dtype, axis_bounds=places.axis_bounds)
+
+    def write(self, view: View, places: Places, value: Tile) -> None:
+        mask = None if places.mask is None else places.mask.ssa
+        self.emit(tile.WriteOp(value.ssa, view.ssa, [one.ssa for one in places.indices], mask=mask))
+
+    def atomic_at(self, kind: str, view: View, places: Places, value: Tile) -> None:
+        mask = None if places.mask is None else places.mask.ssa
+        self.emit(tile.AtomicAtOp(kind, value.ssa, view.ssa, [one.ssa for one in places.indices], mask=mask))
+
+    def _there(self, view: View, places: Places) -> Tile:
+        """Which places are in a view, and asked for."""
+        there = places.mask
+        for axis, index in enumerate(places.indices):
+            for condition in (self.combine("ge", index, 0), self.combine("lt", index, self.size(view, axis))):
+                there = condition if there is None else self.combine("and", there, condition)
+        assert there is not None
+        return there
 
     def program_id(self, axis: int) -> Scalar:
         made = tile.ProgramIdOp(axis)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 
 from tessera import knobs
@@ -34,7 +36,7 @@ class Operations(Protocol):
 
     def size(self, view: View, axis: int) -> int | Scalar: ...
 
-    def part(self, view: View, indices: Sequence[object]) -> View: ...
+    def part(self, view: View, indices: Mapping[int, object]) -> View: ...
 
 
 CURRENT: ContextVar[Operations | None] = ContextVar("tracer", default=None)
@@ -281,15 +283,31 @@ class Tile(_Operators, TileAnnotation):
         )
 
 
+@dataclass
+class Places:
+    """Computed places: an i64 tile for each axis of a view, and which of them are meant, where not all are.
+
+    `axis_bounds` are those of a tile that has an element for each place.
+    """
+
+    indices: list[Tile]
+    mask: Tile | None = None
+    axis_bounds: dict[int, AxisBounds] = field(default_factory=dict[int, AxisBounds])
+
+
 class View:
-    """Memory given to a kernel: an argument, or the part of one (`whole`) at some leading indices."""
+    """Memory given to a kernel: an argument, or the part of one (`whole`) at some indices.
 
-    __slots__ = ("dtype", "name", "rank", "ssa", "whole")
+    `axes` are those of the whole that its own are.
+    """
 
-    def __init__(self, ssa: Any, name: str, rank: int, dtype: DType, whole: View | None = None) -> None:
+    __slots__ = ("axes", "dtype", "name", "rank", "ssa", "whole")
+
+    def __init__(self, ssa: Any, name: str, axes: Sequence[int], dtype: DType, whole: View | None = None) -> None:
         self.ssa = ssa
         self.name = name
-        self.rank = rank
+        self.axes = tuple(axes)
+        self.rank = len(self.axes)
         self.dtype = dtype
         self.whole = self if whole is None else whole
 
@@ -302,14 +320,19 @@ class View:
         return tuple(operations().size(self, axis) for axis in range(self.rank))
 
     def __getitem__(self, key: Any) -> View:
-        """The part at some leading indices: `x[h]` is a view with one axis less."""
+        """The part at some indices: `x[h]` is a view without the first axis, `x[:, h]` without the second."""
         parts = as_tuple(key)
-        if len(parts) > self.rank or any(isinstance(part, slice) or part is None for part in parts):
+        whole = [isinstance(part, slice) and part == slice(None) for part in parts]
+        if len(parts) > self.rank or any(
+            not all_of_it and isinstance(part, slice | Tile | None | EllipsisType)
+            for part, all_of_it in zip(parts, whole, strict=True)
+        ):
             raise ShapeError(
-                f"{self} is indexed by {key!r}; a view takes leading integer indices",
-                hint="x[h] drops the first axis; tile.load takes the block you need from the rest",
+                f"{self} is indexed by {key!r}; a view takes an integer or : for each axis",
+                hint="x[h] drops the first axis, x[:, h] the second; tile.load takes the block you need from the rest, "
+                "and tile.gather the elements at a tile of places",
             )
-        return operations().part(self, parts)
+        return operations().part(self, {axis: part for axis, part in enumerate(parts) if not whole[axis]})
 
     def __bool__(self) -> bool:
         raise CompileError(f"{self} has no truth value", hint="load a tile from it and reduce that")

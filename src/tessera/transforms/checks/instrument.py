@@ -1,8 +1,9 @@
 """instrument-checks: writes safety checks into tile functions, as asserts that every target knows.
 
 `bounds`: a load, store or atomic starts inside its view (reaching over the end is legal, and so is anything in an empty
-view). `nan`: no op makes a NaN of operands that are none. Unless `everywhere`, values from beyond an array are let be,
-as the interpreter does: a row of padding does no harm. The function then computes where those are.
+view), and computed places are inside, unless a mask leaves them out. `nan`: no op makes a NaN of operands that are
+none. Unless `everywhere`, values from beyond an array are let be, as the interpreter does: a row of padding does no
+harm. The function then computes where those are.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from tessera.dtypes.types import i64
+from tessera.ir.common.elements import element_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type, view_type
 from tessera.transforms.checks.padding_marks import Builder, Marks
 
 _OUTSIDE, _NAN = "starts outside its view", "made NaN of"
+_BEYOND = "has an index outside its view"
 _AT_LEAST, _BELOW, _EQUAL = 5, 2, 0
 """Predicates of `arith.cmpi`."""
 _ALIKE, _UNLIKE = 1, 13
@@ -40,7 +44,9 @@ class Instrument(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
             watched = self.bounds and tile.OPEN not in inner.attributes
-            if watched and isinstance(inner, tile.LoadOp | tile.StoreOp | tile.AtomicOp):
+            if watched and isinstance(inner, tile.AtPlaces):
+                _lies_inside(inner)
+            elif watched and isinstance(inner, tile.LoadOp | tile.ItemOp | tile.StoreOp | tile.AtomicOp):
                 _starts_inside(inner)
             if self.nan and isinstance(inner, tile.FuncOp):
                 _watch_for_nan(inner, Marks(inner, none=self.everywhere))
@@ -53,16 +59,33 @@ def title(op: Operation) -> str:
             return op.fn.data
         case tile.ReduceOp():
             return op.kind.data
+        case tile.ReadOp() | tile.WriteOp() | tile.AtomicAtOp():
+            return tile.title(op)
         case _:
             return op.name.split(".")[-1]
 
 
 def check_of(message: str) -> str | None:
     """Which check a message is from; None where it is from none."""
-    return "bounds" if f" {_OUTSIDE}, " in message else "nan" if f" {_NAN} " in message else None
+    if f" {_BEYOND}, " in message:
+        return "indices"
+    if f" {_OUTSIDE}, " in message:
+        return "bounds"
+    return "nan" if f" {_NAN} " in message else None
 
 
-def _starts_inside(op: tile.LoadOp | tile.StoreOp | tile.AtomicOp) -> None:
+def _lies_inside(op: tile.AtPlaces) -> None:
+    build, shape = Builder(), tile_type(op.indices[0]).get_shape()
+    excuses = [] if op.mask is None else [build.ew("not", op.mask)]
+    for axis, index in enumerate(op.indices):
+        size = build.add(arith.IndexCastOp(build.add(tile.DimOp(op.view, axis)), element_of(i64)))
+        low = build.ew("ge", index, build.full(0, element_of(i64), shape))
+        high = build.ew("lt", index, build.add(tile.FullOp(size, shape)))
+        build.check(build.any([build.ew("and", low, high), *excuses]), f"{title(op)} {_BEYOND}, along axis {axis}")
+    build.insert(op, before=True)
+
+
+def _starts_inside(op: tile.LoadOp | tile.StoreOp | tile.AtomicOp | tile.ItemOp) -> None:
     build = Builder()
     zero = build.add(arith.ConstantOp(IntegerAttr(0, IndexType())))
     sizes = [build.add(tile.DimOp(op.view, axis)) for axis in range(view_type(op.view).rank.data)]

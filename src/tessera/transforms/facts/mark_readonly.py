@@ -86,7 +86,7 @@ def _root(value: SSAValue) -> SSAValue:
 
 def _written(function: tile.FuncOp) -> list[int]:
     """The inputs of a function that it writes."""
-    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
+    stores = [op for op in function.body.walk() if isinstance(op, tile.Writer)]
     indices = {function.arguments.index(tile.base_of(op.view)) for op in stores}
     return [index for index in indices if index < function.input_count]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Any
 
@@ -41,16 +42,15 @@ def value_bounds(kernel: tile.FuncOp, arguments: Mapping[int, Interval]) -> dict
 
 def written(kernel: tile.FuncOp) -> frozenset[SSAValue]:
     """The arguments whose memory the function writes."""
-    return _touched(kernel, tile.StoreOp, tile.AtomicOp)
+    return _touched(kernel, tile.written_memory(kernel))
 
 
 def read(kernel: tile.FuncOp) -> frozenset[SSAValue]:
     """The arguments whose memory the function reads."""
-    return _touched(kernel, tile.LoadOp, tile.AtomicOp)
+    return _touched(kernel, {tile.memory_of(op.view) for op in kernel.body.walk() if isinstance(op, tile.Reader)})
 
 
-def _touched(kernel: tile.FuncOp, *kinds: type[tile.LoadOp | tile.StoreOp | tile.AtomicOp]) -> frozenset[SSAValue]:
-    found = {tile.memory_of(op.view) for op in kernel.body.walk() if isinstance(op, kinds)}
+def _touched(kernel: tile.FuncOp, found: AbstractSet[SSAValue]) -> frozenset[SSAValue]:
     # A view that a loop carries may be of any argument.
     known = found <= set(kernel.arguments)
     return frozenset(one for one in kernel.arguments if not known or tile.memory_of(one) in found)

@@ -222,7 +222,7 @@ class TileWriter(KernelNumbers, TileOps):
                 offsets = [self.number(self.scalar(index)) for index in atom.at]
                 view = self.inputs[atom.value]
                 key = ("item", view, *offsets)
-                found = self._kept(key, lambda: tile.ItemOp(view, offsets))
+                found = self._kept(key, lambda: _open_item(view, offsets))
                 number = self._kept(("cast", found), lambda: arith.IndexCastOp(found, _index))
                 if atom.limit is None:
                     return number
@@ -357,7 +357,9 @@ class TileWriter(KernelNumbers, TileOps):
         box = self._box(view, at, exact=False)
         if box is None:
             indices = self.matched([self._counted(index) for index in at])
-            return self.add(tile.ReadOp(view, indices))
+            read = tile.ReadOp(view, indices)
+            read.attributes[tile.OPEN] = UnitAttr()
+            return self.add(read)
         shape = [1 if axis is None else self.widths[axis] for axis in box.axes]
         load = tile.LoadOp(box.view, box.offsets, shape)
         _mark(load, at)
@@ -516,6 +518,13 @@ class TileWriter(KernelNumbers, TileOps):
         offsets = [self.bound[self.axes[column]][1] if moved[column] else self.number(0) for column in used]
         made = self.add(tile.ViewOp(view, self.number(offset), sizes, strides))
         return _Box(made, tuple(used), tuple(offsets))
+
+
+def _open_item(view: SSAValue, offsets: Sequence[SSAValue]) -> tile.ItemOp:
+    """What a graph looks up, rows of padding too; indices of graphs are checked in front of it."""
+    item = tile.ItemOp(view, offsets)
+    item.attributes[tile.OPEN] = UnitAttr()
+    return item
 
 
 def _mark(op: Operation, at: Coordinates) -> None:

@@ -69,7 +69,7 @@ def _in_block(block: Block) -> tuple[tile.StoreOp, DotStartOp] | None:
     carries = [use.operation for use in starts[0].result.uses]
     if not isinstance(starts[0].result.type, PendingType) or not all(isinstance(op, scf.ForOp) for op in carries):
         return None
-    written = [op for op in block.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
+    written = [op for op in block.walk() if isinstance(op, tile.Writer)]
     return (stores[0], starts[0]) if written == stores and starts[0].is_before_in_block(stores[0]) else None
 
 

@@ -63,7 +63,7 @@ def is_transposed(op: tile.TransOp) -> bool:
 
 
 def make_async(function: tile.FuncOp, depth: int) -> None:
-    written = {tile.memory_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
+    written = tile.written_memory(function)
     for op in list(function.body.walk()):
         if isinstance(op, scf.ForOp) and depth > 1 and isinstance(op.lb.type, IndexType):
             loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and _qualifies(load, written)]

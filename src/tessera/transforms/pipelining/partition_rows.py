@@ -66,7 +66,7 @@ class Rows:
                 return self._refuse(op, "a store stands in a loop or a branch")
         written = {tile.memory_of(op.view) for op in stores}
         for op in ops:
-            if isinstance(op, tile.AtomicOp | tile.AssertOp | tile.DebugPrintOp):
+            if isinstance(op, tile.Atomic | tile.WriteOp | tile.AssertOp | tile.DebugPrintOp):
                 return self._refuse(op, f"{op.name} is for all rows at once")
             # Rows that were read before any was written would be read after some were.
             if isinstance(op, tile.LoadOp | tile.ReadOp | tile.ItemOp) and tile.memory_of(op.view) in written:

@@ -5,13 +5,13 @@ tile.func @f(%x: !tile.view<2, i32, global>, %i: index) outputs 0 shapes [[M, N]
 }
 // -----
 tile.func @f(%x: !tile.view<1, i32, global>, %i: index) outputs 0 shapes [[N], []] grid [1] {
-  // expected: an item is a signed integer of whole bytes, as the view has it, not i32
+  // expected: an item of i32 is a scalar of i32, not i64
   %t = tile.item %x[%i] : !tile.view<1, i32, global> -> i64
   tile.return
 }
 // -----
-tile.func @f(%x: !tile.view<1, f32, global>, %i: index) outputs 0 shapes [[N], []] grid [1] {
-  // expected: an item is a signed integer of whole bytes, as the view has it, not f32
-  %t = tile.item %x[%i] : !tile.view<1, f32, global> -> f32
+tile.func @f(%x: !tile.view<1, ui16, global>, %i: index) outputs 0 shapes [[N], []] grid [1] {
+  // expected: an item of ui16 is a scalar of index, not ui16
+  %t = tile.item %x[%i] : !tile.view<1, ui16, global> -> ui16
   tile.return
 }

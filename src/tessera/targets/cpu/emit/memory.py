@@ -25,6 +25,7 @@ from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number, numbers, suffix_of, vector
 
 INSIDE = "inside"
+_NOWHERE = -(1 << 63)
 
 
 def mark_inside(op: Operation) -> None:
@@ -144,34 +145,100 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
     emitter.loaded(tile.memory_of(op.view), made)
 
 
-@emits(tile.ReadOp)
-def _read(emitter: Emitter, op: tile.ReadOp) -> None:
-    """A pointer to each lane, and lanes outside of the view left out."""
-    f, lanes, view = emitter.f, emitter.machine.lanes, emitter.view(op.view)
-    item = view.dtype.storage.itemsize
-    indices = [emitter.tile(index) for index in op.indices]
+@dataclass
+class _Places:
+    """An access at computed places: a pointer to each lane, and which lanes are asked for and inside the view."""
 
-    def make(row: int, vector_number: int) -> Value:
-        live = made.elements - vector_number * lanes
+    emitter: Emitter
+    op: tile.AtPlaces
+    elements: int
+
+    def __post_init__(self) -> None:
+        self.view = self.emitter.view(self.op.view)
+        self.indices = [self.emitter.tile(index) for index in self.op.indices]
+        self.asked = None if self.op.mask is None else self.emitter.tile(self.op.mask)
+
+    @property
+    def item(self) -> int:
+        return self.view.dtype.storage.itemsize
+
+    def offsets(self, row: int, vector_number: int) -> tuple[Value, Value]:
+        """How far from the start of the view, in elements, and the mask."""
+        f, lanes = self.emitter.f, self.emitter.machine.lanes
+        live = self.elements - vector_number * lanes
         mask = numbers([lane < live for lane in range(lanes)], "i1")
+        if self.asked is not None:
+            mask = f.binary("and", mask, self.asked.vector(row, vector_number))
         offset = number(0, vector(lanes, "i64"))
-        for index, size, stride in zip(indices, view.sizes, view.strides, strict=True):
+        for index, size, stride in zip(self.indices, self.view.sizes, self.view.strides, strict=True):
             position = index.vector(row, vector_number)
             mask = f.binary("and", mask, f.compare("ult", position, f.splat(size, lanes)))
             offset = f.binary("add", offset, f.binary("mul", position, f.splat(stride, lanes)))
-        offset = f.binary("mul", offset, f.splat(number(item, "i64"), lanes))
-        pointers = f.op(vector(lanes, "ptr"), f"getelementptr i8, {view.pointer}, {offset}")
-        pad = elements.to_memory(f, elements.constant(0, view.dtype, lanes), view.dtype)
-        return elements.to_register(f, _gather(emitter, pointers, mask, pad, item), view.dtype)
+        return offset, mask
+
+    def lanes(self, row: int, vector_number: int) -> tuple[Value, Value]:
+        """The pointers, and the mask."""
+        f, lanes = self.emitter.f, self.emitter.machine.lanes
+        offset, mask = self.offsets(row, vector_number)
+        offset = f.binary("mul", offset, f.splat(number(self.item, "i64"), lanes))
+        return f.op(vector(lanes, "ptr"), f"getelementptr i8, {self.view.pointer}, {offset}"), mask
+
+
+@emits(tile.ReadOp)
+def _read(emitter: Emitter, op: tile.ReadOp) -> None:
+    f, lanes = emitter.f, emitter.machine.lanes
+
+    def make(row: int, vector_number: int) -> Value:
+        places = _Places(emitter, op, made.elements)
+        pointers, mask = places.lanes(row, vector_number)
+        dtype = places.view.dtype
+        pad = elements.to_memory(f, elements.constant(0, dtype, lanes), dtype)
+        return elements.to_register(f, _gather(emitter, pointers, mask, pad, places.item), dtype)
 
     made = emitter.make(op.result, make)
     emitter.loaded(tile.memory_of(op.view), made)
 
 
+@emits(tile.WriteOp)
+def _write(emitter: Emitter, op: tile.WriteOp) -> None:
+    value = emitter.tile(op.value)
+    emitter.writing(tile.memory_of(op.view))
+    places = _Places(emitter, op, value.elements)
+    for row, vector_number in value.positions:
+        pointers, mask = places.lanes(row, vector_number)
+        written = elements.to_memory(emitter.f, value.vector(row, vector_number), value.dtype)
+        _scatter(emitter, written, pointers, mask, places.item)
+
+
+@emits(tile.AtomicAtOp)
+def _atomic_at(emitter: Emitter, op: tile.AtomicAtOp) -> None:
+    """Vectors in memory, of values and of offsets, and a loop over their lanes."""
+    f, lanes, value = emitter.f, emitter.machine.lanes, emitter.tile(op.value)
+    emitter.writing(tile.memory_of(op.view))
+    places = _Places(emitter, op, value.elements)
+    item, dtype = places.item, value.dtype
+    given, where = f.stack(max(1, lanes * item)), f.stack(lanes * 8, 8)
+    for row, vector_number in value.positions:
+        offset, mask = places.offsets(row, vector_number)
+        f.store(elements.to_memory(f, value.vector(row, vector_number), dtype), given, align=item)
+        f.store(f.select(mask, offset, number(_NOWHERE, offset.type)), where, align=8)
+
+        def visit(lane: Value, _: list[Value]) -> None:
+            flat = f.load("i64", f.at(where, f.times(lane, 8)), align=8)
+
+            def combine() -> None:
+                held = f.load(elements.memory_type(dtype, 0), f.at(given, f.times(lane, item)), align=item)
+                _atomic_step(emitter, op.kind.data, f.at(places.view.pointer, f.times(flat, item)), held, dtype)
+
+            f.branch(f.compare("ne", flat, _NOWHERE), combine)
+
+        f.loop(0, lanes, 1, [], visit)
+
+
 @emits(tile.ItemOp)
 def _item(emitter: Emitter, op: tile.ItemOp) -> None:
     f, view = emitter.f, emitter.view(op.view)
-    item, type_ = view.dtype.storage.itemsize, elements.memory_type(view.dtype, 0)
+    item, type_ = view.dtype.storage.itemsize, elements.memory_type(view.dtype)
     inside, offset = number(1, "i1"), number(0, "i64")
     for start, size, stride in zip(op.offsets, view.sizes, view.strides, strict=True):
         position = emitter.number(start)
@@ -181,7 +248,8 @@ def _item(emitter: Emitter, op: tile.ItemOp) -> None:
     def there() -> Sequence[Value]:
         return [f.load(type_, f.at(view.pointer, f.times(offset, item)), align=item)]
 
-    (emitter.values[op.result],) = f.branch(inside, there, lambda: [number(0, type_)])
+    (found,) = f.branch(inside, there, lambda: [elements.nothing(view.dtype)])
+    emitter.values[op.result] = elements.scalar(f, found, view.dtype)
 
 
 def _gather(emitter: Emitter, pointers: Value, mask: Value, pad: Value, align: int) -> Value:

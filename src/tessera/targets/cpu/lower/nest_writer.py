@@ -468,6 +468,13 @@ class NestWriter(SubtileWriter):
             piece = self.piece(op.value, axes)
             offsets = self.offsets(op.offsets, axes)
             made = tile.AtomicOp(op.kind.data, piece, lowering.values[op.view], offsets)
+        elif isinstance(op, tile.WriteOp | tile.AtomicAtOp):
+            piece, view = self.piece(op.value, axes), lowering.values[op.view]
+            indices, mask = self.places(op, axes)
+            if isinstance(op, tile.WriteOp):
+                made = tile.WriteOp(piece, view, indices, mask=mask)
+            else:
+                made = tile.AtomicAtOp(op.kind.data, piece, view, indices, mask=mask)
         else:
             assert isinstance(op, tile.AssertOp)
             made = tile.AssertOp(self.piece(op.condition, axes), op.message.data)
@@ -513,7 +520,7 @@ def _dtype(op: tile.EwOp) -> DType:
 
 def shape_of_op(op: Operation) -> tuple[int, ...]:
     """The shape over which an op works."""
-    if isinstance(op, tile.StoreOp | tile.AtomicOp):
+    if isinstance(op, tile.Writer):
         return shape_of(op.value)
     if isinstance(op, tile.AssertOp):
         return shape_of(op.condition)

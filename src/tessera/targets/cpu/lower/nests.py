@@ -95,9 +95,7 @@ class Analysis:
         borrows: Borrows | None = None,
     ) -> None:
         self._fuse = fuse
-        self.stored = frozenset(
-            tile.memory_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
-        )
+        self.stored = tile.written_memory(function)
         """The arguments that are written."""
         self._pinned: set[SSAValue] = set()
         self._weight: dict[SSAValue, int | None] = {}
@@ -334,7 +332,7 @@ def _keeps_rows(op: Operation, rows: int) -> bool:
 
 def _leading(op: Operation) -> tuple[int, ...]:
     """The shape over which an op works."""
-    if isinstance(op, tile.StoreOp | tile.AtomicOp):
+    if isinstance(op, tile.Writer):
         return shape_of(op.value)
     if isinstance(op, tile.AssertOp):
         return shape_of(op.condition)
@@ -349,7 +347,7 @@ def _folds_rows(op: tile.ReduceOp) -> bool:
 
 
 def _touches(op: Operation) -> list[SSAValue]:
-    if isinstance(op, tile.LoadOp | tile.ReadOp | tile.StoreOp | tile.AtomicOp):
+    if isinstance(op, tile.LoadOp | tile.ReadOp | tile.Writer):
         return [tile.memory_of(op.view)]
     return []
 

@@ -97,6 +97,11 @@ class SubtileWriter:
         with self.lowering.located(op):
             return PIECES[type(op)](self, op, axes).results[0]
 
+    def places(self, op: tile.AtPlaces, axes: Axes) -> tuple[list[SSAValue], SSAValue | None]:
+        """The pieces of the places of an access, and of its mask."""
+        indices = [self.piece(index, axes) for index in op.indices]
+        return indices, None if op.mask is None else self.piece(op.mask, axes)
+
     def is_straight(self, op: tile.LoadOp | tile.StoreOp, axes: Axes) -> bool:
         """Whether a piece's lanes run along the axis that was found to be dense; see `inside_conditions`."""
         lanes = 0 if _is_column(axes) or len(axes) == 1 else 1
@@ -285,8 +290,8 @@ def _load(writer: SubtileWriter, op: tile.LoadOp, axes: Axes) -> Operation:
 
 
 def _read(writer: SubtileWriter, op: tile.ReadOp, axes: Axes) -> Operation:
-    indices = [writer.piece(index, axes) for index in op.indices]
-    return writer.lowering.add(tile.ReadOp(writer.lowering.values[op.view], indices))
+    indices, mask = writer.places(op, axes)
+    return writer.lowering.add(tile.ReadOp(writer.lowering.values[op.view], indices, mask=mask))
 
 
 def _dot(writer: SubtileWriter, op: tile.DotOp, axes: Axes) -> Operation:

@@ -10,6 +10,7 @@ from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.emit.emitter import Emitter, emits
 from tessera.targets.cuda.emit.global_access import Access, Path
+from tessera.targets.cuda.emit.memory import Places
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ptx.inline import asm, barrier
@@ -45,6 +46,30 @@ def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
             _combine(emitter, Path(access, pieces=False, tested=True), kind, value)
 
     emitter.where(emitter.first_replica(value.layout), each)
+
+
+@emits(tile.AtomicAtOp)
+def _atomic_at(emitter: Emitter, op: tile.AtomicAtOp) -> None:
+    f, value = emitter.f, emitter.tile(op.value)
+
+    def each() -> None:
+        places = Places(emitter, op, value.layout, value.shape)
+        for register in range(value.count):
+            _combine_at(emitter, op.kind.data, places.of(register), value.element(register), value.dtype)
+
+    def by_one(thread: Value, _: list[Value]) -> None:
+        emitter.where(f.all_of([emitter.first_replica(value.layout), f.compare("eq", emitter.thread, thread)]), each)
+        barrier(f)
+
+    if nv.ORDERED in op.attributes:
+        f.loop(number(0, "i32"), emitter.source.thread_count, 1, [], by_one, runs=True)
+    else:
+        emitter.where(emitter.first_replica(value.layout), each)
+
+
+def _combine_at(emitter: Emitter, kind: str, place: tuple[Value, Value], given: Value, dtype: DType) -> None:
+    pointer, inside = place
+    emitter.where(inside, lambda: _step(emitter, kind, pointer, given, dtype))
 
 
 def _adds_pairs(emitter: Emitter, dtype: DType) -> bool:

@@ -11,6 +11,7 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emit.emitter import PROLOGUES, RULES, Emitter, emits
 from tessera.targets.cuda.emit.global_access import Access, Path, Pieces, is_aligned, read, write
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile, packed, per_word, unpacked
+from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.emitter import ViewDescriptor
@@ -103,19 +104,46 @@ def _address(emitter: Emitter, view: ViewDescriptor, positions: Sequence[Value])
     return f.at(view.pointer, offset), inside
 
 
+class Places:
+    """An access at computed places: the address of each register's element, and whether it is asked for and inside."""
+
+    def __init__(self, emitter: Emitter, op: tile.AtPlaces, layout: Layout, shape: Sequence[int]) -> None:
+        self._emitter = emitter
+        self.view = emitter.view(op.view)
+        self._indices = [emitter.tile(index) for index in op.indices]
+        self._asked = None if op.mask is None else emitter.tile(op.mask)
+        self._ghosts = emitter.inside(layout, shape)
+
+    def of(self, register: int) -> tuple[Value, Value]:
+        f = self._emitter.f
+        pointer, inside = _address(self._emitter, self.view, [index.element(register) for index in self._indices])
+        for condition in (self._ghosts[register], self._asked.element(register) if self._asked else None):
+            inside = inside if condition is None else f.binary("and", inside, condition)
+        return pointer, inside
+
+
 @emits(tile.ReadOp)
 def _read(emitter: Emitter, op: tile.ReadOp) -> None:
-    f, layout, dtype, view = emitter.f, layout_of(op.result), tile_dtype(op.result), emitter.view(op.view)
-    indices, unchanging = [emitter.tile(index) for index in op.indices], _is_constant(emitter, op.view)
-    type_, shape = elements.memory_type(dtype), tile_type(op.result).get_shape()
-    ghosts, found = emitter.inside(layout, shape), list[Value]()
-    nothing = number(0, type_) if type_.startswith("i") else elements.constant(0, dtype)
+    layout, dtype, found = layout_of(op.result), tile_dtype(op.result), list[Value]()
+    places = Places(emitter, op, layout, tile_type(op.result).get_shape())
+    unchanging, type_, nothing = _is_constant(emitter, op.view), elements.memory_type(dtype), elements.nothing(dtype)
     for register in range(layout.count):
-        pointer, inside = _address(emitter, view, [index.element(register) for index in indices])
-        if (here := ghosts[register]) is not None:
-            inside = f.binary("and", inside, here)
+        pointer, inside = places.of(register)
         found += read(emitter, type_, 1, (pointer, 0), inside, [nothing], constant=unchanging)
-    emitter.bind(op.result, [elements.to_register(f, value, dtype) for value in found])
+    emitter.bind(op.result, [elements.to_register(emitter.f, value, dtype) for value in found])
+
+
+@emits(tile.WriteOp)
+def _write(emitter: Emitter, op: tile.WriteOp) -> None:
+    value = emitter.tile(op.value)
+
+    def put() -> None:
+        places = Places(emitter, op, value.layout, value.shape)
+        for register in range(value.count):
+            pointer, inside = places.of(register)
+            write(emitter, [_in_memory(emitter, value, register)], (pointer, 0), inside)
+
+    emitter.where(emitter.first_replica(value.layout), put)
 
 
 @emits(tile.ItemOp)
@@ -124,8 +152,8 @@ def _item(emitter: Emitter, op: tile.ItemOp) -> None:
     type_ = elements.memory_type(view.dtype)
     pointer, inside = _address(emitter, view, [emitter.number(offset) for offset in op.offsets])
     unchanging = _is_constant(emitter, op.view)
-    (found,) = read(emitter, type_, 1, (pointer, 0), inside, [number(0, type_)], constant=unchanging)
-    emitter.values[op.result] = found
+    (found,) = read(emitter, type_, 1, (pointer, 0), inside, [elements.nothing(view.dtype)], constant=unchanging)
+    emitter.values[op.result] = elements.scalar(emitter.f, found, view.dtype)
 
 
 def _padding(value: float, access: Access) -> Value:

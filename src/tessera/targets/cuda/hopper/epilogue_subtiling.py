@@ -100,7 +100,7 @@ def _slice(end: tile.EwOp) -> list[Operation]:
 
 def _may_pass(op: Operation) -> bool:
     """Whether loads may be done behind an op that they are in front of now."""
-    return not isinstance(op, tile.StoreOp | tile.AtomicOp) and not op.regions
+    return not isinstance(op, tile.Writer) and not op.regions
 
 
 def _piece(op: Operation, first: int, values: dict[SSAValue, SSAValue]) -> list[Operation]:

@@ -66,7 +66,7 @@ def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], row_aligned: Collec
 def _is_apart(function: tile.FuncOp, rows: int) -> bool:
     """Whether rows do not depend on each other: consumers share them."""
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
-    atomic = any(isinstance(op, tile.AtomicOp) for op in function.body.walk())
+    atomic = any(isinstance(op, tile.Atomic | tile.WriteOp) for op in function.body.walk())
     return not atomic and Rows(function, rows, Slice(stores)).find()
 
 

@@ -31,7 +31,7 @@ def check_warp_groups(function: tile.FuncOp) -> None:
     partitions = [op for op in function.body.walk() if isinstance(op, warp_groups.WarpSpecializeOp)]
     if len(partitions) != 1:
         raise refusal(function, f"expected one pipe.warp_specialize, got {len(partitions)}")
-    accesses = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
+    accesses = [op for op in function.body.walk() if isinstance(op, tile.Writer)]
     written = {tile.memory_of(op.view) for op in accesses}
     for op in function.body.walk():
         match op:
@@ -43,7 +43,9 @@ def check_warp_groups(function: tile.FuncOp) -> None:
                 raise refusal(op, "a branch depends on several rows of a tile: warps decide by their own rows")
             case warp_groups.PipelineStateOp() if op.parent_op() is not partitions[0]:
                 raise refusal(op, "a pipeline state begins inside a loop or branch of a partition")
-            case tile.LoadOp() | warp_groups.ProducerCopyOp() if tile.memory_of(op.view) in written:
+            case tile.LoadOp() | tile.ReadOp() | tile.ItemOp() if tile.memory_of(op.view) in written:
+                raise refusal(op, "a program instance reads memory that it writes: copies would come out of order")
+            case warp_groups.ProducerCopyOp() if tile.memory_of(op.view) in written:
                 raise refusal(op, "a program instance reads memory that it writes: copies would come out of order")
             case tile.DotOp() | pipe.CopyOp() | pipe.GetOp() | tile.ProgramIdOp():
                 raise refusal(op, f"{op.name} in a warp-specialized function")

@@ -34,6 +34,8 @@ from tessera.targets.cuda.ir.types import AnyShared, SharedType, check_plain, la
 
 VERSION = 2
 MOST_THREADS = 1024
+ORDERED = "nv.ordered"
+"""Marks an access that threads of a block do one after the other, in the order of their numbers."""
 
 
 @irdl_op_definition

@@ -71,7 +71,7 @@ def is_plain(function: nv.FuncOp) -> bool:
 def hoist_loads(function: nv.FuncOp, still: Collection[int], *, follows: bool) -> None:
     """Moves loads of a plain function to its beginning; where it `follows` others, with the wait among them."""
     block = function.body.block
-    written = {tile.memory_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
+    written = tile.written_memory(function)
     early: dict[Operation, None] = {}
     late: dict[Operation, None] = {}
     room = HELD

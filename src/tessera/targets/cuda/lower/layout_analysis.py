@@ -91,9 +91,7 @@ class LayoutAnalysis:
     """The layouts in which values are asked for, besides their own."""
 
     def __post_init__(self) -> None:
-        self.written = {
-            tile.memory_of(op.view) for op in self.function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
-        }
+        self.written = tile.written_memory(self.function)
         self.staged = {
             value
             for op in self.function.body.walk()
@@ -234,7 +232,7 @@ class LayoutAnalysis:
                 return Anchor(self.spread(op.result), MEMORY)
             case tile.ReadOp():
                 # Gathered elements have the layout of their indices; neighbours in the tile may be so in memory.
-                return self._best(list(op.indices)) or Anchor(self.spread(op.result), MEMORY)
+                return self._best(at_places(op)) or Anchor(self.spread(op.result), MEMORY)
             case tile.EwOp():
                 return self._best(op.operands_)
             case tile.ReduceOp():
@@ -359,6 +357,9 @@ class LayoutAnalysis:
                 self._want(op.value, self.for_store(op))
             case tile.AtomicOp():
                 self._want(op.value, self._any(op.value))
+            case tile.WriteOp() | tile.AtomicAtOp():
+                for operand in at_places(op):
+                    self._want(operand, self.for_places(op))
             case tile.AssertOp():
                 if is_tile(op.condition):
                     self._want(op.condition, self._any(op.condition))
@@ -399,6 +400,11 @@ class LayoutAnalysis:
             return known.layout
         return next(iter(self.wanted.get(value, {})), self.spread(value))
 
+    def for_places(self, op: tile.WriteOp | tile.AtomicAtOp) -> Layout:
+        """The layout in which elements go to computed places: that of what is there already."""
+        known = self._best(at_places(op))
+        return self._any(op.value) if known is None else known.layout
+
     def for_store(self, op: tile.StoreOp) -> Layout:
         """The layout in which a tile is stored: its own where threads write enough side by side."""
         known = self.anchors.get(op.value)
@@ -410,13 +416,19 @@ class LayoutAnalysis:
         return known.layout if known.layout.run(last) >= enough else wide
 
 
+def at_places(op: tile.AtPlaces) -> list[SSAValue]:
+    """The tiles that an access at computed places takes, element by element."""
+    value = () if isinstance(op, tile.ReadOp) else (op.value,)
+    return [*value, *op.indices, *(() if op.mask is None else (op.mask,))]
+
+
 def needs(op: Operation, layout: Layout, analysis: LayoutAnalysis) -> list[tuple[SSAValue, Layout]]:
     """The layouts that an op needs its operands in, to give its result in one."""
     match op:
         case tile.EwOp():
             return [(operand, layout) for operand in op.operands_]
         case tile.ReadOp():
-            return [(index, layout) for index in op.indices]
+            return [(operand, layout) for operand in at_places(op)]
         case tile.ExpandOp():
             return [(op.operand, layout.without(op.axis.value.data))]
         case tile.BroadcastOp():

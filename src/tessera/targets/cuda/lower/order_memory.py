@@ -98,7 +98,7 @@ class _Ordering:
             if one.resource == MEMORY and isinstance(one.value, SSAValue) and isinstance(one.value.type, ViewType)
         ]
         written = {memory for memory, kind in touched if kind is not READ}
-        is_atomic, own = isinstance(op, tile.AtomicOp), self._own(op)
+        is_atomic, own = isinstance(op, tile.Atomic), self._own(op)
         return frozenset(_Access(memory, memory in written, is_atomic, own) for memory, _ in touched)
 
     def _own(self, op: Operation) -> tuple[object, ...] | None:

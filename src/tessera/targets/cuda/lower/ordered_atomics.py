@@ -2,11 +2,13 @@
 
 Sums of floats depend on the order of the atomics that add to them. A function that has such atomics waits for its
 semaphore in front of the first of them, and signals the next block at its end; in between, threads of the block wait
-for each other. Blocks begin in the order of their numbers, so that a block that is waited for has begun.
+for each other, and add one after the other where places are computed. Blocks begin in the order of their numbers, so
+that a block that is waited for has begun.
 """
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -21,11 +23,13 @@ COUNTER_BYTES = 4
 
 def order_atomics(function: nv.FuncOp) -> bool:
     """Puts atomics that add floats into the order of blocks; returns False where there are none."""
-    atomics = [op for op in function.body.walk() if isinstance(op, tile.AtomicOp) and op.shows_order]
+    atomics = [op for op in function.body.walk() if isinstance(op, tile.Atomic) and op.shows_order]
     if not atomics:
         return False
     for op in atomics:
         _insert(nv.BarrierOp(), op)
+        if isinstance(op, tile.AtomicAtOp):  # threads may add to one place
+            op.attributes[nv.ORDERED] = UnitAttr()
     if not all(extent == 1 for extent in function.grid.data):
         block = function.body.block
         assert block.last_op is not None

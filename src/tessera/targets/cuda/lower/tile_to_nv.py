@@ -19,7 +19,15 @@ from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import SharedType, laid_out, panel_for
 from tessera.targets.cuda.lower.division_narrowing import Division, can_narrow_division
-from tessera.targets.cuda.lower.layout_analysis import LayoutAnalysis, Operand, Shape, is_tile, needs, operand_of
+from tessera.targets.cuda.lower.layout_analysis import (
+    LayoutAnalysis,
+    Operand,
+    Shape,
+    at_places,
+    is_tile,
+    needs,
+    operand_of,
+)
 from tessera.targets.cuda.lower.plain_dots import has_instruction
 from tessera.targets.llvm.emitter_attributes import SHORT
 from tessera.transforms.core.function_pass import FunctionPass
@@ -162,6 +170,9 @@ class Lowering:
             case tile.AtomicOp():
                 value = self.tile(op.value, self._known(op.value))
                 self.add(self._clone(op, {op.value: value}), op)
+            case tile.WriteOp() | tile.AtomicAtOp():
+                layout = self.analysis.for_places(op)
+                self.add(self._clone(op, {one: self.tile(one, layout) for one in at_places(op)}), op)
             case tile.AssertOp() if is_tile(op.condition):
                 self.add(self._clone(op, {op.condition: self.tile(op.condition, self._known(op.condition))}), op)
             case tile.DotOp():
