@@ -423,8 +423,16 @@ def test_mutable_captures_are_refused() -> None:
 def leaving(x: Any, n: int, *, how: str) -> Any:
     y: Any = tile.load(x)
     if how == "while":
+        while True:
+            if n > 1:
+                break
+    if how == "late":
+        more: Any = True
+        while more:
+            more = n > 1
+    if how == "return in a while":
         while n > 1:
-            n = n - 1
+            return y
     if how == "return":
         if n > 1:
             return y
@@ -463,7 +471,9 @@ def leaving(x: Any, n: int, *, how: str) -> Any:
 @pytest.mark.parametrize(
     ("how", "message", "excerpt"),
     [
-        ("while", "while under a condition of the program", "n > 1"),
+        ("while", "break under a condition of the program", "n > 1"),
+        ("late", "while under a condition of the program", "more"),
+        ("return in a while", "while under a condition of the program", "n > 1"),
         ("return", "return under a condition of the program", "n > 1"),
         ("unassigned", "z has no value here: it is assigned only in one branch", "tile.exp(z)"),
         ("from a loop", "w has no value here: it is assigned only inside the loop", "w + 1"),

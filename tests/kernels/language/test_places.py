@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import deciding_kernels
 import numpy as np
 import pytest
+from deciding_kernels import (
+    a_column,
+    gathered_columns,
+    gathered_rows,
+    item_of,
+    open_scatter,
+    pairs,
+    place_of,
+    scattered,
+    stored_where,
+    summed_segments,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,18 +59,6 @@ def strided(array: Array, how: int) -> Array:
 # Items
 
 
-@kernel
-def item_of(x: Any, out: Any):
-    i = tile.program_id(0)
-    tile.store(out, tile.full((1,), tile.item(x, i)), at=(i,))
-
-
-@kernel
-def place_of(x: Any, out: Any):
-    i = tile.program_id(0)
-    tile.store(out, tile.iota((1,), base=tile.item(x, i, i)), at=(i,))
-
-
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_an_integer_of_memory_is_a_position(dtype: DType) -> None:
     low, high = int(dtype.min_value), min(int(dtype.max_value), (1 << 63) - 1)
@@ -71,17 +72,6 @@ def test_other_numbers_of_memory_are_scalars(dtype: DType) -> None:
     x = np.array([0.5, -2.0, 0.0, np.inf if dtype is f32 else 1.5]).astype(dtype.storage)
     for _, out in everywhere(item_of, x, np.zeros(4, np.float32), grid=4):
         assert np.array_equal(out, x.astype(np.float32))
-
-
-@kernel
-def summed_segments(x: Any, starts: Any, wanted: Any, out: Any):
-    i = tile.program_id(0)
-    end, total = tile.item(starts, i + 1), tile.zeros((8,))
-    if tile.item(wanted, i):
-        for at in tile.range(tile.item(starts, i), end, 8):
-            part = tile.load(x, at=(at,), shape=(8,))
-            total = total + tile.where(tile.iota(8) + at < end, part, 0.0)
-    tile.store(out, tile.sum(total)[None], at=(i,))
 
 
 @given(data=st.data())
@@ -99,20 +89,6 @@ def test_memory_decides_where_a_loop_begins_and_ends(data: st.DataObject) -> Non
 
 
 # Gathers and scatters
-
-
-@kernel
-def gathered_rows(x: Any, rows: Any, out: Any, *, pad: float = 0):
-    i = tile.program_id(0)
-    at = tile.load(rows, at=(i * 4,), shape=(4,))
-    tile.store(out, tile.gather(x, at, at=(2,), shape=(8,), pad=pad), at=(i * 4, 0))
-
-
-@kernel
-def gathered_columns(x: Any, columns: Any, out: Any, *, pad: float = 0):
-    i = tile.program_id(0)
-    at = tile.load(columns, at=(i * 4,), shape=(4,))
-    tile.store(out, tile.gather(x, at, -1, at=(2,), shape=(8,), pad=pad), at=(0, i * 4))
 
 
 def looked_up(x: Array, indices: Array, pad: float) -> Array:
@@ -143,24 +119,11 @@ def test_a_gather_takes_what_is_there(data: st.DataObject) -> None:
         assert np.array_equal(out.astype(np.float64), expected.T.astype(np.float64))
 
 
-@kernel
-def pairs(x: Any, out: Any, step: int):
-    rows, columns = tile.iota((8, 1), 0), tile.iota((1, 4), 1)
-    tile.store(out, tile.gather(x, (rows, (rows * step + columns) % x.shape[1], 1)), at=(0, 0))
-
-
 def test_each_axis_may_have_its_own_indices() -> None:
     x = np.random.default_rng(0).standard_normal((8, 11, 3)).astype(np.float32)
     rows, columns = np.arange(8)[:, None], np.arange(4)
     for _, out, _ in everywhere(pairs, x, np.zeros((8, 4), np.float32), 5, grid=1):
         assert np.array_equal(out, x[rows, (rows * 5 + columns) % 11, 1])
-
-
-@kernel
-def scattered(rows: Any, value: Any, out: Any, *, how: str):
-    i = tile.program_id(0)
-    at, part = tile.load(rows, at=(i * 4,), shape=(4,)), tile.load(value, at=(i * 4, 0), shape=(4, 8))
-    getattr(tile, how)(out, at, part, at=(1,), mask=tile.iota(4) + i * 4 < rows.shape[0])
 
 
 def put(how: str, out: Array, rows: Array, value: Array) -> Array:
@@ -197,14 +160,6 @@ def test_a_scatter_leaves_everything_else_alone(how: str, data: st.DataObject) -
         assert np.array_equal(filled.astype(np.float64), expected.astype(np.float64))
 
 
-@kernel
-def stored_where(x: Any, out: Any):
-    part = tile.load(x, at=(0, 0), shape=(8, 16))
-    tile.store(out, part, at=(1, 2), mask=part > 0)
-    last: Any = tile.iota((8, 1)) == 7
-    tile.store(out, part * 0 + 5.0, at=(0, 0), mask=last)
-
-
 def test_a_masked_store_leaves_elements_as_they_are() -> None:
     x = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
     out = np.full((7, 12), 9, np.float32)
@@ -212,13 +167,6 @@ def test_a_masked_store_leaves_elements_as_they_are() -> None:
     expected[1:, 2:] = np.where(x[:6, :10] > 0, x[:6, :10], 9)
     for _, found in everywhere(stored_where, x, out, grid=1):
         assert np.array_equal(found, expected)
-
-
-@kernel
-def a_column(x: Any, out: Any):
-    i = tile.program_id(0)
-    part = tile.load(x[:, i], at=(0, 0), shape=(4, 8))
-    tile.store(out[i], part + tile.load(x[1, :, 0], at=(0,), shape=(4,))[:, None], at=(0, 0))
 
 
 def test_a_view_is_taken_at_an_index_of_any_axis() -> None:
@@ -229,12 +177,6 @@ def test_a_view_is_taken_at_an_index_of_any_axis() -> None:
 
 
 # Checks
-
-
-@kernel
-def open_scatter(rows: Any, value: Any, out: Any):
-    i = tile.program_id(0)
-    tile.scatter(out, tile.load(rows, at=(i * 4,), shape=(4,)), tile.load(value, at=(i * 4,), shape=(4,)))
 
 
 def refused(call: Any, kind: type[TesseraError]) -> TesseraError:
@@ -265,7 +207,7 @@ def test_machine_code_finds_such_an_index_too() -> None:
         with pytest.raises(RangeError, match="gather has an index outside its view, along axis 0") as caught:
             gathered_rows[1](x, np.array([0, 1, 5, 2]), out)
         assert caught.value.span is not None
-        assert caught.value.span.file == __file__
+        assert caught.value.span.file == deciding_kernels.__file__
         with pytest.raises(RangeError, match="scatter_add has an index outside its view, along axis 0"):
             scattered[1](np.array([0, 1, -1, 2]), np.ones((4, 8), np.float32), out, how="scatter_add")
         with pytest.raises(ShapeError, match=r"tile\.item starts outside its view, along axis 0"):

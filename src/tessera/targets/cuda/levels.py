@@ -18,7 +18,7 @@ from tessera.transforms.core import legality
 _PIPE = legality.Level(
     "pipe",
     "tile functions whose loads run ahead: rings, or a producer and consumers",
-    kernel=legality.TILE_OPS | frozenset(pipes.Pipe.operations) | {scf.WhileOp, scf.ConditionOp},
+    kernel=legality.TILE_OPS | frozenset(pipes.Pipe.operations),
 )
 _NV = legality.Level(
     "nv",

@@ -59,6 +59,23 @@ def _for(emitter: KernelEmitter, op: scf.ForOp) -> None:
     emitter.bind_carried(op.results, found)
 
 
+@RULES.emits(scf.WhileOp)
+def _while(emitter: KernelEmitter, op: scf.WhileOp) -> None:
+    test, body = op.before_region.block, op.after_region.block
+
+    def tested(carried: list[Value]) -> tuple[Value, Sequence[Value]]:
+        emitter.bind_carried(test.args, carried)
+        end = emitter.block(test)
+        assert isinstance(end, scf.ConditionOp)
+        return emitter.number(end.condition), emitter.carried(end.args)
+
+    def run(handed: list[Value]) -> Sequence[Value]:
+        emitter.bind_carried(body.args, handed)
+        return emitter.yielded(body)
+
+    emitter.bind_carried(op.results, emitter.f.repeat(emitter.carried(op.arguments), tested, run))
+
+
 @RULES.emits(scf.IfOp)
 def _if(emitter: KernelEmitter, op: scf.IfOp) -> None:
     def side(region: Region) -> Callable[[], Sequence[Value]]:

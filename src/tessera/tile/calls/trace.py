@@ -32,7 +32,7 @@ from tessera.tile.language.kernel_code import is_kernel_module
 from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.tile_parameters import load_tiles
 from tessera.tile.language.tracer import Tracer
-from tessera.tile.language.values import Tile, as_tuple, tracing
+from tessera.tile.language.values import Tile, Undefined, as_tuple, tracing
 from tessera.transforms.core.canonicalize import Canonicalize
 from tessera.transforms.core.common_subexpressions import CommonSubexpressions
 from tessera.transforms.core.facts import Fact, FactKind, Facts, fact
@@ -259,6 +259,8 @@ def _store_results(work: Tracer, result: Any) -> list[tuple[Shape, DType]]:
     tiles = as_tuple(result)
     outputs: list[tuple[Shape, DType]] = []
     for number, value in enumerate(tiles):
+        if isinstance(value, Undefined):
+            value.refuse()
         if not isinstance(value, Tile):
             raise CompileError(
                 f"a kernel returns tiles, got {value!r}", hint="return tiles, or store and return nothing"

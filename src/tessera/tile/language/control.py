@@ -49,93 +49,198 @@ def collect(names: Sequence[str], scope: Mapping[str, Any]) -> dict[str, Any]:
     return {name: scope[name] for name in names if name in scope and not isinstance(scope[name], Undefined)}
 
 
-def loop(iterable: Any, body: Callable[..., tuple[Any, ...]], names: Sequence[str], scope: Mapping[str, Any]) -> Any:
-    """Runs a `for` statement: a tile loop becomes a loop of the program, anything else is Python's."""
+def loop(
+    iterable: Any,
+    body: Callable[..., tuple[Any, ...]],
+    names: Sequence[str],
+    scope: Mapping[str, Any],
+    left: str | None = None,
+) -> Any:
+    """Runs a `for` statement: a tile loop becomes a loop of the program, anything else is Python's.
+
+    `left` is the flag among the variables that says that the loop is left.
+    """
     before = collect(names, scope)
     if not isinstance(iterable, Range):
         values = dict(before)
         for item in iterable:
             results = body(item, *(values.get(name, Undefined(name, "inside the loop")) for name in names))
             values = dict(zip(names, results, strict=True))
+            if left is not None and static(values[left], "break", "use tile.where"):
+                break
         return tuple(values.get(name, Undefined(name, "inside the loop")) for name in names)
-    return _tile_loop(iterable, body, names, before)
+    return (
+        _tile_loop(iterable, body, names, before) if left is None else _left_loop(iterable, body, names, before, left)
+    )
+
+
+def _left_loop(
+    bounds: Range, body: Callable[..., tuple[Any, ...]], names: Sequence[str], before: dict[str, Any], left: str
+) -> tuple[Any, ...]:
+    """A tile loop that may end early: a `while` that counts."""
+    work, index = tracer(), names.index(left)
+    start, stop = (Scalar(work.position(bound), None) for bound in (bounds.start, bounds.stop))
+
+    def test(at: Any, *values: Any) -> Any:
+        return every(at < stop, lambda: negated(values[index]))
+
+    def step(at: Any, *values: Any) -> tuple[Any, ...]:
+        return (at + bounds.step, *body(at if bounds.block is None else BlockIndex(at, bounds.block), *values))
+
+    counted = {_COUNTER: start, **before}
+    return _while(start < stop, test, step, (_COUNTER, *names), counted)[1:]
+
+
+_COUNTER = "the counter of the loop"
+
+
+def is_of_program(first: Sequence[Any]) -> bool:
+    """Whether a condition is known only when the kernel runs."""
+    if isinstance(first[0], Tile):
+        bool(first[0])  # raises, and says what to write instead
+    return isinstance(first[0], Scalar)
+
+
+def repeat(
+    first: Sequence[Any],
+    test: Callable[..., Any],
+    body: Callable[..., tuple[Any, ...]],
+    names: Sequence[str],
+    scope: Mapping[str, Any],
+    left: str | None = None,
+) -> tuple[Any, ...]:
+    """Runs a `while` statement whose condition is the program's."""
+    index = None if left is None else names.index(left)
+
+    def goes_on(*values: Any) -> Any:
+        return test(*values) if index is None else every(negated(values[index]), lambda: test(*values))
+
+    return _while(first[0], goes_on, body, names, collect(names, scope))
+
+
+def _while(
+    first: Any,
+    test: Callable[..., Any],
+    body: Callable[..., tuple[Any, ...]],
+    names: Sequence[str],
+    before: dict[str, Any],
+) -> tuple[Any, ...]:
+    """A loop that goes on while a flag holds, which is worked out before the loop and at the end of each iteration."""
+    from xdsl.dialects import scf
+    from xdsl.dialects.builtin import IntegerType
+    from xdsl.ir import Block, Region
+
+    work = tracer()
+    carried = _Carried(names, before)
+    flag, types = work.convert(_truth(first), bool_), [value.ssa.type for value in carried.initial.values()]
+    asked = Block(arg_types=[IntegerType(1), *types])
+    asked.add_op(scf.ConditionOp(*asked.args))
+
+    def run(inner: Any, moving: frozenset[tuple[str, int]]) -> list[Any]:
+        after = carried.through(body, [], inner.args, moving)
+        again = work.convert(_truth(test(*carried.values(after))), bool_)
+        return [again.ssa, *(value.ssa for value in after.values())]
+
+    region = carried.settled(lambda: Block(arg_types=types), run)
+    op = scf.WhileOp([flag.ssa, *(value.ssa for value in carried.initial.values())], types, Region(asked), region)
+    work.locate(asked.last_op)
+    work.emit(op)
+    return carried.results(op.results, region)
 
 
 def _tile_loop(
     bounds: Range, body: Callable[..., tuple[Any, ...]], names: Sequence[str], before: dict[str, Any]
 ) -> tuple[Any, ...]:
     from xdsl.dialects import scf
-    from xdsl.dialects.builtin import UnitAttr
+    from xdsl.dialects.builtin import IndexType, UnitAttr
+    from xdsl.ir import Block
 
     work = tracer()
-    leaves = _spread(before)
-    initial = {path: _as_value(value) for path, value in leaves.items() if _can_change(value)}
+    carried = _Carried(names, before)
     start, stop, step = [work.position(bound) for bound in (bounds.start, bounds.stop, bounds.step)]
-    moving: frozenset[tuple[str, int]] = frozenset()
-    while True:
-        region, after = _loop_body(bounds, body, names, before, initial, moving)
-        # A tile that enters at one place of an array and leaves at another has no known place.
-        moved = {
-            (path, axis)
-            for path, value in initial.items()
-            for axis, one in (value.axis_bounds.items() if isinstance(value, Tile) else ())
-            if not one.same(after[path].axis_bounds.get(axis))
-        }
-        if moved <= moving:
-            break
-        moving |= moved
-        region.drop_all_references()
-    op = scf.ForOp(start, stop, step, [value.ssa for value in initial.values()], region)
+
+    def run(inner: Any, moving: frozenset[tuple[str, int]]) -> list[Any]:
+        at = Scalar(inner.args[0], None)
+        item = at if bounds.block is None else BlockIndex(at, bounds.block)
+        return [value.ssa for value in carried.through(body, [item], inner.args[1:], moving).values()]
+
+    types = [value.ssa.type for value in carried.initial.values()]
+    region = carried.settled(lambda: Block(arg_types=[IndexType(), *types]), run)
+    op = scf.ForOp(start, stop, step, [value.ssa for value in carried.initial.values()], region)
     if bounds.unordered:
         op.attributes["tile.unordered"] = UnitAttr()
     work.emit(op)
-    final = dict(leaves)
-    for (path, value), result in zip(after.items(), op.results, strict=True):
-        lost = {axis for name, axis in moving if name == path}
-        final[path] = _like(value, result, lost | {axis for axis in _axes(value) if _within(value, axis, region)})
-    return tuple(
-        _gather(name, before[name], final) if name in before else Undefined(name, "inside the loop") for name in names
-    )
+    return carried.results(op.results, region)
 
 
-def _loop_body(
-    bounds: Range,
-    body: Callable[..., tuple[Any, ...]],
-    names: Sequence[str],
-    before: Mapping[str, Any],
-    initial: Mapping[str, Any],
-    moving: frozenset[tuple[str, int]],
-) -> tuple[Any, dict[str, Any]]:
-    """The body of a loop, and what the variables that it carries are at its end."""
-    from xdsl.dialects.builtin import IndexType
-    from xdsl.ir import Block, Region
+class _Carried:
+    """The variables that a loop changes, and what they are before it, in it and behind it."""
 
-    region = Region(Block(arg_types=[IndexType(), *(value.ssa.type for value in initial.values())]))
-    after: dict[str, Any] = {}
+    def __init__(self, names: Sequence[str], before: dict[str, Any]) -> None:
+        self.names, self.before = names, before
+        self.leaves = _spread(before)
+        self.initial = {path: _as_value(value) for path, value in self.leaves.items() if _can_change(value)}
+        self.after: dict[str, Any] = {}
+        self.moving: frozenset[tuple[str, int]] = frozenset()
 
-    def run(inner: Any) -> list[Any]:
-        variable = Scalar(inner.args[0], None)
-        entering = _spread(before)
-        for (path, value), argument in zip(initial.items(), inner.args[1:], strict=True):
+    def settled(self, block: Callable[[], Any], run: Callable[[Any, frozenset[tuple[str, int]]], list[Any]]) -> Any:
+        """The body, built with `run` again until it is known which tiles move along an array."""
+        from xdsl.ir import Region
+
+        while True:
+            region, moving = Region(block()), self.moving
+            tracer().inside(region, lambda inner, moving=moving: run(inner, moving))
+            # A tile that enters at one place of an array and leaves at another has no known place.
+            moved = {
+                (path, axis)
+                for path, value in self.initial.items()
+                for axis, one in (value.axis_bounds.items() if isinstance(value, Tile) else ())
+                if not one.same(self.after[path].axis_bounds.get(axis))
+            }
+            if moved <= self.moving:
+                return region
+            self.moving |= moved
+            region.drop_all_references()
+
+    def through(
+        self,
+        body: Callable[..., tuple[Any, ...]],
+        items: Sequence[Any],
+        arguments: Sequence[Any],
+        moving: frozenset[tuple[str, int]],
+    ) -> dict[str, Any]:
+        """Runs the body once, on a block's arguments: what the variables are at its end."""
+        entering, after = dict(self.leaves), dict[str, Any]()
+        for (path, value), argument in zip(self.initial.items(), arguments, strict=True):
             entering[path] = _like(value, argument, {axis for name, axis in moving if name == path})
-        given = [
-            _gather(name, before[name], entering) if name in before else Undefined(name, "inside the loop")
-            for name in names
-        ]
-        results = body(variable if bounds.block is None else BlockIndex(variable, bounds.block), *given)
-        leaving = {name: value for name, value in zip(names, results, strict=True) if name in before}
-        for path, value in _spread(leaving, before).items():
-            if path in initial:
-                after[path] = _fitting(path, initial[path], value)
+        results = body(*items, *self.values(entering))
+        leaving = {name: value for name, value in zip(self.names, results, strict=True) if name in self.before}
+        for path, value in _spread(leaving, self.before).items():
+            if path in self.initial:
+                after[path] = _fitting(path, self.initial[path], value)
             elif value is not entering[path]:
                 raise CompileError(
                     f"{path} changes inside a tile loop, and {type(value).__name__} values cannot",
                     hint="only tiles, scalars, numbers and tuples of them can change from one iteration to the next",
                 )
-        return [after[path].ssa for path in initial]
+        self.after = {path: after[path] for path in self.initial}
+        return self.after
 
-    tracer().inside(region, run)
-    return region, {path: after[path] for path in initial}
+    def values(self, leaves: Mapping[str, Any]) -> list[Any]:
+        """The variables, from what their parts are."""
+        known = {**self.leaves, **leaves}
+        return [
+            _gather(name, self.before[name], known) if name in self.before else Undefined(name, "inside the loop")
+            for name in self.names
+        ]
+
+    def results(self, results: Sequence[Any], region: Any) -> tuple[Any, ...]:
+        """The variables behind the loop."""
+        final = dict(self.leaves)
+        for (path, value), result in zip(self.after.items(), results, strict=True):
+            lost = {axis for name, axis in self.moving if name == path}
+            final[path] = _like(value, result, lost | {axis for axis in _axes(value) if _within(value, axis, region)})
+        return tuple(self.values(final))
 
 
 def _spread(values: Mapping[str, Any], like: Mapping[str, Any] | None = None) -> dict[str, Any]:

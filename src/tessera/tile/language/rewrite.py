@@ -7,6 +7,7 @@ under the original file name with the original positions, so that errors and deb
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import linecache
 import os
@@ -23,6 +24,7 @@ from tessera.tile.language.kernel_code import is_as_written
 
 _RUNTIME = "__tessera__"
 _MADE = "__rewritten__"
+LEFT, SKIPPED, FIRST = "__left_{}__", "__skipped_{}__", "__first_{}__"
 # Statements of the spec that change their first argument: tiles are values, so the name is bound anew.
 IN_PLACE = frozenset({"mask_causal"})
 NodeT = TypeVar("NodeT", bound=ast.AST)
@@ -221,22 +223,60 @@ class _Rewriter(ast.NodeTransformer):
             node.orelse = self.statements(node.orelse)
             return node
         for inner in _leaving(node.body):
-            if not isinstance(inner, ast.Global | ast.Nonlocal | ast.Delete):
-                word = type(inner).__name__.lower()
+            if isinstance(inner, ast.Return):
                 raise self._refuse(
                     inner,
-                    f"{word} inside a tile loop: every program instance runs all iterations",
-                    "use an if around the rest of the body, or tile.where to leave values as they are",
+                    "return inside a tile loop: a kernel has one end",
+                    "leave the loop with break, and return the result at the end",
                 )
         if node.orelse:
             raise self._refuse(node.orelse[0], "else on a tile loop", "put the statements after the loop")
         if not isinstance(node.target, ast.Name):
             raise self._refuse(node.target, "a tile loop has one plain variable", "write `for i in tile.range(...)`")
-        names = [name for name in _assigned(node.body) if name != node.target.id]
-        body = self._function([node.target.id, *names], names, self.statements(node.body), node)
-        arguments = [iterable, ast.Name(body.name, ast.Load()), self._names(names), self._scope()]
+        before, plain, left = self._without_jumps(node.body, node)
+        names = [name for name in _assigned(plain) if name != node.target.id]
+        body = self._function([node.target.id, *names], names, self.statements(plain), node)
+        arguments = [iterable, ast.Name(body.name, ast.Load()), self._names(names), self._scope(), _constant(left)]
         run = _at_location(ast.Call(self._runtime("loop", node.iter), arguments, []), node.iter)
-        return [body, self._assign(names, run, node)]
+        return [*before, body, self._assign(names, run, node)]
+
+    def _without_jumps(self, body: list[ast.stmt], node: ast.AST) -> tuple[list[ast.stmt], list[ast.stmt], str | None]:
+        """A loop's body with flags in place of `break` and `continue`: what comes before the loop, the body, and the
+        name of the flag that ends the loop, if something does."""
+        self.count += 1
+        left, skipped = LEFT.format(self.count), SKIPPED.format(self.count)
+        jumps = [one for one in _leaving(body) if isinstance(one, ast.Break | ast.Continue)]
+        if not jumps:
+            return [], body, None
+        flags = {ast.Break: left, ast.Continue: skipped}
+        used = [name for kind, name in flags.items() if any(isinstance(one, kind) for one in jumps)]
+
+        def put(name: str, value: bool, source: ast.AST) -> ast.stmt:
+            return _at_location(ast.Assign([ast.Name(name, ast.Store())], _constant(value)), source)
+
+        def without(statements: list[ast.stmt]) -> list[ast.stmt]:
+            done: list[ast.stmt] = []
+            for number, statement in enumerate(statements):
+                if isinstance(statement, ast.Break | ast.Continue):
+                    return [*done, put(flags[type(statement)], True, statement)]
+                done.append(statement)
+                if not any(one in jumps for one in _leaving([statement])):
+                    continue
+                if not isinstance(statement, ast.If):
+                    word = type(statement).__name__.lower()
+                    raise self._refuse(statement, f"a tile loop is left inside of {word}", "leave it inside of an if")
+                statement.body, statement.orelse = without(statement.body), without(statement.orelse)
+                rest = without(statements[number + 1 :])
+                if rest:
+                    values: list[ast.expr] = [ast.Name(name, ast.Load()) for name in used]
+                    gone = values[0] if len(values) == 1 else ast.BoolOp(ast.Or(), values)
+                    done.append(_at_location(ast.If(ast.UnaryOp(ast.Not(), gone), rest, []), statement))
+                return done
+            return done
+
+        made = without(body)
+        first = [put(skipped, False, node)] if skipped in used else []
+        return [put(name, False, node) for name in used], [*first, *made], left if left in used else None
 
     def visit_If(self, node: ast.If) -> Any:
         condition: ast.expr = self.visit(node.test)
@@ -244,7 +284,9 @@ class _Rewriter(ast.NodeTransformer):
         if leaving is not None:
             word = type(leaving).__name__.lower()
             instead = "assign the result in both branches and return it once, at the end"
-            node.test = self._static(condition, word, instead if word == "return" else "use tile.where")
+            if word in ("break", "continue"):
+                instead = "loop over tile.range, or begin a while with a condition of the program: these may be left"
+            node.test = self._static(condition, word, instead)
             node.body, node.orelse = self.statements(node.body), self.statements(node.orelse)
             return node
         names = list(dict.fromkeys([*_assigned(node.body), *_assigned(node.orelse)]))
@@ -277,11 +319,37 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_While(self, node: ast.While) -> Any:
-        condition: ast.expr = self.visit(node.test)
-        instead = "loop over tile.range with a bound, and use an if inside"
-        node.test = self._static(condition, "while", instead)
-        node.body, node.orelse = self.statements(node.body), self.statements(node.orelse)
-        return node
+        """Where the first condition is known now, it is Python's loop, else one of the program."""
+        if node.orelse or any(isinstance(inner, ast.Return) for inner in _leaving(node.body)):
+            condition: ast.expr = self.visit(node.test)
+            instead = "leave the loop with break, return the result at the end, and have no else on the loop"
+            node.test = self._static(condition, "while", instead)
+            node.body, node.orelse = self.statements(node.body), self.statements(node.orelse)
+            return node
+        again = copy.deepcopy(node)
+        before, plain, left = self._without_jumps(node.body, node)
+        names = _assigned(plain)
+        body = self._function(names, names, self.statements(plain), node)
+        test = self._function(names, [], [], node)
+        test.body = [_at_location(ast.Return(self.visit(node.test)), node.test)]
+        first = FIRST.format(self.count)
+        # What the condition is at first decides which loop it is; Python's goes on with that value.
+        held = _at_location(
+            ast.Assign([ast.Name(first, ast.Store())], ast.List([self.visit(copy.deepcopy(again.test))], ast.Load())),
+            node.test,
+        )
+        pop = ast.Call(ast.Attribute(ast.Name(first, ast.Load()), "pop", ast.Load()), [], [])
+        current = _at_location(ast.IfExp(ast.Name(first, ast.Load()), pop, self.visit(again.test)), node.test)
+        again.test = self._static(
+            current, "while", "begin the loop with a condition of the program: it is a loop of Python now"
+        )
+        again.body = self.statements(again.body)
+        parts = [ast.Name(test.name, ast.Load()), ast.Name(body.name, ast.Load())]
+        arguments = [ast.Name(first, ast.Load()), *parts, self._names(names), self._scope(), _constant(left)]
+        run = _at_location(ast.Call(self._runtime("repeat", node.test), arguments, []), node.test)
+        chosen = ast.Call(self._runtime("is_of_program", node.test), [ast.Name(first, ast.Load())], [])
+        ours = [*before, test, body, self._assign(names, run, node)]
+        return [held, _at_location(ast.If(chosen, ours, [again]), node)]
 
     def _static(self, condition: ast.expr, word: str, instead: str) -> ast.expr:
         arguments = [condition, _constant(word), _constant(instead)]

@@ -26,6 +26,7 @@ from tessera.transforms.core.rewriting import adopt_location
 from tessera.transforms.core.tile_ops import TileOps
 
 _TRUTH = IntegerType(1)
+_Control = scf.ForOp | scf.IfOp | scf.WhileOp
 _MOVES = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
 _SPREADS = (tile.EwOp, tile.ReduceOp, tile.DotOp, *_MOVES)
 
@@ -82,6 +83,8 @@ class Marks:
         for op in list(block.ops):
             if isinstance(op, scf.ForOp):
                 self._write_loop(op, visit)
+            elif isinstance(op, scf.WhileOp):
+                self._write_while(op, visit)
             elif isinstance(op, scf.IfOp):
                 self._write_branch(op, visit)
             else:
@@ -103,6 +106,13 @@ class Marks:
                 note(body.args[1:], op.iter_args, _yielded(body))
                 self._decide(body)
                 note(op.results, op.iter_args, _yielded(body))
+            elif isinstance(op, scf.WhileOp):
+                test, body = op.before_region.block, op.after_region.block
+                note(test.args, op.arguments, _yielded(body))
+                self._decide(test)
+                note(body.args, _yielded(test)[1:])
+                self._decide(body)
+                note(op.results, _yielded(test)[1:])
             elif isinstance(op, scf.IfOp):
                 for region in op.regions:
                     if region.blocks:
@@ -164,6 +174,25 @@ class Marks:
         made = scf.ForOp(op.lb, op.ub, op.step, [*op.iter_args, *initial], op.detach_region(op.body))
         self._replace(op, made, indices)
 
+    def _write_while(self, op: scf.WhileOp, visit: Visit) -> None:
+        test, body, build = op.before_region.block, op.after_region.block, Builder()
+        carried = [index for index, argument in enumerate(test.args) if argument in self._marked]
+        handed = [index for index, argument in enumerate(body.args) if argument in self._marked]
+        initial = [self._or_none(build, op.arguments[index]) for index in carried]
+        build.insert(op, before=True)
+        for index, mark in zip(carried, initial, strict=True):
+            self._found[test.args[index]] = test.insert_arg(mark.type, len(test.args))
+        self.write(test, visit)
+        for index in handed:
+            type_ = TensorType(_TRUTH, tile_type(body.args[index]).get_shape())
+            self._found[body.args[index]] = body.insert_arg(type_, len(body.args))
+        self._yield_marks(test, [1 + index for index in handed])
+        self.write(body, visit)
+        self._yield_marks(body, carried)
+        types = [argument.type for argument in body.args]
+        first, second = (op.detach_region(region) for region in list(op.regions))
+        self._replace(op, scf.WhileOp([*op.arguments, *initial], types, first, second), handed)
+
     def _write_branch(self, op: scf.IfOp, visit: Visit) -> None:
         indices = [index for index, result in enumerate(op.results) if result in self._marked]
         for region in op.regions:
@@ -177,12 +206,12 @@ class Marks:
 
     def _yield_marks(self, block: Block, indices: Sequence[int]) -> None:
         end, build = block.last_op, Builder()
-        assert isinstance(end, scf.YieldOp)
+        assert isinstance(end, scf.YieldOp | scf.ConditionOp)
         marks = [self._or_none(build, end.operands[index]) for index in indices]
         build.insert(end, before=True)
         end.operands = [*end.operands, *marks]
 
-    def _replace(self, op: scf.ForOp | scf.IfOp, made: scf.ForOp | scf.IfOp, indices: Sequence[int]) -> None:
+    def _replace(self, op: _Control, made: _Control, indices: Sequence[int]) -> None:
         made.attributes |= op.attributes
         adopt_location([made], op)
         count = len(op.results)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation
 
@@ -44,7 +44,7 @@ _HOST: Kinds = frozenset(
 # Other arrangements of elements that exist: the host hands on the same memory with other sizes and strides.
 VIEWS = (graph.BroadcastOp, graph.ReshapeOp, graph.SliceOp, graph.TransposeOp)
 _ALGEBRA: Kinds = frozenset(graph.Graph.operations) - _TOP - _HOST - {graph.CallKernelOp}
-TILE_OPS: Kinds = (frozenset(tile.Tile.operations) - _TOP) | SCALAR_OPS
+TILE_OPS: Kinds = (frozenset(tile.Tile.operations) - _TOP) | SCALAR_OPS | {scf.WhileOp, scf.ConditionOp}
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from xdsl.passes import ModulePass
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.ir.common.elements import element_of
+from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu import features
@@ -221,7 +222,7 @@ class FunctionWriter(Lowering):
                 break
             if isinstance(op, tile.ProgramIdOp):
                 continue
-            if isinstance(op, scf.ForOp | scf.IfOp):
+            if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
                 self.flush(run)
                 run = []
                 with self.located(op):
@@ -343,6 +344,40 @@ class FunctionWriter(Lowering):
         self.add(made)
         self.values.update(zip((results[argument] for argument in scalars), made.results, strict=True))
 
+    def while_(self, op: scf.WhileOp) -> None:
+        """A loop that tests: its block that does, and what it hands on, have no tiles of their own."""
+        test, body = op.before_region.block, op.after_region.block
+        asked, end = test.last_op, body.last_op
+        assert isinstance(asked, scf.ConditionOp)
+        assert end is not None
+        if len(list(test.ops)) > 1 or tuple(asked.args) != tuple(test.args[1:]) or asked.condition is not test.args[0]:
+            message = "scf.while tests a flag that it carries first, and hands all else on"
+            raise CompileError(message, span=span_of(op.location), hint="work the condition out in the loop's body")
+        state, initial, yielded = test.args[1:], op.arguments[1:], end.operands[1:]
+        tiles = [index for index, argument in enumerate(state) if isinstance(argument.type, TensorType)]
+        scalars = [index for index, _ in enumerate(state) if index not in tiles]
+        for index in tiles:
+            slot = self.buffer(shape_of(state[index]), tile_dtype(state[index]))
+            for value in (body.args[index], op.results[index]):
+                self.held[value] = slot
+                self.clear_gaps(value, slot)
+            self.copy_to(initial[index], slot)
+        types = [state[index].type for index in scalars]
+        first, inner = Block(arg_types=[test.args[0].type, *types]), Block(arg_types=types)
+        first.add_op(scf.ConditionOp(*first.args))
+        self.values.update(zip((body.args[index] for index in scalars), inner.args, strict=True))
+
+        def write() -> None:
+            self.block(body)
+            self._assign([(yielded[index], self.held[body.args[index]]) for index in tiles])
+            self.add(scf.YieldOp(self.values[end.operands[0]], *(self.values[yielded[index]] for index in scalars)))
+
+        self.within(inner, write)
+        given = [self.values[op.arguments[0]], *(self.values[initial[index]] for index in scalars)]
+        made = scf.WhileOp(given, types, Region(first), Region(inner))
+        self.add(made)
+        self.values.update(zip((op.results[index] for index in scalars), made.results, strict=True))
+
     def _live(self, op: scf.ForOp) -> tuple[SSAValue, SSAValue]:
         """The bounds of a loop, without iterations in which a mask leaves nothing to do."""
         first, last = self.values[op.lb], self.values[op.ub]
@@ -411,6 +446,7 @@ class FunctionWriter(Lowering):
 _CONTROL: dict[type[Operation], Callable[[FunctionWriter, Any], None]] = {
     scf.ForOp: FunctionWriter.loop,
     scf.IfOp: FunctionWriter.branch,
+    scf.WhileOp: FunctionWriter.while_,
 }
 
 

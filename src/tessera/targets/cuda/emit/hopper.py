@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from tessera.targets.cuda.emit.emitter import Emitter, Shared, emits
@@ -50,23 +50,6 @@ for _kind, _opcode in _UNSIGNED.items():
 def _extend(emitter: Emitter, op: arith.ExtUIOp) -> None:
     width = op.result.type
     emitter.values[op.result] = emitter.f.convert("zext", emitter.number(op.input), str(width))
-
-
-@emits(scf.WhileOp)
-def _while(emitter: Emitter, op: scf.WhileOp) -> None:
-    test, body = op.before_region.block, op.after_region.block
-
-    def tested(carried: list[Value]) -> tuple[Value, Sequence[Value]]:
-        emitter.bind_carried(test.args, carried)
-        end = emitter.block(test)
-        assert isinstance(end, scf.ConditionOp)
-        return emitter.number(end.condition), emitter.carried(end.args)
-
-    def run(handed: list[Value]) -> Sequence[Value]:
-        emitter.bind_carried(body.args, handed)
-        return emitter.yielded(body)
-
-    emitter.bind_carried(op.results, emitter.f.repeat(emitter.carried(op.arguments), tested, run))
 
 
 # Who is who
