@@ -8,9 +8,9 @@ x = ts.ones((20, 8))
 @kernel
 def f(x: KTile["N", "D", f32]):
     y = tile.load(x)
-    for i in tile.range(4):
+    while True:
         y = y + 1.0
-        if i > 2:
+        if tile.program_id(0) > 2:
             break
     return y
 

@@ -1,0 +1,274 @@
+"""The kernels under examples/kernels/ against plain NumPy: interpreted, as machine code, as PTX, and on a GPU."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from ptx_checks import check_clean
+
+import tessera as ts
+from tessera import knobs
+from tessera.dtypes import types as dtypes
+
+FOLDER = Path(__file__).parents[2] / "examples" / "kernels"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
+Array = np.ndarray[Any, np.dtype[Any]]
+BF16 = dtypes.bf16.storage
+
+
+def example(name: str) -> ModuleType:
+    known = sys.modules.get(f"example_kernels_{name}")
+    if known is not None:
+        return known
+    spec = spec_from_file_location(f"example_kernels_{name}", FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Case:
+    """A call that fills one array: `expected` is what it should hold then."""
+
+    def __init__(self, run: str, arrays: list[Any], out: int, expected: Array, **options: Any) -> None:
+        self.run, self.arrays, self.out, self.expected, self.options = run, arrays, out, expected, options
+
+
+def softmax(scores: Array) -> Array:
+    """Rows of −∞ give 0."""
+    top = scores.max(-1, keepdims=True, initial=-1e30)
+    weights = np.exp(scores - top)
+    total = weights.sum(-1, keepdims=True)
+    return weights / np.where(total == 0, 1, total)
+
+
+def attended(
+    q: Array, k: Array, v: Array, seen: Array | None = None, bias: Any = 0.0, scale: float | None = None
+) -> Array:
+    q, k, v = (one.astype(np.float64) for one in (q, k, v))
+    scores = q @ k.T * (q.shape[-1] ** -0.5 if scale is None else scale) + bias
+    return softmax(scores if seen is None else np.where(seen, scores, -np.inf)) @ v
+
+
+def paged(random: np.random.Generator, lengths: Array, heads: int, page: int, depth: int, dtype: Any) -> Any:
+    """Pages in random order, some of them shared, a table with entries that are none, and the plain keys and values."""
+    most = max(1, int(-(-lengths.max(initial=0) // page)))
+    count = len(lengths) * most + 2
+    keys, values = (random.standard_normal((count, heads, page, depth)).astype(dtype) for _ in range(2))
+    table = random.permutation(count)[: len(lengths) * most].reshape(len(lengths), most).astype(np.int32)
+    if len(lengths) > 1:
+        table[1, 0] = table[0, 0]  # a prefix of both
+    for row, length in zip(table, lengths, strict=True):
+        row[-(-int(length) // page) :] = -1
+
+    def plain(pages: Array, b: int, h: int) -> Array:
+        return np.concatenate([pages[row, h] for row in table[b] if row >= 0] or [np.zeros((0, depth), dtype)])[
+            : lengths[b]
+        ]
+
+    return keys, values, table, plain
+
+
+def paged_decode(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    lengths, heads, group, depth = np.array([0, 1, 37, 64, 16][: 2 + seed]), 2, 3 + seed, 32
+    keys, values, table, plain = paged(random, lengths, heads, 16, depth, dtype)
+    q = random.standard_normal((len(lengths), heads, group, depth)).astype(dtype)
+    expected = np.stack(
+        [[attended(q[b, h], plain(keys, b, h), plain(values, b, h)) for h in range(heads)] for b in range(len(lengths))]
+    )
+    return Case("attend", [q, keys, values, table, lengths.astype(np.int32), np.full(q.shape, 7, dtype)], 5, expected)
+
+
+def paged_prefill(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    lengths, heads, depth, most = np.array([5, 70, 33]), 2, 32, 40
+    counts = np.array([5, 40, 1 + seed])
+    keys, values, table, plain = paged(random, lengths, heads, 16, depth, dtype)
+    q = random.standard_normal((len(lengths), heads, most, depth)).astype(dtype)
+    expected = np.full(q.shape, 7.0)
+    for b, (length, count) in enumerate(zip(lengths, counts, strict=True)):
+        seen = np.arange(length)[None] <= np.arange(length - count, length)[:, None]
+        for h in range(heads):
+            expected[b, h, :count] = attended(q[b, h, :count], plain(keys, b, h), plain(values, b, h), seen)
+    given = [q, keys, values, table, lengths.astype(np.int32), counts.astype(np.int32), np.full(q.shape, 7, dtype)]
+    return Case("attend", given, 6, expected, rows=16)
+
+
+def varlen_attention(seed: int, dtype: Any) -> Case:
+    random, causal = np.random.default_rng(seed), seed % 2 == 1
+    lengths = np.array([0, 3, 70, 1, 0, 33])
+    starts = np.cumsum([0, *lengths]).astype(np.int32)
+    q, k, v = (random.standard_normal((starts[-1], 2, 32)).astype(dtype) for _ in range(3))
+    expected = np.zeros(q.shape)
+    for a, b in itertools.pairwise(starts):
+        seen = np.tri(b - a, dtype=bool) if causal else None
+        for h in range(2):
+            expected[a:b, h] = attended(q[a:b, h], k[a:b, h], v[a:b, h], seen) if b > a else 0
+    return Case(
+        "attend", [q, k, v, starts, np.full(q.shape, 7, dtype)], 4, expected, longest=70, causal=causal, rows=32
+    )
+
+
+def grouped_gemm(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    starts = np.cumsum([0, 3, 0, 70, 64, 1]).astype(np.int32)
+    x = random.standard_normal((starts[-1], 50)).astype(dtype)
+    weights = random.standard_normal((5, 50, 75 + seed)).astype(dtype)
+    parts = [
+        x[a:b].astype(np.float64) @ w for a, b, w in zip(starts, starts[1:], weights.astype(np.float64), strict=False)
+    ]
+    out = np.full((starts[-1], 75 + seed), 7, dtype)
+    return Case("multiply", [x, weights, starts, out], 3, np.concatenate(parts), most=70)
+
+
+def block_sparse_attention(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    q, k, v = (random.standard_normal((2, 128, 32)).astype(dtype) for _ in range(3))
+    lists = [[0, 2], [], [3, 1, 0], [3]]
+    starts = np.cumsum([0, *map(len, lists)]).astype(np.int64)
+    columns = np.array([one for part in lists for one in part], np.int32)
+    seen = np.zeros((128, 128), bool)
+    for i, part in enumerate(lists):
+        for j in part:
+            seen[32 * i : 32 * i + 32, 32 * j : 32 * j + 32] = True
+    expected = np.stack([attended(q[h], k[h], v[h], seen) for h in range(2)])
+    return Case("attend", [q, k, v, starts, columns, np.full(q.shape, 7, dtype)], 5, expected, rows=32)
+
+
+def t5_bias(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    q, k, v = (random.standard_normal((2, 90 + seed, 32)).astype(dtype) for _ in range(3))
+    bias = random.standard_normal((32, 2)).astype(dtype)
+    behind = np.maximum(np.arange(90 + seed)[:, None] - np.arange(90 + seed), 0)
+    steps = np.log(np.maximum(behind, 1).astype(np.float32) / np.float32(16)) * np.float32(16 / np.log(128 / 16))
+    buckets = np.where(behind < 16, behind, np.minimum(16 + np.maximum(steps, 0).astype(np.int64), 31))
+    seen = np.tri(90 + seed, dtype=bool)
+    expected = np.stack([attended(q[h], k[h], v[h], seen, bias[buckets, h].astype(np.float64), 1.0) for h in range(2)])
+    return Case("attend", [q, k, v, bias, np.full(q.shape, 7, dtype)], 4, expected, rows=32)
+
+
+def segmented_sum(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    starts = np.cumsum([0, 5, 0, 300, 1, 0]).astype(np.int32)
+    x = random.standard_normal(starts[-1]).astype(dtype)
+    expected = np.array([x[a:b].astype(np.float64).sum() for a, b in itertools.pairwise(starts)])
+    return Case("add_up", [x, starts, np.full(5, 7, dtype)], 2, expected, block=64)
+
+
+def bags(seed: int, dtype: Any) -> tuple[Array, Array, Array]:
+    random = np.random.default_rng(seed)
+    starts = np.cumsum([0, 5, 0, 40, 1]).astype(np.int32)
+    return random.standard_normal((12, 20)).astype(dtype), random.integers(0, 12, starts[-1]).astype(np.int32), starts
+
+
+def embedding_bag(seed: int, dtype: Any) -> Case:
+    table, tokens, starts = bags(seed, dtype)
+    if seed % 2 == 0:
+        parts = [table[tokens[a:b]].astype(np.float64).sum(0) for a, b in itertools.pairwise(starts)]
+        return Case("look_up", [table, tokens, starts, np.full((4, 20), 7, dtype)], 3, np.stack(parts))
+    gradient = np.random.default_rng(seed + 1).standard_normal((4, 20)).astype(dtype)
+    expected = table.astype(np.float64)
+    np.add.at(expected, tokens, np.repeat(gradient.astype(np.float64), np.diff(starts), 0))
+    return Case("add_gradient", [gradient, tokens, starts, table], 3, expected)
+
+
+def histogram(seed: int, dtype: Any) -> Case:
+    x = np.random.default_rng(seed).integers(0, 9, 2000 + seed).astype(np.int32)
+    return Case("count", [x, np.full(11, 3, np.int32)], 1, 3 + np.bincount(x, minlength=11))
+
+
+def stencil(seed: int, dtype: Any) -> Case:
+    x = np.random.default_rng(seed).standard_normal((37, 70 + seed)).astype(np.float32)
+    padded = np.pad(x, 1).astype(np.float64)
+    around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:] - 4 * x
+    return Case("step", [x, np.full(x.shape, 7, np.float32)], 1, x + 0.1 * around)
+
+
+CASES: dict[str, Callable[[int, Any], Case]] = {
+    case.__name__: case
+    for case in (
+        *(paged_decode, paged_prefill, varlen_attention, grouped_gemm, block_sparse_attention, t5_bias),
+        *(segmented_sum, embedding_bag, histogram, stencil),
+    )
+}
+
+
+def check(found: Array, case: Case, dtype: Any) -> None:
+    error = np.abs(found.astype(np.float64) - case.expected).max()
+    assert error <= (2e-5 if dtype is np.float32 else 3e-2) * max(1.0, np.abs(case.expected).max())
+
+
+def launched(name: str, case: Case, move: Callable[[Array], Any] = np.array) -> Array:
+    given = [move(array) for array in case.arrays]
+    getattr(example(name), case.run)(*given, **case.options)
+    out = given[case.out]
+    return out.cpu().numpy() if isinstance(out, ts.Tensor) else out
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", NAMES)
+def test_it_computes_what_numpy_does(name: str, seed: int) -> None:
+    for dtype in (np.float32, BF16):
+        case = CASES[name](seed, dtype)
+        check(launched(name, case), case, dtype)
+    with knobs.interpret.using(True):
+        check(launched(name, case), case, dtype)
+
+
+@pytest.mark.parametrize("level", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("name", NAMES)
+def test_ptx_of_it_assembles(name: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    kernels = dict(kernels_of(name))
+    for seed in (0, 1):
+        for kernel in kernels.values():
+            monkeypatch.setattr(
+                type(kernel), "__call__", lambda self, *given, **more: found.append((self, given, more))
+            )
+        case = CASES[name](seed, BF16)
+        getattr(example(name), case.run)(*case.arrays, **case.options)
+        monkeypatch.undo()
+    for kernel, given, more in found:
+        graph = ts.compile.to_graph_ir(kernel, given, more, options={"level": level})
+        target = ts.compile.to_target_ir(ts.compile.to_tile_ir(ts.compile.to_schedule_ir(graph)))
+        check_clean(target.assembly, level)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gpu_computes_what_numpy_does(name: str, seed: int) -> None:
+    for dtype in (np.float32, BF16):
+        case = CASES[name](seed, dtype)
+        check(launched(name, case, lambda array: ts.asarray(array).cuda()), case, dtype)
+
+
+def kernels_of(name: str) -> Iterator[tuple[str, Any]]:
+    module = example(name)
+    return ((one, value) for one, value in vars(module).items() if type(value).__name__ == "Kernel")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_short(name: str) -> None:
+    tree = ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+    kernels = [one for one in tree.body if isinstance(one, ast.FunctionDef) and one.decorator_list]
+    assert 1 <= len(kernels) <= 2
+    for one in kernels:
+        assert one.end_lineno is not None
+        assert one.end_lineno - one.lineno + 1 <= 25
+    assert len(dict(kernels_of(name))) == len(kernels)
+
+
+def test_every_kernel_has_a_case() -> None:
+    assert sorted(CASES) == NAMES
