@@ -203,6 +203,28 @@ def test_any_looks_at_all_elements(flags: Array) -> None:
     assert found == (1 in flags)
 
 
+@covers(tile.TakeOp)
+@examples(40)
+def test_elements_are_taken_from_computed_places(data: st.DataObject) -> None:
+    dtype, shape = data.draw(st.sampled_from(DTYPES)), data.draw(shapes(1, 2))
+    x, random = arrays(data.draw, shape, dtype), np.random.default_rng(data.draw(st.integers(0, 99)))
+    target = (3, 4)
+    places = [random.integers(-2, size + 2, target) for size in shape]
+    made, looked = tensor(target, dtype), tensor(target, i64)
+    names = ["%b", "%c"][: len(shape)]
+    operands = ", ".join([tensor(shape, dtype), *[looked] * len(shape)])
+    body = f"%r = tile.take %a[{', '.join(names)}] : {operands} -> {made}"
+
+    def element(index: Index) -> Any:
+        at = tuple(int(place[index]) for place in places)
+        there = all(0 <= one < size for one, size in zip(at, shape, strict=True))
+        return x[at] if there else np.zeros((), dtype.storage)[()]
+
+    assert_same(
+        computed(body, target, dtype, (x, dtype), *((place, i64) for place in places)), indexed(target, dtype, element)
+    )
+
+
 @covers(tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
 @examples(40)
 def test_axes_are_inserted_repeated_and_permuted(data: st.DataObject) -> None:

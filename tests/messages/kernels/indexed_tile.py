@@ -8,6 +8,6 @@ x = ts.ones((20, 8))
 @kernel
 def f(x: KTile["N", "D", f32]):
     y = tile.load(x)
-    return y[0:4]
+    return y[0]
 
 f(x)

@@ -181,6 +181,17 @@ meanings(
 )
 
 
+@meaning(tile.TakeOp)
+def _take(frame: Frame, op: tile.TakeOp, operands: Values) -> Values:
+    source, *indices = operands
+    inside = np.ones(indices[0].shape, np.bool_)
+    for index, size in zip(indices, source.shape, strict=True):
+        inside &= (index >= 0) & (index < size)
+    found = np.zeros(inside.shape, source.dtype)
+    found[inside] = source[tuple(index[inside] for index in indices)]
+    return [found]
+
+
 @meaning(tile.ViewOp)
 def _view(frame: Frame, op: tile.ViewOp, operands: Values) -> Values:
     base: ArrayView = operands[0]

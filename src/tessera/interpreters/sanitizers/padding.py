@@ -127,6 +127,17 @@ def _dot(padding: Padding, op: tile.DotOp, operands: Sequence[Any], marks: Marks
     return _joined([start, source, *np.broadcast_arrays(row, column)])
 
 
+def _take(padding: Padding, op: tile.TakeOp, operands: Sequence[Any], marks: Marks, program: Sequence[int]) -> Mark:
+    """Marks move with elements; what is taken at made-up places is made up."""
+    source, *indices = operands
+    moved, *places = marks
+    found = [mark for mark in places if mark is not None]
+    if moved is not None:
+        at = tuple(np.clip(index, 0, size - 1) for index, size in zip(indices, source.shape, strict=True))
+        found.append(moved[at])
+    return _joined(found)
+
+
 def _filled(value: Array, mark: Mark) -> Any:
     return np.zeros(value.shape, np.int64) if mark is None else mark
 
@@ -150,6 +161,7 @@ _SPREAD: Mapping[type[Operation], Callable[..., Mark]] = MappingProxyType(
         tile.EwOp: _elementwise,
         tile.ReduceOp: _reduce,
         tile.DotOp: _dot,
+        tile.TakeOp: _take,
         tile.ExpandOp: _moved(lambda op, mark: np.expand_dims(mark, op.axis.value.data)),
         tile.BroadcastOp: _moved(lambda op, mark: np.broadcast_to(mark, tile_type(op.result).get_shape())),
         tile.TransOp: _moved(lambda op, mark: np.transpose(mark, tuple(op.permutation.iter_values()))),

@@ -54,6 +54,7 @@ from tessera.ir.tile.values import (
     FullOp,
     IotaOp,
     ReduceOp,
+    TakeOp,
     TransOp,
     verify_reduction,
 )
@@ -585,5 +586,5 @@ class DebugPrintOp(DeclaredOp):
         return {writes(IO)}
 
 
-_COMPUTE = (AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp, ReduceOp, TransOp)
+_COMPUTE = (AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp, ReduceOp, TakeOp, TransOp)
 Tile = Dialect("tile", [*ops_of(__name__), *_COMPUTE], [ViewType])

@@ -14,7 +14,7 @@ from xdsl.irdl import AnyAttr, VarConstraint, irdl_op_definition, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dtypes.types import NO_POLICY, DType, Policy, bool_
+from tessera.dtypes.types import NO_POLICY, DType, Policy, bool_, i64
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, PolicyAttr, integer, integers, verifying
@@ -241,6 +241,33 @@ class TransOp(DeclaredOp):
             raise VerifyException(f"{list(permutation)} is not a permutation of {source.get_num_dims()} axes")
         if _plain(result) != _plain(self.result_type()):
             raise VerifyException(f"permuting {source} by {list(permutation)} does not give {result}")
+
+
+@irdl_op_definition
+class TakeOp(DeclaredOp):
+    """The elements of a tile at computed places: one tile of numbers for each axis; 0 where they lie outside of it."""
+
+    name = "tile.take"
+    operand: SSAValue = fields.operand_def(AnyTile)
+    indices: Sequence[SSAValue] = fields.var_operand_def(AnyTile)
+    result: OpResult = fields.result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$operand `[` $indices `]` attr-dict `:` type($operand) `,` type($indices) `->` type($result)"
+
+    def result_type(self) -> TileType:
+        return TensorType(tile_type(self.operand).element_type, tile_type(self.indices[0]).get_shape())
+
+    def verify_(self) -> None:
+        source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
+        if not self.indices or len(self.indices) != source.get_num_dims():
+            raise VerifyException(
+                f"{len(self.indices)} tiles of places for a tile of rank {source.get_num_dims()}, at least 1"
+            )
+        for index in self.indices:
+            if tile_dtype(index) is not i64 or check_tile(index, "the places").get_shape() != result.get_shape():
+                raise VerifyException(f"places are i64 tiles of the result's sizes, {result}, not {index.type}")
+        if result.element_type != source.element_type:
+            raise VerifyException(f"taking elements of {source} does not give {result}")
 
 
 @irdl_op_definition

@@ -193,6 +193,19 @@ def _load(frame: Frame, op: cpu.LoadOp, operands: Values) -> Values:
     return [buffer.part(row, col, size).reshape(shape).copy()]
 
 
+@meaning(cpu.TakeOp)
+def _take(frame: Frame, op: cpu.TakeOp, operands: Values) -> Values:
+    buffer, *indices = operands
+    shape = tuple(op.shape.iter_values())
+    source = buffer.part(0, 0, extent(shape)).reshape(shape)
+    inside = np.ones(indices[0].shape, np.bool_)
+    for index, size in zip(indices, shape, strict=True):
+        inside &= (index >= 0) & (index < size)
+    found = np.zeros(inside.shape, source.dtype)
+    found[inside] = source[tuple(index[inside] for index in indices)]
+    return [found]
+
+
 @meaning(cpu.StoreOp)
 def _store(frame: Frame, op: cpu.StoreOp, operands: Values) -> None:
     value, buffer, row, col = operands

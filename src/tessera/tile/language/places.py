@@ -33,7 +33,7 @@ def places_along(
 
     `shape` has the extents of the other axes, `at` where the box begins along them: at 0 unless it is given.
     """
-    index = _index(work, indices)
+    index = index_tile(work, indices)
     if isinstance(axis, bool) or not isinstance(axis, int) or not -view.rank <= axis < view.rank:
         raise ShapeError(f"{view} has no axis {axis!r}", hint=f"its axes are 0 to {view.rank - 1}")
     axis %= view.rank
@@ -58,11 +58,11 @@ def places_of_each(work: Tracer, view: View, indices: Sequence[Any], mask: Any) 
         raise ShapeError(
             f"{len(indices)} tiles of indices for {view}", hint=f"give one for each of its {view.rank} axes, or axis="
         )
-    tiles = [_index(work, one) for one in indices if isinstance(one, Tile)]
+    tiles = [index_tile(work, one) for one in indices if isinstance(one, Tile)]
     if not tiles:
         raise DtypeError("none of the indices is a tile", hint="tile.item(x, i, …) gives one element as a scalar")
     like = tiles[0]
-    found = [_index(work, one) if isinstance(one, Tile) else work.tile_like(_whole(one), like) for one in indices]
+    found = [index_tile(work, one) if isinstance(one, Tile) else work.tile_like(_whole(one), like) for one in indices]
     aligned = work.align(found, "indices")
     bounds = {axis: held for one in tiles if one.shape == aligned[0].shape for axis, held in one.axis_bounds.items()}
     return Places(
@@ -76,7 +76,8 @@ def _whole(value: Any) -> Any:
     raise DtypeError(f"{value!r} is no index", hint="give tiles, scalars and numbers that are integers")
 
 
-def _index(work: Tracer, value: Any) -> Tile:
+def index_tile(work: Tracer, value: Any) -> Tile:
+    """A tile of indices, as i64."""
     if isinstance(value, Undefined):
         value.refuse()
     if not isinstance(value, Tile):

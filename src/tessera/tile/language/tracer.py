@@ -331,6 +331,22 @@ class Tracer:
             found = self.where(self._there(view, places), found, pad)
         return Tile(found.ssa, found.shape, view.dtype, axis_bounds=places.axis_bounds)
 
+    def take(self, value: Tile, indices: Sequence[Tile]) -> Tile:
+        """The elements of a tile at some places."""
+        return self.wrap(self.emit(tile.TakeOp(value.ssa, [one.ssa for one in indices])))
+
+    def cut(self, value: Tile, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> Tile:
+        """So many elements along each axis, from a start on, in steps."""
+        shape = tuple(sizes)
+        if shape == value.shape and all(step == 1 for step in steps):
+            return value
+        places: list[Tile] = []
+        for axis, (start, step) in enumerate(zip(starts, steps, strict=True)):
+            position = self.iota(shape, axis, 0, i64)
+            position = position if step == 1 else self.combine("mul", position, step)
+            places.append(self.combine("add", position, start) if start else position)
+        return self.take(value, places)
+
     def write(self, view: View, places: Places, value: Tile) -> None:
         mask = None if places.mask is None else places.mask.ssa
         self.emit(tile.WriteOp(value.ssa, view.ssa, [one.ssa for one in places.indices], mask=mask))

@@ -36,6 +36,8 @@ class Operations(Protocol):
 
     def size(self, view: View, axis: int) -> int | Scalar: ...
 
+    def cut(self, value: Tile, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> Tile: ...
+
     def part(self, view: View, indices: Mapping[int, object]) -> View: ...
 
 
@@ -257,30 +259,52 @@ class Tile(_Operators, TileAnnotation):
             raise ShapeError(f".T is for tiles of two axes, this one has {self.ndim}", shapes=[str(list(self.shape))])
         return operations().transpose(self, (1, 0))
 
+    def _cut(self, parts: Sequence[slice]) -> Tile:
+        """The part that slices of the first axes say."""
+        if all(part == slice(None) for part in parts):
+            return self
+        ranges = [range(*part.indices(size)) for part, size in zip(parts, self.shape, strict=False)]
+        ranges += [range(size) for size in self.shape[len(parts) :]]
+        if not all(ranges):
+            raise ShapeError(
+                f"{self} is cut into nothing along axis {next(axis for axis, one in enumerate(ranges) if not one)}",
+                shapes=[str(list(self.shape))],
+                hint="a tile has elements along every axis",
+            )
+        return operations().cut(self, [one[0] for one in ranges], list(map(len, ranges)), [one.step for one in ranges])
+
     def to(self, dtype: DType) -> Tile:
         return operations().cast(self, dtype)
 
     def __getitem__(self, key: Any) -> Tile:
-        """`x[:, None]` inserts axes; tiles are whole values, so nothing else can be indexed."""
+        """`x[:, None]` inserts axes, `x[2:6, ::2]` is a part: both are known while the program is made."""
         parts = as_tuple(key)
-        if any(part is not None and part != slice(None) for part in parts):
+        if any(part is not None and not _is_slice(part) for part in parts):
             raise ShapeError(
-                f"{self} is indexed by {key!r}; only ':' and None are possible",
+                f"{self} is indexed by {key!r}; only None and slices of numbers are possible",
                 shapes=[str(list(self.shape))],
-                hint="load the part you need, or use tile.where with tile.row_index and tile.col_index",
+                hint="tile.take gives the elements at a tile of indices; tile.sum or tile.max fold an axis away",
             )
         if sum(part is not None for part in parts) > self.ndim:
             raise ShapeError(
                 f"{len([part for part in parts if part is not None])} axes are indexed, the tile has {self.ndim}",
                 shapes=[str(list(self.shape))],
             )
-        result = self
+        result = self._cut([part for part in parts if part is not None])
         for axis, part in enumerate(parts):
             if part is None:
                 result = operations().expand(result, axis)
         return Tile(
             result.ssa, result.shape, result.dtype, denominator=self.denominator, axis_bounds=result.axis_bounds
         )
+
+
+def _is_slice(part: Any) -> bool:
+    """Whether a part of an index is a slice of numbers."""
+    return isinstance(part, slice) and all(
+        one is None or (isinstance(one, int) and not isinstance(one, bool))
+        for one in (part.start, part.stop, part.step)
+    )
 
 
 @dataclass

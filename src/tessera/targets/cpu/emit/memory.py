@@ -412,6 +412,31 @@ def _load_buffer(emitter: Emitter, op: cpu.LoadOp) -> None:
     emitter.loaded(op.buffer, made)
 
 
+@emits(cpu.TakeOp)
+def _take(emitter: Emitter, op: cpu.TakeOp) -> None:
+    """A pointer to each lane, and lanes outside of the tile left out."""
+    f, lanes, memory = emitter.f, emitter.machine.lanes, emitter.memory(op.buffer)
+    type_, shape = buffer_type(op.buffer), tuple(op.shape.iter_values())
+    item = type_.dtype.storage.itemsize
+    along_row = len(shape) == 1 or shape[1] == 1
+    steps = (item,) if len(shape) == 1 else (item, 0) if along_row else (type_.stride, item)
+    indices = [emitter.tile(index) for index in op.indices]
+
+    def make(row: int, vector_number: int) -> Value:
+        live = made.elements - vector_number * lanes
+        mask, offset = numbers([lane < live for lane in range(lanes)], "i1"), number(0, vector(lanes, "i64"))
+        for index, size, step in zip(indices, shape, steps, strict=True):
+            position = index.vector(row, vector_number)
+            mask = f.binary("and", mask, f.compare("ult", position, number(size, position.type)))
+            offset = f.binary("add", offset, f.binary("mul", position, number(step, position.type)))
+        pointers = f.op(vector(lanes, "ptr"), f"getelementptr i8, {memory.pointer}, {offset}")
+        nothing = elements.to_memory(f, elements.constant(0, type_.dtype, lanes), type_.dtype)
+        return elements.to_register(f, _gather(emitter, pointers, mask, nothing, item), type_.dtype)
+
+    made = emitter.make(op.result, make)
+    emitter.loaded(op.buffer, made)
+
+
 @emits(cpu.StoreOp)
 def _store_buffer(emitter: Emitter, op: cpu.StoreOp) -> None:
     f, lanes, memory = emitter.f, emitter.machine.lanes, emitter.memory(op.buffer)

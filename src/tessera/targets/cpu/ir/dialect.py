@@ -6,8 +6,9 @@ Loops are `scf.for`, scalars `arith`, and work on register tiles is spelled with
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, IntegerType, TensorType, UnitAttr
 from xdsl.ir import Attribute, Dialect, OpResult, Region, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, BaseAttr, irdl_op_definition, traits_def
 from xdsl.parser import Parser
@@ -15,6 +16,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tessera.dtypes.types import i64
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, SizesAttr, integer, integers
 from tessera.ir.common.checking import enclosing, ops_of
@@ -239,6 +241,42 @@ class LoadOp(DeclaredOp):
         _check_access(self.buffer, self.result)
         if self.column is not None and tile_type(self.result).get_shape()[1:] != (1,):
             raise VerifyException(f"a column of a buffer is a tile of one column, not {self.result.type}")
+
+
+@irdl_op_definition
+class TakeOp(DeclaredOp):
+    """Elements of a tile of `shape` that a buffer holds, at computed places: a tile of numbers for each of its axes.
+
+    A tile of one axis or one column lies along a row of the buffer. Places outside of the tile give 0.
+    """
+
+    name = "cpu.take"
+    buffer: SSAValue = fields.operand_def(AnyBuffer)
+    indices: Sequence[SSAValue] = fields.var_operand_def(AnyTile)
+    shape: Integers = fields.prop_def(Integers, converter=integers)
+    result: OpResult = fields.result_def(AnyTile)
+    traits = traits_def(HasEffects())
+    effects = accesses(read=("buffer",))
+    assembly_format = (
+        "$buffer `[` $indices `]` `of` $shape attr-dict `:` type($buffer) `,` type($indices) `->` type($result)"
+    )
+
+    def result_type(self) -> Attribute:
+        return TensorType(buffer_type(self.buffer).element, tile_type(self.indices[0]).get_shape())
+
+    def verify_(self) -> None:
+        type_, shape = buffer_type(self.buffer), tuple(self.shape.iter_values())
+        if not 1 <= len(shape) <= 2 or len(self.indices) != len(shape):
+            raise VerifyException(
+                f"{len(self.indices)} tiles of places for a tile of {list(shape)}, of one or two axes"
+            )
+        if prod(shape) > type_.rows.data * type_.cols.data:
+            raise VerifyException(f"a tile of {list(shape)} does not lie in {type_}")
+        for index in self.indices:
+            if tile_dtype(index) is not i64 or index.type != self.indices[0].type:
+                raise VerifyException(f"places are i64 tiles of one shape, not {index.type}")
+        if tile_type(self.result).element_type != type_.element:
+            raise VerifyException(f"the buffer holds {type_.element}, the tile {tile_type(self.result).element_type}")
 
 
 @irdl_op_definition

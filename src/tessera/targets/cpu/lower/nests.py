@@ -115,6 +115,7 @@ class Analysis:
                 self._pinned.add(op.a)
             if op not in right and op not in self.packs:
                 self._pinned.add(op.b)
+        self._pinned |= {op.operand for op in function.body.walk() if isinstance(op, tile.TakeOp)}
         wanted = {op.a for op in left} | {op.b for op in right}
         self.borrowed = frozenset(wanted - self._pinned)
         """Operands of dots that are used where they lie, in memory that is not written."""
@@ -271,7 +272,8 @@ class Analysis:
                 continue
             right = isinstance(op, tile.DotOp) and number == 1
             moves = isinstance(op, STRUCTURE) and not _keeps_rows(op, rows)
-            yield from self.leaves(operand, rows, near=not (right or moves))
+            taken = isinstance(op, tile.TakeOp) and number == 0
+            yield from self.leaves(operand, rows, near=not (right or moves or taken))
 
     def _join(self, nest: Nest, op: Operation, like: tile.DotOp | None) -> None:
         ready = self._ready(nest, op)

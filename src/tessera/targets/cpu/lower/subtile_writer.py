@@ -294,6 +294,12 @@ def _read(writer: SubtileWriter, op: tile.ReadOp, axes: Axes) -> Operation:
     return writer.lowering.add(tile.ReadOp(writer.lowering.values[op.view], indices, mask=mask))
 
 
+def _take(writer: SubtileWriter, op: tile.TakeOp, axes: Axes) -> Operation:
+    indices = [writer.piece(index, axes) for index in op.indices]
+    shape, lowering = shape_of(op.operand), writer.lowering
+    return lowering.add(cpu.TakeOp(lowering.buffer_of(op.operand, tile_dtype(op.operand)), indices, shape))
+
+
 def _dot(writer: SubtileWriter, op: tile.DotOp, axes: Axes) -> Operation:
     lowering = writer.lowering
     dtype = tile_dtype(op.c)
@@ -320,5 +326,6 @@ PIECES: Mapping[type[Operation], Callable[[SubtileWriter, Any, Axes], Operation]
     tile.EwOp: _ew,
     tile.LoadOp: _load,
     tile.ReadOp: _read,
+    tile.TakeOp: _take,
     tile.DotOp: _dot,
 }

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from math import prod
 
 from xdsl.ir import SSAValue
 
+from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emit.conversion_plans import ConversionPlan, Order, Side, plan
 from tessera.targets.cuda.emit.emitter import Emitter, emits
@@ -39,6 +42,40 @@ def _convert(emitter: Emitter, op: nv.ConvertOp) -> None:
     else:
         barrier(emitter.f)
     _read(emitter, memory, chosen, op.result)
+
+
+@emits(tile.TakeOp)
+def _take(emitter: Emitter, op: tile.TakeOp) -> None:
+    """Through shared memory, where the tile lies as it is, one row behind the other."""
+    f, source, layout = emitter.f, emitter.tile(op.operand), layout_of(op.result)
+    item, type_ = source.dtype.storage.itemsize, elements.memory_type(source.dtype)
+    steps = [prod(source.shape[axis + 1 :]) for axis, _ in enumerate(source.shape)]
+    memory = emitter.shared_pointer(max(1, prod(source.shape)) * item)
+    ghosts = emitter.inside(source.layout, source.shape)
+
+    def put() -> None:
+        for register in range(source.count):
+            at = number(0, "i32")
+            for axis, step in enumerate(steps):
+                position = f.add(emitter.base(source.layout, axis), source.layout.offset(register, axis))
+                at = f.add(at, f.times(position, step))
+            stored = elements.to_memory(f, source.element(register), source.dtype)
+            pointer = f.at(memory, f.times(at, item))
+            emitter.where(ghosts[register], partial(f.store, stored, pointer, align=item))
+
+    barrier(f)
+    emitter.where(emitter.first_replica(source.layout), put)
+    barrier(f)
+    indices, found = [emitter.tile(index) for index in op.indices], list[Value]()
+    for register in range(layout.count):
+        inside, at = number(1, "i1"), number(0, "i32")
+        for index, size, step in zip(indices, source.shape, steps, strict=True):
+            position = index.element(register)
+            inside = f.binary("and", inside, f.compare("ult", position, number(size, "i64")))
+            at = f.add(at, f.times(f.convert("trunc", position, "i32"), step))
+        loaded = f.load(type_, f.at(memory, f.times(f.select(inside, at, number(0, "i32")), item)), align=item)
+        found.append(f.select(inside, loaded, elements.nothing(source.dtype)))
+    emitter.bind(op.result, [elements.to_register(f, value, source.dtype) for value in found])
 
 
 class ConversionBuffer:

@@ -393,7 +393,11 @@ def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
             if any(isinstance(value.type, SharedType) for value in (*inner.operands, *inner.results)):
                 last = op
     following = None if last is None else last.next_op
-    while following is not None and not isinstance(following, nv.ConvertOp | tile.ReduceOp) and not following.regions:
+    while (
+        following is not None
+        and not isinstance(following, nv.ConvertOp | tile.ReduceOp | tile.TakeOp)
+        and not following.regions
+    ):
         following = following.next_op
     # If nothing behind it uses that memory, no wait is needed.
     return None if following is None else last

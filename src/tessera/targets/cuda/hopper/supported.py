@@ -94,6 +94,8 @@ def check_alone(function: nv.FuncOp) -> None:
                 raise refusal(
                     op, f"a tile of {_plain(op)} is needed in two layouts: converting it takes all threads of a block"
                 )
+        elif isinstance(op, tile.TakeOp):
+            raise refusal(op, "elements of a tile change places: that takes all threads of a block")
         elif isinstance(op, tile.ReduceOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
             raise refusal(op, f"a tile of {_plain(op)} is reduced along axis {op.axis.value.data}, across warps")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import gcd
+from math import gcd, prod
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
@@ -254,6 +254,8 @@ def _scratch(op: Operation, threads: int) -> int:
         if registers_of(source, layout, shape, range(len(shape))) is not None:
             return 0
         return plan(source, layout, shape, tile_dtype(op.operand).storage.itemsize, threads).order.bytes
+    if isinstance(op, tile.TakeOp):
+        return prod(tile_type(op.operand).get_shape()) * tile_dtype(op.operand).storage.itemsize
     if isinstance(op, tile.ReduceOp):
         layout, axis = layout_of(op.operand), op.axis.value.data
         item = max(4, tile_dtype(op.operand).storage.itemsize)

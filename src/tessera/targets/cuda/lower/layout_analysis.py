@@ -233,6 +233,8 @@ class LayoutAnalysis:
             case tile.ReadOp():
                 # Gathered elements have the layout of their indices; neighbours in the tile may be so in memory.
                 return self._best(at_places(op)) or Anchor(self.spread(op.result), MEMORY)
+            case tile.TakeOp():
+                return self._best(op.indices) or Anchor(self.spread(op.result), MEMORY)
             case tile.EwOp():
                 return self._best(op.operands_)
             case tile.ReduceOp():
@@ -429,6 +431,11 @@ def needs(op: Operation, layout: Layout, analysis: LayoutAnalysis) -> list[tuple
             return [(operand, layout) for operand in op.operands_]
         case tile.ReadOp():
             return [(operand, layout) for operand in at_places(op)]
+        case tile.TakeOp():
+            # It goes through shared memory: any layout of what is taken from will do.
+            known = analysis.anchors.get(op.operand)
+            source = analysis.spread(op.operand) if known is None else known.layout
+            return [(op.operand, source), *((index, layout) for index in op.indices)]
         case tile.ExpandOp():
             return [(op.operand, layout.without(op.axis.value.data))]
         case tile.BroadcastOp():
