@@ -216,6 +216,7 @@ def launched(name: str, case: Case, move: Callable[[Array], Any] = np.array) -> 
     return out.cpu().numpy() if isinstance(out, ts.Tensor) else out
 
 
+@pytest.mark.quick(seed=[0])
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", NAMES)
 def test_it_computes_what_numpy_does(name: str, seed: int) -> None:
@@ -226,6 +227,7 @@ def test_it_computes_what_numpy_does(name: str, seed: int) -> None:
         check(launched(name, case), case, dtype)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", NAMES)
 def test_ptx_of_it_assembles(name: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:

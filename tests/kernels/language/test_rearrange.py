@@ -37,8 +37,8 @@ def check(x: Array, how: Callable[[Any], Any], expected: Array, **close: float) 
 
 
 @st.composite
-def tiles(draw: st.DrawFn, dtypes_: Any = (*FLOATS, *WHOLE), *, nan: bool = False) -> tuple[Array, int]:
-    shape = draw(st.one_of(st.tuples(st.integers(1, 19)), st.tuples(st.integers(1, 9), st.integers(1, 19))))
+def tiles(draw: st.DrawFn, dtypes_: Any = (*FLOATS, *WHOLE), *, nan: bool = False, most: int = 19) -> tuple[Array, int]:
+    shape = draw(st.one_of(st.tuples(st.integers(1, most)), st.tuples(st.integers(1, 9), st.integers(1, most))))
     dtype, random = draw(st.sampled_from(dtypes_)), np.random.default_rng(draw(st.integers(0, 99)))
     x = random.integers(0 if dtype.min_value == 0 else -5, 6, shape).astype(dtype.storage)
     if nan and dtype.is_float:
@@ -118,30 +118,27 @@ def test_a_scan_keeps_the_order_of_its_operands(reverse: bool) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=6)
 def test_sorting_puts_nan_last_and_keeps_equal_elements_in_order(data: st.DataObject) -> None:
-    x, axis = data.draw(tiles(nan=True))
-    check(x, lambda v: tile.sort(v, axis), np.sort(x, axis))
-    check(x, lambda v: tile.sort(v, axis, descending=True), np.flip(np.sort(x, axis), axis))
-    wide = x.astype(np.float64)
-    order = np.argsort(wide, axis, kind="stable").astype(np.int64)
+    x, axis = data.draw(tiles(nan=True, most=9))
+    wide = x.astype(np.float64)  # NumPy does not know where NaN belongs in narrow types
+    up, order = np.sort(wide, axis), np.argsort(wide, axis, kind="stable")
+    check(x, lambda v: tile.sort(v, axis), up)
     check(x, lambda v: tile.argsort(v, axis), order)
     k = data.draw(st.integers(1, x.shape[axis]))
     key = [slice(None)] * x.ndim
     key[axis] = slice(0, k)
-    least = tuple(key)
-    check(x, lambda v: tile.topk(v, k, axis, largest=False)[1], order[least])
-    # Descending, with NaN first, and equal ones in order: by the negatives, where NaN counts as less than all.
-    below = np.argsort(
-        np.where(np.isnan(wide), -np.inf, -wide + np.where(np.isneginf(wide), 1e300, 0)), axis, kind="stable"
-    )
-    if not np.isneginf(wide).any():
-        check(x, lambda v: tile.topk(v, k, axis)[1], below[least].astype(np.int64))
-    check(x, lambda v: tile.topk(v, k, axis)[0], np.flip(np.sort(x, axis), axis)[least])
+    check(x, lambda v: tile.topk(v, k, axis)[0], np.flip(up, axis)[tuple(key)])
+    check(x, lambda v: tile.topk(v, k, axis, largest=False)[1], order[tuple(key)])
+
+
+def test_the_first_of_equal_elements_comes_first_downward_too() -> None:
+    x = np.array([[3, 1, 3, np.nan, 1, 3, 2], [0, 0, 5, 5, 0, 5, 0]], np.float32)
+    check(x, lambda v: tile.argsort(v, descending=True), np.array([[3, 0, 2, 5, 6, 1, 4], [2, 3, 5, 0, 1, 4, 6]]))
 
 
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_the_first_of_the_largest_is_found(data: st.DataObject) -> None:
     x, axis = data.draw(tiles(nan=True))
     wide = x.astype(np.float64)
