@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,7 @@ from ptx_checks import check_clean
 import tessera as ts
 from tessera import knobs
 from tessera.dtypes import types as dtypes
+from tessera.tile import Kernel
 
 FOLDER = Path(__file__).parents[2] / "examples" / "kernels"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -98,7 +99,7 @@ def paged_prefill(seed: int, dtype: Any) -> Case:
     q = random.standard_normal((len(lengths), heads, most, depth)).astype(dtype)
     expected = np.full(q.shape, 7.0)
     for b, (length, count) in enumerate(zip(lengths, counts, strict=True)):
-        seen = np.arange(length)[None] <= np.arange(length - count, length)[:, None]
+        seen: Array = np.arange(length)[None] <= np.arange(length - count, length)[:, None]
         for h in range(heads):
             expected[b, h, :count] = attended(q[b, h, :count], plain(keys, b, h), plain(values, b, h), seen)
     given = [q, keys, values, table, lengths.astype(np.int32), counts.astype(np.int32), np.full(q.shape, 7, dtype)]
@@ -161,7 +162,7 @@ def t5_bias(seed: int, dtype: Any) -> Case:
 def segmented_sum(seed: int, dtype: Any) -> Case:
     random = np.random.default_rng(seed)
     starts = np.cumsum([0, 5, 0, 300, 1, 0]).astype(np.int32)
-    x = random.standard_normal(starts[-1]).astype(dtype)
+    x: Array = random.standard_normal((int(starts[-1]),)).astype(dtype)
     expected = np.array([x[a:b].astype(np.float64).sum() for a, b in itertools.pairwise(starts)])
     return Case("add_up", [x, starts, np.full(5, 7, dtype)], 2, expected, block=64)
 
@@ -169,7 +170,8 @@ def segmented_sum(seed: int, dtype: Any) -> Case:
 def bags(seed: int, dtype: Any) -> tuple[Array, Array, Array]:
     random = np.random.default_rng(seed)
     starts = np.cumsum([0, 5, 0, 40, 1]).astype(np.int32)
-    return random.standard_normal((12, 20)).astype(dtype), random.integers(0, 12, starts[-1]).astype(np.int32), starts
+    table: Array = random.standard_normal((12, 20)).astype(dtype)
+    return table, random.integers(0, 12, (int(starts[-1]),)).astype(np.int32), starts
 
 
 def embedding_bag(seed: int, dtype: Any) -> Case:
@@ -195,11 +197,98 @@ def stencil(seed: int, dtype: Any) -> Case:
     return Case("step", [x, np.full(x.shape, 7, np.float32)], 1, x + 0.1 * around)
 
 
+def prefix_sums(seed: int, dtype: Any) -> Case:
+    x: Array = np.random.default_rng(seed).standard_normal((1000 + 49 * seed,)).astype(dtype)
+    expected = np.cumsum(x.astype(np.float64))
+    return Case("running_sums", [x, np.full(x.shape, 7, np.float32)], 1, expected, block=64)
+
+
+def sorted_rows(seed: int, dtype: Any) -> Case:
+    x: Array = np.random.default_rng(seed).integers(-9, 9, (3, 13)).astype(dtype)
+    if seed % 2 == 0:
+        return Case("sort", [x, np.full(x.shape, 7, dtype)], 1, np.sort(x.astype(np.float64), 1))
+    order = np.argsort(-x.astype(np.float64), 1, kind="stable")[:, :5]
+    return Case("top", [x, np.zeros((3, 5), dtype), np.zeros((3, 5), np.int32)], 2, order)
+
+
+def top_p(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    logits: Array = (3 * random.standard_normal((9, 20))).astype(dtype)
+    chances = random.random(9).astype(np.float32)
+    expected = np.zeros((9, 1))
+    for row, chance, token in zip(logits.astype(np.float64), chances, expected, strict=True):
+        order = np.argsort(-row, kind="stable")
+        shares = softmax(row[order])
+        upto = np.cumsum(shares)
+        kept = int((upto - shares < 0.8).sum())
+        token[0] = order[min(int((upto[:kept] <= chance * shares[:kept].sum()).sum()), kept - 1)]
+    return Case("sample", [logits, chances, np.full((9, 1), -1, np.int32)], 2, expected, p=0.8)
+
+
+def beam_step(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    logits: Array = random.standard_normal((2, 4, 11)).astype(dtype)
+    scores = random.standard_normal((2, 4)).astype(np.float32)
+    wide = logits.astype(np.float64)
+    total = wide - np.log(np.exp(wide).sum(-1, keepdims=True)) + scores[..., None]
+    order = np.argsort(-total.reshape(2, -1), 1, kind="stable")[:, :4]
+    best = np.take_along_axis(total.reshape(2, -1), order, 1)
+    out = 2 + seed * 2
+    whole = [np.full((2, 4), -1, np.int32) for _ in range(2)]
+    expected = [best, order // 11, order % 11][out - 2]
+    return Case("step", [scores, logits, np.zeros((2, 4), np.float32), *whole], out, expected)
+
+
+def int4_gemm(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    weights = random.integers(-8, 8, (96, 70))
+    groups = (weights + 8).reshape(3, 2, 16, 70)
+    packed = (groups[:, 0] | groups[:, 1] << 4).reshape(48, 70).astype(np.uint8)
+    scales: Array = random.random((3, 70)).astype(dtype)
+    x: Array = random.standard_normal((33, 96)).astype(dtype)
+    expected = x.astype(np.float64) @ (weights * np.repeat(scales.astype(np.float64), 32, 0))
+    return Case("multiply", [x, packed, scales, np.full((33, 70), 7, dtype)], 3, expected)
+
+
+def recurrent(seed: int, dtype: Any) -> tuple[list[Array], np.random.Generator]:
+    random = np.random.default_rng(seed)
+    return [(random.standard_normal((2, 45, 16)) / 2).astype(dtype) for _ in range(3)], random
+
+
+def retention(seed: int, dtype: Any) -> Case:
+    (q, k, v), random = recurrent(seed, dtype)
+    gammas = (0.9 + 0.1 * random.random(2)).astype(np.float32)
+    wide = [one.astype(np.float64) for one in (q, k, v)]
+    expected = np.zeros(q.shape)
+    for h in range(2):
+        state = np.zeros((16, 16))
+        for t in range(45):
+            state = gammas[h] * state + np.outer(wide[1][h, t], wide[2][h, t])
+            expected[h, t] = wide[0][h, t] @ state
+    return Case("retain", [q, k, v, gammas, np.full(q.shape, 7, dtype)], 4, expected, chunk=16)
+
+
+def gated_delta_rule(seed: int, dtype: Any) -> Case:
+    (q, k, v), random = recurrent(seed, dtype)
+    alphas, betas = (0.8 + 0.2 * random.random((2, 45)).astype(np.float32), random.random((2, 45)).astype(np.float32))
+    wide = [one.astype(np.float64) for one in (q, k, v)]
+    expected = np.zeros(q.shape)
+    for h in range(2):
+        state = np.zeros((16, 16))
+        for t in range(45):
+            key = wide[1][h, t]
+            state = alphas[h, t] * (state - betas[h, t] * np.outer(key, key @ state))
+            state = state + betas[h, t] * np.outer(key, wide[2][h, t])
+            expected[h, t] = wide[0][h, t] @ state
+    return Case("run", [q, k, v, alphas, betas, np.full(q.shape, 7, dtype)], 5, expected)
+
+
 CASES: dict[str, Callable[[int, Any], Case]] = {
     case.__name__: case
     for case in (
         *(paged_decode, paged_prefill, varlen_attention, grouped_gemm, block_sparse_attention, t5_bias),
-        *(segmented_sum, embedding_bag, histogram, stencil),
+        *(segmented_sum, embedding_bag, histogram, stencil, prefix_sums, sorted_rows),
+        *(top_p, beam_step, int4_gemm, retention, gated_delta_rule),
     )
 }
 
@@ -231,16 +320,17 @@ def test_it_computes_what_numpy_does(name: str, seed: int) -> None:
 @pytest.mark.parametrize("level", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", NAMES)
 def test_ptx_of_it_assembles(name: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[Any] = []
-    kernels = dict(kernels_of(name))
+    found: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
+
+    def noted(self: Any, *given: Any, **more: Any) -> None:
+        found.append((self, given, more))
+
     for seed in (0, 1):
-        for kernel in kernels.values():
-            monkeypatch.setattr(
-                type(kernel), "__call__", lambda self, *given, **more: found.append((self, given, more))
-            )
         case = CASES[name](seed, BF16)
-        getattr(example(name), case.run)(*case.arrays, **case.options)
-        monkeypatch.undo()
+        with monkeypatch.context() as patched:
+            patched.setattr(Kernel, "__call__", noted)
+            getattr(example(name), case.run)(*case.arrays, **case.options)
+    assert {one.__name__ for one, _, _ in found} == {one.__name__ for one in kernels_of(name)}
     for kernel, given, more in found:
         graph = ts.compile.to_graph_ir(kernel, given, more, options={"level": level})
         target = ts.compile.to_target_ir(ts.compile.to_tile_ir(ts.compile.to_schedule_ir(graph)))
@@ -256,9 +346,8 @@ def test_a_gpu_computes_what_numpy_does(name: str, seed: int) -> None:
         check(launched(name, case, lambda array: ts.asarray(array).cuda()), case, dtype)
 
 
-def kernels_of(name: str) -> Iterator[tuple[str, Any]]:
-    module = example(name)
-    return ((one, value) for one, value in vars(module).items() if type(value).__name__ == "Kernel")
+def kernels_of(name: str) -> list[Kernel]:
+    return [value for value in vars(example(name)).values() if isinstance(value, Kernel)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -269,7 +358,7 @@ def test_it_is_short(name: str) -> None:
     for one in kernels:
         assert one.end_lineno is not None
         assert one.end_lineno - one.lineno + 1 <= 25
-    assert len(dict(kernels_of(name))) == len(kernels)
+    assert len(kernels_of(name)) == len(kernels)
 
 
 def test_every_kernel_has_a_case() -> None:

@@ -52,7 +52,7 @@ KERNEL_TO_PTX = Walk(
             "tile/language/control.py",
             "What the rewritten code calls. A loop over `tile.range` becomes one `scf.for`: its body runs once, on "
             "symbols, and variables that change in it are what the loop carries.",
-            {"_tile_loop": ["initial =", "region, after =", "op = scf.ForOp", "work.emit(op)"]},
+            {"_tile_loop": ["carried =", "region = carried.settled", "op = scf.ForOp", "work.emit(op)"]},
         ),
         Step(
             "tile/calls/trace.py",

@@ -36,7 +36,7 @@ FLOATS = (dtypes.f32, dtypes.f64, dtypes.f16, dtypes.bf16, dtypes.f8e4m3)
 
 def everywhere(function: Any, *arrays: Any, grid: Any, **options: Any) -> list[list[Any]]:
     """The arrays after a call, by the interpreter and by machine code: the last is what a kernel fills."""
-    last = next(one for one in reversed(arrays) if isinstance(one, np.ndarray))
+    last: Any = next(one for one in reversed(arrays) if hasattr(one, "dtype"))
     found: list[list[Any]] = []
     for interpreted in (True, False):
         copies: list[Any] = [np.array(one) if one is last else one for one in arrays]

@@ -390,7 +390,7 @@ class TileWorkCounter:
         elif isinstance(op, tile.AtPlaces):
             value = op.result if isinstance(op, tile.ReadOp) else op.value
             self.moved(op, op.view, (), value, found)
-        elif isinstance(op, tile.Writer):
+        elif isinstance(op, tile.StoreOp | tile.AtomicOp):
             inside = self.moved(op, op.view, op.offsets, op.value, found)
             if len(inside) == 2:
                 self._stored = tile_type(op.value).get_shape()[0], inside[0]

@@ -134,7 +134,9 @@ def _while(
     carried = _Carried(names, before)
     flag, types = work.convert(_truth(first), bool_), [value.ssa.type for value in carried.initial.values()]
     asked = Block(arg_types=[IntegerType(1), *types])
-    asked.add_op(scf.ConditionOp(*asked.args))
+    condition = scf.ConditionOp(*asked.args)
+    work.locate(condition)
+    asked.add_op(condition)
 
     def run(inner: Any, moving: frozenset[tuple[str, int]]) -> list[Any]:
         after = carried.through(body, [], inner.args, moving)
@@ -143,7 +145,6 @@ def _while(
 
     region = carried.settled(lambda: Block(arg_types=types), run)
     op = scf.WhileOp([flag.ssa, *(value.ssa for value in carried.initial.values())], types, Region(asked), region)
-    work.locate(asked.last_op)
     work.emit(op)
     return carried.results(op.results, region)
 

@@ -301,10 +301,10 @@ class Tile(_Operators, TileAnnotation):
 
 def _is_slice(part: Any) -> bool:
     """Whether a part of an index is a slice of numbers."""
-    return isinstance(part, slice) and all(
-        one is None or (isinstance(one, int) and not isinstance(one, bool))
-        for one in (part.start, part.stop, part.step)
-    )
+    if not isinstance(part, slice):
+        return False
+    bounds = cast("slice[Any, Any, Any]", part)
+    return all(type(one) in (int, type(None)) for one in (bounds.start, bounds.stop, bounds.step))
 
 
 @dataclass

@@ -10,6 +10,7 @@ them with dots.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -73,7 +74,7 @@ def make_async(function: tile.FuncOp, depth: int) -> None:
                 _pipeline(op, ready, depth)
 
 
-def _qualifies(load: tile.LoadOp, written: set[SSAValue]) -> bool:
+def _qualifies(load: tile.LoadOp, written: AbstractSet[SSAValue]) -> bool:
     return tile.memory_of(load.view) not in written and feeds_dots(load)
 
 
