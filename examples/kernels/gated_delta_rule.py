@@ -1,6 +1,6 @@
 """The gated delta rule in chunks: the state forgets by alpha, and is corrected towards each value by beta.
 
-state = alpha · (state - beta · k kᵀ state) + beta · k vᵀ for each token. q, k, v are [H, S, D], alphas and betas [H, S].
+state = alpha · (state - beta · k kᵀ state) + beta · k vᵀ. q, k, v are [H, S, D], alphas and betas [H, S].
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from tessera.transforms.core.tile_ops import TileOps
 _TRUTH = IntegerType(1)
 _Control = scf.ForOp | scf.IfOp | scf.WhileOp
 _MOVES = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
-_SPREADS = (tile.EwOp, tile.ReduceOp, tile.DotOp, *_MOVES)
+_SPREADS = (tile.EwOp, tile.ReduceOp, tile.DotOp, tile.TakeOp, tile.ReadOp, *_MOVES)
 
 
 Visit = Callable[[Operation, Operation], None]
@@ -134,6 +134,10 @@ class Marks:
                 return _of_reduce(build, op, self._found[op.operand])
             case tile.DotOp():
                 return self._of_dot(build, op)
+            case tile.TakeOp():
+                moved = self._found.get(op.operand)
+                marks = [] if moved is None else [build.add(tile.TakeOp(moved, op.indices))]
+                return build.any([*marks, *(self._found[index] for index in op.indices if index in self._found)])
             case tile.ExpandOp() | tile.BroadcastOp() | tile.TransOp():
                 return build.add(_moved(op, self._found[op.operand]))
             case _:

@@ -22,7 +22,7 @@ from tessera.ir.common import elementwise, intervals
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.intervals import EITHER, INFINITY, Interval, all_values, hull
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
+from tessera.ir.tile.types import ViewType, tile_dtype, tile_type, view_type
 from tessera.shapes.expr import Size
 from tessera.transforms.core.folding import literal
 
@@ -128,6 +128,15 @@ def _load(work: _Analysis, op: tile.LoadOp, operands: Intervals) -> Intervals:
     if math.isnan(op.pad_value):
         return [held.with_nan()]
     return [hull((held, intervals.rounded(Interval(op.pad_value, op.pad_value), tile_dtype(op.result))))]
+
+
+def _looked_up(work: _Analysis, op: tile.ReadOp | tile.ItemOp, operands: Intervals) -> Intervals:
+    held = work.memory.get(tile.base_of(op.view), all_values(view_type(op.view).dtype))
+    return [hull((held, Interval(0, 0)))]
+
+
+def _take(work: _Analysis, op: tile.TakeOp, operands: Intervals) -> Intervals:
+    return [hull((operands[0], Interval(0, 0)))]
 
 
 def _lies_inside(work: _Analysis, op: tile.LoadOp, offsets: Intervals) -> bool:
@@ -264,6 +273,8 @@ _RULES: Mapping[type[Operation], Callable[[_Analysis, Any, Intervals], Intervals
         tile.ProgramIdOp: _program_id,
         tile.DimOp: _dim,
         tile.LoadOp: _load,
+        **dict.fromkeys((tile.ReadOp, tile.ItemOp), _looked_up),
+        tile.TakeOp: _take,
         tile.IotaOp: _iota,
         tile.EwOp: _elementwise,
         tile.ReduceOp: _reduce,
