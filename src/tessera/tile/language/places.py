@@ -76,7 +76,7 @@ def _whole(value: Any) -> Any:
     raise DtypeError(f"{value!r} is no index", hint="give tiles, scalars and numbers that are integers")
 
 
-def index_tile(work: Tracer, value: Any) -> Tile:
+def index_tile(work: Tracer, value: object) -> Tile:
     """A tile of indices, as i64."""
     if isinstance(value, Undefined):
         value.refuse()
@@ -90,7 +90,7 @@ def index_tile(work: Tracer, value: Any) -> Tile:
     return work.cast(value, i64)
 
 
-def _mask(value: Any, shape: Sequence[int]) -> Tile:
+def _mask(value: object, shape: Sequence[int]) -> Tile:
     if not isinstance(value, Tile) or value.dtype is not bool_:
         raise DtypeError(f"a mask is a tile of conditions, got {value!r}", hint="compare something: positions < end")
     if value.ndim > len(shape) or any(

@@ -1,4 +1,4 @@
-"""Tiles whose elements change places: taken, reshaped, cut, joined, turned round, scanned and sorted.
+"""Tiles whose elements change places: taken, reshaped, cut, joined, reversed, scanned and sorted.
 
 All of these are made of one operation, `take`, and of elementwise work: places are numbers like any others.
 """
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def _checked(value: Any, what: str) -> Tile:
+def _checked(value: object, what: str) -> Tile:
     if isinstance(value, Undefined):
         value.refuse()
     if not isinstance(value, Tile):
@@ -40,15 +40,14 @@ def _checked(value: Any, what: str) -> Tile:
     return value
 
 
-def _along(x: Tile, axis: Any, what: str) -> int:
+def _along(x: Tile, axis: object, what: str) -> int:
     if isinstance(axis, bool) or not isinstance(axis, int):
         raise ShapeError(f"tile.{what} goes along one axis, and {axis!r} is none", hint="give its number")
     return rules.normalize_axis(axis, x.ndim, where=what)
 
 
-def _count(value: Any, what: str, most: int, least: int = 1) -> int:
+def _count(value: object, what: str, most: int, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        value.__index__() if hasattr(value, "__index__") else None
         raise ShapeError(f"{what} must be an integer known now, got {value!r}", hint="give a number")
     if not least <= value <= most:
         raise ShapeError(f"{what} is {value}, and {least} to {most} are possible", hint="check the sizes")
@@ -72,7 +71,7 @@ def _moved(x: Tile, axis: int, at: Tile, shape: Sequence[int] | None = None) -> 
     return _taken(x, shape, lambda one: at if one == axis else _positions(shape, one))
 
 
-def take(x: Tile, indices: Any, axis: int | None = None) -> Tile:
+def take(x: Tile, indices: object, axis: int | None = None) -> Tile:
     """The elements at a tile of indices: along one axis, as NumPy's `take_along_axis`, or with a tile for each axis.
 
     Along an axis the indices have the sizes of the result; along the others it has those of `x`. 0 where an index
@@ -101,7 +100,7 @@ def take(x: Tile, indices: Any, axis: int | None = None) -> Tile:
     return _moved(x, along, index, shape)
 
 
-def reshape(x: Tile, shape: Any) -> Tile:
+def reshape(x: Tile, shape: object) -> Tile:
     """The same elements, row by row, in another shape; one size may be -1."""
     _checked(x, "reshape")
     given = [_count(size, "a tile's size", 1 << 31, -1) for size in as_tuple(shape)]

@@ -261,9 +261,12 @@ class Tile(_Operators, TileAnnotation):
 
     def _cut(self, parts: Sequence[slice]) -> Tile:
         """The part that slices of the first axes say."""
-        if all(part == slice(None) for part in parts):
+        if all(_is_all(part) for part in parts):
             return self
-        ranges = [range(*part.indices(size)) for part, size in zip(parts, self.shape, strict=False)]
+        try:
+            ranges = [range(*part.indices(size)) for part, size in zip(parts, self.shape, strict=False)]
+        except TypeError as error:
+            raise ShapeError(f"{self} is cut by {parts}", hint="parts are between numbers known now") from error
         ranges += [range(size) for size in self.shape[len(parts) :]]
         if not all(ranges):
             raise ShapeError(
@@ -279,7 +282,7 @@ class Tile(_Operators, TileAnnotation):
     def __getitem__(self, key: Any) -> Tile:
         """`x[:, None]` inserts axes, `x[2:6, ::2]` is a part: both are known while the program is made."""
         parts = as_tuple(key)
-        if any(part is not None and not _is_slice(part) for part in parts):
+        if any(part is not None and not isinstance(part, slice) for part in parts):
             raise ShapeError(
                 f"{self} is indexed by {key!r}; only None and slices of numbers are possible",
                 shapes=[str(list(self.shape))],
@@ -299,12 +302,9 @@ class Tile(_Operators, TileAnnotation):
         )
 
 
-def _is_slice(part: Any) -> bool:
-    """Whether a part of an index is a slice of numbers."""
-    if not isinstance(part, slice):
-        return False
-    bounds = cast("slice[Any, Any, Any]", part)
-    return all(type(one) in (int, type(None)) for one in (bounds.start, bounds.stop, bounds.step))
+def _is_all(part: slice) -> bool:
+    """Whether a slice is `:`; one of scalars compares as scalars do."""
+    return part.start is None and part.stop is None and part.step is None
 
 
 @dataclass
@@ -346,7 +346,7 @@ class View:
     def __getitem__(self, key: Any) -> View:
         """The part at some indices: `x[h]` is a view without the first axis, `x[:, h]` without the second."""
         parts = as_tuple(key)
-        whole = [isinstance(part, slice) and part == slice(None) for part in parts]
+        whole = [isinstance(part, slice) and _is_all(part) for part in parts]
         if len(parts) > self.rank or any(
             not all_of_it and isinstance(part, slice | Tile | None | EllipsisType)
             for part, all_of_it in zip(parts, whole, strict=True)
