@@ -363,3 +363,44 @@ def test_it_is_short(name: str) -> None:
 
 def test_every_kernel_has_a_case() -> None:
     assert sorted(CASES) == NAMES
+
+
+def large_block_sparse(seed: int) -> Case:
+    random = np.random.default_rng(seed)
+    q, k, v = (random.standard_normal((3, 512, 64)).astype(BF16) for _ in range(3))
+    lists = [random.permutation(8)[: random.integers(0, 9)] for _ in range(8)]
+    starts, columns = np.cumsum([0, *map(len, lists)]).astype(np.int32), np.concatenate(lists).astype(np.int32)
+    seen = np.zeros((512, 512), bool)
+    for i, part in enumerate(lists):
+        for j in part:
+            seen[64 * i : 64 * i + 64, 64 * j : 64 * j + 64] = True
+    expected = np.stack([attended(q[h], k[h], v[h], seen) for h in range(3)])
+    return Case("attend", [q, k, v, starts, columns, np.full(q.shape, 7, BF16)], 5, expected, rows=64)
+
+
+def large_paged_decode(seed: int) -> Case:
+    random = np.random.default_rng(seed)
+    lengths, heads, depth = random.integers(0, 500, 5), 2, 128
+    keys, values, table, plain = paged(random, lengths, heads, 64, depth, BF16)
+    q = random.standard_normal((5, heads, 64, depth)).astype(BF16)
+    expected = np.stack(
+        [[attended(q[b, h], plain(keys, b, h), plain(values, b, h)) for h in range(heads)] for b in range(5)]
+    )
+    return Case("attend", [q, keys, values, table, lengths.astype(np.int32), np.full(q.shape, 7, BF16)], 5, expected)
+
+
+LARGE: dict[str, tuple[str, Callable[[int], Case]]] = {
+    "block_sparse_attention": ("block_sparse_attention", large_block_sparse),
+    "paged_decode": ("paged_decode", large_paged_decode),
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", LARGE)
+def test_warps_are_specialized_where_a_table_says_what_is_next(name: str, seed: int) -> None:
+    kernel, make = LARGE[name]
+    case = make(seed)
+    check(launched(kernel, case, lambda array: ts.asarray(array).cuda()), case, BF16)
+    (one,) = kernels_of(kernel)
+    assert "compiled: warp-specialized, " in one.explain()

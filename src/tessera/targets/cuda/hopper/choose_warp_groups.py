@@ -93,8 +93,8 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
         words = "it adds to memory, which is done for all rows at once"
         return _refusal(atomic, words, "store partial results, and add them in a kernel behind")
     if (write := next((op for op in function.body.walk() if isinstance(op, tile.WriteOp)), None)) is not None:
-        words = "it scatters a tile, which is done for all rows at once"
-        return _refusal(write, words, "store the tile as it is, and scatter it in a kernel behind")
+        words = "it stores under a mask or at computed places, which is done for all rows at once"
+        return _refusal(write, words, "store whole tiles, which end with their array, and scatter in a kernel behind")
     if rows is None:
         words = "its stores do not have one number of rows that consumers could share"
         return _refusal(function, words, "store tiles of one number of rows, at the top level of the kernel")
