@@ -98,8 +98,8 @@ def paged_prefill(seed: int, dtype: Any) -> Case:
     keys, values, table, plain = paged(random, lengths, heads, 16, depth, dtype)
     q = random.standard_normal((len(lengths), heads, most, depth)).astype(dtype)
     expected = np.full(q.shape, 7.0)
-    for b, (length, count) in enumerate(zip(lengths, counts, strict=True)):
-        seen: Array = np.arange(length)[None] <= np.arange(length - count, length)[:, None]
+    for b, (length, count) in enumerate(zip(lengths.tolist(), counts.tolist(), strict=True)):
+        seen = np.arange(length)[None] <= np.arange(length - count, length)[:, None]
         for h in range(heads):
             expected[b, h, :count] = attended(q[b, h, :count], plain(keys, b, h), plain(values, b, h), seen)
     given = [q, keys, values, table, lengths.astype(np.int32), counts.astype(np.int32), np.full(q.shape, 7, dtype)]

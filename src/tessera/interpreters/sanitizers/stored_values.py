@@ -52,7 +52,8 @@ def check_stored(op: tile.Writer, operands: Sequence[Any], limits: Limits, progr
         stored = operands[0][at.taken]
     else:
         inside, within = window(view, offsets, value.shape)
-        axes = np.meshgrid(*(np.arange(part.start, part.stop) for part in inside), indexing="ij")
+        ranges = [np.arange(int(part.start), int(part.stop), dtype=np.int64) for part in inside]
+        axes = np.meshgrid(*ranges, indexing="ij")
         stored = value[within]
     found = np.asarray(view.array[tuple(axes)] if isinstance(op, tile.Atomic) else stored)
     wrong = outside(found, dtype, limits)

@@ -302,7 +302,7 @@ class Tile(_Operators, TileAnnotation):
         )
 
 
-def _is_all(part: slice) -> bool:
+def _is_all(part: Any) -> bool:
     """Whether a slice is `:`; one of scalars compares as scalars do."""
     return part.start is None and part.stop is None and part.step is None
 
