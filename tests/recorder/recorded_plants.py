@@ -29,7 +29,7 @@ class Plant(NamedTuple):
 
 
 PLANTS: Mapping[str, Plant] = {
-    "a pass of portable GPU code": Plant(InterleaveCopies, InterleaveCopies.rewrite.__name__, nothing),
+    "a pass of portable GPU code": Plant(InterleaveCopies, "rewrite", nothing),
     "a pass of GPU code": Plant(legalize, legalize.use_powers_of_two.__name__, nothing),
     "a pass over regions": Plant(ChooseBlocks, ChooseBlocks.apply.__name__, nothing),
     "a constant of CPU code": Plant(emit_memory, "UNROLL", 2),

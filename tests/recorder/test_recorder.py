@@ -105,6 +105,10 @@ QUICK_PARTS = {
 }
 
 
+def test_what_faults_are_planted_in_is_there() -> None:
+    assert [name for name, plant in PLANTS.items() if not hasattr(plant.owner, plant.name)] == []
+
+
 @pytest.mark.acceptance
 @pytest.mark.parametrize("plant", PLANTS)
 def test_planted_faults_are_seen(plant: str) -> None:

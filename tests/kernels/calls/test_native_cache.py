@@ -322,6 +322,7 @@ def test_closures_modules_and_cycles() -> None:
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.sampled_from([f32, bf16]),
     lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3),
+    max_leaves=12,
 )
 
 
