@@ -99,7 +99,7 @@ def paged_prefill(seed: int, dtype: Any) -> Case:
     q = random.standard_normal((len(lengths), heads, most, depth)).astype(dtype)
     expected = np.full(q.shape, 7.0)
     for b, (length, count) in enumerate(zip(lengths.tolist(), counts.tolist(), strict=True)):
-        seen = np.arange(length)[None] <= np.arange(length - count, length)[:, None]
+        seen = np.tri(count, length, length - count, dtype=bool)
         for h in range(heads):
             expected[b, h, :count] = attended(q[b, h, :count], plain(keys, b, h), plain(values, b, h), seen)
     given = [q, keys, values, table, lengths.astype(np.int32), counts.astype(np.int32), np.full(q.shape, 7, dtype)]
@@ -305,18 +305,18 @@ def launched(name: str, case: Case, move: Callable[[Array], Any] = np.array) -> 
     return out.cpu().numpy() if isinstance(out, ts.Tensor) else out
 
 
-@pytest.mark.quick(seed=[0])
+@pytest.mark.quick(seed=[0], dtype=[np.float32])
 @pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, BF16], ids=["f32", "bf16"])
 @pytest.mark.parametrize("name", NAMES)
-def test_it_computes_what_numpy_does(name: str, seed: int) -> None:
-    for dtype in (np.float32, BF16):
+def test_it_computes_what_numpy_does(name: str, dtype: Any, seed: int) -> None:
+    for interpreted in (False, True):
         case = CASES[name](seed, dtype)
-        check(launched(name, case), case, dtype)
-    with knobs.interpret.using(True):
-        check(launched(name, case), case, dtype)
+        with knobs.interpret.using(interpreted):
+            check(launched(name, case), case, dtype)
 
 
-@pytest.mark.quick
+@pytest.mark.quick(name=["paged_decode", "embedding_bag", "prefix_sums", "histogram"])
 @pytest.mark.parametrize("level", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", NAMES)
 def test_ptx_of_it_assembles(name: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:

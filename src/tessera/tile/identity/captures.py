@@ -76,6 +76,8 @@ class _Itself:
 def _part(value: Any) -> Hashable:
     """A value as part of a key: plain ones by what they mean, all others by what they are."""
     kind = value.__class__
+    if kind is slice:  # before Python 3.12 it has no hash
+        return (kind, *map(_part, (value.start, value.stop, value.step)))
     if kind is tuple:
         return (kind, *map(_part, cast("tuple[Any, ...]", value)))
     return exact(value) if kind in _PLAIN or isinstance(value, np.generic) else _Itself(value)
@@ -129,6 +131,9 @@ def _refuse_what_changes(found: Capture) -> None:
 
 
 def _is_hashable(value: Any) -> bool:
+    if value.__class__ in (slice, tuple):
+        parts = (value.start, value.stop, value.step) if value.__class__ is slice else value
+        return all(_is_hashable(part) for part in parts)
     try:
         hash(value)
     except TypeError:
