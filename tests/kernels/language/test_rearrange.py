@@ -46,7 +46,7 @@ def tiles(draw: st.DrawFn, dtypes_: Any = (*FLOATS, *WHOLE), *, nan: bool = Fals
 
 
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_parts_are_cut_turned_round_and_joined(data: st.DataObject) -> None:
     x, axis = data.draw(tiles())
     start = data.draw(st.integers(0, x.shape[axis] - 1))
@@ -62,7 +62,7 @@ def test_parts_are_cut_turned_round_and_joined(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_elements_are_counted_row_by_row_in_any_shape(data: st.DataObject) -> None:
     rows, columns = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 12))
     x = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
@@ -73,7 +73,7 @@ def test_elements_are_counted_row_by_row_in_any_shape(data: st.DataObject) -> No
 
 
 @given(data=st.data())
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_elements_are_taken_from_where_indices_say(data: st.DataObject) -> None:
     x = np.random.default_rng(data.draw(st.integers(0, 9))).integers(0, 99, (5, 7)).astype(np.float32)
     step, shift = data.draw(st.integers(1, 4)), data.draw(st.integers(-2, 2))
@@ -89,7 +89,7 @@ def test_elements_are_taken_from_where_indices_say(data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_running_sums(data: st.DataObject) -> None:
     x, axis = data.draw(tiles((dtypes.f32, dtypes.i32, dtypes.i64)))
     check(x, lambda v: tile.cumsum(v, axis), np.cumsum(x, axis, dtype=x.dtype))
@@ -136,7 +136,7 @@ def test_the_first_of_equal_elements_comes_first_downward_too() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_the_first_of_the_largest_is_found(data: st.DataObject) -> None:
     x, axis = data.draw(tiles(nan=True))
     wide = x.astype(np.float64)
