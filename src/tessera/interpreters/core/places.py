@@ -40,3 +40,13 @@ def placed(op: tile.AtPlaces, operands: Values) -> Placed:
     for index, size in zip(indices, view.sizes, strict=True):
         inside &= (index >= 0) & (index < size)
     return Placed(indices, last if op.mask is not None else np.ones_like(inside), inside)
+
+
+def taken(source: Array, indices: Sequence[Array]) -> Array:
+    """The elements of a tile at computed places; 0 where they lie outside of it."""
+    inside = np.ones(indices[0].shape, np.bool_)
+    for index, size in zip(indices, source.shape, strict=True):
+        inside &= (index >= 0) & (index < size)
+    found = np.zeros(inside.shape, source.dtype)
+    found[inside] = source[tuple(index[inside] for index in indices)]
+    return found

@@ -19,7 +19,7 @@ from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, So
 from tessera.interpreters.core import scalars
 from tessera.interpreters.core.engine import Frame, Values, meaning, meanings, symbol_in
 from tessera.interpreters.core.machine import Machine
-from tessera.interpreters.core.places import placed
+from tessera.interpreters.core.places import placed, taken
 from tessera.interpreters.core.views import Array, ArrayView, read_window, window
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, asked
@@ -184,12 +184,7 @@ meanings(
 @meaning(tile.TakeOp)
 def _take(frame: Frame, op: tile.TakeOp, operands: Values) -> Values:
     source, *indices = operands
-    inside = np.ones(indices[0].shape, np.bool_)
-    for index, size in zip(indices, source.shape, strict=True):
-        inside &= (index >= 0) & (index < size)
-    found = np.zeros(inside.shape, source.dtype)
-    found[inside] = source[tuple(index[inside] for index in indices)]
-    return [found]
+    return [taken(source, indices)]
 
 
 @meaning(tile.ViewOp)

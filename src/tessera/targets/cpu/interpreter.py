@@ -19,6 +19,7 @@ from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.core.places import taken
 from tessera.interpreters.core.views import Array, ArrayView, window
 from tessera.interpreters.levels.machine_frame import MachineFrame
 from tessera.interpreters.levels.tile import bind, check_writable, multiply
@@ -197,13 +198,7 @@ def _load(frame: Frame, op: cpu.LoadOp, operands: Values) -> Values:
 def _take(frame: Frame, op: cpu.TakeOp, operands: Values) -> Values:
     buffer, *indices = operands
     shape = tuple(op.shape.iter_values())
-    source = buffer.part(0, 0, extent(shape)).reshape(shape)
-    inside = np.ones(indices[0].shape, np.bool_)
-    for index, size in zip(indices, shape, strict=True):
-        inside &= (index >= 0) & (index < size)
-    found = np.zeros(inside.shape, source.dtype)
-    found[inside] = source[tuple(index[inside] for index in indices)]
-    return [found]
+    return [taken(buffer.part(0, 0, extent(shape)).reshape(shape), indices)]
 
 
 @meaning(cpu.StoreOp)
