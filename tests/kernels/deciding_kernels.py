@@ -117,3 +117,57 @@ def powers(x: Any, w: Any, times: Any, out: Any):
             pair = (pair[0] * 0.5, pair[1] - 1)
         y, left = pair
     tile.store(out, y, at=(0, 0))
+
+
+@kernel
+def paged(pages: Any, table: Any, out: Any, *, pad: float = 0):
+    i = tile.program_id(0)
+    page = pages[tile.item(table, i)]
+    tile.store(out[i], tile.load(page, at=(0, 0), shape=(4, 8), pad=pad), at=(0, 0))
+
+
+@kernel
+def paged_twice(pages: Any, table: Any, out: Any):
+    i = tile.program_id(0)
+    row = pages[tile.item(table, i)][tile.item(table, i + 1)]
+    found = tile.load(row, at=(1,), shape=(8,)) + tile.item(row, 2) + tile.gather(row, tile.iota(8) // 2)
+    tile.store(out, found[None, :], at=(i, 0))
+
+
+@kernel
+def paged_columns(pages: Any, table: Any, out: Any):
+    i = tile.program_id(0)
+    at = tile.item(table, i)
+    tile.store(out[i], tile.load(pages[:, at + 1, :], at=(0, 0), shape=(8, 8)), at=(0, 0))
+
+
+@kernel
+def paged_out(values: Any, table: Any, pages: Any, *, how: str):
+    i = tile.program_id(0)
+    page, part = pages[tile.item(table, i)], tile.load(values[i], at=(0, 0), shape=(4, 8))
+    if how == "store":
+        tile.store(page, part, at=(0, 0))
+    elif how == "atomic":
+        tile.atomic_add(page, part, at=(0, 0))
+    else:
+        tile.scatter_add(page, tile.iota(4), part, at=(0,))
+
+
+@kernel
+def multiplied_pages(pages: Any, w: Any, table: Any, out: Any, *, steps: int):
+    i = tile.program_id(0)
+    page, acc = pages[tile.item(table, 2 * i)], tile.zeros((128, 64))
+    for k in tile.range(0, steps * 64, 64):
+        left, right = tile.load(page, at=(0, k), shape=(128, 64)), tile.load(w, at=(k, 0), shape=(64, 64))
+        acc = acc + tile.dot(left, right)
+    tile.store(out[tile.item(table, 2 * i + 1)], tile.cast(acc, out.dtype), at=(0, 0))
+
+
+@kernel
+def before_and_behind(x: Any, w: Any, out: Any, *, steps: int):
+    i = tile.program_id(0)
+    row, acc = (i - 3) // 2 * 128, tile.zeros((128, 64))
+    for k in tile.range(0, steps * 64, 64):
+        left, right = tile.load(x, at=(row, k), shape=(128, 64)), tile.load(w, at=(k, 0), shape=(64, 64))
+        acc = acc + tile.dot(left, right)
+    tile.store(out, tile.cast(acc, out.dtype), at=((i - 2) * 128, 0))

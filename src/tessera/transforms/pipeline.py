@@ -24,6 +24,7 @@ from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches
 from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
 from tessera.transforms.checks.check_indices import CheckIndices
+from tessera.transforms.checks.guard_parts import GuardParts
 from tessera.transforms.checks.host_checks import TakeHostChecks
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.core.canonicalize import Canonicalize
@@ -74,6 +75,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         FastMath,
         SinkIntoBranches,
         GraphToSchedule,
+        GuardParts,
         Instrument,
         DeferEpilogueStore,
         LazyRescale,

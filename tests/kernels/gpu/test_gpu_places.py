@@ -37,6 +37,11 @@ def scatter(how: str, dtype: Any) -> Callable[[], Case]:
     return case
 
 
+def pages_of(count: int) -> Array:
+    """A table of five pages, and of some that are not there."""
+    return np.array([0, 4, 5, -1, 2**32, 1, 2**32 + 2, -(2**62), 3, 2, 2**31, 7][:count], np.int64)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "items": lambda: (kernels.item_of, 4, [numbers(4, dtype=dtypes.bf16.storage), np.zeros(4, np.float32)], {}),
     "flags": lambda: (kernels.item_of, 4, [numbers(4) > 0, np.zeros(4, np.float32)], {}),
@@ -79,6 +84,28 @@ CASES: dict[str, Callable[[], Case]] = {
         [numbers(16, 16), numbers(16, 16, seed=2), np.array([7]), np.zeros((16, 16), np.float32)],
         {},
     ),
+    "pages": lambda: (kernels.paged, 9, [numbers(5, 3, 7), pages_of(9), np.zeros((9, 4, 8), np.float32)], {"pad": 1}),
+    "rows of pages": lambda: (
+        kernels.paged_twice,
+        8,
+        [numbers(5, 7, 9), pages_of(9), np.zeros((8, 8), np.float32)],
+        {},
+    ),
+    "columns of pages": lambda: (
+        kernels.paged_columns,
+        9,
+        [numbers(8, 5, 7), pages_of(9), np.zeros((9, 8, 8), np.float32)],
+        {},
+    ),
+    **{
+        f"{how} pages": lambda how=how: (
+            kernels.paged_out,
+            9,
+            [numbers(9, 4, 8), pages_of(9), numbers(5, 3, 9, seed=2)],
+            {"how": how},
+        )
+        for how in ("store", "atomic", "scatter")
+    },
     **{
         f"{how} of {np.dtype(dtype)}": scatter(how, dtype)
         for how in ("scatter", "scatter_add", "scatter_max", "scatter_min")
@@ -128,3 +155,27 @@ def test_checks_find_what_lies_outside_and_nothing_faults() -> None:
             run(case)
         with pytest.raises(ShapeError, match=r"tile\.item starts outside its view, along axis 0"):
             run((kernels.item_of, 4, [numbers(3), np.zeros(4, np.float32)], {}))
+
+
+def test_copies_by_tensor_maps_bring_nothing_where_a_page_is_not_there() -> None:
+    pages, w = numbers(5, 128, 256).astype(np.float16), numbers(256, 64, seed=2).astype(np.float16)
+    out, table = np.full((6, 128, 64), 7, np.float16), np.array([0, 3, 2**32 + 1, 0, 1, -1, 4, 2**32, 9, 1, 3, 5])
+    case: Case = (kernels.multiplied_pages, 6, [pages, w, table, out], {"steps": 4})
+    found, expected = run(case), out.copy()
+    for source, target in table.reshape(6, 2).tolist():
+        if 0 <= target < 6:
+            left = pages[source] if 0 <= source < 5 else np.zeros_like(pages[0])
+            expected[target] = (left.astype(np.float32) @ w.astype(np.float32)).astype(np.float16)
+    assert np.abs(found.astype(np.float32) - expected.astype(np.float32)).max() < 0.1
+    assert (found[[0, 1, 2, 4]] == np.array([0, 0, 7, 7])[:, None, None]).all()
+    assert "compiled: warp-specialized, " in kernels.multiplied_pages.explain()
+
+
+def test_copies_by_tensor_maps_may_begin_in_front_of_an_array() -> None:
+    x, w = numbers(256, 256).astype(np.float16), numbers(256, 64, seed=2).astype(np.float16)
+    case: Case = (kernels.before_and_behind, 8, [x, w, np.full((512, 64), 7, np.float16)], {"steps": 4})
+    found, product = run(case), x.astype(np.float32) @ w.astype(np.float32)
+    # Instance 2 has rows before x, 3 to 6 those of x, and 7 those behind it; 0 and 1 store in front of the result.
+    expected = np.concatenate([np.zeros((128, 64)), product[:128], product[:128], product[128:]])
+    assert np.abs(found.astype(np.float32) - expected).max() < 0.1
+    assert "compiled: warp-specialized, " in kernels.before_and_behind.explain()

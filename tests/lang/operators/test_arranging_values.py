@@ -171,6 +171,13 @@ def test_updates_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObj
     exactly(t, x)
 
 
+def test_updates_of_nothing_are_numpy_s() -> None:
+    x = np.zeros((1, 0), np.int32)
+    found = tensor(x, ts.i32).at[np.array([0]),]
+    for how in ("set", "add", "max"):
+        exactly(getattr(found, how)(tensor(np.zeros((1, 0), np.int32), ts.i32)), x)
+
+
 @few
 @given(shape=shapes(least=1, most=3), seed=seeds, data=st.data())
 def test_updates_at_masks_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:

@@ -69,6 +69,11 @@ def test_views_of_views(data: st.DataObject, shape: tuple[int, ...]) -> None:
         agree(tensor, array, root)
 
 
+def test_an_empty_view_keeps_its_strides_when_squeezed() -> None:
+    tensor = numbered((1, 1, 1, 2))[0, :, 0:0, 0]
+    agree(tensor.squeeze(), np.squeeze(tensor.numpy()), tensor)
+
+
 @given(st.data(), SHAPES.filter(len))
 def test_integer_array_indices_are_copies(data: st.DataObject, shape: tuple[int, ...]) -> None:
     assume(0 not in shape)

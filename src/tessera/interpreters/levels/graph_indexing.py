@@ -70,7 +70,7 @@ def _scatter(frame: Frame, op: graph_indexing.ScatterOp, operands: Values) -> Va
     source, indices, updates = operands
     axis, dtype = op.axis.value.data, graph_type(op.operand).dtype
     found = np.moveaxis(source.copy(), axis, 0)
-    rows = np.moveaxis(updates.reshape((*source.shape[:axis], -1, *source.shape[axis + 1 :])), axis, 0)
+    rows = np.moveaxis(updates.reshape((*source.shape[:axis], indices.size, *source.shape[axis + 1 :])), axis, 0)
     for number, index in enumerate(indices.reshape(-1)):
         if not 0 <= int(index) < source.shape[axis]:
             raise RangeError(

@@ -24,6 +24,7 @@ from tessera.interpreters.sanitizers.stored_values import check_stored
 from tessera.interpreters.sanitizers.underflow import check_underflow, decaying
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.parts import indices_of
 from tessera.ir.tile.types import tile_type
 
 MemoryOp = tile.Reader | tile.Writer
@@ -125,6 +126,8 @@ class WatchedFrame(Frame):
             self.marks.update(zip(op.results, self._passed, strict=True))
             return results
         mark = self._touch(op, operands) if isinstance(op, MemoryOp) else None
+        if isinstance(op, tile.ViewOp) and self.watch.checks.bounds and tile.OPEN not in op.attributes:
+            self._check_part(op)
         bounded = self.watch.bounded
         if bounded is not None and isinstance(op, tile.StoreOp | tile.WriteOp):
             check_stored(op, operands, bounded, self.program)
@@ -144,6 +147,17 @@ class WatchedFrame(Frame):
         if self.watch.decays is not None:
             check_underflow(op, operands, results, mark, self.program, self.watch.decays)
         return results
+
+    def _check_part(self, op: tile.ViewOp) -> None:
+        """Refuses indices of a part that are out of range."""
+        for axis, at in (indices_of(op.offset, op.base) or {}).items():
+            index, extent = at if isinstance(at, int) else self.values[at], self.values[op.base].sizes[axis]
+            if not 0 <= index < extent:
+                raise RangeError(
+                    f"a view in program instance {list(self.program)}: index {index} of axis {axis} is out of range, "
+                    f"the size is {extent}",
+                    hint="indices count from 0: check the table that it comes from, or clamp the number",
+                )
 
     def _marks_of(self, values: Sequence[SSAValue]) -> list[Mark]:
         return [self.marks.get(value) for value in values]

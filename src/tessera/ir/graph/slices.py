@@ -28,6 +28,8 @@ def slice_shape(
 ) -> Sequence[Size]:
     """The shape of a slice whose open ends are written as numbers."""
     # With a step backwards an open slice begins at the end, which is LAST; forwards it begins at 0.
+    if len(starts) != len(steps):
+        return rules.slice_shape(shape, starts, stops, steps)  # which says how many an axis takes
     begins = [None if start == LAST and step < 0 else start for start, step in zip(starts, steps, strict=True)]
     ends = [None if stop in (LAST, BEFORE_FIRST) else stop for stop in stops]
     return rules.slice_shape(shape, begins, ends, steps, known=known)

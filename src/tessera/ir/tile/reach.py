@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.parts import indices_of
 from tessera.ir.tile.types import tile_type, view_type
 from tessera.shapes.bounds import at_least
 from tessera.shapes.expr import Dim, Quotient, dim, size
@@ -124,20 +125,11 @@ class _Reach:
 
     def _indices(self, offset: SSAValue, base: SSAValue) -> dict[int, _Bounds] | None:
         """The indices in a sum of indices times strides, by the axes of the strides."""
-        owner = offset.owner
-        if isinstance(owner, arith.AddiOp):
-            parts = [self._indices(operand, base) for operand in owner.operands]
-            one, other = parts
-            return None if one is None or other is None or one.keys() & other.keys() else one | other
-        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) and owner.value.value.data == 0:
-            return {}
-        if isinstance(owner, tile.StrideOp) and owner.view is base:
-            return {owner.axis.value.data: _Bounds(dim(1), natural=True, exact=True)}
-        if isinstance(owner, arith.MuliOp):
-            for index, stride in (owner.operands, reversed(owner.operands)):
-                if isinstance(by := stride.owner, tile.StrideOp) and by.view is base:
-                    return {by.axis.value.data: self.bounds(index)}
-        return None
+        found = indices_of(offset, base)
+        one = _Bounds(dim(1), natural=True, exact=True)
+        if found is None:
+            return None
+        return {axis: one if isinstance(at, int) else self.bounds(at) for axis, at in found.items()}
 
     def bounds(self, value: SSAValue) -> _Bounds:
         """The bounds of a number."""

@@ -271,7 +271,8 @@ class Tensor:
         """A view without `axis`, which must have size 1; without all such axes where none is named."""
         if axis is None:
             axis = tuple([index for index, count in enumerate(self.shape) if count == 1])
-        return self._view(self.geometry.reshape(cast(Shape, rules.squeeze(self.shape, axis)), copy=False))
+        rules.squeeze(self.shape, axis)
+        return self._view(self.geometry.squeeze(axis))
 
     @tracked
     def as_strided(self, shape: Shape, strides: tuple[int, ...], offset: int = 0) -> Tensor:

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.checks.guard_parts import GuardParts
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.core.canonicalize import Canonicalize
 from tessera.transforms.core.common_subexpressions import CommonSubexpressions
@@ -24,6 +25,9 @@ def isolated(module: ModuleOp, name: str) -> ModuleOp:
 def apply_facts_stages(name: str, facts: Facts, checks: Collection[str]) -> dict[str, Stage]:
     """The stages by which a function knows the facts of the compile and has its safety checks."""
     stages: dict[str, Stage] = {}
+    if "bounds" in checks:
+        # While offsets are still indices times strides.
+        stages[GuardParts.name] = Stage(GuardParts(), "tile")
     if facts:
         stages[ApplyFacts.name] = Stage(ApplyFacts(name), "tile")
         stages["canonicalize-facts"] = Stage(Canonicalize(), "tile")

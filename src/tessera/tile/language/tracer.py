@@ -26,6 +26,7 @@ from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
 from tessera.tile.language.call_chain import Position, positions_within, span_with_callers
 from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.values import AxisBound, AxisBounds, Places, Scalar, Tile, Undefined, View, is_dynamic
+from tessera.transforms.checks.guard_parts import guard_looked_up
 from tessera.transforms.core.facts import FactKind, Facts, Recorder, fact
 from tessera.transforms.core.folding import materialize
 
@@ -679,4 +680,5 @@ class Tracer:
             fills=[index for index, argument in enumerate(self.arguments) if argument.filled],
         )
         function.location = location_of(self.source)
+        guard_looked_up(function)
         return function

@@ -22,6 +22,7 @@ from tessera.dtypes.types import i64
 from tessera.ir.common.elements import element_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type, view_type
+from tessera.transforms.checks.guard_parts import OUT_OF_RANGE
 from tessera.transforms.checks.padding_marks import Builder, Marks
 
 _OUTSIDE, _NAN = "starts outside its view", "made NaN of"
@@ -67,7 +68,7 @@ def title(op: Operation) -> str:
 
 def check_of(message: str) -> str | None:
     """Which check a message is from; None where it is from none."""
-    if f" {_BEYOND}, " in message:
+    if any(f" {words}, " in message for words in (_BEYOND, OUT_OF_RANGE)):
         return "indices"
     if f" {_OUTSIDE}, " in message:
         return "bounds"

@@ -179,8 +179,8 @@ def axes_of(op: Operation) -> frozenset[int]:
 
 
 def _certain(op: Operation) -> Operation:
-    """Marks a division as checked: where there is a program instance, no extent of the grid is 0."""
-    if isinstance(op, DIVISIONS):
+    """Marks divisions and differences: where there is an instance, no extent is 0, and none begins behind an end."""
+    if isinstance(op, (*DIVISIONS, arith.SubiOp)):
         op.attributes[CHECKED] = UnitAttr()
     return op
 

@@ -33,3 +33,9 @@ graph.func @f(%x: !graph.tensor<[4], f32>) {
   %y = graph.slice %x [0] to [4] : !graph.tensor<[4], f32> -> !graph.tensor<[4], f32>
   graph.return
 }
+// -----
+graph.func @f(%x: !graph.tensor<[4], f32>) {
+  // expected: slice: expected one entry of steps per axis, got 0 for 1 axis
+  %y = graph.slice %x [0] to [4] by [] : !graph.tensor<[4], f32> -> !graph.tensor<[2], f32>
+  graph.return
+}

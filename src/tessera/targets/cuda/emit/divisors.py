@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
-from xdsl.ir import Block, BlockArgument, SSAValue
+from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import view_type
@@ -100,26 +101,46 @@ def _size_of(view: SSAValue, axis: int) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def is_natural(value: SSAValue) -> bool:
-    """Whether a scalar is never negative: program_id, counters of loops, sizes, and their sums and products."""
-    op = value.owner
-    if isinstance(op, Block):
-        loop = op.parent_op()
-        return isinstance(loop, scf.ForOp) and op.args[0] is value and is_natural(loop.lb) and is_natural(loop.step)
-    match op:
-        case arith.ConstantOp() if isinstance(op.value, IntegerAttr):
-            return op.value.value.data >= 0
-        case arith.MuliOp() | arith.AddiOp() | arith.MinSIOp() | arith.RemSIOp() | arith.DivSIOp():
-            return is_natural(op.lhs) and is_natural(op.rhs)
-        case arith.FloorDivSIOp() | arith.CeilDivSIOp():
-            return is_natural(op.lhs) and is_natural(op.rhs)
-        case arith.MaxSIOp():
-            return is_natural(op.lhs) or is_natural(op.rhs)
-        case arith.SelectOp():
-            return is_natural(op.lhs) and is_natural(op.rhs)
-        case arith.IndexCastOp():
-            return is_natural(op.input)
-        case tile.DimOp() | tile.ProgramIdOp():
+def is_natural(value: SSAValue, given: Callable[[SSAValue], bool] = lambda value: False) -> bool:
+    """Whether a scalar is never negative: program_id, counters of loops, sizes, what else is given, and their sums and
+    products; and what a loop carries, if it begins so and each iteration keeps it so."""
+    carried: set[SSAValue] = set()
+
+    def holds(value: SSAValue) -> bool:
+        if value in carried or given(value):
             return True
-        case _:
-            return False
+        op = value.owner
+        if isinstance(op, Block):
+            loop = op.parent_op()
+            if not isinstance(loop, scf.ForOp) or not isinstance(value, BlockArgument):
+                return False
+            return keeps(loop, value.index - 1) if value.index else holds(loop.lb) and holds(loop.step)
+        match op:
+            case arith.ConstantOp() if isinstance(op.value, IntegerAttr):
+                return op.value.value.data >= 0
+            case arith.MuliOp() | arith.AddiOp() | arith.MinSIOp() | arith.RemSIOp() | arith.DivSIOp():
+                return holds(op.lhs) and holds(op.rhs)
+            case arith.FloorDivSIOp() | arith.CeilDivSIOp():
+                return holds(op.lhs) and holds(op.rhs)
+            case arith.MaxSIOp():
+                return holds(op.lhs) or holds(op.rhs)
+            case arith.SelectOp():
+                return holds(op.lhs) and holds(op.rhs)
+            case arith.IndexCastOp():
+                return holds(op.input)
+            case scf.ForOp() if isinstance(value, OpResult):
+                return keeps(op, value.index)
+            case scf.IfOp() if isinstance(value, OpResult):
+                ends = [block.last_op for region in op.regions for block in region.blocks]
+                return all(end is not None and holds(end.operands[value.index]) for end in ends)
+            case tile.DimOp() | tile.ProgramIdOp():
+                return True
+            case _:
+                return False
+
+    def keeps(loop: scf.ForOp, number: int) -> bool:
+        carried.add(loop.body.block.args[number + 1])
+        end = loop.body.block.last_op
+        return end is not None and holds(loop.iter_args[number]) and holds(end.operands[number])
+
+    return holds(value)

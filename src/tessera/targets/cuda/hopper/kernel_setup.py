@@ -13,7 +13,9 @@ from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import tile_scheduler, warp_groups
 from tessera.ir.pipe.transpose import is_transposed_from, is_transposed_into
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.parts import rests_on_memory
 from tessera.ir.tile.types import tile_type
+from tessera.targets.cuda.emit.divisors import is_natural
 from tessera.targets.cuda.hopper.barrier_sharing import leaders
 from tessera.targets.cuda.hopper.consumer_layouts import ConsumerLayouts, is_accumulator
 from tessera.targets.cuda.hopper.shared_memory import MapAxes, RingPlan, Shift, fill_box, staging, store_map
@@ -22,14 +24,17 @@ from tessera.targets.cuda.hopper.tma_boxes import Start, box_of, is_mapped
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import BarriersType, MapType
-from tessera.targets.cuda.lower.division_narrowing import Division
+from tessera.targets.cuda.lower.division_narrowing import Division, is_of_instances
 from tessera.targets.cuda.lower.layout_analysis import Shape
 from tessera.targets.cuda.lower.tile_to_nv import Lowering
+from tessera.transforms.core.constants import integer_of
 
 WARPS, THREADS = 4, 128
 """Of a warpgroup."""
 ALL_REGISTERS = 65536
 """Of a multiprocessor."""
+_FAR_OUTSIDE = 2**31 - 2**16
+"""A coordinate behind every array. Copies to memory fault at negative ones, those from there do not."""
 LEAST_REGISTERS, MOST_REGISTERS = 24, 232
 """Of a thread of the producer, and of a consumer: with a few more, too few would be left for four coordinates."""
 TRANSPOSER_REGISTERS, COPY_REGISTERS = 40, 32
@@ -138,14 +143,20 @@ class KernelSetup(Lowering):
             self.numbers[value] = made.result
         return self.numbers[value]
 
-    def narrow(self, start: Start, more: int = 0) -> SSAValue:
-        """A coordinate plus a constant, in the 32 bits that copies take."""
+    def narrow(self, start: Start, more: int = 0, *, stored: bool = False) -> SSAValue:
+        """A coordinate plus a constant, in the 32 bits that copies take; numbers that they do not, lie far outside."""
         if isinstance(start, int):
             return self.number(start + more)
-        owner = start.owner
-        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-            return self.number(owner.value.value.data + more)
+        known = integer_of(start)
+        if known is not None and not (stored and known < 0):
+            return self.number(known + more)
         found = self.put(arith.IndexCastOp(self.values[start], i32))
+        if stored and not is_natural(start, is_of_instances):
+            held = self.put(arith.CmpiOp(self.values[start], self.wide(self.number(_FAR_OUTSIDE)), "ult"))
+            found = self.put(arith.SelectOp(held, found, self.number(_FAR_OUTSIDE)))
+        elif not stored and rests_on_memory(start):
+            held = self.put(arith.CmpiOp(self.wide(found), self.values[start], "eq"))
+            found = self.put(arith.SelectOp(held, found, self.number(_FAR_OUTSIDE)))
         return self.put(arith.AddiOp(found, self.number(more))) if more else found
 
     def _divide(self, op: Division) -> None:

@@ -16,6 +16,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from tessera.dtypes.types import DType, bf16, f16
 from tessera.ir.common.elements import TileType, dtype_of
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.parts import comparisons
 from tessera.ir.tile.types import tile_type
 from tessera.shapes.expr import Size
 from tessera.targets.cuda.ir.hopper_types import MOST_AXES, WIDEST_BOX
@@ -65,7 +66,7 @@ class Box:
 
 def _divides(start: Start) -> bool:
     """Whether a box begins with a panel."""
-    return (integer_of(start) if isinstance(start, SSAValue) else start) == 0
+    return _number(start) == 0
 
 
 def box_of(view: SSAValue, offsets: Sequence[SSAValue]) -> Box | None:
@@ -89,7 +90,7 @@ def box_of(view: SSAValue, offsets: Sequence[SSAValue]) -> Box | None:
     if not axes or list(axes) != sorted(set(axes)) or axes[-1] != rank - 1:
         return None
     for axis, size, offset in zip(axes, owner.sizes, offsets, strict=True):
-        if starts[axis] is not None or _size(size) != _sizes_of(argument)[axis]:
+        if starts[axis] is not None or _size(size, argument, starts) != _sizes_of(argument)[axis]:
             return None
         starts[axis] = offset
     return Box(argument, axes, tuple(0 if start is None else start for start in starts))
@@ -115,15 +116,32 @@ def _sizes_of(argument: BlockArgument) -> tuple[Size, ...]:
     return tuple(function.shapes.data[argument.index].data)
 
 
-def _size(value: SSAValue) -> Size | None:
-    """A size as the function's head spells it."""
+def _size(value: SSAValue, argument: BlockArgument, starts: Sequence[Start | None]) -> Size | None:
+    """A size as the function's head spells it. Where a part is guarded, boxes find by themselves what is outside."""
     owner = value.owner
     if isinstance(owner, tile.DimOp):
         view = owner.view
         if isinstance(view.owner, tile.ViewOp):
-            return _size(view.owner.sizes[owner.axis.value.data])
+            return _size(view.owner.sizes[owner.axis.value.data], argument, starts)
         return _sizes_of(view)[owner.axis.value.data] if isinstance(view, BlockArgument) else None
+    if isinstance(owner, arith.SelectOp) and integer_of(owner.rhs) == 0:
+        tested = list(comparisons(owner.cond))
+        seen = all(_is_coordinate(one, argument, starts) for one in tested)
+        return _size(owner.lhs, argument, starts) if tested and seen else None
     return integer_of(value)
+
+
+def _is_coordinate(test: arith.CmpiOp, argument: BlockArgument, starts: Sequence[Start | None]) -> bool:
+    """Whether a test asks for a coordinate of a box in the range of its axis."""
+    size, number = _size(test.rhs, argument, starts), integer_of(test.lhs)
+    return size is not None and any(
+        found == size and (start is test.lhs or (start is not None and number is not None and _number(start) == number))
+        for start, found in zip(starts, _sizes_of(argument), strict=True)
+    )
+
+
+def _number(start: Start) -> int | None:
+    return integer_of(start) if isinstance(start, SSAValue) else start
 
 
 def _stride_axis(value: SSAValue, argument: BlockArgument) -> int | None:

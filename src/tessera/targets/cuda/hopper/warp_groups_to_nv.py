@@ -419,8 +419,8 @@ class WarpGroupLowering(KernelSetup):
         value, element = self.tile(op.value, self.analysis.for_store(op)), type_.element_type
         map_ = self._map(box.argument, *store_map(box, element))
         down, across = box.axes
-        row = self.put(arith.AddiOp(self.narrow(box.starts[down]), self.warp_row))
-        others = [self.narrow(box.starts[axis]) for axis in box.others]
+        row = self.put(arith.AddiOp(self.narrow(box.starts[down], stored=True), self.warp_row))
+        others = [self.narrow(box.starts[axis], stored=True) for axis in box.others]
         sends = self.leads if condition is None else self.put(arith.AndIOp(self.leads, condition))
         for index, column in enumerate(store_columns(type_.get_shape()[1])):
             buffer = self.buffers[element][index % BUFFERS]
@@ -431,7 +431,7 @@ class WarpGroupLowering(KernelSetup):
             self.add(wgmma.StmatrixOp(value, column, buffer), op)
             self.add(hopper.FenceOp("async"), op)
             self.add(hopper.WarpSyncOp(), op)
-            offsets = [self.narrow(box.starts[across], column), row, *others]
+            offsets = [self.narrow(box.starts[across], column, stored=True), row, *others]
             self.add(hopper_copies.TmaStoreOp(buffer, map_, offsets, condition=sends), op)
             self.add(hopper_copies.TmaCommitOp(), op)
 

@@ -28,7 +28,7 @@ _Given = _Numbers | _Scheduled
 
 def can_narrow_division(op: Division, mapped: AbstractSet[SSAValue]) -> bool:
     """Whether a division may be done in 32 bits: of small numbers, and certainly not by zero."""
-    certain = CHECKED in op.attributes or integer_of(op.rhs) not in (None, 0) or _is_of_instances(op.rhs)
+    certain = CHECKED in op.attributes or integer_of(op.rhs) not in (None, 0) or is_of_instances(op.rhs)
     return certain and all(_is_small(value, mapped) for value in op.operands)
 
 
@@ -44,7 +44,7 @@ def _bounds(value: SSAValue, block: Block) -> tuple[SSAValue, ...]:
 
 
 def _is_small(value: SSAValue, mapped: AbstractSet[SSAValue]) -> bool:
-    if _is_of_instances(value):
+    if is_of_instances(value):
         return True
     owner = value.owner
     if isinstance(owner, Block):
@@ -57,19 +57,21 @@ def _is_small(value: SSAValue, mapped: AbstractSet[SSAValue]) -> bool:
     return isinstance(owner, _Shrinks) and all(_is_small(operand, mapped) for operand in owner.operands)
 
 
-def _is_of_instances(value: SSAValue) -> bool:
+def is_of_instances(value: SSAValue) -> bool:
     """Whether a number is made of numbers of program instances and of extents of the grid, none of which is 0."""
     owner = value.owner
     if isinstance(owner, Block):
         bounds = _bounds(value, owner)
-        return bool(bounds) and all(_is_of_instances(bound) for bound in bounds)
+        return bool(bounds) and all(is_of_instances(bound) for bound in bounds)
     known = integer_of(value)
     if known is not None:
         return 0 < known <= MOST
-    if isinstance(owner, arith.MinSIOp) and any(_is_of_instances(operand) for operand in owner.operands):
-        return all(_is_of_instances(operand) or _is_positive(operand) for operand in owner.operands)
+    if isinstance(owner, arith.MinSIOp) and any(is_of_instances(operand) for operand in owner.operands):
+        return all(is_of_instances(operand) or _is_positive(operand) for operand in owner.operands)
+    if isinstance(owner, arith.SubiOp) and CHECKED not in owner.attributes:
+        return False  # a kernel's own may be negative
     if isinstance(owner, _Shrinks | _Counts):
-        return all(_is_of_instances(operand) for operand in owner.operands)
+        return all(is_of_instances(operand) for operand in owner.operands)
     return isinstance(owner, _Given)
 
 
