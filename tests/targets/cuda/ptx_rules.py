@@ -74,6 +74,7 @@ def _binary(machine: Machine, op: Instruction) -> None:
         elif kind in ("min", "max"):
             pick = np.minimum if kind == "min" else np.maximum
             found = (pick if "NaN" in op.parts or type_[0] != "f" else getattr(np, f"f{kind}"))(a, b)
+            found = np.maximum(found, 0).astype(found.dtype) if "relu" in op.parts else found
         elif kind == "div":
             found = a / b if type_[0] == "f" else np.trunc(a.astype(object) / np.where(b == 0, 1, b)).astype(a.dtype)
             if type_[0] != "f":

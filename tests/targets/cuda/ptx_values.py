@@ -88,7 +88,8 @@ def _fused(a: Array, b: Array, c: Array) -> Array:
 def _extreme(op: Instruction, a: Array, b: Array) -> Array:
     largest, propagates = op.parts[0] == "max", "NaN" in op.parts
     if a.dtype.kind in "iu":
-        return np.maximum(a, b) if largest else np.minimum(a, b)
+        found = np.maximum(a, b) if largest else np.minimum(a, b)
+        return np.maximum(found, 0) if "relu" in op.parts else found
     first = (a > b) | ((a == b) & ~np.signbit(a)) if largest else (a < b) | ((a == b) & np.signbit(a))
     found = np.where(np.isnan(a), a if propagates else b, np.where(first, a, b))
     return np.where(np.isnan(b), b if propagates else a, found)
