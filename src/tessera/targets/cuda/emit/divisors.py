@@ -101,6 +101,16 @@ def _size_of(view: SSAValue, axis: int) -> int | None:
     return size if isinstance(size, int) else None
 
 
+def _is_remainder(op: arith.SubiOp, holds: Callable[[SSAValue], bool]) -> bool:
+    """Whether a difference is a - (a // b)·b, for natural a and b."""
+    whole = op.rhs.owner
+    if not isinstance(whole, arith.MuliOp):
+        return False
+    times, by = whole.lhs.owner, whole.rhs
+    divided = isinstance(times, arith.FloorDivSIOp | arith.DivSIOp) and times.lhs is op.lhs and times.rhs is by
+    return divided and holds(op.lhs) and holds(by)
+
+
 def is_natural(value: SSAValue, given: Callable[[SSAValue], bool] = lambda value: False) -> bool:
     """Whether a scalar is never negative: program_id, counters of loops, sizes, what else is given, and their sums and
     products; and what a loop carries, if it begins so and each iteration keeps it so."""
@@ -126,6 +136,8 @@ def is_natural(value: SSAValue, given: Callable[[SSAValue], bool] = lambda value
                 return holds(op.lhs) or holds(op.rhs)
             case arith.SelectOp():
                 return holds(op.lhs) and holds(op.rhs)
+            case arith.SubiOp():
+                return _is_remainder(op, holds)
             case arith.IndexCastOp():
                 return holds(op.input)
             case scf.ForOp() if isinstance(value, OpResult):
