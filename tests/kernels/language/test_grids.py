@@ -1,4 +1,4 @@
-"""Grids: that they have all axes that a kernel uses, that they reach all of an output; and unwritten elements."""
+"""Grids that are given, worked out or inferred: they have all axes that are used, and reach all of an output."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def _column() -> Any:
 
 
 @kernel
-def by_blocks(x: Any, y: Filling):
+def by_blocks(x: Any, y: Any):
     here = tile.context()
     at = (tile.program_id(0) * here.m, tile.program_id(1) * here.n)
     tile.store(y, tile.load(x, at=at, shape=(here.m, here.n)) + 1.0, at=at)
 
 
 @kernel
-def in_a_helper(x: Any, y: Filling):
+def in_a_helper(x: Any, y: Any):
     here = tile.context()
     at = (here.row_start, _column() * here.n)
     tile.store(y, tile.load(x, at=at, shape=(here.m, here.n)) + 1.0, at=at)
@@ -56,7 +56,7 @@ def in_a_branch(x: Any, y: Filling, flag: bool):
 
 
 @kernel
-def in_a_loop(x: Any, y: Filling):
+def in_a_loop(x: Any, y: Any):
     here = tile.context()
     for i in tile.range(2):
         at = (here.row_start, (tile.program_id(2) + i) * here.n)
@@ -64,7 +64,7 @@ def in_a_loop(x: Any, y: Filling):
 
 
 @kernel
-def before_the_context(x: Any, y: Filling):
+def before_the_context(x: Any, y: Any):
     column = tile.program_id(1)
     here = tile.context()
     at = (here.row_start, column * here.n)
@@ -77,7 +77,7 @@ def without_a_context(x: Any, y: Filling):
     tile.store(y, tile.load(x, at=at, shape=(64, 64)) + 1.0, at=at)
 
 
-def _arrays() -> tuple[Array, Array]:
+def ones_and_zeros() -> tuple[Array, Array]:
     return np.ones((130, 200), np.float32), np.zeros((130, 200), np.float32)
 
 
@@ -98,7 +98,7 @@ TWO_AXES = [
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("used", "more", "axes"), TWO_AXES, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_grid_has_all_axes_that_are_used(backend: str, used: Any, more: tuple[Any, ...], axes: int) -> None:
-    x, y = _arrays()
+    x, y = ones_and_zeros()
     name = used.__name__
     with knobs.backend.using(backend):
         with pytest.raises(ShapeError, match=_missing(name, axes, inferred=True)) as found:
@@ -119,7 +119,7 @@ FORMS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_a_kernel_says_so(form: str) -> None:
-    x, y = _arrays()
+    x, y = ones_and_zeros()
     for grid in (None, 3):
         made = FORMS[form](by_blocks)
         with pytest.raises(ShapeError, match="uses 2 axes"):
@@ -129,7 +129,7 @@ def test_every_form_of_a_kernel_says_so(form: str) -> None:
 
 
 def test_for_a_gpu() -> None:
-    x, y = map(ts.asarray, _arrays())
+    x, y = map(ts.asarray, ones_and_zeros())
     with pytest.raises(ShapeError, match="uses 2 axes"):
         text_for(by_blocks, x, y)
     assert "ctaid" in text_for(by_blocks[3, 4], x, y)
@@ -142,6 +142,16 @@ def filled_by_blocks(x: Matrix, y: Filled):
     tile.store(y, tile.load(x, at=at, shape=(here.m, here.n)) + 1.0, at=at)
 
 
+@kernel
+def filled_unclearly(x: Matrix, y: Filled):
+    here = tile.context()
+    at = (tile.program_id(0) * here.m, tile.program_id(1) * tile.program_id(1) * here.n)
+    tile.store(y, tile.load(x, at=at, shape=(here.m, here.n)) + 1.0, at=at)
+
+
+_of_sizes = filled_by_blocks.grid(lambda x, block: (tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], block.n)))
+
+
 def _enough(x: Any) -> Any:
     return filled_by_blocks[3, 4](x) * 2.0
 
@@ -150,7 +160,13 @@ def _enough(x: Any) -> Any:
 @pytest.mark.parametrize("interpret", [False, True])
 def test_inside_of_jit(tiers: Any, interpret: bool) -> None:
     def without(x: Any) -> Any:
+        return filled_unclearly(x) * 2.0
+
+    def inferred(x: Any) -> Any:
         return filled_by_blocks(x) * 2.0
+
+    def worked_out(x: Any) -> Any:
+        return _of_sizes(x) * 2.0
 
     def too_small(x: Any) -> Any:
         return filled_by_blocks[3, 3](x) * 2.0
@@ -161,11 +177,12 @@ def test_inside_of_jit(tiers: Any, interpret: bool) -> None:
             ts.jit(without, tiers=tiers)(x)
         with pytest.raises(ShapeError, match=r"no program instance of filled_by_blocks\w* writes y\[:, 192:\]"):
             ts.jit(too_small, tiers=tiers)(x)
-        assert (ts.jit(_enough, tiers=tiers)(x).numpy() == 4).all()
+        enough = inferred if interpret else worked_out
+        assert (ts.jit(enough, tiers=tiers)(x).numpy() == 4).all()
 
 
 def test_more_axes_than_are_used() -> None:
-    x, y = _arrays()
+    x, y = ones_and_zeros()
     without_a_context[3, 4, 1](x, y)
     assert (y == 2).all()
     y[:] = 0
@@ -193,7 +210,7 @@ def test_what_is_no_grid(grid: Any) -> None:
     ],
 )
 def test_a_grid_that_is_too_small_for_an_output(backend: str, grid: Any, message: str) -> None:
-    x, y = _arrays()
+    x, y = ones_and_zeros()
     with (
         knobs.backend.using(backend),
         pytest.raises(ShapeError, match=f"no program instance of without_a_context writes {message}"),
@@ -341,13 +358,15 @@ def test_a_grid_is_refused_just_where_something_stays_unwritten(
 
 
 def test_a_plan_keeps_how_far_program_instances_reach() -> None:
-    module = without_a_context[2, 2].lower(*_arrays()).module
+    module = without_a_context[2, 2].lower(*ones_and_zeros()).module
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     found = covers(function)
     assert [(one.name, one.axis, str(one.reach)) for one in found] == [("y", 0, "128"), ("y", 1, "128")]
     plan = Plan("k", (), 0, (), 0, 0, (), covers=found)
     assert Plan.decoded(plan.encoded()).covers == found
-    assert not covers(next(op for op in returned.lower(_arrays()[0]).module.body.block.ops if isinstance(op, FuncOp)))
+    assert not covers(
+        next(op for op in returned.lower(ones_and_zeros()[0]).module.body.block.ops if isinstance(op, FuncOp))
+    )
 
 
 # Unwritten elements
@@ -421,7 +440,7 @@ def test_the_knob_runs_kernels_in_the_interpreter(caplog: pytest.LogCaptureFixtu
 
 
 def test_errors_are_at_the_call() -> None:
-    x, y = _arrays()
+    x, y = ones_and_zeros()
     for call in (lambda: by_blocks(x, y), lambda: without_a_context[1, 1](x, y)):
         with pytest.raises(TesseraError) as found:
             call()

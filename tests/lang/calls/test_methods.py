@@ -168,7 +168,7 @@ def test_what_has_a_name_is_pickled_by_it() -> None:
     assert (made.function, made.fast_math) == (plain, True)
     assert is_scaled(made(X), 2)
     form = pickle.loads(pickle.dumps(twice.with_schedule(Schedule(block=(8, 8)))[1, 1]))
-    assert (form.function, form.schedule.block, form.grid) == (twice.function, (8, 8), (1, 1))
+    assert (form.function, form.schedule.block, form.given_grid) == (twice.function, (8, 8), (1, 1))
     again = pickle.loads(pickle.dumps(sure))
     assert isinstance(again, verify.Verified)
     assert again.promises == sure.promises

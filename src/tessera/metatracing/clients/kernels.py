@@ -116,7 +116,7 @@ class KernelClient:
         """The form and settings of fast compilation: little optimization, and on a GPU little code."""
         plain = settings_at(0, settings_of_level(here.compiler.plain_level(here.level), here))
         form = form.changed(matched=True)
-        if not here.compiler.has_warps or not form.free or form.grid is not None or form.space is not None:
+        if not here.compiler.has_warps or not form.free or not form.follows_block or form.space is not None:
             return form, plain
         return form.with_schedule(_SMALL), plain
 
@@ -194,7 +194,7 @@ class KernelClient:
         Where the user has set a block, there is nothing to choose.
         """
         kernel, here = self.kernel, call.context.settings
-        if here is None or kernel.grid is not None:
+        if here is None or not kernel.follows_block:
             return [None]
         if kernel.space is not None:
             points = [point for point, _ in zip(kernel.space, range(4), strict=False)]
@@ -221,7 +221,7 @@ class KernelClient:
 
     def knows_schedules(self, call: Call) -> bool:
         kernel, here = self.kernel, call.context.settings
-        if here is None or not here.compiler.has_warps or kernel.grid is not None or kernel.space is not None:
+        if here is None or not here.compiler.has_warps or not kernel.follows_block or kernel.space is not None:
             return True
         return not kernel.free or kernel.knows_blocks(kernel.bound(call.values, call.context.static), here)
 
@@ -353,7 +353,7 @@ class Shipment(NamedTuple):
 
     @staticmethod
     def of(kernel: Kernel, call: Call, levels: Sequence[TierLevel]) -> Shipment:
-        names = ("schedule", "space", "tuning", "grid", "free")
+        names = ("schedule", "space", "tuning", "given_grid", "free")
         return Shipment(
             kernel.function,
             {name: getattr(kernel, name) for name in names},

@@ -35,7 +35,7 @@ class Situation:
 
     @property
     def changes_schedule(self) -> bool:
-        return self.under is not None or self.kernel.grid is None
+        return self.under is not None or self.kernel.follows_block
 
     def with_schedule(self, schedule: Schedule) -> Kernel:
         return (self.under or self.kernel.with_schedule)(schedule)

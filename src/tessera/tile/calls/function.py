@@ -38,6 +38,7 @@ from tessera.tile.calls.block_selection import (
     multiprocessors_of,
 )
 from tessera.tile.calls.dispatch import Calls
+from tessera.tile.calls.grids import GridFunction
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
@@ -66,7 +67,7 @@ class Explained(str):
 
 
 _MOST_GRIDS = 256  # that a kernel remembers; they are quick to make again
-_FORM = ("schedule", "space", "tuning", "grid", "free", "matched", "assumed", "overlapping")
+_FORM = ("schedule", "space", "tuning", "given_grid", "free", "matched", "assumed", "overlapping")
 """In which forms of a kernel differ."""
 
 
@@ -96,7 +97,6 @@ class Kernel(Named):
         *,
         space: Space | None = None,
         tuning: Mapping[str, Any] | None = None,
-        grid: tuple[int, ...] | None = None,
         free: bool = False,
         instances: dict[Any, list[Instance]] | None = None,
     ) -> None:
@@ -104,7 +104,8 @@ class Kernel(Named):
         self.schedule = schedule
         self.space = space
         self.tuning = dict(tuning or {})
-        self.grid = grid
+        # Sizes, or what works them out; None where it is inferred.
+        self.given_grid: tuple[int, ...] | GridFunction | None = None
         # Whether the kernel was given no block: for some GPUs one is chosen then.
         self.free = free
         # Whether its programs may depend on leading sizes of arrays being equal: such have less to compute.
@@ -192,13 +193,29 @@ class Kernel(Named):
         if not 1 <= len(sizes) <= 3 or not all(size.__class__ is int and size >= 0 for size in sizes):
             raise ShapeError(
                 f"a grid is one to three sizes, whole numbers from 0 on, got {grid!r}",
-                hint=f"write {self.__name__}[4, 2](...)",
+                hint=f"write {self.__name__}[4, 2](...); {self.__name__}.grid(lambda ...) works it out of sizes",
             )
         if sizes not in self._grids:
             if len(self._grids) >= _MOST_GRIDS:
                 self._grids.clear()
-            self._grids[sizes] = self.changed(grid=sizes)
+            self._grids[sizes] = self.changed(given_grid=sizes)
         return self._grids[sizes]
+
+    def grid(self, function: Callable[..., Any]) -> Self:
+        """The kernel with its grid worked out of sizes, by a function of parameters of the kernel's.
+
+            by_blocks.grid(lambda x, block: (tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], block.n)))
+
+        Arrays have shape, ndim and dtype there, static arguments are themselves, and `block` has the block sizes m, n
+        and k. One program serves all sizes.
+        """
+        return self.changed(given_grid=GridFunction.of(self.__name__, function, self.signature))
+
+    @property
+    def follows_block(self) -> bool:
+        """Whether the grid follows the block sizes, so that others may be chosen."""
+        given = self.given_grid
+        return given is None or (isinstance(given, GridFunction) and given.takes_blocks)
 
     def changed(self, **parts: Any) -> Self:
         """Another form of this kernel; schedule and grid are part of the key, so instances are shared."""
@@ -302,7 +319,7 @@ class Kernel(Named):
         self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings, *, make: bool = True
     ) -> Choice | None:
         """The blocks that the kernel may have for these arguments, where it is left to choose them."""
-        whole = self.free and self.grid is None
+        whole = self.free and self.follows_block
         if self.space is not None or not is_chosen(here) or not (whole or self._is_depth_open):
             return None
 
@@ -402,7 +419,7 @@ class Kernel(Named):
         return (
             self.schedule,
             self.space,
-            self.grid,
+            self.given_grid,
             self.matched,
             self.overlapping,
             kinds_of(given.values()),
@@ -412,7 +429,8 @@ class Kernel(Named):
 
     def seen(self, static: Iterable[Any]) -> CapturedValues:
         """The values that the kernel sees from outside; static arguments may be functions, and objects that change."""
-        functions = (self.function, *[value for value in static if callable(value) or _is_itself(value)])
+        own = [self.given_grid.function] if isinstance(self.given_grid, GridFunction) else []
+        functions = (self.function, *own, *[value for value in static if callable(value) or _is_itself(value)])
         if self._seen is None or not self._seen.serves(functions):
             self._seen = CapturedValues(functions)
         return self._seen
@@ -421,9 +439,9 @@ class Kernel(Named):
         """The same as `_key` for other processes; None where something in it means nothing there."""
         kinds = tuple([_kind_text(value) for value in given.values()])
         types = tuple([(name, str(found)) for name, found in self.annotations.parameters.items()])
-        parts = identity_of(
-            self.function, tuple(static.items()), self.schedule, self.space, (self.grid, self.matched, self.overlapping)
-        )
+        given_grid = self.given_grid.function if isinstance(self.given_grid, GridFunction) else self.given_grid
+        rest = (given_grid, self.matched, self.overlapping)
+        parts = identity_of(self.function, tuple(static.items()), self.schedule, self.space, rest)
         return None if parts is None else (*parts, kinds, types)
 
     def traced(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:

@@ -23,6 +23,8 @@ from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import Shape, Size, dim, size
 from tessera.tile.calls.arguments import kinds_of, plain
+from tessera.tile.calls.attributes import Attributes
+from tessera.tile.calls.grids import GridFunction, grid_of
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.overlapping import say_overlapping
 from tessera.tile.language.call_chain import Position, span_with_callers
@@ -45,7 +47,7 @@ class Traceable(Protocol):
 
     __name__: str
     schedule: Schedule
-    grid: tuple[int, ...] | None
+    given_grid: tuple[int, ...] | GridFunction | None
     matched: bool
     overlapping: tuple[tuple[str, ...], ...]
 
@@ -61,37 +63,10 @@ class Traceable(Protocol):
     def annotation(self, name: str) -> TensorType | None: ...
 
 
-class Attributes:
-    """An argument that is neither array nor number: its arrays become arguments when the kernel asks for them."""
-
-    def __init__(self, work: Tracer, path: str, held: Any, add: Any) -> None:
-        self.__dict__.update(_work=work, _path=path, _held=held, _add=add, _found={})
-
-    def __repr__(self) -> str:
-        return f"{self._path}, an object of type {type(self._held).__name__},"
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in self._found:
-            try:
-                value = getattr(self._held, name)
-            except AttributeError:
-                known = [one for one in dir(self._held) if not one.startswith("_")]
-                raise CompileError(
-                    f"{self._path} has no attribute {name}",
-                    hint=f"it is a {type(self._held).__name__}, which has {', '.join(known[:8]) or 'no attributes'}",
-                ) from None
-            self._found[name] = self._add(f"{self._path}.{name}", value)
-        return self._found[name]
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise CompileError(
-            f"{self._path}.{name} is assigned in a kernel", hint="kernels change memory by tile.store only"
-        )
-
-
 def trace(kernel: Traceable, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
     """The program of a kernel for one schedule; what it asked about the arguments becomes its guards."""
-    work = Tracer(kernel.__name__, kernel.schedule, given=kernel.grid)
+    given_grid = kernel.given_grid
+    work = Tracer(kernel.__name__, kernel.schedule, given=given_grid if isinstance(given_grid, tuple) else None)
     seen: list[Any] = []
 
     def add(path: str, value: Any) -> Any:
@@ -122,6 +97,7 @@ def trace(kernel: Traceable, given: Mapping[str, Any], static: Mapping[str, Any]
 
     arguments = {name: add(name, value) for name, value in given.items()}
     with tracing(work):
+        seen_by_grid = arguments | dict(static)
         arguments |= load_tiles(work, kernel.tiles, arguments)
         function = rewritten(kernel.function)
         work.code = function.__code__
@@ -132,7 +108,7 @@ def trace(kernel: Traceable, given: Mapping[str, Any], static: Mapping[str, Any]
             outputs = _store_results(work, result)
         except TesseraError as error:
             raise error.at(work.ending) from None
-        traced = work.finish(len(outputs), _grid(kernel, work))
+        traced = work.finish(len(outputs), grid_of(work, given_grid, seen_by_grid))
     say_overlapping(traced, [argument.path for argument in work.arguments], kernel.overlapping)
     module = ModuleOp([traced])
     with boundary(kernel.__name__, "the passes after tracing", partial(text.write, module)):
@@ -183,35 +159,6 @@ def _scalar_type(name: str, value: Any) -> DType | None:
 def _symbols_for(path: str, rank: int) -> Shape:
     """Names for the sizes of an argument without annotation."""
     return tuple(dim(f"{path.replace('.', '_')}_{axis}") for axis in range(rank))
-
-
-def _grid(kernel: Traceable, work: Tracer) -> list[Size]:
-    """The grid as it was given or is inferred; it has all axes that the kernel uses."""
-    name, given = kernel.__name__, kernel.grid
-    grid = work.grid if given is None else list[Size](given)
-    used = max(work.axes, default=0) + 1
-    if not grid:
-        raise CompileError(
-            f"the grid of {name} is not given and cannot be inferred",
-            hint=f"use tile.context(), or call {name}[grid](...)",
-        )
-    if len(grid) < used:
-        had = (
-            f"the one given, {_listed(grid)}"
-            if given is not None
-            else f"none is given: the one inferred, {_listed(grid)}"
-        )
-        missing = {axis: span for axis, span in sorted(work.axes.items()) if axis >= len(grid) and span is not None}
-        raise ShapeError(
-            f"{name} uses {used} axes of a grid, and {had}, has {len(grid)}",
-            story=[f"tile.program_id({axis}) at {span}" for axis, span in missing.items()],
-            hint=f"say how many program instances there are along each axis: {name}[{', '.join('ijk'[:used])}](...)",
-        )
-    return grid
-
-
-def _listed(grid: Sequence[Size]) -> str:
-    return f"[{', '.join(map(str, grid))}]"
 
 
 def _run(function: Callable[..., Any], arguments: Mapping[str, Any], static: Mapping[str, Any]) -> Any:

@@ -17,11 +17,12 @@ from tessera.tile.language.values import Scalar, View
 if TYPE_CHECKING:
     from tessera.tile.language.tracer import Tracer
 
-_DEFAULT_BLOCK = 64
-
 
 class Context:
-    """The value of `tile.context()`: `row_start` is the instance's first row, `batch` its number among leading axes."""
+    """The value of `tile.context()`: `row_start` is the instance's first row, `batch` its number among leading axes.
+
+    `asks_points` says whether program instances work at points of leading axes.
+    """
 
     def __init__(self, work: Tracer) -> None:
         if work.driver is None:
@@ -31,6 +32,7 @@ class Context:
         self._parts: dict[Any, View] = {}
         self._points: dict[int, list[Any]] = {}
         self._is_checked = work.given is None or len(work.given) < 2
+        self.asks_points = False
         work.grid = self.grid()
         with work.at_the_top():
             self.row_start: Scalar = work.program_id(0) * self.m
@@ -43,15 +45,15 @@ class Context:
 
     @property
     def m(self) -> int:
-        return self._work.schedule.m or _DEFAULT_BLOCK
+        return self._work.schedule.sizes.m
 
     @property
     def n(self) -> int:
-        return self._work.schedule.n or self.m
+        return self._work.schedule.sizes.n
 
     @property
     def k(self) -> int:
-        return self._work.schedule.k or self.n
+        return self._work.schedule.sizes.k
 
     @property
     def d(self) -> int:
@@ -77,7 +79,12 @@ class Context:
     def grid(self) -> list[Size]:
         shape = self._work.argument_of(self._driver).shape
         blocks = size(ceil_div(shape[max(0, len(shape) - 2)], self.m))
-        return [blocks, element_count(shape[:-2])] if len(shape) > 2 else [blocks]
+        return [blocks, self.points] if len(shape) > 2 else [blocks]
+
+    @property
+    def points(self) -> Size:
+        """How many points the leading axes of the driving argument have."""
+        return element_count(self._work.argument_of(self._driver).shape[:-2])
 
     def rows_of(self, block: Any) -> int:
         return block.rows if isinstance(block, BlockIndex) else self.m
@@ -123,6 +130,7 @@ class Context:
 
     def _check_grid(self) -> None:
         """Checks that a given grid has no more instances than there are points: others would work outside of arrays."""
+        self.asks_points = True
         if self._is_checked or self._work.given is None:
             return
         self._is_checked = True

@@ -12,6 +12,7 @@ from tessera.dtypes.philox import Stream
 from tessera.dtypes.types import DType, bool_, f32, f64, i64, saturate, u64
 from tessera.errors import CompileError, DtypeError, ShapeError, warn_once
 from tessera.ir.common import elementwise
+from tessera.shapes.expr import Dim
 from tessera.tile.language.context import Context, current_context
 from tessera.tile.language.control import BlockIndex, Range
 from tessera.tile.language.current_tracer import tracer
@@ -45,6 +46,7 @@ __all__ = [
     "breakpoint",
     "broadcast",
     "cast",
+    "cdiv",
     "ceil",
     "col_index",
     "concat",
@@ -342,6 +344,19 @@ def program_id(axis: int) -> Scalar:
     if isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < 3:
         raise CompileError(f"program_id takes axis 0, 1 or 2, got {axis!r}", hint="the grid has at most three axes")
     return tracer().program_id(axis)
+
+
+def cdiv(a: Any, b: Any) -> Any:
+    """a / b rounded up, of numbers, sizes and positions: how many blocks of b hold a."""
+    for one in (a, b):
+        if not isinstance(one, Dim | Scalar) and (isinstance(one, bool) or not isinstance(one, int)):
+            raise DtypeError(
+                f"cdiv divides whole numbers, sizes and positions, got {one!r}",
+                hint="write cdiv(x.shape[0], 64); elements of tiles are divided by (a + (b - 1)) // b",
+            )
+    if isinstance(b, int) and b < 1:
+        raise CompileError(f"cdiv by {b}", hint="divide by a positive number")
+    return (a + (b - 1)) // b
 
 
 def range(*bounds: Any, prefetch: int | None = None, unordered: bool = False) -> Range:  # noqa: A001  (the spec's name)

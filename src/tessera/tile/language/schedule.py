@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from tessera.errors import AutotuneError, ResourceError
 
@@ -19,6 +19,17 @@ _MOST_STAGES = 64
 _MOST_LANES = 1 << 10
 UNREAD = ("vector", "swizzle")
 """Choices that are part of schedules and that no target reads yet: layouts are the compiler's own choice."""
+
+
+_DEFAULT_BLOCK = 64
+
+
+class BlockSizes(NamedTuple):
+    """The block sizes of a schedule, all of them numbers."""
+
+    m: int
+    n: int
+    k: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +98,13 @@ class Schedule:
 
     def _axis(self, axis: int) -> int | None:
         return self.block[axis] if self.block is not None and len(self.block) > axis else None
+
+    @property
+    def sizes(self) -> BlockSizes:
+        """The block sizes; one left out is the one before."""
+        m = self.m or _DEFAULT_BLOCK
+        n = self.n or m
+        return BlockSizes(m, n, self.k or n)
 
     def serves(self, width: int) -> bool:
         """Whether a program instance under this schedule can hold rows of this width."""
