@@ -13,6 +13,7 @@ tile.func @f(%x: !tile.view<2, f32, global>, %h: !tile.view<1, bf16, shared>, %e
   %next_double = tile.load %x[%i, %i] pad 0.10000000000000002 : !tile.view<2, f32, global> -> tensor<1x1xf32>
   %large = tile.load %x[%i, %i] pad 1.0e22 : !tile.view<2, f32, global> -> tensor<1x1xf32>
   %whole = tile.load %x[%i, %i] pad 1 {k} : !tile.view<2, f32, global> -> tensor<1x1xf32>
+  %hinted = tile.load %x[%i, %i] {tile.hints = #tile.hints<memory = smem, vector = 8, prefetch = 2>} : !tile.view<2, f32, global> -> tensor<1x1xf32>
   %bf16 = tile.load %h[%i] : !tile.view<1, bf16, shared> -> tensor<80xbf16>
   %f8 = tile.load %e[%i] pad 448.0 : !tile.view<1, f8E4M3FN, global> -> tensor<80xf8E4M3FN>
   %i4 = tile.load %n[%i] pad -8.0 : !tile.view<1, i4, global> -> tensor<80xi4>
@@ -37,6 +38,7 @@ tile.func @f(%x: !tile.view<2, f32, global>, %h: !tile.view<1, bf16, shared>, %e
 // CHECK-NEXT:     %next_double = tile.load %x[%i, %i] pad 0.10000000000000002 : !tile.view<2, f32, global> -> tensor<1x1xf32>
 // CHECK-NEXT:     %large = tile.load %x[%i, %i] pad 1.0e+22 : !tile.view<2, f32, global> -> tensor<1x1xf32>
 // CHECK-NEXT:     %whole = tile.load %x[%i, %i] pad 1.0 {k} : !tile.view<2, f32, global> -> tensor<1x1xf32>
+// CHECK-NEXT:     %hinted = tile.load %x[%i, %i] {tile.hints = #tile.hints<memory = smem, vector = 8, prefetch = 2>} : !tile.view<2, f32, global> -> tensor<1x1xf32>
 // CHECK-NEXT:     %bf16 = tile.load %h[%i] : !tile.view<1, bf16, shared> -> tensor<80xbf16>
 // CHECK-NEXT:     %f8 = tile.load %e[%i] pad 448.0 : !tile.view<1, f8E4M3FN, global> -> tensor<80xf8E4M3FN>
 // CHECK-NEXT:     %i4 = tile.load %n[%i] pad -8.0 : !tile.view<1, i4, global> -> tensor<80xi4>

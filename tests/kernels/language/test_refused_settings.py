@@ -1,8 +1,9 @@
-"""Checks that what kernels and schedules cannot mean is refused at the user's line, and that idle hints are told of."""
+"""Checks that what kernels and schedules cannot mean is refused at the user's line, and hints in vain are told."""
 
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ from tessera import (
     knobs,
     tile,
 )
-from tessera.tile.language.schedule import UNREAD, space
+from tessera.tile.language.schedule import space
 
 BAD_NUMBERS: list[Any] = [0, -1, -5, True, False, 2.0, math.nan, math.inf, "8", b"8", [8], 1j]
 
@@ -115,51 +116,55 @@ def test_errors_of_changed_schedules_are_at_the_line_that_changes_them() -> None
     assert caught.value.span.file == __file__
 
 
-def test_hints_that_no_target_reads_are_told_of_once_and_run() -> None:
-    """The specification's own schedule runs; who wrote it learns what it does not do."""
-    chosen = Schedule(block=(16, 16), warps=8, stages=3, vector=8, swizzle="xor")
-    assert chosen.unread() == UNREAD
-    with pytest.warns(TesseraWarning, match="no target reads vector and swizzle") as said:
-        made = kernel.schedule(chosen)(doubled)
-    assert said[0].filename == __file__
-    assert kernel(doubled, schedule=chosen)(ts.ones((3, 4))).tolist() == [[2.0] * 4] * 3  # told before
-    assert made(ts.ones((3, 4))).tolist() == [[2.0] * 4] * 3
-    assert Schedule(block=(16, 16), warps=8, stages=3).unread() == ()
-    kernel.schedule(Schedule(block=(16, 16), warps=8, stages=3))(doubled)
+@kernel
+def tripled(
+    x: Any, *, memory: Any = None, vector: Any = None, prefetch: Any = None, ahead: Any = None, stored: Any = None
+):
+    y, row = tile.zeros((4, 4)), 0
+    for i in tile.range(0, 4, 4, prefetch=ahead):
+        y = y + tile.load(x, at=(i, 0), shape=(4, 4), memory=memory, vector=vector, prefetch=prefetch) * 3.0
+    tile.store(x, y, at=(row, 0), vector=stored)
 
 
-@pytest.mark.parametrize("hint", ["vector", "prefetch"])
-def test_hints_of_loads_are_told_of_once(hint: str) -> None:
-    def made(amount: int) -> Any:
-        if hint == "vector":
-
-            @kernel
-            def loads(x: Any) -> Any:
-                return tile.load(x, vector=amount) * 3.0
-        else:
-
-            @kernel
-            def loads(x: Any) -> Any:
-                return tile.load(x, prefetch=amount) * 3.0
-
-        return loads
-
-    with pytest.warns(TesseraWarning, match=f"no target reads {hint} of tile.load"):
-        assert made(4)(ts.ones((5,))).tolist() == [3.0] * 5
-    assert made(8)(ts.ones((5,))).tolist() == [3.0] * 5
-    with pytest.raises(TesseraError, match=hint):
-        made(0)(ts.ones((5,)))
+def test_hints_for_gpus_are_told_by_kernels_for_cpus() -> None:
+    """The specification's own schedule runs; its author can learn what it does not do here."""
+    fresh = kernel(tripled.function, schedule=Schedule(block=(16, 16), warps=8, stages=3, vector=8, swizzle="none"))
+    x = ts.ones((4, 4))
+    with knobs.backend.using("cpu"):
+        fresh[1](x, memory="smem", prefetch=2)
+    assert x.tolist() == [[3.0] * 4] * 4
+    told = str(fresh.explain())
+    reason = "it is a hint for GPUs: a processor's caches and the width of its vectors decide"
+    for hint in ("swizzle=none", "memory=smem", "prefetch=2", "vector=8 in 2 places"):
+        assert f"{hint}: {reason}" in told
 
 
-def test_hints_of_loops_are_told_of_once() -> None:
+HINTS: list[tuple[dict[str, Any], str]] = [
+    ({"memory": "l2"}, 'memory of tile.load is "smem" or "registers", got \'l2\''),
+    ({"memory": 1}, 'memory of tile.load is "smem" or "registers", got 1'),
+    ({"vector": 3}, "vector is a power of two, got 3"),
+    ({"vector": 0}, "vector must be positive, got 0"),
+    ({"stored": 6}, "vector is a power of two, got 6"),
+    ({"stored": "wide"}, "vector must be an integer known now, got 'wide'"),
+    ({"prefetch": 0}, "prefetch must be positive, got 0"),
+    ({"prefetch": True}, "prefetch must be an integer known now, got True"),
+    ({"ahead": 0}, "prefetch must be positive, got 0"),
+    ({"ahead": 1.5}, "prefetch must be an integer known now, got 1.5"),
+]
+
+
+@pytest.mark.parametrize(("hints", "message"), HINTS)
+def test_what_is_no_hint(hints: dict[str, Any], message: str) -> None:
+    with pytest.raises(TesseraError, match=re.escape(message)) as found:
+        tripled[1](ts.ones((4, 4)), **hints)
+    assert found.value.span is not None
+    assert found.value.span.file == __file__
+
+
+def test_a_store_under_a_mask_has_no_vector() -> None:
     @kernel
-    def summed(x: Any, y: Any) -> None:
-        total = tile.zeros((4,))
-        for start in tile.range(0, 8, 4, prefetch=2):
-            total = total + tile.load(x, at=(start,), shape=(4,))
-        tile.store(y, total, at=(0,))
+    def masked(x: Any):
+        tile.store(x, tile.zeros((4, 4)), at=(0, 0), mask=tile.iota(4)[:, None] < tile.iota(4), vector=2)
 
-    y = ts.zeros((4,))
-    with pytest.warns(TesseraWarning, match=r"no target reads prefetch of tile\.range"):
-        summed[1](ts.ones((8,)), y)
-    assert y.tolist() == [2.0] * 4
+    with pytest.raises(CompileError, match="a store under a mask has no vector"):
+        masked[1](ts.ones((4, 4)))

@@ -44,6 +44,7 @@ from tessera.ir.common.declared_ops import GIVEN, DeclaredOp
 from tessera.ir.common.effects import IO, MEMORY, HasEffects, reads, writes
 from tessera.ir.common.elements import is_element
 from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
+from tessera.ir.tile.hint_attributes import HintsAttr
 from tessera.ir.tile.types import AnyTile, AnyView, ViewType, check_axis, check_tile, tile_dtype, tile_type, view_type
 from tessera.ir.tile.values import (
     AnyOp,
@@ -587,4 +588,4 @@ class DebugPrintOp(DeclaredOp):
 
 
 _COMPUTE = (AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp, ReduceOp, TakeOp, TransOp)
-Tile = Dialect("tile", [*ops_of(__name__), *_COMPUTE], [ViewType])
+Tile = Dialect("tile", [*ops_of(__name__), *_COMPUTE], [ViewType, HintsAttr])

@@ -6,16 +6,18 @@ Optimisation levels: 0 writes short code, on one vector or a few at a time, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from tessera import knobs
 from tessera.compiler.options import CompileOptions
 from tessera.ir import text
+from tessera.ir.tile.hint_attributes import hints_of
 from tessera.targets.common.preparing import apply_facts_stages, isolated
 from tessera.targets.common.stage_times import StageTimes
 from tessera.targets.cpu import features
@@ -62,6 +64,12 @@ class CompiledImage:
     messages: tuple[str, ...]
     guards: Facts
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
+
+
+def unheeded_hints(op: Operation) -> Iterator[tuple[str, str]]:
+    """The hints of an op, none of which changes code for CPUs."""
+    reason = "it is a hint for GPUs: a processor's caches and the width of its vectors decide"
+    return ((name, reason) for name, _ in hints_of(op).said())
 
 
 def machine_for(options: CompileOptions) -> TargetMachine:

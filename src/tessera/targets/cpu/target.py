@@ -61,11 +61,15 @@ class CpuTarget(Target):
         self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
     ) -> LoweredKernel:
         from tessera.compiler.artifact import Artifact, LoweredKernel, Words, plan_of
-        from tessera.targets.cpu.compile import assembly_of, compile_emitted, emit_kernel
+        from tessera.interpreters.core.engine import symbol_in
+        from tessera.ir.tile.dialect import FuncOp
+        from tessera.targets.cpu.compile import assembly_of, compile_emitted, emit_kernel, unheeded_hints
         from tessera.transforms.core.compile_report import CompileReport
+        from tessera.transforms.core.unheeded_hints import unheeded
 
         made = emit_kernel(source.module, source.name, options, facts)
-        report = CompileReport(f"for {options.level}")
+        function = symbol_in(source.module, source.name, FuncOp)
+        report = CompileReport(f"for {options.level}", unheeded(function, unheeded_hints))
 
         def finish() -> Artifact:
             image = compile_emitted(made, options)

@@ -31,6 +31,7 @@ from tessera.targets.cuda.lower.choose_plan import SHARED, BlockPlan, plans
 from tessera.targets.cuda.lower.hoist_loads import HoistLoads
 from tessera.targets.cuda.lower.legalize import check_supported, legalize_stages
 from tessera.targets.cuda.lower.mark_row_aligned import MarkRowAligned
+from tessera.targets.cuda.lower.memory_hints import PortableHints, SpecializedHints, stages_of_hints
 from tessera.targets.cuda.lower.ordered_atomics import OrderAtomics
 from tessera.targets.cuda.lower.portable_stages import portable_stages
 from tessera.targets.cuda.ptx.tools import BRIEFLY
@@ -40,6 +41,7 @@ from tessera.transforms.core.compile_report import CompileReport, Refusal
 from tessera.transforms.core.context import CompileContext, HostCheck
 from tessera.transforms.core.facts import FactKind, Facts
 from tessera.transforms.core.stages import NO_FILES, Files, Stage, StageRunner
+from tessera.transforms.core.unheeded_hints import unheeded
 from tessera.transforms.facts.fix_sizes import FixSizes
 from tessera.transforms.facts.mark_readonly import readonly_arguments
 
@@ -146,6 +148,8 @@ class _NvLowering:
         self.spill_retry = spill_retry
         self.small = options.optimization == SMALL
         self.report = CompileReport()
+        self.hints: list[Refusal] = []
+        """The hints that change nothing on the way that is taken."""
         self.seconds: dict[str, float] = {}
         files = Files.of(module, read)
         self.files = files.within(f"spill-retry-{spill_retry}") if spill_retry else files
@@ -156,14 +160,19 @@ class _NvLowering:
         # Copies know the strides of arguments with tensor maps from these: facts about them are not needed.
         known = _without_strides(self.facts, self.options.row_aligned) if tries else self.facts
         prepared, found = self._prepared(known, self.files, fixed=tries), None
+        self.hints = unheeded(self.function(prepared.module), SpecializedHints.unheeded) if tries else []
         if tries:
             found = self._warp_specialized(prepared, fixed=bool(known))
         if found is None and tries and self.facts:
             prepared = self._prepared(self.facts, self.files.within("portable"), fixed=False)
         if found is None:
+            function = self.function(prepared.module)
+            self.hints = unheeded(function, PortableHints(function).unheeded)
             found = first_that_fits(self._portable(prepared), self.report)
             if found is None:
                 raise over_budget(self.function(self.source), self.options.level, self.report)
+        for refusal in self.hints:
+            self.report.refuse(refusal)
         made, runner = found
         made = runner.run(made, self._last_stages())
         # The optimized kernel is verified; a fast compile does not wait for that.
@@ -208,7 +217,8 @@ class _NvLowering:
             if any(isinstance(op, tile.DotOp) for op in function.body.walk()):
                 self.report.refuse(Refusal.of("warp-specialized", refusal))
             return None
-        found = warp_group_plans(function, options.warps, options.stages, options.row_aligned)
+        stages = stages_of_hints(function) or options.stages
+        found = warp_group_plans(function, options.warps, stages, options.row_aligned)
         attempts = (self._specialized_attempt(prepared, plan, fixed=fixed) for plan in found)
         taken = first_that_fits(attempts, self.report, is_optional=True)
         if taken is None and not self.report.fallbacks:

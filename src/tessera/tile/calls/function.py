@@ -11,16 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from tessera import knobs
 from tessera.cached_property import cached_property
-from tessera.errors import (
-    AutotuneError,
-    CompileError,
-    ResourceError,
-    ShapeError,
-    SourceSpan,
-    TesseraError,
-    warn,
-    warn_once,
-)
+from tessera.errors import AutotuneError, CompileError, ResourceError, ShapeError, SourceSpan, TesseraError, warn
 from tessera.runtime.program.overlap import OverlapError
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
@@ -591,14 +582,9 @@ def _check_tuning(metric: object, budget_ms: object, cache: Any) -> None:
 
 
 def _checked(schedule: object, where: str) -> Schedule | None:
-    """A schedule, or None; a warning, once, for choices that no target reads."""
+    """A schedule, or None."""
     if schedule is not None and not isinstance(schedule, Schedule):
         raise CompileError(f"{where} takes a Schedule, got {schedule!r}", hint="write Schedule(block=(64, 64))")
-    if schedule is not None and (unread := schedule.unread()):
-        warn_once(
-            f"schedule {', '.join(unread)}",
-            f"no target reads {' and '.join(unread)} of a schedule yet: they change nothing but T.vector",
-        )
     return schedule
 
 

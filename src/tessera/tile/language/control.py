@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from tessera.dtypes.types import DType, bool_, f32
 from tessera.errors import CompileError, caller_span
+from tessera.ir.tile.hints import Hints
 from tessera.tile.language.current_tracer import tracer
 from tessera.tile.language.kernel_code import is_kernel_module
 from tessera.tile.language.rewrite import rewrite
@@ -28,6 +29,8 @@ class Range:
     step: Any
     block: int | None = None
     unordered: bool = False
+    prefetch: int | None = None
+    """A hint for the loads of the loop that have none of their own."""
 
     def __iter__(self) -> Any:
         raise CompileError(
@@ -88,7 +91,7 @@ def _left_loop(
         return (at + bounds.step, *body(at if bounds.block is None else BlockIndex(at, bounds.block), *values))
 
     counted = {_COUNTER: start, **before}
-    return _while(start < stop, test, step, (_COUNTER, *names), counted)[1:]
+    return _while(start < stop, test, step, (_COUNTER, *names), counted, bounds.prefetch)[1:]
 
 
 _COUNTER = "the counter of the loop"
@@ -124,11 +127,14 @@ def _while(
     body: Callable[..., tuple[Any, ...]],
     names: Sequence[str],
     before: dict[str, Any],
+    prefetch: int | None = None,
 ) -> tuple[Any, ...]:
     """A loop that goes on while a flag holds, which is worked out before the loop and at the end of each iteration."""
     from xdsl.dialects import scf
     from xdsl.dialects.builtin import IntegerType
     from xdsl.ir import Block, Region
+
+    from tessera.ir.tile.hint_attributes import give_hints
 
     work = tracer()
     carried = _Carried(names, before)
@@ -145,6 +151,7 @@ def _while(
 
     region = carried.settled(lambda: Block(arg_types=types), run)
     op = scf.WhileOp([flag.ssa, *(value.ssa for value in carried.initial.values())], types, Region(asked), region)
+    give_hints(op, Hints(prefetch=prefetch))
     work.emit(op)
     return carried.results(op.results, region)
 
@@ -155,6 +162,9 @@ def _tile_loop(
     from xdsl.dialects import scf
     from xdsl.dialects.builtin import IndexType, UnitAttr
     from xdsl.ir import Block
+
+    from tessera.ir.tile.dialect import LoadOp
+    from tessera.ir.tile.hint_attributes import give_hints
 
     work = tracer()
     carried = _Carried(names, before)
@@ -170,6 +180,9 @@ def _tile_loop(
     op = scf.ForOp(start, stop, step, [value.ssa for value in carried.initial.values()], region)
     if bounds.unordered:
         op.attributes["tile.unordered"] = UnitAttr()
+    hints = Hints(prefetch=bounds.prefetch)
+    for one in (op, *(load for load in region.block.ops if isinstance(load, LoadOp))):
+        give_hints(one, hints)
     work.emit(op)
     return carried.results(op.results, region)
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from tessera.dtypes.philox import Stream
 from tessera.dtypes.types import DType, bool_, f32, f64, i64, saturate, u64
-from tessera.errors import CompileError, DtypeError, ShapeError, warn_once
+from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.ir.common import elementwise
+from tessera.ir.tile.hints import WORDS, Hints
 from tessera.shapes.expr import Dim
 from tessera.tile.language.context import Context, current_context
 from tessera.tile.language.control import BlockIndex, Range
@@ -132,11 +133,24 @@ def _whole(value: Any, what: str) -> int:
     return value
 
 
-def _idle(where: str, name: str, hint: int | None) -> None:
-    """Checks a hint, and says once that no target reads it."""
-    if hint is not None:
-        _whole(hint, name)
-        warn_once(f"{where} {name}", f"no target reads {name} of {where} yet: it changes nothing")
+def _hint(name: str, hint: int | None) -> int | None:
+    """A hint that is a number from 1 on."""
+    return None if hint is None else _whole(hint, name)
+
+
+def _vector(hint: int | None) -> int | None:
+    """The hint of a load or store, or that of the schedule."""
+    chosen = tracer().schedule.vector if hint is None else _whole(hint, "vector")
+    if chosen is not None and chosen & (chosen - 1):
+        raise ShapeError(f"vector is a power of two, got {chosen}", hint="give 1, 2, 4, 8 or 16")
+    return chosen
+
+
+def _memory(word: str | None) -> str | None:
+    if word is not None and word not in WORDS["memory"]:
+        known = " or ".join(f'"{one}"' for one in WORDS["memory"])
+        raise CompileError(f"memory of tile.load is {known}, got {word!r}", hint="leave it out: the compiler chooses")
+    return word
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -152,28 +166,28 @@ def load(
     at: Sequence[Any] | None = None,
     shape: Sequence[int] | None = None,
     pad: float = 0,
+    memory: str | None = None,
     vector: int | None = None,
     prefetch: int | None = None,
 ) -> Tile:
     """A tile of an array: this program instance's rows, the rows of `block`, or the part of `shape` at `at`.
 
-    Positions outside the array give `pad`. `vector` and `prefetch` are hints for targets, which none reads yet.
+    Positions outside the array give `pad`. The others are hints for GPUs: `memory` is "smem" or "registers", `vector`
+    how many neighbours a thread has, `prefetch` how many iterations a copy runs ahead of its loop.
     """
     _check_view(view, "load")
-    _idle("tile.load", "vector", vector)
-    _idle("tile.load", "prefetch", prefetch)
+    hints = Hints(_memory(memory), _vector(vector), _hint("prefetch", prefetch))
     if at is not None or shape is not None:
         if at is None or shape is None or block is not None:
             raise ShapeError("tile.load takes `at` and `shape` together, without a block", hint="give both")
-        return tracer().load(view, list(at), _shape(tuple(shape)), pad)
+        return tracer().load(view, list(at), _shape(tuple(shape)), pad, hints)
     work = current_context(tracer())
     matrix, start = work.rows_at(view, block)
+    height = _whole(work.rows_of(block) if rows is None else rows, "rows")
     if matrix.rank == 1:
-        return tracer().load(matrix, [start], (_whole(work.rows_of(block) if rows is None else rows, "rows"),), pad)
+        return tracer().load(matrix, [start], (height,), pad, hints)
     width = _whole(cols, "cols") if cols is not None else work.width_of(view, "tile.load")
-    return tracer().load(
-        matrix, [start, 0], (_whole(work.rows_of(block) if rows is None else rows, "rows"), width), pad
-    )
+    return tracer().load(matrix, [start, 0], (height, width), pad, hints)
 
 
 def item(view: View, *at: Any) -> Scalar:
@@ -192,19 +206,23 @@ def store(
     *,
     at: Sequence[Any] | None = None,
     mask: Tile | None = None,
+    vector: int | None = None,
 ) -> None:
     """Writes a tile to this program instance's rows, to those of `block`, or at `at`; parts outside are left out.
 
-    With a mask, elements where it is false are left as they are.
+    With a mask, elements where it is false are left as they are. `vector` is a hint: how many neighbours a thread has.
     """
     _check_view(view, "store")
     _check_tile(value, "store")
+    hints = Hints(vector=_vector(vector))
     if at is None:
         view, start = current_context(tracer()).rows_at(view, block)
         at = [start] if view.rank == 1 else [start, 0]
     if mask is None:
-        tracer().store(view, value, list(at))
+        tracer().store(view, value, list(at), hints)
         return
+    if vector is not None:
+        raise CompileError("a store under a mask has no vector", hint="leave it out: elements are stored one by one")
     _check_stored(view, value)
     tracer().write(view, box_places(tracer(), view, list(at), value.shape, mask), value)
 
@@ -360,21 +378,22 @@ def cdiv(a: Any, b: Any) -> Any:
 
 
 def range(*bounds: Any, prefetch: int | None = None, unordered: bool = False) -> Range:  # noqa: A001  (the spec's name)
-    """A loop of the kernel: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`."""
+    """A loop of the kernel: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`.
+
+    `prefetch` is a hint for its loads, as that of tile.load is for one.
+    """
     if not 1 <= len(bounds) <= 3:
         raise CompileError(f"tile.range takes one to three bounds, got {len(bounds)}", hint="give start, stop and step")
-    _idle("tile.range", "prefetch", prefetch)
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     if isinstance(step, int) and step < 1:
         raise CompileError(f"tile.range goes upward, got step {step}", hint="use a positive step")
-    return Range(start, stop, step, unordered=unordered)
+    return Range(start, stop, step, unordered=unordered, prefetch=_hint("prefetch", prefetch))
 
 
 def range_n(shape: Any, n: int, *, prefetch: int | None = None) -> Range:
     """A loop over blocks of `n` rows of an array with this shape; the variable goes into tile.load."""
-    _idle("tile.range_n", "prefetch", prefetch)
     rows = as_tuple(shape)[-2:][0]
-    return Range(0, rows, _whole(n, "the block of tile.range_n"), block=n)
+    return Range(0, rows, _whole(n, "the block of tile.range_n"), block=n, prefetch=_hint("prefetch", prefetch))
 
 
 def row_index(block: BlockIndex | None = None) -> Tile:

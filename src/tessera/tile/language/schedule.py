@@ -9,17 +9,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tessera.errors import AutotuneError, ResourceError
+from tessera.ir.tile.hints import WORDS
 
 BLOCK_AXES = ("m", "n", "k", "d")
-SWIZZLES = ("none", "xor")
+SWIZZLES = WORDS["swizzle"]
 # The widest register tile a program instance may hold, in elements; more does not fit any target.
 _LARGEST_TILE = 1 << 17
 _MOST_WARPS = 32  # of a block on a GPU
 _MOST_STAGES = 64
 _MOST_LANES = 1 << 10
-UNREAD = ("vector", "swizzle")
-"""Choices that are part of schedules and that no target reads yet: layouts are the compiler's own choice."""
-
 
 _DEFAULT_BLOCK = 64
 
@@ -79,10 +77,6 @@ class Schedule:
         if max(block, default=0) > _LARGEST_TILE:
             return f"a block of {max(block)} elements fits no target"
         return None
-
-    def unread(self) -> tuple[str, ...]:
-        """The choices that are made here and that no target reads as of now: programs are the same without them."""
-        return tuple(name for name in UNREAD if getattr(self, name) is not None)
 
     @property
     def m(self) -> int | None:

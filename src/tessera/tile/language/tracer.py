@@ -20,6 +20,8 @@ from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.common.locations import location_of
 from tessera.ir.common.locations import span_of as source_of
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.hint_attributes import give_hints
+from tessera.ir.tile.hints import NO_HINTS, Hints
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
@@ -265,14 +267,16 @@ class Tracer:
         ssa = self.emit(tile.ViewOp(view.ssa, offset, sizes, strides))
         return View(ssa, f"{view.name}[…]", [view.axes[axis] for axis in rest], view.dtype, view.whole)
 
-    def load(self, view: View, at: Sequence[Any], shape: Sequence[int], pad: float) -> Tile:
+    def load(self, view: View, at: Sequence[Any], shape: Sequence[int], pad: float, hints: Hints = NO_HINTS) -> Tile:
         if len(at) != view.rank or len(shape) != view.rank:
             raise ShapeError(
                 f"loading {list(shape)} at {len(at)} offsets from {view}",
                 hint=f"give {view.rank} offsets and {view.rank} sizes, or index leading axes first: x[i]",
             )
         offsets = [self.position(one) for one in at]
-        ssa = self.emit(tile.LoadOp(view.ssa, offsets, shape, pad or None))
+        made = tile.LoadOp(view.ssa, offsets, shape, pad or None)
+        give_hints(made, hints)
+        ssa = self.emit(made)
         axis_bounds: dict[int, AxisBounds] = {}
         for axis, start in enumerate(at):
             bound = AxisBound(start, self.size(view, axis), self.symbolic_size(view, axis))
@@ -303,7 +307,7 @@ class Tracer:
             return Scalar(found, None)
         return self.convert(Scalar(found, dtype), dtype if dtype in (bool_, f32, f64) else f32)
 
-    def store(self, view: View, value: Tile, at: Sequence[Any]) -> None:
+    def store(self, view: View, value: Tile, at: Sequence[Any], hints: Hints = NO_HINTS) -> None:
         if len(at) != view.rank or value.ndim != view.rank:
             raise ShapeError(
                 f"storing {value} at {len(at)} offsets into {view}",
@@ -313,7 +317,9 @@ class Tracer:
             raise DtypeError(
                 f"storing {value.dtype} elements into {view}", hint=f"cast the tile: tile.cast(x, {view.dtype.base})"
             )
-        self.emit(tile.StoreOp(value.ssa, view.ssa, [self.position(one) for one in at]))
+        made = tile.StoreOp(value.ssa, view.ssa, [self.position(one) for one in at])
+        give_hints(made, hints)
+        self.emit(made)
 
     def atomic(self, kind: str, view: View, value: Tile, at: Sequence[Any]) -> None:
         if value.dtype.base is not view.dtype.base or value.ndim != view.rank or len(at) != view.rank:
@@ -679,6 +685,7 @@ class Tracer:
             Region(self.entry),
             fills=[index for index, argument in enumerate(self.arguments) if argument.filled],
         )
+        give_hints(function, Hints(swizzle=self.schedule.swizzle))
         function.location = location_of(self.source)
         guard_looked_up(function)
         return function

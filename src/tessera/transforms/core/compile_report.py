@@ -24,6 +24,8 @@ class Refusal:
     is_slower: bool = True
     """Whether what is taken instead is slower code, which is a fallback; other plans of one way are not, nor are
     fusions that would take longer, or that what is computed forbids."""
+    is_hint: bool = False
+    """Whether it is a hint of the source that changes nothing."""
 
     @staticmethod
     def of(way: str, error: CompileError, *, is_slower: bool = True) -> Refusal:
@@ -56,15 +58,18 @@ class CompileReport:
         return way + [f"{'slower than' if one.is_slower else 'not'} {one}" for one in self.refusals]
 
     def tell(self, name: str) -> None:
-        """Logs which faster ways a kernel did not take, and why, where fallbacks are logged; or refuses it for that.
+        """Logs which faster ways a kernel did not take and which hints changed nothing, where fallbacks are logged.
+
+        Faster ways that were not taken may be errors instead.
 
         This is asked where a program is used first in a process: compiled there, or found on the disk.
         """
         self.demand(name)
-        if self.fallbacks and "fallbacks" in knobs.logs.value:
+        told = [one for one in self.refusals if one.is_slower or one.is_hint]
+        if told and "fallbacks" in knobs.logs.value:
             import logging
 
-            for refusal in self.fallbacks:
+            for refusal in told:
                 logging.getLogger("tessera.fallbacks").warning("@%s is compiled %s: %s", name, self.way, refusal)
 
     def demand(self, name: str) -> None:
@@ -85,10 +90,7 @@ class CompileReport:
     @staticmethod
     def decoded(found: Any) -> CompileReport:
         """The report that JSON has; what is none raises ValueError, TypeError or KeyError."""
-        refusals = [
-            Refusal(one["way"], one["reason"], _decoded_span(one["span"]), one["hint"], one["is_slower"])
-            for one in found["refusals"]
-        ]
+        refusals = [Refusal(**one | {"span": _decoded_span(one["span"])}) for one in found["refusals"]]
         if type(found["way"]) is not str or not all(type(one.reason) is str for one in refusals):
             raise TypeError("a report of other things than words")
         return CompileReport(found["way"], refusals)

@@ -13,11 +13,14 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tessera.errors import CompileError
 from tessera.ir.common.locations import span_of
+from tessera.ir.common.schedule_attributes import Config
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.kernel_calls import match_symbols, substitute
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.hint_attributes import give_hints
+from tessera.ir.tile.hints import Hints
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.symbol_names import fresh_name
 from tessera.transforms.fusion.emit_tile_matmuls import emit_matmul
@@ -44,11 +47,20 @@ class ScheduleToTile(ModulePass):
                 for number, region in enumerate(regions):
                     name = fresh_name(op, f"{function.sym_name.data}_{number}")
                     kernel = _written(name, region)
+                    _give_hints(kernel, region.config.data)
                     Rewriter.insert_op(kernel, InsertPoint.before(function))
                     results = [graph_type(value) for value in region.results_]
                     values = match_symbols(kernel, [value.type for value in (*region.arguments, *region.results_)])
                     grid = substitute(kernel.grid.data, values)
                     replace(region, [schedule.LaunchOp(name, grid, region.config.data, region.arguments, results)])
+
+
+def _give_hints(kernel: tile.FuncOp, config: Config) -> None:
+    """Asks of a function what a config says of the way to memory, as a kernel's schedule does."""
+    give_hints(kernel, Hints(swizzle=config.swizzle))
+    for op in kernel.body.walk():
+        if isinstance(op, tile.LoadOp | tile.StoreOp):
+            give_hints(op, Hints(vector=config.vector))
 
 
 def _written(name: str, region: schedule.RegionOp) -> tile.FuncOp:

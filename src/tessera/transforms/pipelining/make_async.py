@@ -1,15 +1,15 @@
 """`make-async`: software pipelining of loads: those that feed dots in a loop become copies into rings of stages.
 
-A load qualifies if its tile goes into dots only, if no op of the function writes its memory, and if its position
-follows from the induction variable. With `depth` stages, copies run `depth − 1` iterations ahead: an iteration waits
-for its own copies, issues those of a later iteration into the stage that the iteration before has used up, and
-computes. Behind the last iteration copies are issued all the same: a branch would keep the machine from interleaving
-them with dots.
+A load qualifies if its tile goes into dots only, or if a hint asks for it; if no op of the function writes its memory,
+and if its position follows from the induction variable. With `depth` stages, or as many as a hint asks for, copies run
+`depth − 1` iterations ahead: an iteration waits for its own copies, issues those of a later iteration into the stage
+that the iteration before has used up, and computes. Behind the last iteration copies are issued all the same: a branch
+would keep the machine from interleaving them with dots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -23,6 +23,8 @@ from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.common.checking import enclosing
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.hint_attributes import hints_of
+from tessera.ir.tile.hints import REGISTERS, SMEM
 from tessera.ir.tile.types import tile_type
 from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import insert_before, replace
@@ -43,8 +45,37 @@ class MakeAsync(FunctionPass):
 
 
 def feeds_dots(load: tile.LoadOp) -> bool:
-    """Whether a load's tile goes into dots only, with zeros where it leaves its view."""
-    return len(tile_type(load.result).get_shape()) == 2 and load.pad_value == 0 and is_only_multiplied(load.result)
+    """Whether a load's tile goes into dots only, with zeros where it leaves its view, and not by registers."""
+    wants_registers = hints_of(load).memory == REGISTERS
+    return not wants_registers and why_not_copied(load) is None and is_only_multiplied(load.result)
+
+
+def why_not_copied(load: tile.LoadOp) -> str | None:
+    """Why no copy brings a load's tile to shared memory, or None."""
+    if (axes := len(tile_type(load.result).get_shape())) != 2:
+        return f"copies to shared memory are of tiles with two axes, and this one has {axes}"
+    return None if load.pad_value == 0 else "copies to shared memory leave 0 where a tile leaves its array"
+
+
+def goes_through_shared_memory(load: tile.LoadOp) -> bool:
+    """Whether a load is a copy to shared memory: for dots, or because a hint asks for it."""
+    return feeds_dots(load) or (hints_of(load).memory == SMEM and why_not_copied(load) is None)
+
+
+def why_not_ahead(load: tile.LoadOp, written: AbstractSet[SSAValue]) -> str | None:
+    """Why the copy of a load does not run ahead of a loop, or None."""
+    loop = load.parent_op()
+    if not isinstance(loop, scf.ForOp):
+        return "it is in no loop that counts, so there is nothing to run ahead of"
+    if (reason := why_not_copied(load)) is not None:
+        return reason
+    if tile.memory_of(load.view) in written:
+        return "the kernel writes that array"
+    if hints_of(load).memory == REGISTERS:
+        return "it is to go to registers, and copies that run ahead wait in shared memory"
+    if _slice(load, loop.body.block) is None:
+        return "where it reads follows from what the loop computes, and not from its counter alone"
+    return None
 
 
 def is_only_multiplied(value: SSAValue) -> bool:
@@ -66,16 +97,28 @@ def is_transposed(op: tile.TransOp) -> bool:
 def make_async(function: tile.FuncOp, depth: int) -> None:
     written = tile.written_memory(function)
     for op in list(function.body.walk()):
-        if isinstance(op, scf.ForOp) and depth > 1 and isinstance(op.lb.type, IndexType):
+        if isinstance(op, scf.ForOp) and isinstance(op.lb.type, IndexType):
             loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and _qualifies(load, written)]
             slices = {load: _slice(load, op.body.block) for load in loads}
             ready = {load: found for load, found in slices.items() if found is not None}
-            if ready:
-                _pipeline(op, ready, depth)
+            stages = stages_asked(ready) or depth
+            if ready and stages > 1:
+                _pipeline(op, ready, stages)
+
+
+def stages_asked(loads: Iterable[tile.LoadOp]) -> int | None:
+    """How many stages hints ask for, so that the copies of loads run ahead as far as they say; None: nothing is asked.
+
+    Loads of one loop run ahead together, as far as the farthest is to.
+    """
+    return max((asked + 1 for load in loads if (asked := hints_of(load).prefetch) is not None), default=None)
 
 
 def _qualifies(load: tile.LoadOp, written: AbstractSet[SSAValue]) -> bool:
-    return tile.memory_of(load.view) not in written and feeds_dots(load)
+    if tile.memory_of(load.view) in written:
+        return False
+    is_ahead = hints_of(load).prefetch is not None and why_not_ahead(load, written) is None
+    return is_ahead or goes_through_shared_memory(load)
 
 
 def _slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:

@@ -75,3 +75,27 @@ tile.func @f(%x: !tile.view<1, f32, global>, %i: index) outputs 0 shapes [[N], [
   %t = tile.load %x[%i : !tile.view<1, f32, global> -> tensor<4xf32>
   tile.return
 }
+// -----
+tile.func @f(%x: !tile.view<1, f32, global>, %i: index) outputs 0 shapes [[N], []] grid [1] {
+  // expected: hints are memory, vector, prefetch, swizzle, not cache
+  %t = tile.load %x[%i] {tile.hints = #tile.hints<cache = 2>} : !tile.view<1, f32, global> -> tensor<4xf32>
+  tile.return
+}
+// -----
+tile.func @f(%x: !tile.view<1, f32, global>, %i: index) outputs 0 shapes [[N], []] grid [1] {
+  // expected: prefetch is a number from 1 on, not 0
+  %t = tile.load %x[%i] {tile.hints = #tile.hints<prefetch = 0>} : !tile.view<1, f32, global> -> tensor<4xf32>
+  tile.return
+}
+// -----
+tile.func @f(%x: !tile.view<1, f32, global>, %i: index) outputs 0 shapes [[N], []] grid [1] {
+  // expected: memory is smem or registers, not l2
+  %t = tile.load %x[%i] {tile.hints = #tile.hints<memory = l2>} : !tile.view<1, f32, global> -> tensor<4xf32>
+  tile.return
+}
+// -----
+tile.func @f(%x: !tile.view<1, f32, global>, %i: index) outputs 0 shapes [[N], []] grid [1] {
+  // expected: swizzle is none or xor, not fast
+  %t = tile.load %x[%i] {tile.hints = #tile.hints<swizzle = fast>} : !tile.view<1, f32, global> -> tensor<4xf32>
+  tile.return
+}

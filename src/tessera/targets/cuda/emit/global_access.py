@@ -52,8 +52,8 @@ class Pieces:
         return self.bytes // 4 if self.in_words else self.count
 
     @staticmethod
-    def of(layout: Layout, shape: Sequence[int], dtype: DType) -> Pieces:
-        """The largest pieces that a layout allows."""
+    def of(layout: Layout, shape: Sequence[int], dtype: DType, most: int | None = None) -> Pieces:
+        """The largest pieces that a layout allows, and that are no more than a hint says."""
         itemsize = dtype.storage.itemsize
         plain = Layout.of(layout.threads, layout.registers)
         if not plain.registers or plain.registers[0].axis < 0 or plain.registers[0].step != 1:
@@ -62,6 +62,8 @@ class Pieces:
         axis = first.axis
         steps = [digit.step for digit in (*plain.threads, *others) if digit.axis == axis]
         count = CHUNK // itemsize
+        while most is not None and count > most:
+            count //= 2
         while count > 1 and any(size % count for size in (first.size, shape[axis], *steps)):
             count //= 2
         # Less than a word is not worth packing.
@@ -111,6 +113,8 @@ class Access:
     offsets: Sequence[SSAValue]
     layout: Layout
     shape: Sequence[int]
+    vector: int | None = None
+    """The most neighbours that are moved at once."""
     pieces: Pieces = field(init=False)
     view: ViewDescriptor = field(init=False)
     starts: list[Value] = field(init=False)
@@ -119,7 +123,7 @@ class Access:
     def __post_init__(self) -> None:
         emitter, f = self.emitter, self.emitter.f
         self.view = emitter.view(self.source)
-        self.pieces = Pieces.of(self.layout, self.shape, self.view.dtype)
+        self.pieces = Pieces.of(self.layout, self.shape, self.view.dtype, self.vector)
         self.starts = [emitter.number(offset) for offset in self.offsets]
         flat = number(0, "i64")
         for axis, start in enumerate(self.starts):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.hint_attributes import hints_of
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emit.emitter import PROLOGUES, RULES, Emitter, emits
 from tessera.targets.cuda.emit.global_access import Access, Path, Pieces, is_aligned, read, write
@@ -35,7 +36,8 @@ def _test_once(emitter: Emitter, view: SSAValue) -> None:
         user = use.operation
         if isinstance(user, tile.LoadOp | tile.StoreOp):
             moved = user.result if isinstance(user, tile.LoadOp) else user.value
-            is_aligned(emitter, view, Pieces.of(layout_of(moved), tile_type(moved).get_shape(), tile_dtype(moved)))
+            layout, shape = layout_of(moved), tile_type(moved).get_shape()
+            is_aligned(emitter, view, Pieces.of(layout, shape, tile_dtype(moved), hints_of(user).vector))
 
 
 def _test_arguments(emitter: Emitter) -> None:
@@ -68,7 +70,8 @@ def _is_constant(emitter: Emitter, view: SSAValue) -> bool:
 @emits(tile.LoadOp)
 def _load(emitter: Emitter, op: tile.LoadOp) -> None:
     f, layout, dtype = emitter.f, layout_of(op.result), tile_dtype(op.result)
-    access = Access(emitter, op.view, list(op.offsets), layout, tile_type(op.result).get_shape())
+    shape, vector = tile_type(op.result).get_shape(), hints_of(op).vector
+    access = Access(emitter, op.view, list(op.offsets), layout, shape, vector)
     pieces, unchanging = access.pieces, _is_constant(emitter, op.view)
     ways, type_ = max(1, 4 // access.item), elements.memory_type(dtype)
     pad = _padding(op.pad_value, access)
@@ -176,7 +179,7 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
     value = emitter.tile(op.value)
 
     def put() -> Sequence[Value]:
-        access = Access(emitter, op.view, list(op.offsets), value.layout, value.shape)
+        access = Access(emitter, op.view, list(op.offsets), value.layout, value.shape, hints_of(op).vector)
         return access.by_paths(lambda path: _put(emitter, path, value), inside=INSIDE in op.attributes)
 
     emitter.where(emitter.first_replica(value.layout), put)

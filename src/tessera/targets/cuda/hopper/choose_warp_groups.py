@@ -12,6 +12,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.errors import CompileError
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile import hints
+from tessera.ir.tile.hint_attributes import hints_of
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.hopper.tma_boxes import ROWS as BOX_ROWS
 from tessera.targets.cuda.hopper.tma_boxes import fits, is_mapped
@@ -37,7 +39,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
 from tessera.targets.cuda.lower.tile_to_nv import crosses
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import operand_source
-from tessera.transforms.pipelining.make_async import feeds_dots
+from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied
 from tessera.transforms.pipelining.partition_rows import rows_of
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
 from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters
@@ -102,6 +104,9 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
         words = f"a program instance has {rows} rows: consumers have {ROWS} each, and there are 1 to {MOST_CONSUMERS}"
         return _refusal(function, words, f"give it a block of {ROWS}, {2 * ROWS} or {MOST_CONSUMERS * ROWS} rows")
     consumers, loads = rows // ROWS, _operand_loads(function)
+    if (kept := next(filter(_is_kept_in_registers, function.body.walk()), None)) is not None:
+        words = "an operand of a dot is to be loaded into registers, and wgmma's come from shared memory"
+        return _refusal(kept, words, 'leave memory="registers" out')
     if warps is not None and warps != 4 * consumers:
         words = f"the schedule has {warps} warps, and {rows} rows are {4 * consumers} warps of consumers"
         return _refusal(function, words, f"leave warps out, or give {4 * consumers}")
@@ -141,6 +146,11 @@ def _refusal(op: Operation, reason: str, hint: str) -> CompileError:
     # What is about the whole kernel is at the call, where its sizes and its schedule come from.
     span = None if isinstance(op, tile.FuncOp) else span_of(op.location)
     return CompileError(reason, span=span, hint=hint)
+
+
+def _is_kept_in_registers(op: Operation) -> bool:
+    """Whether an op loads what only dots read, under a hint that it does not go through shared memory."""
+    return isinstance(op, tile.LoadOp) and hints_of(op).memory == hints.REGISTERS and is_only_multiplied(op.result)
 
 
 def _operand_loads(function: tile.FuncOp) -> list[tile.LoadOp]:

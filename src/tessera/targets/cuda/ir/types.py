@@ -191,8 +191,10 @@ def check_plain(shared: SharedType) -> None:
         raise VerifyException(f"{shared} is an operand of dots: its columns are paired")
 
 
-def panel_for(columns: int, itemsize: int) -> int:
-    """The widest panels that columns of this type fill up, or the narrowest."""
+def panel_for(columns: int, itemsize: int, *, in_order: bool = False) -> int:
+    """The widest panels that columns of this type fill up, or the narrowest: those in which chunks lie `in_order`."""
+    if in_order:
+        return CHUNK
     width = columns * itemsize
     return next((panel for panel in PANELS if width % panel == 0), PANELS[-1])
 

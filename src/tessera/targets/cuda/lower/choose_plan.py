@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import TensorType
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir.layouts import WARP
-from tessera.transforms.pipelining.make_async import feeds_dots
+from tessera.transforms.pipelining.make_async import goes_through_shared_memory
 from tessera.transforms.pipelining.partition_rows import rows_of
 
 SHARED: Mapping[str, int] = {"sm_80": 163 * 1024, "sm_89": 99 * 1024, "sm_90": 227 * 1024, "sm_90a": 227 * 1024}
@@ -76,7 +76,7 @@ def _depth(function: tile.FuncOp, wanted: int | None, room: int) -> int:
     repeated = 0
     others = 0
     for op in function.body.walk():
-        if isinstance(op, tile.LoadOp) and feeds_dots(op):
+        if isinstance(op, tile.LoadOp) and goes_through_shared_memory(op):
             size = prod(tile_type(op.result).get_shape()) * tile_dtype(op.result).storage.itemsize
             if isinstance(op.parent_op(), scf.ForOp):
                 repeated += size

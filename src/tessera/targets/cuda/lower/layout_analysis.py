@@ -20,11 +20,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.hint_attributes import hints_of
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir import layouts
 from tessera.targets.cuda.ir.layouts import WARP, Layout
 from tessera.targets.cuda.ir.tensor_cores import Grid, operand_layouts
 from tessera.targets.cuda.ir.types import CHUNK
+from tessera.targets.cuda.lower.memory_hints import why_not_vector
 from tessera.targets.cuda.lower.plain_dots import has_instruction
 from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied, is_transposed
 
@@ -227,7 +229,8 @@ class LayoutAnalysis:
                 rows, columns = tile_type(op.result).get_shape()
                 return Anchor(layouts.accumulator(rows, columns, self.grids[op]), DOT)
             case tile.LoadOp():
-                return None if self.is_small(op) else Anchor(self.spread(op.result), MEMORY)
+                asked = self.as_asked(op, op.result)
+                return None if asked is None and self.is_small(op) else Anchor(asked or self.spread(op.result), MEMORY)
             case pipe.GetOp():
                 return Anchor(self.spread(op.result), MEMORY)
             case tile.ReadOp():
@@ -260,6 +263,13 @@ class LayoutAnalysis:
         while vector * 2 <= min(CHUNK // itemsize, share) and (not shape or shape[-1] % (vector * 2) == 0):
             vector *= 2
         return layouts.blocked(shape, self.shape.threads, vector)
+
+    def as_asked(self, op: Operation, value: SSAValue) -> Layout | None:
+        """The layout in which a thread has as many neighbours as the hint of a load or store says."""
+        vector = hints_of(op).vector
+        if vector is None or why_not_vector(vector, value) is not None:
+            return None
+        return layouts.blocked(tile_type(value).get_shape(), self.shape.threads, vector)
 
     def to_fold(self, value: SSAValue) -> Layout:
         """A layout for a free value that is reduced: every warp has a short row for itself, beside larger tiles.
@@ -409,12 +419,14 @@ class LayoutAnalysis:
 
     def for_store(self, op: tile.StoreOp) -> Layout:
         """The layout in which a tile is stored: its own where threads write enough side by side."""
-        known = self.anchors.get(op.value)
-        wide = self.spread(op.value)
+        known, asked = self.anchors.get(op.value), self.as_asked(op, op.value)
+        wide = asked or self.spread(op.value)
         if known is None:
             return wide
         last = tile_type(op.value).get_num_dims() - 1
-        enough = min(wide.run(last), CHUNK // 2 // tile_dtype(op.value).storage.itemsize)
+        enough = wide.run(last)
+        if asked is None:
+            enough = min(enough, CHUNK // 2 // tile_dtype(op.value).storage.itemsize)
         return known.layout if known.layout.run(last) >= enough else wide
 
 

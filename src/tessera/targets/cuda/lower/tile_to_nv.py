@@ -14,6 +14,8 @@ from xdsl.rewriter import Rewriter
 from tessera.ir.common.attributes import integer
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.hint_attributes import hints_of
+from tessera.ir.tile.hints import IN_ORDER
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Layout
@@ -32,7 +34,7 @@ from tessera.targets.cuda.lower.plain_dots import has_instruction
 from tessera.targets.llvm.emitter_attributes import SHORT
 from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import adopt_location, inherit_locations
-from tessera.transforms.pipelining.make_async import feeds_dots
+from tessera.transforms.pipelining.make_async import feeds_dots, goes_through_shared_memory
 from tessera.transforms.pipelining.tile_order import axes_of
 
 GROUP = 8
@@ -78,6 +80,7 @@ class Lowering:
     def __init__(self, function: tile.FuncOp, analysis: LayoutAnalysis, *, small: bool = False) -> None:
         self.source = function
         self.small = small
+        self.in_order = hints_of(function).swizzle == IN_ORDER
         self.analysis = analysis
         self.values: dict[SSAValue, SSAValue] = {}
         """Scalars and views of the source, and rings, in the new function."""
@@ -158,7 +161,7 @@ class Lowering:
                 self._if(op)
             case scf.WhileOp():
                 self._while(op)
-            case tile.LoadOp() if op.result in self.analysis.staged:
+            case tile.LoadOp() if op.result in self.analysis.staged or goes_through_shared_memory(op):
                 self._stage(op)
             case tile.LoadOp():
                 for layout in self.analysis.made(op.result):
@@ -227,10 +230,13 @@ class Lowering:
     def _shared(self, type_: tuple[int, ...], op: Operation, value: SSAValue) -> SSAValue:
         """Shared memory for a tile, or several."""
         element, itemsize = tile_type(value).element_type, tile_dtype(value).storage.itemsize
-        return self.add(nv.AllocOp(SharedType(type_, element, panel_for(type_[-1], itemsize))), op).results[0]
+        return self.add(nv.AllocOp(SharedType(type_, element, self._panel(type_[-1], itemsize))), op).results[0]
+
+    def _panel(self, columns: int, itemsize: int) -> int:
+        return panel_for(columns, itemsize, in_order=self.in_order)
 
     def _stage(self, op: tile.LoadOp) -> None:
-        """A load that only dots read: straight into shared memory."""
+        """A load that only dots read, or whose hint asks for it: straight into shared memory."""
         shared = self._shared(tile_type(op.result).get_shape(), op, op.result)
         self.add(nv.BarrierOp(), op)
         offsets = [self.values[offset] for offset in op.offsets]
@@ -238,6 +244,13 @@ class Lowering:
         self.add(nv.CommitOp(), op)
         self.add(nv.WaitOp(0), op)
         self.staged[op.result] = shared
+        self._read(op, shared)
+
+    def _read(self, op: tile.LoadOp | pipe.GetOp, shared: SSAValue) -> None:
+        """Reads a tile that is in shared memory into the layouts that are asked for."""
+        for layout in self.analysis.made(op.result) if op.result not in self.analysis.staged else ():
+            read = self.add(nv.ReadOp(shared, laid_out(tile_type(op.result), layout)), op)
+            self._hold(op.result, layout, read.results[0], op)
 
     def _pipe(self, op: Operation) -> None:
         match op:
@@ -245,7 +258,7 @@ class Lowering:
                 ring = pipe.ring_type(op.result)
                 type_ = pipe.slot_type(op.result)
                 itemsize = SharedType(type_.get_shape(), type_.element_type, 16).itemsize
-                panel = panel_for(type_.get_shape()[-1], itemsize)
+                panel = self._panel(type_.get_shape()[-1], itemsize)
                 shared = SharedType((ring.depth.data, *type_.get_shape()), type_.element_type, panel)
                 self.values[op.result] = self.add(nv.AllocOp(shared), op).results[0]
             case pipe.CopyOp():
@@ -259,9 +272,7 @@ class Lowering:
             case pipe.GetOp():
                 slot = self.add(nv.SlotOp(self.values[op.ring], self.values[op.slot]), op).results[0]
                 self.staged[op.result] = slot
-                for layout in self.analysis.made(op.result) if op.result not in self.analysis.staged else ():
-                    read = self.add(nv.ReadOp(slot, laid_out(tile_type(op.result), layout)), op)
-                    self._hold(op.result, layout, read.results[0], op)
+                self._read(op, slot)
             case _:
                 raise AssertionError(op)
 
