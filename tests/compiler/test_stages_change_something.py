@@ -53,6 +53,11 @@ def row_times_matrix(x: Any, weight: Any, y: Any):
     tile.store(y, tile.cast(acc, y.dtype), at=(0, col))
 
 
+@kernel
+def second_of(x: Any, y: Any):
+    tile.store(y, tile.load(x[1], at=(tile.program_id(0) * 64,), shape=(64,)), at=(tile.program_id(0) * 64,))
+
+
 @dataclass(frozen=True)
 class Case:
     """A call of a kernel, and what its compile knows and is asked for besides."""
@@ -100,6 +105,7 @@ def extra_cases() -> dict[str, Case]:
             row_times_matrix.with_schedule(Schedule(block=(1, 64, 64)))[64], [new(1, 4096), square, new(1, 4096)]
         ),
         "checks": Case(rows(stdlib.softmax), [new(256, 1024)], options={"checks": ("bounds",)}),
+        "checks of parts": Case(second_of[16], [new(256, 1024), new(1024)], options={"checks": ("bounds",)}),
         "many rows": Case(rows(stdlib.softmax, 64), [new(256, 4096)]),
         "behind another": Case(
             library.transpose.with_schedule(Schedule(block=(64, 64)))[4, 4],

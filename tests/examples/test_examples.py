@@ -38,10 +38,16 @@ def test_basic_usage_reaches_the_last_tier(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.acceptance
 def test_custom_specialization_is_guarded(capsys: pytest.CaptureFixture[str]) -> None:
-    guards = example("custom_specialization").main()
-    assert "arg4 = 0.25" in guards
-    assert "arg0.size[2] = 32" in guards
-    assert "tier 3" in capsys.readouterr().out
+    told = ""
+    # Which program is the fastest is measured, on a machine that may be busy.
+    for _ in range(4):
+        guards = example("custom_specialization").main()
+        assert "arg4 = 0.25" in guards
+        assert "arg0.size[2] = 32" in guards
+        told += capsys.readouterr().out
+        if "tier 3" in told:
+            break
+    assert "tier 3" in told
 
 
 @pytest.mark.acceptance

@@ -51,7 +51,7 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y:
 // CHECK-NEXT:         %19 = arith.divsi %16, %11 {checked} : index
 // CHECK-NEXT:         %20 = arith.muli %19, %10 : index
 // CHECK-NEXT:         %21 = arith.remsi %16, %11 {checked} : index
-// CHECK-NEXT:         %22 = arith.subi %8, %20 : index
+// CHECK-NEXT:         %22 = arith.subi %8, %20 {checked} : index
 // CHECK-NEXT:         %23 = arith.minsi %22, %10 : index
 // CHECK-NEXT:         %24 = arith.remsi %21, %23 {checked} : index
 // CHECK-NEXT:         %25 = arith.addi %20, %24 : index
@@ -79,7 +79,7 @@ tile.func @f(%a: !tile.view<2, f16, global>, %b: !tile.view<2, f16, global>, %y:
 // CHECK-NEXT:         %45 = arith.divsi %42, %11 {checked} : index
 // CHECK-NEXT:         %46 = arith.muli %45, %10 : index
 // CHECK-NEXT:         %47 = arith.remsi %42, %11 {checked} : index
-// CHECK-NEXT:         %48 = arith.subi %8, %46 : index
+// CHECK-NEXT:         %48 = arith.subi %8, %46 {checked} : index
 // CHECK-NEXT:         %49 = arith.minsi %48, %10 : index
 // CHECK-NEXT:         %50 = arith.remsi %47, %49 {checked} : index
 // CHECK-NEXT:         %51 = arith.addi %46, %50 : index

@@ -69,7 +69,7 @@ def test_so_is_a_view_at_an_index_of_another_axis(made: tuple[Array, Array]) -> 
     pages, table = made
     expected = np.zeros((len(table), 8, 8), pages.dtype)
     for number, index in enumerate((table + 1).tolist()):
-        found = pages[:, index, :8] if 0 <= index < pages.shape[1] else pages[:0, 0]
+        found = pages[:, index, :8] if 0 <= index < pages.shape[1] else pages[:0, 0, :8]
         expected[number, : found.shape[0], : found.shape[1]] = found
     for _, _, out in everywhere(paged_columns, pages, table, np.zeros_like(expected), grid=len(table)):
         assert np.array_equal(out, expected)
