@@ -17,6 +17,7 @@ from tessera.transforms.algebra.scaled_differences import ScaledDifferences
 from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
 from tessera.transforms.axes.loop_leading_axes import LoopLeadingAxes
+from tessera.transforms.axes.split_batched_dots import SplitBatchedDots, SplitCarriedDots
 from tessera.transforms.core.function_pass import FunctionPass
 
 
@@ -29,7 +30,9 @@ def legalize_stages(level: str, *, contract: bool = True) -> dict[str, FunctionP
         DropCertainMasks(),
         MarkMultiples(),
         WidenAccumulation(),
+        SplitCarriedDots(),
         LoopLeadingAxes(),
+        SplitBatchedDots(),
         DegenerateMatmuls(rows=False),
         maxima,
         RoundMultiples(),
