@@ -16,6 +16,7 @@ from tessera.transforms.algebra.multiples import MarkMultiples
 from tessera.transforms.algebra.scaled_differences import ScaledDifferences
 from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
+from tessera.transforms.axes.fold_leading_axes import FoldLeadingAxes
 from tessera.transforms.axes.loop_leading_axes import LoopLeadingAxes
 from tessera.transforms.axes.split_batched_dots import SplitBatchedDots, SplitCarriedDots
 from tessera.transforms.core.function_pass import FunctionPass
@@ -33,6 +34,7 @@ def legalize_stages(level: str, *, contract: bool = True) -> dict[str, FunctionP
         SplitCarriedDots(),
         LoopLeadingAxes(),
         SplitBatchedDots(),
+        FoldLeadingAxes(),
         DegenerateMatmuls(rows=False),
         maxima,
         RoundMultiples(),
