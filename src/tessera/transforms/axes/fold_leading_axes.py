@@ -144,9 +144,7 @@ class _Folding:
             # One that is outside along its own axis may be a row of another.
             for index, size in zip(at[:-1], shape[:-1], strict=True):
                 there = self.ew(
-                    "and",
-                    self.ew("ge", index, self.number(0, sizes)),
-                    self.ew("lt", index, self.number(size, sizes)),
+                    "and", self.ew("ge", index, self.number(0, sizes)), self.ew("lt", index, self.number(size, sizes))
                 )
                 row = self.ew("select", there, row, self.number(-1, sizes))
         return self.place.add(tile.TakeOp(value, [row, at[-1]]))

@@ -19,9 +19,11 @@ from tessera.ir.common import reductions
 from tessera.ir.common.effects import observable
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.axes.parts import (
+    Numbers,
     Parts,
     Place,
     end_place,
+    is_batched,
     operands_of,
     rank_of,
     rule_of,
@@ -52,6 +54,7 @@ class _Looping:
 
     def __init__(self, function: tile.FuncOp) -> None:
         self._written = tile.written_memory(function)
+        self._index = Numbers(function)
 
     def block(self, block: Block) -> None:
         for op in list(block.ops):
@@ -91,14 +94,25 @@ class _Looping:
         tiles = list(tiles_of_sink(op))
         if not tiles or not rank_of(tiles[0]) or shape_of(tiles[0])[0] == 0:
             return False
-        return any(rank_of(one) >= _MANY or self._comes_of_many(one, 0, op) for one in tiles)
+        behind = dict[tuple[SSAValue, int], None]()
+        for one in tiles:
+            self._note(one, 0, op, behind)
+        # A product of which a part would be some rows is done as a whole.
+        across = any(
+            isinstance(made := value.owner, tile.DotOp) and is_batched(made) and rule_of(made, axis) is None
+            for value, axis in behind
+        )
+        return not across and any(rank_of(value) >= _MANY for value, _ in behind)
 
-    def _comes_of_many(self, value: SSAValue, axis: int, sink: Operation) -> bool:
+    def _note(self, value: SSAValue, axis: int, sink: Operation, behind: dict[tuple[SSAValue, int], None]) -> None:
+        """Notes the tiles that a part of a tile is made of, with the axes along which they are cut."""
+        if (value, axis) in behind:
+            return
+        behind[value, axis] = None
         owner = value.owner
-        if not isinstance(owner, Operation) or not self._is_followed(owner, sink) or rule_of(owner, axis) is None:
-            return False
-        several = list(operands_of(owner, axis))
-        return any(rank_of(one) >= _MANY or self._comes_of_many(one, along, sink) for one, along in several)
+        if isinstance(owner, Operation) and self._is_followed(owner, sink) and rule_of(owner, axis) is not None:
+            for one, along in operands_of(owner, axis):
+                self._note(one, along, sink, behind)
 
     def _go_together(self, group: Sequence[_Sink], op: _Sink) -> bool:
         if isinstance(op, tile.AssertOp) or any(isinstance(one, tile.AssertOp) for one in group):
@@ -137,7 +151,7 @@ class _Looping:
     def _reduce(self, op: tile.ReduceOp) -> None:
         """The first part, and a loop that combines the others with it."""
         before = Place(InsertPoint.before(op), op)
-        first = self._parts(before, op).part(op.operand, 0, before.index(0))
+        first = self._parts(before, op).part(op.operand, 0, self._index(0))
         body = Block(arg_types=[IndexType(), first.type])
         place = end_place(body, op)
         part = self._parts(place, op).part(op.operand, 0, body.args[0])
@@ -161,7 +175,7 @@ class _Looping:
         end = scf.YieldOp(*yielded)
         body.add_op(end)
         adopt_location([end], source)
-        bounds = (before.index(number) for number in (start, stop, 1))
+        bounds = (self._index(number) for number in (start, stop, 1))
         loop = scf.ForOp(*bounds, carried, Region(body))
         before.effect(loop)
         self.block(body)

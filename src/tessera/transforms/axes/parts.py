@@ -23,6 +23,8 @@ from tessera.transforms.core.rewriting import adopt_location
 
 _AT_LEAST, _BELOW = 5, 2
 """Signed comparisons of `arith.cmpi`."""
+_PRODUCT = 2
+"""Axes of a dot that is one product."""
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
@@ -32,6 +34,27 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
 def rank_of(value: SSAValue) -> int:
     """How many axes a tile has; none that it is no tile."""
     return tile_type(value).get_num_dims() if isinstance(value.type, TensorType) else 0
+
+
+def is_batched(op: Operation) -> bool:
+    """Whether an op is a dot of several products at once."""
+    return isinstance(op, tile.DotOp) and rank_of(op.result) > _PRODUCT
+
+
+class Numbers:
+    """Whole numbers of a function, each written once, at its start: `numbers(3)`."""
+
+    def __init__(self, function: tile.FuncOp) -> None:
+        self._function = function
+        self._made: dict[int, SSAValue] = {}
+
+    def __call__(self, number: int) -> SSAValue:
+        if number not in self._made:
+            constant = materialize(number, IndexType())
+            adopt_location([constant], self._function)
+            Rewriter.insert_op(constant, InsertPoint.at_start(self._function.body.block))
+            self._made[number] = constant.result
+        return self._made[number]
 
 
 class Place:
@@ -46,7 +69,9 @@ class Place:
         found = fold(op, known) if can_fold(type(op)) else None
         if found is None:
             return self._put(op)
-        kept = found.value if isinstance(found, FoldedValue) else self._put(materialize(found.value, op.results[0].type))
+        kept = (
+            found.value if isinstance(found, FoldedValue) else self._put(materialize(found.value, op.results[0].type))
+        )
         op.erase()
         return kept
 
@@ -187,7 +212,49 @@ def _of_trans(parts: Parts, op: tile.TransOp, axis: int, at: SSAValue) -> SSAVal
 
 
 def _of_take(parts: Parts, op: tile.TakeOp, axis: int, at: SSAValue) -> SSAValue:
+    cut = _cut_of(op, axis)
+    if cut is not None:
+        place, (source, factor, offset) = parts.here(op.result), cut
+        there = place.add(arith.MuliOp(at, place.index(factor)))
+        there = place.add(arith.AddiOp(there, place.index(offset)))
+        inner = parts.part(op.operand, source, there)
+        left = [parts.part(index, axis, at) for other, index in enumerate(op.indices) if other != source]
+        return parts.add(op.result, tile.TakeOp(inner, left))
     return parts.add(op.result, tile.TakeOp(op.operand, [parts.part(index, axis, at) for index in op.indices]))
+
+
+def _cut_of(op: tile.TakeOp, axis: int) -> tuple[int, int, int] | None:
+    """The axis of the operand of which a part along an axis of the result takes one place, and which: a·i + b."""
+    size = shape_of(op.result)[axis]
+    for source, (index, extent) in enumerate(zip(op.indices, shape_of(op.operand), strict=True)):
+        found = _along(index, axis) if len(op.indices) > 1 else None
+        if found is not None and all(0 <= found[0] * end + found[1] < extent for end in (0, size - 1)):
+            return source, *found
+    return None
+
+
+def _along(value: SSAValue, axis: int) -> tuple[int, int] | None:
+    """A tile of whole numbers as a·i + b of the place i along an axis, if it depends on nothing else."""
+    op = value.owner
+    match op:
+        case tile.FullOp():
+            number = literal(op.value)
+            return None if number is None else (0, int(number))
+        case tile.IotaOp():
+            base = literal(op.base)
+            return None if base is None or op.axis.value.data != axis else (1, int(base))
+        case tile.BroadcastOp() if shape_of(op.operand)[axis] == shape_of(op.result)[axis]:
+            return _along(op.operand, axis)
+        case tile.EwOp() if op.fn.data in ("add", "sub", "mul"):
+            pair = _along(op.operands_[0], axis), _along(op.operands_[1], axis)
+            if pair[0] is None or pair[1] is None:
+                return None
+            (a, b), (c, d) = pair
+            if op.fn.data == "mul":
+                return None if a and c else (a * d + b * c, b * d)
+            return (a + c, b + d) if op.fn.data == "add" else (a - c, b - d)
+        case _:
+            return None
 
 
 def _of_read(parts: Parts, op: tile.ReadOp, axis: int, at: SSAValue) -> SSAValue:
@@ -230,7 +297,7 @@ def rule_of(op: Operation, axis: int) -> Rule | None:
     """How a part of an op's tile along an axis is written; None if it comes out of the whole."""
     if isinstance(op, tile.EwOp) and op.seed is not None:
         return None  # what is drawn for an element depends on where it stands
-    if isinstance(op, tile.DotOp) and axis >= rank_of(op.result) - 2:
+    if isinstance(op, tile.DotOp) and axis >= rank_of(op.result) - _PRODUCT:
         return None
     return _RULES.get(type(op))
 
@@ -246,7 +313,10 @@ def operands_of(op: Operation, axis: int) -> Iterator[tuple[SSAValue, int]]:
         case tile.TransOp():
             yield op.operand, list(op.permutation.iter_values())[axis]
         case tile.TakeOp():
-            yield from ((index, axis) for index in op.indices)
+            cut = _cut_of(op, axis)
+            if cut is not None:
+                yield op.operand, cut[0]
+            yield from ((one, axis) for other, one in enumerate(op.indices) if cut is None or other != cut[0])
         case _:
             yield from ((operand, axis) for operand in op.operands if isinstance(operand.type, TensorType))
 

@@ -7,10 +7,9 @@ is joined and cut again on the way. Where the whole is needed, the parts are joi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -18,14 +17,23 @@ from tessera.dtypes.types import i64
 from tessera.ir.common import reductions
 from tessera.ir.common.elements import tile_of
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.axes.parts import Parts, Place, operands_of, rank_of, rule_of, shape_of, sink_part
+from tessera.transforms.axes.parts import (
+    Numbers,
+    Parts,
+    Place,
+    is_batched,
+    operands_of,
+    rank_of,
+    rule_of,
+    shape_of,
+    sink_part,
+)
 from tessera.transforms.core.dead_code import sweep
-from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import adopt_location
 
-_PLAIN = 2
-"""Axes of a dot that is one product."""
+_ROWS = 2
+"""Axes from which on a tile may have those of a product."""
 
 
 def split_batched_dots(function: tile.FuncOp) -> None:
@@ -55,22 +63,12 @@ def _is_carried(op: Operation) -> bool:
     return False
 
 
-def is_batched(op: Operation) -> bool:
-    """Whether an op is several products at once."""
-    return isinstance(op, tile.DotOp) and rank_of(op.result) > _PLAIN
-
-
-def products_of(op: tile.DotOp) -> int:
-    """How many products a dot is."""
-    return prod(shape_of(op.result)[:-_PLAIN])
-
-
 class _Splitting:
     """The dots of one function, split along their first axis."""
 
     def __init__(self, function: tile.FuncOp, chosen: Callable[[Operation], bool]) -> None:
         self._function, self._is_chosen = function, chosen
-        self._numbers: dict[int, SSAValue] = {}
+        self._index = Numbers(function)
         self._parts = Parts(_behind, lambda _: True)
 
     def block(self, block: Block) -> None:
@@ -102,20 +100,13 @@ class _Splitting:
             return False
         return any(axis == 0 and value in self._parts.split for value, axis in operands_of(op, 0))
 
-    def _index(self, number: int) -> SSAValue:
-        if number not in self._numbers:
-            constant = materialize(number, IndexType())
-            adopt_location([constant], self._function)
-            Rewriter.insert_op(constant, InsertPoint.at_start(self._function.body.block))
-            self._numbers[number] = constant.result
-        return self._numbers[number]
-
     def _all(self, value: SSAValue) -> list[SSAValue]:
         return [self._parts.part(value, 0, self._index(number)) for number in range(shape_of(value)[0])]
 
     def _dot(self, op: tile.DotOp) -> None:
+        behind = _behind(op.result)
         found = self._all(op.result)
-        whole = self._joined(_behind(op.result), found) if found else op.c
+        whole = self._joined(behind, found) if found else op.c
         self._replace(op.result, whole, found)
         op.detach()
         op.erase()
@@ -157,7 +148,7 @@ class _Splitting:
         chosen = [
             index
             for index, value in enumerate(op.iter_args)
-            if isinstance(value.type, TensorType) and rank_of(value) >= _PLAIN and shape_of(value)[0] in counts - {0}
+            if isinstance(value.type, TensorType) and rank_of(value) >= _ROWS and shape_of(value)[0] in counts - {0}
         ]
         initial = [self._all(op.iter_args[index]) for index in chosen]
         start = Place(InsertPoint.before(first) if (first := body.first_op) else InsertPoint.at_end(body), op)
