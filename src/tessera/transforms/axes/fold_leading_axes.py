@@ -160,7 +160,7 @@ class _Folding:
             made = self.place.add(tile.ExpandOp(value, len(before)))
         elif (1, *before) == shape:
             made = self.place.add(tile.ExpandOp(value, 0))
-        elif before == (*shape, 1) or before == (1, *shape):
+        elif before in ((*shape, 1), (1, *shape)):
             made = self.place.squeezed(value, 1 if before == (*shape, 1) else 0)
         else:
             flat = self.place.iota(shape, len(shape) - 1) if shape else self.number(0, shape)

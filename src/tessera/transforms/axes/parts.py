@@ -1,7 +1,7 @@
 """Parts of tiles: what there is of a tile at one place along one of its axes, a tile with an axis less.
 
-A part is written as the op that made the tile, for that place only. Where an op has no rule, or is not to be done again,
-the part is taken out of the whole tile.
+A part is written as the op that made the tile, for that place only. Where an op has no rule, or is not to be done
+again, the part is taken out of the whole tile.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tessera.dtypes.types import bool_, i64
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.parts import BELOW, PART
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.core.folding import FoldedValue, can_fold, fold, literal, materialize
 from tessera.transforms.core.rewriting import adopt_location
 
-_AT_LEAST, _BELOW = 5, 2
-"""Signed comparisons of `arith.cmpi`."""
 _PRODUCT = 2
 """Axes of a dot that is one product."""
 
@@ -106,16 +105,20 @@ class Place:
     ) -> tuple[SSAValue, list[SSAValue]]:
         """The view at a place behind an offset along an axis, and the other offsets; it is empty where nothing is."""
         rest = [other for other in range(len(offsets)) if other != axis]
-        position = self.sum(offsets[axis], at)
-        size = self.add(tile.DimOp(view, axis))
-        above = self.add(arith.CmpiOp(position, self.index(0), _AT_LEAST))
-        below = self.add(arith.CmpiOp(position, size, _BELOW))
-        inside = self.add(arith.AndIOp(above, below))
+        position, size = self.sum(offsets[axis], at), self.add(tile.DimOp(view, axis))
         sizes = [self.add(tile.DimOp(view, other)) for other in rest]
-        sizes[0] = self.add(arith.SelectOp(inside, sizes[0], self.index(0)))
         strides = [self.add(tile.StrideOp(view, other)) for other in rest]
-        far = self.add(arith.MuliOp(position, self.add(tile.StrideOp(view, axis))))
-        return self.add(tile.ViewOp(view, far, sizes, strides)), [offsets[other] for other in rest]
+        # As a user's `x[i]`: targets know such a part of an array, whatever number the place is.
+        far = self._put(arith.MuliOp(position, self.add(tile.StrideOp(view, axis))))
+        number, extent = literal(position), literal(size)
+        certain = number is not None and extent is not None and 0 <= number < extent
+        if not certain:
+            inside = self._put(arith.CmpiOp(position, size, BELOW))
+            sizes[0] = self._put(arith.SelectOp(inside, sizes[0], self.index(0)))
+        made = tile.ViewOp(view, far, sizes, strides)
+        if not certain:
+            made.attributes[PART] = UnitAttr()
+        return self._put(made), [offsets[other] for other in rest]
 
 
 class Parts:

@@ -62,7 +62,8 @@ beside them would not."""
 
 def legalize_stages(*, contract: bool, arch: str = "sm_90a", fast: bool = False) -> dict[str, FunctionPass]:
     """The passes that legalize a function; for a `fast` compile, without those that only make it run faster."""
-    passes: list[FunctionPass] = [MarkMultiples(), WidenAccumulation(), SplitBatchedDots(), PlainDots(arch), DegenerateMatmuls()]
+    passes: list[FunctionPass] = [MarkMultiples(), WidenAccumulation(), SplitBatchedDots()]
+    passes += [PlainDots(arch), DegenerateMatmuls()]
     if contract:
         passes.append(UseShortForms())
     if contract and not fast:
