@@ -50,7 +50,7 @@ def check_supported(function: tile.FuncOp) -> None:
                 raise CompileError(
                     f"{op.name} works on {tile_type(value)}: tiles on CPUs have at most two axes",
                     span=span_of(op.location),
-                    hint="fold two axes into one, or run it in the interpreter: TESSERA_INTERPRET=1",
+                    hint="run fold-leading-axes in front, or run it in the interpreter: TESSERA_INTERPRET=1",
                 )
         if isinstance(op, tile.DotOp) and (tile_type(op.b).get_shape()[1] == 1 or tile_type(op.a).get_shape()[1] == 1):
             raise CompileError(
