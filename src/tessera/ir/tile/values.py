@@ -296,14 +296,14 @@ class DotOp(DeclaredOp):
         if self.result.type != c:
             raise VerifyException(f"the result has the type of c, {c}, not {self.result.type}")
         match a.get_shape(), b.get_shape(), c.get_shape():
-            case (*front, m, k), (*front2, k2, n), (*front3, m2, n2) if (
-                front == front2 == front3 and (m, k, n) == (m2, k2, n2)
-            ):
-                pass
+            case (*front, m, k), (*right, k2, n), (*total, m2, n2) if [front, m, k, n] == [right, m2, k2, n2]:
+                alike = front == total
             case _:
-                raise VerifyException(
-                    f"dot of {a} and {b} into {c}: expected [M, K], [K, N] and [M, N], behind equal leading axes"
-                )
+                alike = False
+        if not alike:
+            raise VerifyException(
+                f"dot of {a} and {b} into {c}: expected [M, K], [K, N] and [M, N], behind equal leading axes"
+            )
         left, right, total = (dtype_of(tile.element_type) for tile in (a, b, c))
         if left is not right or left.kind is not total.kind or total.bits < left.bits:
             raise VerifyException(

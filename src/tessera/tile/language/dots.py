@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tessera.errors import ShapeError
 from tessera.shapes import rules
 from tessera.shapes.expr import format_shape
 from tessera.tile.language.values import AxisBounds, Tile, Undefined
 
 
-def check_dot(a: Any, b: Any) -> None:
+def check_dot(a: Tile, b: Tile) -> None:
     """Refuses operands that are no tiles of rows and columns, or whose inner sizes differ."""
     for value in (a, b):
         if isinstance(value, Undefined):
             value.refuse()
-        if not isinstance(value, Tile) or value.ndim < 2:
+        if not isinstance(value, Tile) or value.ndim < 2:  # pyright: ignore[reportUnnecessaryIsInstance]  # users pass anything
             raise ShapeError(
                 f"dot takes tiles of two axes or more, got {value!r}", hint="load 2-D tiles, or insert axes"
             )
     if a.shape[-1] != b.shape[-2]:
-        turned = "transpose the right tile" if b.ndim == 2 else "exchange the last two axes of the right tile"
+        exchange = "transpose the right tile" if b.ndim == 2 else "exchange the last two axes of the right tile"
         raise ShapeError(
             f"dot: {a.shape[-1]} columns of the left tile do not meet {b.shape[-2]} rows of the right one",
             shapes=_shapes(a, b),
-            hint=turned if a.shape[-1] == b.shape[-1] else "load blocks of equal depth",
+            hint=exchange if a.shape[-1] == b.shape[-1] else "load blocks of equal depth",
         )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from math import prod
-from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -288,7 +287,7 @@ def _assert(work: _Folding, op: tile.AssertOp) -> None:
     work.place.effect(tile.AssertOp(work.folded(op.condition), op.message.data))
 
 
-_RULES: Mapping[type[Operation], Callable[[_Folding, Any], SSAValue | None]] = {
+_RULES: Mapping[type[Operation], Callable[..., SSAValue | None]] = {
     tile.FullOp: _full,
     tile.IotaOp: _iota,
     tile.EwOp: _elementwise,

@@ -22,7 +22,6 @@ from tessera.transforms.axes.parts import (
     Numbers,
     Parts,
     Place,
-    end_place,
     is_batched,
     operands_of,
     rank_of,
@@ -136,7 +135,7 @@ class _Looping:
     def _store(self, group: Sequence[_Sink]) -> None:
         last = group[-1]
         body = Block(arg_types=[IndexType()])
-        place = end_place(body, last)
+        place = Place(InsertPoint.at_end(body), last)
         parts = self._parts(place, last)
         for op in group:
             sink_part(parts, Place(InsertPoint.at_end(body), op), op, body.args[0])
@@ -153,7 +152,7 @@ class _Looping:
         before = Place(InsertPoint.before(op), op)
         first = self._parts(before, op).part(op.operand, 0, self._index(0))
         body = Block(arg_types=[IndexType(), first.type])
-        place = end_place(body, op)
+        place = Place(InsertPoint.at_end(body), op)
         part = self._parts(place, op).part(op.operand, 0, body.args[0])
         total = place.add(tile.EwOp(reductions.TABLE[op.kind.data].combine, [body.args[1], part]))
         loop = self._loop(before, 1, shape_of(op.operand)[0], [first], body, [total], op)
@@ -175,8 +174,8 @@ class _Looping:
         end = scf.YieldOp(*yielded)
         body.add_op(end)
         adopt_location([end], source)
-        bounds = (self._index(number) for number in (start, stop, 1))
-        loop = scf.ForOp(*bounds, carried, Region(body))
+        first, last, step = (self._index(number) for number in (start, stop, 1))
+        loop = scf.ForOp(first, last, step, carried, Region(body))
         before.effect(loop)
         self.block(body)
         return loop

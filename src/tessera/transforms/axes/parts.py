@@ -7,11 +7,10 @@ again, the part is taken out of the whole tile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tessera.dtypes.types import bool_, i64
@@ -134,16 +133,18 @@ class Parts:
 
     def part(self, value: SSAValue, axis: int, at: SSAValue) -> SSAValue:
         """What there is of a tile at a place along an axis."""
-        number = literal(at)
+        number: int | None = literal(at)
         if value in self.split and axis == 0 and number is not None:
             return self.split[value][number]
         key = value, axis, at if number is None else number
         if key not in self._made:
-            owner = value.owner
-            followed = isinstance(owner, Operation) and (rule := rule_of(owner, axis)) and self._is_followed(owner)
-            made = rule(self, owner, axis, at) if followed else None  # pyright: ignore[reportPossiblyUnboundVariable]
-            self._made[key] = self._taken(value, axis, at) if made is None else made
+            self._made[key] = self._find(value, axis, at)
         return self._made[key]
+
+    def _find(self, value: SSAValue, axis: int, at: SSAValue) -> SSAValue:
+        owner = value.owner
+        rule = rule_of(owner, axis) if isinstance(owner, Operation) and self._is_followed(owner) else None
+        return self._taken(value, axis, at) if rule is None else rule(self, owner, axis, at)
 
     def add(self, source: SSAValue, op: Operation) -> SSAValue:
         """Writes an op in place of the one that made a tile."""
@@ -249,10 +250,10 @@ def _along(value: SSAValue, axis: int) -> tuple[int, int] | None:
         case tile.BroadcastOp() if shape_of(op.operand)[axis] == shape_of(op.result)[axis]:
             return _along(op.operand, axis)
         case tile.EwOp() if op.fn.data in ("add", "sub", "mul"):
-            pair = _along(op.operands_[0], axis), _along(op.operands_[1], axis)
-            if pair[0] is None or pair[1] is None:
+            left, right = (_along(operand, axis) for operand in op.operands_)
+            if left is None or right is None:
                 return None
-            (a, b), (c, d) = pair
+            (a, b), (c, d) = left, right
             if op.fn.data == "mul":
                 return None if a and c else (a * d + b * c, b * d)
             return (a + c, b + d) if op.fn.data == "add" else (a - c, b - d)
@@ -280,7 +281,8 @@ def _of_load(parts: Parts, op: tile.LoadOp, axis: int, at: SSAValue) -> SSAValue
     return place.add(tile.LoadOp(view, offsets, _without(shape_of(op.result), axis), pad))
 
 
-Rule = Callable[[Parts, Any, int, SSAValue], SSAValue]
+Rule = Callable[..., SSAValue]
+"""Takes the writer, an op of its kind, an axis, and the place along it."""
 _RULES: Mapping[type[Operation], Rule] = {
     tile.FullOp: _of_full,
     tile.IotaOp: _of_iota,
@@ -352,13 +354,6 @@ def sink_part(parts: Parts, place: Place, op: tile.Writer | tile.AssertOp, at: S
 def tiles_of_sink(op: tile.Writer | tile.AssertOp) -> Iterator[SSAValue]:
     """The tiles that an op with an effect takes; all have the same sizes."""
     yield from (operand for operand in op.operands if isinstance(operand.type, TensorType))
-
-
-def end_place(block: Block, source: Operation) -> Place:
-    """The end of a block, in front of what ends it, if that is there."""
-    end = block.last_op
-    ended = end is not None and end.name in ("scf.yield", "tile.return", "scf.condition")
-    return Place(InsertPoint.before(end) if ended and end is not None else InsertPoint.at_end(block), source)
 
 
 def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
