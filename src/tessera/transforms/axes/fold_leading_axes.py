@@ -19,7 +19,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
 from tessera.transforms.axes.parts import Place, rank_of, shape_of
 from tessera.transforms.core.dead_code import sweep
-from tessera.transforms.core.folding import materialize
+from tessera.transforms.core.folding import literal, materialize
 from tessera.transforms.core.function_pass import function_pass
 
 _MANY = 3
@@ -47,6 +47,8 @@ class _Folding:
         self._same_elements: dict[SSAValue, SSAValue] = {}
         """Tiles that were made of another by giving it other sizes."""
         self._shapes: dict[SSAValue, Shape] = {}
+        self._positions: dict[tuple[Block, Shape], list[SSAValue]] = {}
+        """Positions that were written before, by the block in which they are."""
         self.place: Place
 
     def block(self, block: Block) -> None:
@@ -123,11 +125,14 @@ class _Folding:
 
     def positions(self, shape: Shape) -> list[SSAValue]:
         """The position along each axis of a tile of such sizes, in a tile of the folded sizes."""
-        made = folded_shape(shape)
-        if len(shape) < _MANY:
-            return [self.place.iota(made, axis) for axis in range(len(made))]
-        rows = self.digits(self.place.iota((made[0],), 0), shape[:-1])
-        return [*(self.over_columns(row, made) for row in rows), self.place.iota(made, 1)]
+        key = self.place.block, shape
+        if key not in self._positions:
+            made = folded_shape(shape)
+            last = self.place.iota(made, len(made) - 1)
+            rows = self.digits(self.place.iota((made[0],), 0), shape[:-1]) if len(shape) >= _MANY else []
+            first = [self.place.iota(made, 0)] if len(shape) == 2 else []
+            self._positions[key] = [*(self.over_columns(row, made) for row in rows), *first, last]
+        return self._positions[key]
 
     def over_columns(self, row: SSAValue, shape: Shape) -> SSAValue:
         return self.place.add(tile.BroadcastOp(self.place.add(tile.ExpandOp(row, 1)), shape))
@@ -174,7 +179,7 @@ class _Folding:
         """Where in an array each element of a tile at some offsets lies, along each axis."""
         found = self.positions(shape)
         return [
-            self.ew("add", position, self.place.full(offset, shape_of(position)))
+            position if literal(offset) == 0 else self.ew("add", position, self.place.full(offset, shape_of(position)))
             for offset, position in zip(offsets, found, strict=True)
         ]
 

@@ -93,25 +93,25 @@ class _Looping:
         tiles = list(tiles_of_sink(op))
         if not tiles or not rank_of(tiles[0]) or shape_of(tiles[0])[0] == 0:
             return False
-        behind = dict[tuple[SSAValue, int], None]()
+        made = dict[tuple[Operation, int], None]()
         for one in tiles:
-            self._note(one, 0, op, behind)
+            self._note(one, 0, op, made)
         # A product of which a part would be some rows is done as a whole.
-        across = any(
-            isinstance(made := value.owner, tile.DotOp) and is_batched(made) and rule_of(made, axis) is None
-            for value, axis in behind
-        )
-        return not across and any(rank_of(value) >= _MANY for value, _ in behind)
+        if any(is_batched(owner) and rule_of(owner, axis) is None for owner, axis in made):
+            return False
+        return rank_of(tiles[0]) >= _MANY or any(rank_of(owner.results[0]) >= _MANY for owner, _ in made)
 
-    def _note(self, value: SSAValue, axis: int, sink: Operation, behind: dict[tuple[SSAValue, int], None]) -> None:
-        """Notes the tiles that a part of a tile is made of, with the axes along which they are cut."""
-        if (value, axis) in behind:
-            return
-        behind[value, axis] = None
+    def _note(self, value: SSAValue, axis: int, sink: Operation, made: dict[tuple[Operation, int], None]) -> None:
+        """Notes the ops that are done again for a part of a tile, with the axes along which their tiles are cut."""
         owner = value.owner
-        if isinstance(owner, Operation) and self._is_followed(owner, sink) and rule_of(owner, axis) is not None:
+        if not isinstance(owner, Operation) or not self._is_followed(owner, sink) or (owner, axis) in made:
+            return
+        if rule_of(owner, axis) is None and not is_batched(owner):
+            return
+        made[owner, axis] = None
+        if rule_of(owner, axis) is not None:
             for one, along in operands_of(owner, axis):
-                self._note(one, along, sink, behind)
+                self._note(one, along, sink, made)
 
     def _go_together(self, group: Sequence[_Sink], op: _Sink) -> bool:
         if isinstance(op, tile.AssertOp) or any(isinstance(one, tile.AssertOp) for one in group):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, TensorType, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tessera.dtypes.types import bool_, i64
@@ -60,6 +60,10 @@ class Place:
 
     def __init__(self, where: InsertPoint, source: Operation) -> None:
         self._where, self._source = where, source
+
+    @property
+    def block(self) -> Block:
+        return self._where.block
 
     def add(self, op: Operation) -> SSAValue:
         """The first result of an op that is put here; of a scalar op that amounts to less, that."""

@@ -101,7 +101,9 @@ class _Splitting:
         return any(axis == 0 and value in self._parts.split for value, axis in operands_of(op, 0))
 
     def _all(self, value: SSAValue) -> list[SSAValue]:
-        return [self._parts.part(value, 0, self._index(number)) for number in range(shape_of(value)[0])]
+        # Each is written right behind what makes the whole: the last one first, so that they stand in order.
+        numbers = reversed(range(shape_of(value)[0]))
+        return [self._parts.part(value, 0, self._index(number)) for number in numbers][::-1]
 
     def _dot(self, op: tile.DotOp) -> None:
         behind = _behind(op.result)
