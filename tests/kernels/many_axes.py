@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera import Out, kernel, tile
+from tessera import kernel, tile
 
 Array = np.ndarray[Any, np.dtype[Any]]
 SHAPE = (4, 8, 16)
@@ -15,7 +15,7 @@ SHAPE = (4, 8, 16)
 
 
 @kernel
-def changed(x: Any, out: Out, *, shape: Any, how: Any, pad: float = 0.0):
+def changed(x: Any, out: Any, *, shape: Any, how: Any, pad: float = 0.0):
     found: Any = how(tile.load(x, at=(0,) * len(shape), shape=shape, pad=pad))
     tile.store(out, tile.cast(found, out.dtype), at=(0,) * found.ndim)
 
@@ -27,7 +27,7 @@ def changed_in_place(x: Any, *, shape: Any, how: Any, to: int = 0):
 
 
 @kernel
-def decayed(x: Any, out: Out, *, shape: Any, turns: int):
+def decayed(x: Any, out: Any, *, shape: Any, turns: int):
     total: Any = tile.zeros(shape)
     for at in tile.range(turns):
         total = total * 0.5 + tile.load(x, at=(at, 0, 0), shape=shape)
@@ -35,7 +35,7 @@ def decayed(x: Any, out: Out, *, shape: Any, turns: int):
 
 
 @kernel
-def products(x: Any, w: Any, out: Out, *, batch: int, m: int, k: int, n: int):
+def products(x: Any, w: Any, out: Any, *, batch: int, m: int, k: int, n: int):
     """A product for each point of the first axis, block by block along the inner one."""
     i = tile.program_id(0) * batch
     total: Any = tile.zeros((batch, m, n), out.dtype)
@@ -46,7 +46,7 @@ def products(x: Any, w: Any, out: Out, *, batch: int, m: int, k: int, n: int):
 
 
 @kernel
-def product(x: Any, w: Any, out: Out, *, left: Any, right: Any):
+def product(x: Any, w: Any, out: Any, *, left: Any, right: Any):
     """One product of whole tiles, whatever axes they have in front."""
     a = tile.load(x, at=(0,) * len(left), shape=left)
     found = tile.dot(a, tile.load(w, at=(0,) * len(right), shape=right), out=out.dtype)
@@ -54,7 +54,7 @@ def product(x: Any, w: Any, out: Out, *, left: Any, right: Any):
 
 
 @kernel
-def heads(q: Any, k: Any, v: Any, out: Out, *, h: int, m: int, n: int, d: int):
+def heads(q: Any, k: Any, v: Any, out: Any, *, h: int, m: int, n: int, d: int):
     """Attention of several heads at once: products, maxima and sums of each in tiles of three axes."""
     queries, keys = tile.load(q, at=(0, 0, 0), shape=(h, m, d)), k.shape[1]
     total: Any = tile.zeros((h, m, d))
@@ -79,7 +79,8 @@ def attention(q: Array, k: Array, v: Array) -> Array:
 
 
 def _swapped(v: Any) -> Any:
-    return tile.transpose(v) if not isinstance(v, np.ndarray) else v.swapaxes(1, 2)
+    """With the last two axes exchanged."""
+    return v.swapaxes(1, 2) if hasattr(v, "swapaxes") else tile.transpose(v)
 
 
 CASES: Mapping[str, tuple[Callable[[Any], Any], Callable[[Array], Array]]] = {

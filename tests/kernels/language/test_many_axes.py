@@ -15,8 +15,10 @@ from tessera import CompileError, DtypeError, ShapeError, knobs, tile
 from tessera.dtypes import types as dtypes
 from tessera.errors import TesseraError
 from tessera.interpreters.sanitizers.checks import Checks, NumericChecks, checking
+from tessera.targets.cpu.lower import legalize
+from tessera.transforms.core.function_pass import FunctionPass
 
-EVERY = CASES | FOUR
+EVERY = {**CASES, **FOUR}
 PLACES = [name for name in LAYOUTS if name != "unaligned"]
 """What is written is no copy: arrays that are not aligned are copied at a call."""
 NUMBERS = (dtypes.f32, dtypes.f64, dtypes.bf16, dtypes.f16, dtypes.i32, dtypes.i64, dtypes.i8)
@@ -188,28 +190,40 @@ def test_misuse_is_told(name: str) -> None:
     assert caught.value.hint
 
 
-def test_other_mistakes_are_told() -> None:
-    x = np.ones(SHAPE, np.float32)
-    out = np.zeros((4, 8, 8), np.float32)
-    with pytest.raises(ShapeError, match=r"\.T is for tiles of two axes, this one has 3") as caught:
-        changed[1](x, out, shape=SHAPE, how=lambda v: v.T)
-    assert "tile.transpose(x)" in (caught.value.hint or "")
-    with pytest.raises(ShapeError, match=r"the sum has shape \[8, 8\], the product \[4, 8, 8\]"):
-        changed[1](x, out, shape=SHAPE, how=lambda v: tile.dot(v, tile.transpose(v), tile.zeros((8, 8))))
-    with pytest.raises(ShapeError, match="do not meet") as caught:
-        changed[1](x, out, shape=SHAPE, how=lambda v: tile.dot(v, v))
-    assert caught.value.hint == "exchange the last two axes of the right tile"
+def turned(v: Any) -> Any:
+    return v.T
+
+
+def with_a_sum(v: Any) -> Any:
+    return tile.dot(v, tile.transpose(v), tile.zeros((8, 8)))
+
+
+def with_itself(v: Any) -> Any:
+    return tile.dot(v, v)
+
+
+@pytest.mark.parametrize(
+    ("how", "message", "hint"),
+    [
+        (turned, r"\.T is for tiles of two axes, this one has 3", "tile.transpose(x) exchanges the last two axes"),
+        (with_a_sum, r"the sum has shape \[8, 8\], the product \[4, 8, 8\]", "give a sum of the product's shape"),
+        (with_itself, "16 columns of the left tile do not meet 8 rows", "exchange the last two axes of the right tile"),
+    ],
+)
+def test_other_mistakes_are_told(how: Any, message: str, hint: str) -> None:
+    with pytest.raises(ShapeError, match=message) as caught:
+        changed[1](np.ones(SHAPE, np.float32), np.zeros((4, 8, 8), np.float32), shape=SHAPE, how=how)
+    assert hint in (caught.value.hint or "")
 
 
 def test_nothing_of_three_axes_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a tile of three axes needs and has no rule would be a refusal that names the op."""
-    from tessera.targets.cpu.lower import legalize
-
     stages = legalize.legalize_stages
-    monkeypatch.setattr(
-        "tessera.targets.cpu.compile.legalize_stages",
-        lambda *how, **more: {name: one for name, one in stages(*how, **more).items() if "axes" not in name},
-    )
+
+    def without(level: str, *, contract: bool = True) -> dict[str, FunctionPass]:
+        return {name: one for name, one in stages(level, contract=contract).items() if "axes" not in name}
+
+    monkeypatch.setattr("tessera.targets.cpu.compile.legalize_stages", without)
     how = CASES["elementwise"][0]
     out = np.zeros((3, 8, 16), np.float32)
     with (

@@ -24,7 +24,7 @@ from tessera.transforms.axes.loop_leading_axes import loop_leading_axes
 from tessera.transforms.axes.parts import is_batched
 from tessera.transforms.axes.split_batched_dots import split_batched_dots, split_carried_dots
 
-EVERY = CASES | FOUR
+EVERY = {**CASES, **FOUR}
 Rewrite = Callable[[tile.FuncOp], None]
 
 

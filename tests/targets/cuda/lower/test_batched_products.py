@@ -27,7 +27,8 @@ def check(made: Any, arguments: list[Any], arch: str) -> str:
     expected, given = at_tile_level(made.module, made.name, arguments), copies(arguments)
     ran = run_emitted(lowered(made.module, made.name, arch=arch), made.name, given, arch=arch)
     assert ran.message is None
-    for one, other in zip((value for value in given if isinstance(value, np.ndarray)), expected, strict=True):
+    arrays: list[Array] = [value for value in given if isinstance(value, np.ndarray)]
+    for one, other in zip(arrays, expected, strict=True):
         np.testing.assert_array_equal(one, other)
     ptx_checks.check_clean(ran.program.ptx, arch)
     return ran.program.ptx
