@@ -37,13 +37,13 @@ _ROWS = 2
 
 
 def split_batched_dots(function: tile.FuncOp) -> None:
-    """Splits all of them, one leading axis at a time."""
+    """Writes each dot that has leading axes as dots of two axes, one for each product."""
     while any(map(is_batched, function.body.walk())):
         _split(function, lambda _: True)
 
 
 def split_carried_dots(function: tile.FuncOp) -> None:
-    """Splits those in loops that carry tiles from one to the next: such a loop is not to be done for one part only."""
+    """The same for dots in loops that carry tiles: those are not to be done again for each part of a tile."""
     while any(is_batched(op) and _is_carried(op) for op in function.body.walk()):
         _split(function, _is_carried)
 
