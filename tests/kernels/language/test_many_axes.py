@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from many_axes import CASES, FOUR, SHAPE, Array, attention, changed, changed_in_place, decayed, heads, product, products
 from odd_arrays import LAYOUTS
 
-from tessera import CompileError, DtypeError, ShapeError, knobs, tile
+from tessera import CompileError, DtypeError, ShapeError, kernel, knobs, tile
 from tessera.dtypes import types as dtypes
 from tessera.errors import TesseraError
 from tessera.interpreters.sanitizers.checks import Checks, NumericChecks, checking
@@ -115,6 +115,67 @@ def test_products_of_odd_arrays(data: st.DataObject) -> None:
         with knobs.backend.using(backend):
             products[-(-b // batch)](layout(x), layout(w), found, **static)
         np.testing.assert_array_equal(found, expected, err_msg=backend)
+
+
+@kernel
+def branched(x: Any, out: Any, n: int):
+    found: Any = tile.load(x, at=(0, 0, 0), shape=(4, 8, 16))
+    if n > 2:
+        found = tile.transpose(tile.reshape(found, (4, 16, 8)))
+    else:
+        found = found * 2
+    left = n
+    while left > 0:
+        found, left = found + 1, left // 2
+    if n > 5:
+        found = tile.dot(tile.sum(tile.dot(found, tile.transpose(found)), 2)[:, :, None], tile.ones((4, 1, 16)))
+    tile.store(out, found, at=(0, 0, 0))
+
+
+@kernel
+def looked_up(x: Any, rows: Any, sums: Any, out: Any):
+    found, columns = tile.load(x, at=(0, 0, 0), shape=(2, 8, 16)), tile.iota((2, 8, 16), 2)
+    places = tile.broadcast(tile.load(rows, at=(0, 0), shape=(2, 8))[:, :, None], (2, 8, 16))
+    tile.assert_(found < 100.0, "too large")
+    tile.scatter_add(sums, (places, columns), found)
+    tile.store(out, tile.gather(x[0], (places, columns)), at=(0, 0, 0))
+
+
+@kernel
+def combined(x: Any, out: Any, rows: Any, tops: Any):
+    found = tile.load(x, at=(0, 0, 0), shape=(4, 8, 16))
+    tile.atomic_add(out, found, at=(0, 0, 0))
+    tile.atomic_max(out, tile.flip(found, 0), at=(0, 0, 0))
+    tile.store(rows, tile.sum(found, 2), at=(0, 0))
+    tile.store(tops, tile.max(tile.max(found, 2), 1), at=(0,))
+
+
+def agree(kernel_: Any, *arguments: Any) -> None:
+    """Machine code leaves in all arrays what the interpreter does."""
+    made: list[list[Any]] = []
+    for backend in ("interpreter", "cpu"):
+        made.append([one.copy() if isinstance(one, np.ndarray) else one for one in arguments])
+        with knobs.backend.using(backend):
+            kernel_[1](*made[-1])
+    for one, other in zip(*made, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 9])
+def test_branches_and_loops_that_ask_carry_tiles_of_three_axes(n: int) -> None:
+    agree(branched, whole((3, 7, 13), dtypes.f32), np.zeros(SHAPE, np.float32), n)
+
+
+def test_places_that_memory_decides_and_updates() -> None:
+    x, rows = whole((2, 7, 13), dtypes.f32), np.random.default_rng(5).integers(-1, 9, (2, 8))
+    agree(looked_up, x, rows, np.zeros((7, 13), np.float32), np.zeros((2, 8, 16), np.float32))
+    for size in (3, 0):
+        x = whole((size, 7, 13), dtypes.f32)
+        agree(combined, x, np.ones((3, 8, 13), np.float32), np.zeros((3, 8), np.float32), np.zeros(3, np.float32))
+    with knobs.backend.using("cpu"), pytest.raises(CompileError, match="too large"):
+        looked_up[1](
+            np.full((2, 7, 13), 100, np.float32), rows, np.zeros((7, 13), np.float32), np.zeros((2, 8, 16), np.float32)
+        )
 
 
 FRONTS = [
