@@ -23,6 +23,9 @@ from tessera.transforms.algebra.scaled_differences import ScaledDifferences
 from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches
 from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
+from tessera.transforms.axes.fold_leading_axes import FoldLeadingAxes
+from tessera.transforms.axes.loop_leading_axes import LoopLeadingAxes
+from tessera.transforms.axes.split_batched_dots import SplitBatchedDots, SplitCarriedDots
 from tessera.transforms.checks.check_indices import CheckIndices
 from tessera.transforms.checks.guard_parts import GuardParts
 from tessera.transforms.checks.host_checks import TakeHostChecks
@@ -99,6 +102,10 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         TakeHostChecks,
         FixSizes,
         UnrollRings,
+        FoldLeadingAxes,
+        LoopLeadingAxes,
+        SplitBatchedDots,
+        SplitCarriedDots,
     )
 }
 """Passes by name. Their order here says nothing; `default_stages` has that of a compile."""

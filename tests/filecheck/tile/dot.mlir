@@ -1,5 +1,5 @@
 // RUN: tessera opt %s | filecheck %s
-// Narrow operands, a sum of the same kind that is no narrower; sizes need not be powers of two.
+// Leading axes number products. Narrow operands, a sum of the same kind that is no narrower; sizes need not be powers of two.
 tile.func @f(%i: i4, %w: i32) outputs 0 shapes [[], []] grid [1] {
   %one = arith.constant 1.0 : bf16
   %zero = arith.constant 0.0 : f32
@@ -16,6 +16,12 @@ tile.func @f(%i: i4, %w: i32) outputs 0 shapes [[], []] grid [1] {
   %right = tile.full %one : tensor<0x3xbf16>
   %start = tile.full %one : tensor<2x3xbf16>
   %nothing_summed = tile.dot %left, %right, %start : tensor<2x0xbf16>, tensor<0x3xbf16>, tensor<2x3xbf16> -> tensor<2x3xbf16>
+  %several = tile.full %one : tensor<4x2x8xbf16>
+  %turned = tile.full %one : tensor<4x8x3xbf16>
+  %each = tile.full %zero : tensor<4x2x3xf32>
+  %products = tile.dot %several, %turned, %each : tensor<4x2x8xbf16>, tensor<4x8x3xbf16>, tensor<4x2x3xf32> -> tensor<4x2x3xf32>
+  %many = tile.full %w : tensor<2x5x3x3xi32>
+  %squares = tile.dot %many, %many, %many : tensor<2x5x3x3xi32>, tensor<2x5x3x3xi32>, tensor<2x5x3x3xi32> -> tensor<2x5x3x3xi32>
   tile.return
 }
 
@@ -36,6 +42,12 @@ tile.func @f(%i: i4, %w: i32) outputs 0 shapes [[], []] grid [1] {
 // CHECK-NEXT:     %right = tile.full %one : tensor<0x3xbf16>
 // CHECK-NEXT:     %start = tile.full %one : tensor<2x3xbf16>
 // CHECK-NEXT:     %nothing_summed = tile.dot %left, %right, %start : tensor<2x0xbf16>, tensor<0x3xbf16>, tensor<2x3xbf16> -> tensor<2x3xbf16>
+// CHECK-NEXT:     %several = tile.full %one : tensor<4x2x8xbf16>
+// CHECK-NEXT:     %turned = tile.full %one : tensor<4x8x3xbf16>
+// CHECK-NEXT:     %each = tile.full %zero : tensor<4x2x3xf32>
+// CHECK-NEXT:     %products = tile.dot %several, %turned, %each : tensor<4x2x8xbf16>, tensor<4x8x3xbf16>, tensor<4x2x3xf32> -> tensor<4x2x3xf32>
+// CHECK-NEXT:     %many = tile.full %w : tensor<2x5x3x3xi32>
+// CHECK-NEXT:     %squares = tile.dot %many, %many, %many : tensor<2x5x3x3xi32>, tensor<2x5x3x3xi32>, tensor<2x5x3x3xi32> -> tensor<2x5x3x3xi32>
 // CHECK-NEXT:     tile.return
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -198,7 +198,12 @@ def cubed(x: Any):
     return tile.sum(tile.sum(tile.broadcast(tile.load(x)[:, None, None], (64, 2, 3)), 1), 1)
 
 
-@pytest.mark.parametrize(("refused", "reason"), [(told, "prints or stops"), (cubed, "at most two axes")])
+def test_tiles_of_three_axes_are_machine_code(interpreted: list[str]) -> None:
+    assert cubed(np.arange(3, dtype=np.float32)).tolist() == [0, 6, 12]
+    assert not interpreted
+
+
+@pytest.mark.parametrize(("refused", "reason"), [(told, "prints or stops")])
 def test_what_has_no_machine_code_is_interpreted(
     refused: Any, reason: str, interpreted: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -118,12 +118,12 @@ def _dot(padding: Padding, op: tile.DotOp, operands: Sequence[Any], marks: Marks
     left, right, start = (_filled(value, mark) for value, mark in zip(operands, marks, strict=True))
     used_a, used_b = a != 0, b != 0
     real = _meets(used_a & (left == 0), used_b & (right == 0))
-    from_left = _meets(used_a & (left > 0), used_b) * np.max(left, axis=1, keepdims=True, where=used_a, initial=0)
-    from_right = _meets(used_a, used_b & (right > 0)) * np.max(right, axis=0, keepdims=True, where=used_b, initial=0)
+    from_left = _meets(used_a & (left > 0), used_b) * np.max(left, axis=-1, keepdims=True, where=used_a, initial=0)
+    from_right = _meets(used_a, used_b & (right > 0)) * np.max(right, axis=-2, keepdims=True, where=used_b, initial=0)
     source = _joined([from_left, from_right])
     padding.refuse("dot", source, (source > 0) & real & (start == 0), program)
-    row = (left > 0).all(axis=1, keepdims=True) * np.max(left, axis=1, keepdims=True, initial=0)
-    column = (right > 0).all(axis=0, keepdims=True) * np.max(right, axis=0, keepdims=True, initial=0)
+    row = (left > 0).all(axis=-1, keepdims=True) * np.max(left, axis=-1, keepdims=True, initial=0)
+    column = (right > 0).all(axis=-2, keepdims=True) * np.max(right, axis=-2, keepdims=True, initial=0)
     return _joined([start, source, *np.broadcast_arrays(row, column)])
 
 

@@ -60,13 +60,13 @@ def _folded(op: tile.ReduceOp, operands: Sequence[Any], index: Index) -> str:
 
 def _any_in_row_or_column(op: tile.DotOp, flags: Sequence[Any]) -> Any:
     a, b, c = flags
-    return a.any(axis=1)[:, np.newaxis] | b.any(axis=0)[np.newaxis, :] | c
+    return a.any(axis=-1)[..., :, np.newaxis] | b.any(axis=-2)[..., np.newaxis, :] | c
 
 
 def _row_and_column(op: tile.DotOp, operands: Sequence[Any], index: Index) -> str:
     a, b, c = operands
-    row, column = index
-    return f"{_line(a[row])} · {_line(b[:, column])} + {number(c[index])}"
+    *front, row, column = index
+    return f"{_line(a[(*front, row)])} · {_line(b[(*front, slice(None), column)])} + {number(c[index])}"
 
 
 Gather = Callable[[Any, Sequence[Any]], Any]

@@ -272,7 +272,10 @@ class TakeOp(DeclaredOp):
 
 @irdl_op_definition
 class DotOp(DeclaredOp):
-    """c + a·b, accumulated in the element type of c; where a narrower one stands behind `in`, that is enough."""
+    """c + a·b, accumulated in the element type of c; where a narrower one stands behind `in`, that is enough.
+
+    The last two axes multiply; those in front, the same of all three, number independent products.
+    """
 
     name = "tile.dot"
     a: SSAValue = fields.operand_def(AnyTile)
@@ -292,12 +295,15 @@ class DotOp(DeclaredOp):
         a, b, c = (check_tile(operand, "the operand") for operand in (self.a, self.b, self.c))
         if self.result.type != c:
             raise VerifyException(f"the result has the type of c, {c}, not {self.result.type}")
-        shapes = a.get_shape(), b.get_shape(), c.get_shape()
-        match shapes:
-            case (m, k), (k2, n), (m2, n2) if (m, k, n) == (m2, k2, n2):
-                pass
+        match a.get_shape(), b.get_shape(), c.get_shape():
+            case (*front, m, k), (*right, k2, n), (*total, m2, n2) if [front, m, k, n] == [right, m2, k2, n2]:
+                alike = front == total
             case _:
-                raise VerifyException(f"dot of {a} and {b} into {c}: expected [M, K], [K, N] and [M, N]")
+                alike = False
+        if not alike:
+            raise VerifyException(
+                f"dot of {a} and {b} into {c}: expected [M, K], [K, N] and [M, N], behind equal leading axes"
+            )
         left, right, total = (dtype_of(tile.element_type) for tile in (a, b, c))
         if left is not right or left.kind is not total.kind or total.bits < left.bits:
             raise VerifyException(

@@ -217,8 +217,10 @@ def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
     for op in function.body.walk():
         if isinstance(op, tile_values.DotOp):
             bits = max(bits, tile_dtype(op.a).bits)
-            columns += tile_type(op.result).get_shape()[1]
-            made += 0 if isinstance(operand_source(op.a), tile.LoadOp) else tile_type(op.a).get_shape()[1]
+            *batch, _, _ = tile_type(op.result).get_shape()
+            columns += prod(batch) * tile_type(op.result).get_shape()[-1]
+            loaded = isinstance(operand_source(op.a), tile.LoadOp)
+            made += 0 if loaded else prod(batch) * tile_type(op.a).get_shape()[-1]
     loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp)]
     if not bits:
         bits = max((tile_dtype(op.result).bits for op in loads), default=32)
@@ -369,14 +371,14 @@ class TileWorkCounter:
 
     def _cost(self, op: Operation, found: Amounts) -> None:
         if isinstance(op, tile_values.DotOp):
-            (rows, depth), columns = tile_type(op.a).get_shape(), tile_type(op.b).get_shape()[1]
+            (*batch, rows, depth), columns = tile_type(op.a).get_shape(), tile_type(op.b).get_shape()[-1]
             # A mask leaves out columns of the result, or of the left operand.
-            part = min(self._part((rows, columns)), self._part((rows, depth)))
-            found.products += 2.0 * rows * depth * columns * part
-            found.dots += 1
-            itemsize = tile_dtype(op.a).storage.itemsize
-            found.left += rows * depth * itemsize
-            found.right += depth * columns * itemsize
+            part = min(self._part((*batch, rows, columns)), self._part((*batch, rows, depth)))
+            several, itemsize = prod(batch), tile_dtype(op.a).storage.itemsize
+            found.products += 2.0 * several * rows * depth * columns * part
+            found.dots += several
+            found.left += several * rows * depth * itemsize
+            found.right += several * depth * columns * itemsize
         elif isinstance(op, tile_values.EwOp):
             size = prod(shape := tile_type(op.result).get_shape()) * self._part(shape)
             found.elements += size

@@ -438,7 +438,11 @@ def broadcast(x: Tile, shape: Any) -> Tile:
 
 
 def dot(a: Tile, b: Tile, c: Tile | None = None, *, out: DType | None = None) -> Tile:
-    """a·b, or c + a·b, summed in the accumulator type of the operands."""
+    """a·b, or c + a·b, summed in the accumulator type of the operands.
+
+    The last two axes multiply. Axes in front number independent products: [B, M, K] and [B, K, N] give [B, M, N].
+    Where one tile has none of them, or size 1, it goes with all of the other's.
+    """
     return tracer().dot(a, b, c, out)
 
 

@@ -26,6 +26,7 @@ from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
 from tessera.tile.language.call_chain import Position, positions_within, span_with_callers
+from tessera.tile.language.dots import batch_of, bounds_of_dot, check_dot, wrong_sum
 from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.values import AxisBound, AxisBounds, Places, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.transforms.checks.guard_parts import guard_looked_up
@@ -601,30 +602,19 @@ class Tracer:
         return self.wrap(self.emit(tile.ReduceOp(kind, value.ssa, axis)), axis_bounds=axis_bounds)
 
     def dot(self, a: Tile, b: Tile, c: Tile | None, out: DType | None) -> Tile:
-        for value in (a, b):
-            if isinstance(value, Undefined):
-                value.refuse()
-            if not isinstance(value, Tile) or value.ndim != 2:
-                raise ShapeError(f"dot takes tiles of two axes, got {value!r}", hint="load 2-D tiles, or insert axes")
-        if a.shape[1] != b.shape[0]:
-            raise ShapeError(
-                f"dot: {a.shape[1]} columns of the left tile do not meet {b.shape[0]} rows of the right one",
-                shapes=[f"left {format_shape(a.shape)}", f"right {format_shape(b.shape)}"],
-                hint="transpose the right tile" if a.shape[1] == b.shape[-1] else "load blocks of equal depth",
-            )
+        check_dot(a, b)
         if a.dtype.base is not b.dtype.base:
             raise DtypeError(
                 f"dot of {a.dtype} and {b.dtype} elements", hint="cast one of the two", shapes=[str(a), str(b)]
             )
         total = out or (c.dtype if c is not None else accumulator(a.dtype))
-        shape = (a.shape[0], b.shape[1])
+        front = batch_of(a, b)
+        a, b = (self.broadcast(one, (*front, *one.shape[-2:])) for one in (a, b))
+        shape = (*a.shape[:-1], b.shape[-1])
         start = c if c is not None else self.full(shape, 0, total.base)
         if start.shape != shape:
-            raise ShapeError(f"dot: the sum has shape {format_shape(start.shape)}, the product {format_shape(shape)}")
-        rows = {0: a.axis_bounds[0]} if 0 in a.axis_bounds else {}
-        axis_bounds = rows | ({1: b.axis_bounds[1]} if 1 in b.axis_bounds else {})
-        for axis, found in start.axis_bounds.items():
-            axis_bounds[axis] = axis_bounds[axis].beside(found) if axis in axis_bounds else found
+            raise wrong_sum(a, b, start)
+        axis_bounds = bounds_of_dot(a, b, start)
         declared = {value.dtype.policy.accum for value in (a, b)} - {None}
         narrow = [one for one in declared if one is not None and one.bits < start.dtype.bits]
         accum = element_of(narrow[0]) if len(declared) == len(narrow) == 1 else None

@@ -256,7 +256,11 @@ class Tile(_Operators, TileAnnotation):
     @property
     def T(self) -> Tile:  # noqa: N802  (as NumPy has it)
         if self.ndim != 2:
-            raise ShapeError(f".T is for tiles of two axes, this one has {self.ndim}", shapes=[str(list(self.shape))])
+            raise ShapeError(
+                f".T is for tiles of two axes, this one has {self.ndim}",
+                shapes=[str(list(self.shape))],
+                hint="tile.transpose(x) exchanges the last two axes, tile.transpose(x, 2, 0, 1) orders all of them",
+            )
         return operations().transpose(self, (1, 0))
 
     def _cut(self, parts: Sequence[slice]) -> Tile:

@@ -561,8 +561,9 @@ def _of_dot(work: Degrees, op: tile.DotOp) -> State:
         return Other.UNKNOWN
     if not isinstance(left, Degree) or not isinstance(right, Degree) or FIXED not in (left, right):
         return Other.MIXED
-    # The axis that is summed over is the last of one and the first of the other.
-    if 1 in left.axes or 0 in right.axes or left.shift != _NONE or right.shift != _NONE:
+    # The axis that is summed over is the last of one and the last but one of the other.
+    depth = tile_type(op.a).get_num_dims() - 1
+    if depth in left.axes or depth - 1 in right.axes or left.shift != _NONE or right.shift != _NONE:
         return Other.MIXED
     return _common(right if left == FIXED else left, work.of(op.c))
 

@@ -140,7 +140,8 @@ def _of_reduce(build: Builder, op: tile.ReduceOp) -> list[SSAValue]:
 
 def _of_dot(build: Builder, op: tile.DotOp) -> list[SSAValue]:
     found = [build.is_nan(op.c)]
-    for operand, folded in ((op.a, 1), (op.b, 0)):
+    row = tile_type(op.c).get_num_dims() - 2
+    for operand, folded in ((op.a, row + 1), (op.b, row)):
         line = build.add(tile.ReduceOp("or", build.is_nan(operand), folded))
         found.append(build.add(tile.BroadcastOp(build.add(tile.ExpandOp(line, folded)), tile_type(op.c).get_shape())))
     return found

@@ -153,7 +153,7 @@ class Marks:
         shape = tile_type(op.result).get_shape()
         left, right, start = (self._found.get(operand) for operand in (op.a, op.b, op.c))
         parts = [] if start is None else [start]
-        for mark, folded in ((left, 1), (right, 0)):
+        for mark, folded in ((left, len(shape) - 1), (right, len(shape) - 2)):
             if mark is not None:
                 alone = build.add(tile.ExpandOp(build.add(tile.ReduceOp("and", mark, folded)), folded))
                 parts.append(build.add(tile.BroadcastOp(alone, shape)))

@@ -203,7 +203,7 @@ def _reduce(work: _Analysis, op: tile.ReduceOp, operands: Intervals) -> Interval
 
 def _dot(work: _Analysis, op: tile.DotOp, operands: Intervals) -> Intervals:
     a, b, c = operands
-    dtype, count = tile_dtype(op.c), tile_type(op.a).get_shape()[1]
+    dtype, count = tile_dtype(op.c), tile_type(op.a).get_shape()[-1]
     total = _sum(dtype, intervals.mul(dtype, a, b), count)
     return [intervals.rounded(intervals.add(dtype, total, c), dtype)]
 

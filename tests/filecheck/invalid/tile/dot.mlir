@@ -56,3 +56,26 @@ tile.func @f(%c: f32) outputs 0 shapes [[]] grid [1] {
   %y = tile.dot %x, %x, %x in i32 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   tile.return
 }
+// -----
+tile.func @f(%c: f32) outputs 0 shapes [[]] grid [1] {
+  %x = tile.full %c : tensor<2x4x4xf32>
+  %z = tile.full %c : tensor<3x4x4xf32>
+  // expected: dot of tensor<2x4x4xf32> and tensor<3x4x4xf32> into tensor<2x4x4xf32>: expected [M, K], [K, N] and [M, N], behind equal leading axes
+  %y = tile.dot %x, %z, %x : tensor<2x4x4xf32>, tensor<3x4x4xf32>, tensor<2x4x4xf32> -> tensor<2x4x4xf32>
+  tile.return
+}
+// -----
+tile.func @f(%c: f32) outputs 0 shapes [[]] grid [1] {
+  %x = tile.full %c : tensor<2x4x4xf32>
+  %z = tile.full %c : tensor<4x4xf32>
+  // expected: behind equal leading axes
+  %y = tile.dot %x, %z, %x : tensor<2x4x4xf32>, tensor<4x4xf32>, tensor<2x4x4xf32> -> tensor<2x4x4xf32>
+  tile.return
+}
+// -----
+tile.func @f(%c: f32) outputs 0 shapes [[]] grid [1] {
+  %x = tile.full %c : tensor<2x4x3xf32>
+  // expected: behind equal leading axes
+  %y = tile.dot %x, %x, %x : tensor<2x4x3xf32>, tensor<2x4x3xf32>, tensor<2x4x3xf32> -> tensor<2x4x3xf32>
+  tile.return
+}

@@ -16,6 +16,9 @@ from tessera.transforms.algebra.multiples import MarkMultiples
 from tessera.transforms.algebra.scaled_differences import ScaledDifferences
 from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
+from tessera.transforms.axes.fold_leading_axes import FoldLeadingAxes
+from tessera.transforms.axes.loop_leading_axes import LoopLeadingAxes
+from tessera.transforms.axes.split_batched_dots import SplitBatchedDots, SplitCarriedDots
 from tessera.transforms.core.function_pass import FunctionPass
 
 
@@ -28,6 +31,10 @@ def legalize_stages(level: str, *, contract: bool = True) -> dict[str, FunctionP
         DropCertainMasks(),
         MarkMultiples(),
         WidenAccumulation(),
+        SplitCarriedDots(),
+        LoopLeadingAxes(),
+        SplitBatchedDots(),
+        FoldLeadingAxes(),
         DegenerateMatmuls(rows=False),
         maxima,
         RoundMultiples(),
@@ -43,7 +50,7 @@ def check_supported(function: tile.FuncOp) -> None:
                 raise CompileError(
                     f"{op.name} works on {tile_type(value)}: tiles on CPUs have at most two axes",
                     span=span_of(op.location),
-                    hint="fold two axes into one, or run it in the interpreter: TESSERA_INTERPRET=1",
+                    hint="run fold-leading-axes in front, or run it in the interpreter: TESSERA_INTERPRET=1",
                 )
         if isinstance(op, tile.DotOp) and (tile_type(op.b).get_shape()[1] == 1 or tile_type(op.a).get_shape()[1] == 1):
             raise CompileError(

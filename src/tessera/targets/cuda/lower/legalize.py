@@ -28,6 +28,7 @@ from tessera.transforms.algebra.odd_functions import use_sigmoids, use_tails
 from tessera.transforms.algebra.powers_of_two import use_powers_of_two
 from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
+from tessera.transforms.axes.split_batched_dots import SplitBatchedDots
 from tessera.transforms.core.function_pass import FunctionPass, function_pass
 
 _MOST_AXES = 3
@@ -61,7 +62,8 @@ beside them would not."""
 
 def legalize_stages(*, contract: bool, arch: str = "sm_90a", fast: bool = False) -> dict[str, FunctionPass]:
     """The passes that legalize a function; for a `fast` compile, without those that only make it run faster."""
-    passes: list[FunctionPass] = [MarkMultiples(), WidenAccumulation(), PlainDots(arch), DegenerateMatmuls()]
+    passes: list[FunctionPass] = [MarkMultiples(), WidenAccumulation(), SplitBatchedDots()]
+    passes += [PlainDots(arch), DegenerateMatmuls()]
     if contract:
         passes.append(UseShortForms())
     if contract and not fast:

@@ -1,0 +1,1 @@
+"""Passes that rewrite tiles of many axes as tiles of fewer."""
