@@ -99,7 +99,7 @@ def _load_halves(emitter: Emitter, op: cpu.LoadHalvesOp) -> None:
             each = codes.lanes(row, first)
             place, each[axis] = each[axis], f.binary("lshr", each[axis], 1)
             found = codes.gathered(each, made.elements - first)
-            moved = f.convert("trunc", f.binary("shl", f.binary("and", place, 1), 2), vector(lanes, "i8"))
+            moved = f.convert("trunc", f.binary("shl", f.binary("and", place, 1), 2), "i8")
         return elements.to_register(f, f.binary("and", f.binary("lshr", found, moved), 15), dtype)
 
     made = emitter.make(op.result, make)
