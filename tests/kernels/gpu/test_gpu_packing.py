@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,9 @@ def test_bytes_taken_apart_are_those_that_are_put_together(shape: tuple[int, ...
 @pytest.mark.parametrize("axis", [0, 1])
 def test_bytes_that_do_not_lie_side_by_side(axis: int) -> None:
     large = np.random.default_rng(1).integers(0, 256, (80, 66)).astype(np.uint8)
-    for part in (lambda a: a[::2, 1::3], lambda a: a.T, lambda a: a[3:, 5:].T):
-        x: Any = part(large)
+    parts: list[Callable[[Any], Any]] = [lambda a: a[::2, 1::3], lambda a: a.T, lambda a: a[3:, 5:].T]
+    for part in parts:
+        x: Array = part(large)
         expected = apart(x, axis, FOURS[0])
         halves, back = on_gpu(np.zeros_like(expected)), on_gpu(np.zeros(x.shape, np.uint8))
         apart_and_together[1](part(on_gpu(large)), halves, back, shape=x.shape, axis=axis, dtype=FOURS[0])

@@ -50,7 +50,7 @@ def test_threads_multiply_packed_weights(left: bool) -> None:
 
 def left_product(sizes: Sizes, dtype: DType, block: Sizes) -> tuple[Instance, list[Any], Any]:
     """Packed weights in front, as warp groups of sm_90a compute them in registers."""
-    (m, n, k), (rows, columns, depth) = sizes, block
+    (m, n, _), (rows, columns, depth) = sizes, block
     arguments, expected = packed_product(3, dtype, sizes, 32, left=True)
     grid = -(-n // rows), -(-m // columns)
     made = packed_left[grid].lower(*arguments, m=rows, n=columns, k=depth, group=32)
