@@ -138,7 +138,7 @@ def _take(padding: Padding, op: tile.TakeOp, operands: Sequence[Any], marks: Mar
     return _joined(found)
 
 
-def _pack(padding: Padding, op: tile.PackOp, operands: Sequence[Any], marks: Marks, program: Sequence[int]) -> Mark:
+def _pack(padding: Padding, op: tile.PackOp, operands: Sequence[object], marks: Marks, program: Sequence[int]) -> Mark:
     """A byte is made up if one of its halves is."""
     (mark,), axis = marks, [slice(None)] * op.axis.value.data
     return None if mark is None else _joined([mark[(*axis, slice(first, None, 2))] for first in (0, 1)])

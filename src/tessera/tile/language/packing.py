@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tessera.dtypes.types import BYTES, FOURS, DType, u8
 from tessera.errors import DtypeError, ShapeError
 from tessera.shapes.expr import dim, size
@@ -65,10 +63,12 @@ def pack(x: Tile, axis: int = -1, dtype: DType = u8) -> Tile:
 
 def _doubled(held: AxisBounds) -> AxisBounds:
     """Where elements lie of which each byte of an array holds two."""
-    work = tracer()
-
-    def twice(position: Any) -> Any:
-        return work.combine("mul", position, 2) if isinstance(position, Scalar) else position and 2 * position
-
-    bounds = (AxisBound(twice(one.start), twice(one.limit), size(dim(one.size) * 2)) for one in held.bounds)
+    bounds = (
+        AxisBound(None if one.start is None else _twice(one.start), _twice(one.limit), size(dim(one.size) * 2))
+        for one in held.bounds
+    )
     return AxisBounds(tuple(bounds), held.ragged)
+
+
+def _twice(position: int | Scalar) -> int | Scalar:
+    return tracer().combine("mul", position, 2) if isinstance(position, Scalar) else 2 * position

@@ -202,7 +202,7 @@ def _ask_transpose(rows: Rows, op: Any, axis: int) -> bool:
     return rows.ask(op.operand, tuple(op.permutation.iter_values())[axis])
 
 
-def _ask_halves(rows: Rows, op: Any, axis: int) -> bool:
+def _ask_halves(rows: Rows, op: tile.UnpackOp | tile.PackOp, axis: int) -> bool:
     """Along their axis there are not as many bytes as halves."""
     return axis != op.axis.value.data and rows.ask(op.operand, axis)
 
