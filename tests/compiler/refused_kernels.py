@@ -53,24 +53,6 @@ def _gemm(
     return gemm
 
 
-def _packed(rows: int, columns: int) -> Any:
-    """A GEMM with weights of four bits, two to a byte: along the rows of the left operand, or of the right one."""
-
-    @kernel
-    def gemm(a: Any, b: Any, c: Out) -> None:
-        here = tile.context()
-        row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
-        acc = tile.zeros((here.m, here.n))
-        for k in tile.range(0, c.shape[1], here.k):
-            one = tile.load(a, at=(row // rows, k), shape=(here.m // rows, here.k))
-            other = tile.load(b, at=(k // columns, col), shape=(here.k // columns, here.n))
-            one, other = (tile.unpack(each, i4, 0) if each.dtype is u8 else each for each in (one, other))
-            acc = tile.dot(tile.cast(one, bf16), tile.cast(other, bf16), acc)
-        tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
-
-    return gemm
-
-
 @kernel
 def folded(a: Any, b: Any, c: Out) -> None:
     """The largest of each row of a product, beside the product."""
@@ -227,6 +209,24 @@ def twice_in_one(a: Any, b: Any, c: Out) -> None:
         )
     tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
     tile.store(c, tile.cast(acc, c.dtype), at=(row + 64, col))
+
+
+def _packed(rows: int, columns: int) -> Any:
+    """A GEMM with weights of four bits, two to a byte: along the rows of the left operand, or of the right one."""
+
+    @kernel
+    def gemm(a: Any, b: Any, c: Out) -> None:
+        here = tile.context()
+        row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
+        acc = tile.zeros((here.m, here.n))
+        for k in tile.range(0, c.shape[1], here.k):
+            one = tile.load(a, at=(row // rows, k), shape=(here.m // rows, here.k))
+            other = tile.load(b, at=(k // columns, col), shape=(here.k // columns, here.n))
+            one, other = (tile.unpack(each, i4, 0) if each.dtype is u8 else each for each in (one, other))
+            acc = tile.dot(tile.cast(one, bf16), tile.cast(other, bf16), acc)
+        tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
+
+    return gemm
 
 
 A, B, C = (512, 512), (512, 512), (512, 512)
