@@ -40,7 +40,7 @@ def test_threads_take_bytes_apart_and_put_them_together(shape: tuple[int, ...], 
 def test_threads_multiply_packed_weights(left: bool) -> None:
     arguments, expected = packed_product(0, f16, (9, 12, 64), 32, left=left)
     made = (packed_left if left else packed_right)[1, 1].lower(*arguments, m=16, n=16, k=32, group=32)
-    module = lowered(made, "sm_80")
+    module = lowered(made, "sm_80", 0)
     run(module, made.name, arguments, arch="sm_80")
     check_product(arguments[3], expected, f16)
     ptx = compile_lowered(module, made.name, gpu("sm_80")).ptx
