@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera import f32, i4, kernel, tile
+from tessera import f32, i4, i8, kernel, tile, u4
 from tessera.dtypes.types import DType
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -53,6 +53,30 @@ def packed_left(packed: Any, scales: Any, x: Any, out: Any, *, m: int, n: int, k
         left = tile.cast(tile.cast(weights, f32) * scale, x.dtype)
         acc = tile.dot(left, tile.load(x, at=(column, at), shape=(n, k)).T, acc)
     tile.store(out, tile.cast(acc, out.dtype), at=(row, column))
+
+
+@kernel
+def scaled_rows(x: Any, factors: Any, more: Any, out: Any, sums: Any, packed: Any, *, rows: int, columns: int):
+    """Rows times factors of four bits, plus elements of which two rows are packed; their sums, and those packed."""
+    factor = tile.cast(tile.unpack(tile.load(factors, at=(0,), shape=(rows // 2,)), i4), f32)
+    added = tile.unpack(tile.load(more, at=(0, 0), shape=(rows // 2, columns)), u4, 0)
+    found = tile.load(x, at=(0, 0), shape=(rows, columns)) * factor[:, None] + tile.cast(added, f32)
+    total = tile.sum(found)
+    tile.store(out, found * total[:, None], at=(0, 0))
+    tile.store(sums, total, at=(0,))
+    tile.store(packed, tile.pack(tile.cast(total, u4), dtype=i8), at=(0,))
+
+
+def scaled(seed: int, rows: int, columns: int) -> tuple[list[Any], list[Array]]:
+    """The arguments of `scaled_rows`, and what it leaves in the last three."""
+    random = np.random.default_rng(seed)
+    x = random.integers(-3, 4, (rows, columns)).astype(np.float32)
+    factors, more = (random.integers(0, 256, shape).astype(np.uint8) for shape in ((rows // 2,), (rows // 2, columns)))
+    found = x * apart(factors, 0, i4).astype(np.float32)[:, None] + apart(more, 0, u4).astype(np.float32)
+    total = found.sum(1)
+    clamped = np.clip(total, 0, 15).astype(np.uint8)
+    expected = [found * total[:, None], total, (clamped[::2] | clamped[1::2] << 4).view(np.int8)]
+    return [x, factors, more, *map(np.zeros_like, expected)], expected
 
 
 def apart(x: Array, axis: int, dtype: DType) -> Array:

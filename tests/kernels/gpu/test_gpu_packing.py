@@ -16,6 +16,8 @@ from packing_kernels import (
     packed_left,
     packed_product,
     packed_right,
+    scaled,
+    scaled_rows,
     together,
 )
 
@@ -64,6 +66,15 @@ def test_computed_elements_are_put_together(axis: int) -> None:
     out = on_gpu(np.zeros(even.shape, np.uint8))
     together[1](on_gpu(x), out, shape=x.shape, axis=axis)
     assert np.array_equal(out.cpu().numpy(), even | odd << 4)
+
+
+@pytest.mark.parametrize(("pairs", "columns"), [(1, 1), (3, 17), (32, 64), (50, 200)])
+def test_values_of_rows_are_taken_apart_beside_rows(pairs: int, columns: int) -> None:
+    arguments, expected = scaled(0, 2 * pairs, columns)
+    given = [on_gpu(one) for one in arguments]
+    scaled_rows[1](*given, rows=2 * pairs, columns=columns)
+    for found, wanted in zip(given[3:], expected, strict=True):
+        assert np.array_equal(found.cpu().numpy(), wanted)
 
 
 SIZES = [(1, 1, 32), (33, 70, 96), (128, 256, 512), (300, 130, 1056)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cpu_runs import MACHINES, at_cpu_level, lowered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packing_kernels import (
@@ -17,6 +18,8 @@ from packing_kernels import (
     packed_left,
     packed_product,
     packed_right,
+    scaled,
+    scaled_rows,
     together,
 )
 
@@ -96,6 +99,28 @@ def test_machine_code_of_any_effort_takes_bytes_apart(optimization: int) -> None
     with knobs.optimization.using(optimization), knobs.backend.using("cpu"):
         packed_right[2, 2](*arguments, m=16, n=16, k=32, group=32)
     check_product(arguments[3], expected, f32)
+
+
+@given(st.integers(1, 15), st.integers(1, 40), st.integers(0, 9))
+@settings(max_examples=5)
+def test_values_of_rows_are_taken_apart_beside_rows(pairs: int, columns: int, seed: int) -> None:
+    for backend in BACKENDS:
+        arguments, expected = scaled(seed, 2 * pairs, columns)
+        with knobs.backend.using(backend):
+            scaled_rows[1](*arguments, rows=2 * pairs, columns=columns)
+        for found, wanted in zip(arguments[3:], expected, strict=True):
+            assert np.array_equal(found, wanted), backend
+
+
+@pytest.mark.parametrize("level", MACHINES)
+@pytest.mark.parametrize("fuse", [False, True])
+def test_every_processor_has_nests_that_take_bytes_apart(level: str, fuse: bool) -> None:
+    for pairs, columns in ((1, 1), (3, 17), (7, 40), (14, 2)):
+        arguments, expected = scaled(0, 2 * pairs, columns)
+        made = scaled_rows[1].lower(*arguments, rows=2 * pairs, columns=columns)
+        found = at_cpu_level(lowered(made.module, level, fuse=fuse), made.name, arguments, seed=1)
+        for one, wanted in zip(found[3:], expected, strict=True):
+            assert np.array_equal(one, wanted)
 
 
 @kernel

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from emitted_runs import run
 from gpu_options import gpu
-from packing_kernels import apart, apart_and_together, check_product, codes, packed_left, packed_product, packed_right
+from packing_kernels import (
+    apart,
+    apart_and_together,
+    check_product,
+    codes,
+    packed_left,
+    packed_product,
+    packed_right,
+    scaled,
+    scaled_rows,
+)
 from ptx_checks import check_clean, count
 
 from tessera.dtypes.types import DType, bf16, f4e2m1, f16, i4, u4
@@ -34,6 +44,15 @@ def test_threads_take_bytes_apart_and_put_them_together(shape: tuple[int, ...], 
         run(lowered(made, "sm_80", 0), made.name, [x, halves, back], arch="sm_80")
         assert np.array_equal(codes(halves), codes(expected))
         assert np.array_equal(back, x)
+
+
+@pytest.mark.parametrize(("pairs", "columns"), [(3, 5), (16, 8)])
+def test_threads_take_values_of_rows_apart(pairs: int, columns: int) -> None:
+    arguments, expected = scaled(0, 2 * pairs, columns)
+    made = scaled_rows[1].lower(*arguments, rows=2 * pairs, columns=columns)
+    run(lowered(made, "sm_80", 0), made.name, arguments, arch="sm_80")
+    for found, wanted in zip(arguments[3:], expected, strict=True):
+        assert np.array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
