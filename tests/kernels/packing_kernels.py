@@ -56,6 +56,26 @@ def packed_left(packed: Any, scales: Any, x: Any, out: Any, *, m: int, n: int, k
 
 
 @kernel
+def packed_result(a: Any, b: Any, out: Any, *, m: int, n: int, k: int, axis: int):
+    """a·b, clamped to four bits, two neighbours along an axis to a byte."""
+    row, column = tile.program_id(0) * m, tile.program_id(1) * n
+    acc = tile.zeros((m, n))
+    for at in tile.range(0, a.shape[1], k):
+        acc = tile.dot(tile.load(a, at=(row, at), shape=(m, k)), tile.load(b, at=(at, column), shape=(k, n)), acc)
+    tile.store(out, tile.pack(tile.cast(acc, u4), axis), at=(row // (2 - axis), column // (1 + axis)))
+
+
+def packed_results(seed: int, dtype: DType, sizes: tuple[int, int, int], axis: int) -> tuple[list[Array], Array]:
+    """The arguments of `packed_result`, and what it leaves in the last one. Sums are exact."""
+    random, (m, n, k) = np.random.default_rng(seed), sizes
+    a, b = random.integers(0, 3, (m, k)).astype(np.float32), random.integers(-1, 2, (k, n)).astype(np.float32)
+    sums = np.clip(a @ b, 0, 15).astype(np.uint8)
+    low, high = (sums[(*[slice(None)] * axis, slice(half, None, 2))] for half in (0, 1))
+    expected: Array = low | high << 4
+    return [a.astype(dtype.storage), b.astype(dtype.storage), np.zeros_like(expected)], expected
+
+
+@kernel
 def scaled_rows(x: Any, factors: Any, more: Any, out: Any, sums: Any, packed: Any, *, rows: int, columns: int):
     """Rows times factors of four bits, plus elements of which two rows are packed; their sums, and those packed."""
     factor = tile.cast(tile.unpack(tile.load(factors, at=(0,), shape=(rows // 2,)), i4), f32)

@@ -15,6 +15,8 @@ from packing_kernels import (
     codes,
     packed_left,
     packed_product,
+    packed_result,
+    packed_results,
     packed_right,
     scaled,
     scaled_rows,
@@ -109,3 +111,13 @@ def test_warp_groups_multiply_packed_weights(block: tuple[int, int, int], dtype:
         check_product(found, expected, dtype)
         packed_left[grid](*given, **how)
         assert given[3].cpu().numpy().tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [bf16, f16], ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_packed_results(axis: int, dtype: DType) -> None:
+    for sizes, (m, n) in (((128, 64, 64), (64, 64)), ((130, 260, 200), (128, 128)), ((34, 18, 40), (16, 32))):
+        arguments, expected = packed_results(0, dtype, sizes, axis)
+        given = [on_gpu(one) for one in arguments]
+        packed_result[-(-sizes[0] // m), -(-sizes[1] // n)](*given, m=m, n=n, k=64, axis=axis)
+        assert np.array_equal(given[2].cpu().numpy(), expected)

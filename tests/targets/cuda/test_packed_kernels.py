@@ -15,6 +15,8 @@ from packing_kernels import (
     codes,
     packed_left,
     packed_product,
+    packed_result,
+    packed_results,
     packed_right,
     scaled,
     scaled_rows,
@@ -24,6 +26,7 @@ from ptx_checks import check_clean, count
 from tessera.dtypes.types import DType, bf16, f4e2m1, f16, i4, u4
 from tessera.targets.cuda.compile import compile_kernel, compile_lowered, lower_kernel
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.targets.cuda.interpreter.nv import run_nv_kernel
 from tessera.tile.calls.instance import Instance
 
 Sizes = tuple[int, int, int]
@@ -90,3 +93,17 @@ def test_warp_groups_multiply_packed_weights(sizes: Sizes) -> None:
     made, arguments, expected = left_product(sizes, bf16, (64, 64, 32))
     run_warpgroups(lowered(made, "sm_90a"), made.name, arguments, blocks=2, seed=1)
     check_product(arguments[3], expected, bf16)
+
+
+@pytest.mark.parametrize(("axis", "specialized"), [(1, True), pytest.param(0, False, marks=pytest.mark.acceptance)])
+def test_sums_of_warp_groups_are_packed_along_their_rows(axis: int, specialized: bool) -> None:
+    """Two rows of one byte are not in one thread: such results take the path of all GPUs."""
+    arguments, expected = packed_results(0, bf16, (128, 64, 64), axis)
+    made = packed_result[2, 1].lower(*arguments, m=64, n=64, k=64, axis=axis)
+    module = lowered(made, "sm_90a", 3)
+    assert (count(compile_lowered(module, made.name).ptx, "wgmma.mma_async") > 0) == specialized
+    if specialized:
+        run_warpgroups(module, made.name, arguments, blocks=1, seed=0)
+    else:
+        run_nv_kernel(module, made.name, arguments)
+    assert np.array_equal(arguments[2], expected)
