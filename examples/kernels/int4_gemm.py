@@ -1,14 +1,14 @@
 """A product with weights of four bits, two to a byte, and a scale for each group of 32 along the depth.
 
-Byte j of a group holds element j in its low half and element j + 16 in its high one, as numbers from -8 to 7 plus 8.
-packed is [K / 2, N] of u8, scales [K / 32, N].
+Weights are numbers from -8 to 7; byte j of a column holds elements 2j, in its low half, and 2j + 1. packed is
+[K / 2, N] of u8, scales [K / 32, N].
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tessera import f32, i32, kernel, tile
+from tessera import f32, i4, kernel, tile
 
 
 @kernel
@@ -16,10 +16,8 @@ def int4_gemm(x: Any, packed: Any, scales: Any, out: Any, *, m: int, n: int):
     row, column = tile.program_id(0) * m, tile.program_id(1) * n
     acc = tile.zeros((m, n))
     for group in tile.range(0, scales.shape[0]):
-        both = tile.load(packed, at=(group * 16, column), shape=(16, n)).to(i32)
-        low, high = tile.cast((both & 15) - 8, x.dtype), tile.cast((both >> 4) - 8, x.dtype)
-        part = tile.dot(tile.load(x, at=(row, group * 32), shape=(m, 16)), low)
-        part = tile.dot(tile.load(x, at=(row, group * 32 + 16), shape=(m, 16)), high, part)
+        weights = tile.unpack(tile.load(packed, at=(group * 16, column), shape=(16, n)), i4, axis=0)
+        part = tile.dot(tile.load(x, at=(row, group * 32), shape=(m, 32)), tile.cast(weights, x.dtype))
         acc = acc + part * tile.load(scales, at=(group, column), shape=(1, n)).to(f32)
     tile.store(out, tile.cast(acc, out.dtype), at=(row, column))
 

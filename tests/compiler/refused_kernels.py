@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import tessera as ts
-from tessera import bf16, f32, f64, i8, i32, kernel, tile
+from tessera import bf16, f32, f64, i4, i8, i32, kernel, tile, u8
 
 if TYPE_CHECKING:
     Out = Any
@@ -211,6 +211,24 @@ def twice_in_one(a: Any, b: Any, c: Out) -> None:
     tile.store(c, tile.cast(acc, c.dtype), at=(row + 64, col))
 
 
+def _packed(rows: int, columns: int) -> Any:
+    """A GEMM with weights of four bits, two to a byte: along the rows of the left operand, or of the right one."""
+
+    @kernel
+    def gemm(a: Any, b: Any, c: Out) -> None:
+        here = tile.context()
+        row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
+        acc = tile.zeros((here.m, here.n))
+        for k in tile.range(0, c.shape[1], here.k):
+            one = tile.load(a, at=(row // rows, k), shape=(here.m // rows, here.k))
+            other = tile.load(b, at=(k // columns, col), shape=(here.k // columns, here.n))
+            one, other = (tile.unpack(each, i4, 0) if each.dtype is u8 else each for each in (one, other))
+            acc = tile.dot(tile.cast(one, bf16), tile.cast(other, bf16), acc)
+        tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
+
+    return gemm
+
+
 A, B, C = (512, 512), (512, 512), (512, 512)
 PLAIN = _gemm()
 GEMM = _array(*A), _array(*B), _array(*C)
@@ -222,6 +240,8 @@ CASES: Mapping[str, Refused] = {
     "dequantised right operand": Refused(
         _gemm(right=lambda x: tile.cast(x, bf16)), (_array(*A), _array(*B, dtype=i8), _array(*C))
     ),
+    "packed right operand": Refused(_packed(1, 2), (_array(*A), _array(256, 512, dtype=u8), _array(*C))),
+    "left operand packed along its rows": Refused(_packed(2, 1), (_array(256, 512, dtype=u8), _array(*B), _array(*C))),
     "scaled right operand": Refused(_gemm(right=lambda x: x * 2.0), GEMM),
     "exchanged strides": Refused(PLAIN, GEMM, aligned=(0, 2)),
     "left operand without aligned rows": Refused(PLAIN, GEMM, aligned=(1, 2)),

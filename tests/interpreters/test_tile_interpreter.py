@@ -28,7 +28,23 @@ from reference_values import (
 from tile_programs import COVERED, computed, constants, covers, examples, kernel, tensor, view
 
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import ALL, DType, Kind, bf16, bool_, f16, f32, i4, i8, i32, i64, stochastic_round, u8
+from tessera.dtypes.types import (
+    ALL,
+    BYTES,
+    FOURS,
+    DType,
+    Kind,
+    bf16,
+    bool_,
+    f16,
+    f32,
+    i4,
+    i8,
+    i32,
+    i64,
+    stochastic_round,
+    u8,
+)
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, TesseraError
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.tile import run_kernel
@@ -223,6 +239,32 @@ def test_elements_are_taken_from_computed_places(data: st.DataObject) -> None:
     assert_same(
         computed(body, target, dtype, (x, dtype), *((place, i64) for place in places)), indexed(target, dtype, element)
     )
+
+
+@covers(tile.UnpackOp, tile.PackOp)
+@examples(40)
+def test_bytes_have_two_elements_of_four_bits(data: st.DataObject) -> None:
+    byte, dtype = data.draw(st.sampled_from(BYTES)), data.draw(st.sampled_from(FOURS))
+    shape = data.draw(shapes(1, 3))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    wide = (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])
+    x = np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, 256, shape).astype(np.uint8)
+
+    def half(index: Index) -> Any:
+        code = int(x[(*index[:axis], index[axis] // 2, *index[axis + 1 :])])
+        # Of four bits in two's complement the highest counts -8.
+        if dtype.is_integer:
+            number = code // 16 ** (index[axis] % 2) % 16
+            number -= 16 if number >= 8 and dtype is i4 else 0
+            return np.asarray(number).astype(dtype.storage)[()]
+        return np.asarray(code // 16 ** (index[axis] % 2) % 16).astype(np.uint8).view(dtype.storage)[()]
+
+    bytes_, fours = tensor(shape, byte), tensor(wide, dtype)
+    given_ = x.view(byte.storage)
+    halves = computed(f"%r = tile.unpack %a, {axis} : {bytes_} -> {fours}", wide, dtype, (given_, byte))
+    assert_same(halves, indexed(wide, dtype, half))
+    back = computed(f"%r = tile.pack %a, {axis} : {fours} -> {bytes_}", shape, byte, (halves, dtype))
+    assert_same(back, given_)
 
 
 @covers(tile.ExpandOp, tile.BroadcastOp, tile.TransOp)

@@ -287,6 +287,10 @@ bool_ = DType("bool", Kind.BOOL, 1, np.dtype(np.bool_))
 FLOATS = (f64, f32, tf32, bf16, f16, f8e5m2, f8e4m3, f6e3m2, f6e2m3, f4e2m1)
 INTEGERS = (i64, i32, i16, i8, i4, u64, u32, u16, u8, u4)
 ALL = (*FLOATS, *INTEGERS, bool_)
+FOURS = tuple(dtype for dtype in ALL if dtype.bits == 4)
+"""Types of 4 bits: the codes of two elements are a byte, where they are packed."""
+BYTES = (u8, i8)
+"""Types of bytes that hold two such codes."""
 BY_NAME: dict[str, DType] = {dtype.name: dtype for dtype in ALL}
 STANDARD_NAMES: dict[str, DType] = {
     dtype.storage.name: dtype for dtype in (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, f16, bf16)

@@ -53,7 +53,7 @@ X = np.linspace(0.25, 4, 31, dtype=np.float32)
 
 def intrinsics() -> list[str]:
     own = [name for name, value in vars(tile).items() if callable(value) and not name.startswith("_")]
-    modules = {f"tessera.tile.language.{name}" for name in ("intrinsics", "rearrange")}
+    modules = {f"tessera.tile.language.{name}" for name in ("intrinsics", "packing", "rearrange")}
     return [name for name in own if getattr(tile, name).__module__ in modules]
 
 

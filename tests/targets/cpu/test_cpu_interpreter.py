@@ -151,6 +151,47 @@ def test_buffers_keep_what_is_stored(rows: int, cols: int, data: st.DataObject) 
     assert np.array_equal(x, y)
 
 
+def halves(starts: tuple[int, int], axis: int) -> tuple[Array, Array]:
+    """A part of the halves of a buffer's bytes, and a part of the bytes that they make: as found, and as wanted."""
+    x = np.random.default_rng(0).integers(0, 256, (4, 6)).astype(np.uint8)
+    apart = np.stack([x & 15, x >> 4], axis + 1).reshape([(8, 6), (4, 12)][axis])
+    wide, at = f"{'x'.join(map(str, apart.shape))}xui4", f"%c{starts[0]}, %c{starts[1]}"
+    found, back, (row, col) = zeros(3, 4, dtype=ml_dtypes.uint4), zeros(2, 3, dtype=np.uint8), starts
+    run(
+        f"""
+        %a = cpu.buffer : !cpu.buffer<4x6xui8>
+        %b = cpu.buffer : !cpu.buffer<{wide}>
+        %t = tile.load %x[%c0, %c0] : {view("ui8")} -> tensor<4x6xui8>
+        cpu.store %t, %a[%c0, %c0] : tensor<4x6xui8>, !cpu.buffer<4x6xui8>
+        %h = cpu.load_halves %a[{at}] of [4, 6] along {axis} : !cpu.buffer<4x6xui8> -> tensor<3x4xui4>
+        tile.store %h, %y[%c0, %c0] : tensor<3x4xui4>, {view("ui4")}
+        %w = tile.load %v[%c0, %c0] : {view("ui4")} -> tensor<{wide}>
+        cpu.store %w, %b[%c0, %c0] : tensor<{wide}>, !cpu.buffer<{wide}>
+        %p = cpu.load_pairs %b[{at}] of [{", ".join(map(str, apart.shape))}] along {axis}
+            : !cpu.buffer<{wide}> -> tensor<2x3xui8>
+        tile.store %p, %z[%c0, %c0] : tensor<2x3xui8>, {view("ui8")}
+        """,
+        {"x": view("ui8"), "v": view("ui4"), "y": view("ui4"), "z": view("ui8")},
+        x,
+        apart.astype(ml_dtypes.uint4),
+        found,
+        back,
+    )
+    wanted = [apart[row : row + 3, col : col + 4], x[row : row + 2, col : col + 3]]
+    return np.concatenate([found.ravel().astype(np.uint8), back.ravel()]), np.concatenate(
+        [one.ravel() for one in wanted]
+    )
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_bytes_in_a_buffer_are_taken_apart_and_put_together(axis: int) -> None:
+    for starts in ((0, 0), (1, 2), (1, 1), (0, 2)):
+        found, wanted = halves(starts, axis)
+        assert np.array_equal(found, wanted)
+    with pytest.raises(ShapeError, match=r"elements at \[1, 9\] leave a tile of"):
+        halves((1, 9), axis)
+
+
 def test_one_column_lies_along_a_row_unless_a_column_is_meant() -> None:
     x, row, column, vector = matrix(5, 7), zeros(5, 1), zeros(5, 1), zeros(5)
     run(

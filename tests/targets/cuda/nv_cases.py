@@ -14,7 +14,7 @@ import numpy as np
 from nv_layouts import Array, random_layout
 
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import NO_POLICY, DType, bf16, bool_, f32, f64, i4, i8, i32, u16
+from tessera.dtypes.types import BYTES, FOURS, NO_POLICY, DType, bf16, bool_, f32, f64, i4, i8, i32, u16
 from tessera.ir.common.elements import element_of
 from tessera.targets.cuda.ir.layouts import Layout, accumulator, blocked
 
@@ -189,6 +189,34 @@ tile.store %e, %a1[{zeros(len(shape))}] : {there}, {view}"""
     given = numbers(chance, shape, dtype)
     text = function_text([view] * 2, [_dims(shape)] * 2, threads, body)
     return Case(text, [given, np.zeros_like(given)])
+
+
+def halves(seed: int) -> Case:
+    """Bytes taken apart into a layout of the halves' own, and put together into another one of bytes."""
+    chance = np.random.default_rng(seed)
+    shape, threads = _shape(chance, 1), _threads(chance)
+    axis, dtype, byte = int(chance.integers(len(shape))), _one_of(chance, FOURS), _one_of(chance, BYTES)
+    wide = (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])
+    packed = _few(chance, shape, threads)
+    apart = packed.doubled(axis)
+    if chance.random() < 0.6:
+        found = _few(chance, wide, threads)
+        halved = found.halved(axis)
+        if halved is not None:
+            packed, apart = halved, found
+    again = _few(chance, shape, threads)
+    whole, back = tile_text(shape, byte, packed), tile_text(shape, byte, again)
+    here, there = tile_text(wide, dtype, apart), tile_text(wide, dtype, again.doubled(axis))
+    bytes_, fours = view_text(len(shape), byte), view_text(len(shape), dtype)
+    body = f"""%t = tile.load %a0[{zeros(len(shape))}] : {bytes_} -> {whole}
+%h = tile.unpack %t, {axis} : {whole} -> {here}
+tile.store %h, %a1[{zeros(len(shape))}] : {here}, {fours}
+%c = nv.convert %h : {here} -> {there}
+%b = tile.pack %c, {axis} : {there} -> {back}
+tile.store %b, %a2[{zeros(len(shape))}] : {back}, {bytes_}"""
+    given = chance.integers(0, 256, shape).astype(np.uint8).view(byte.storage)
+    text = function_text([bytes_, fours, bytes_], [_dims(shape), _dims(wide), _dims(shape)], threads, body)
+    return Case(text, [given, np.zeros(wide, dtype.storage), np.zeros_like(given)], 2)
 
 
 def _one_of(chance: np.random.Generator, dtypes: Sequence[DType]) -> DType:

@@ -107,6 +107,12 @@ ROWS = {
       tile.store %h, %y[%row, %two] : tensor<8x2xf32>, !tile.view<2, f32, global>
       %again = arith.muli %instance, %eight : index
       tile.store %d, %y[%again, %one] : tensor<8x2xf32>, !tile.view<2, f32, global>""",
+    "halves of bytes": """
+      %i = tile.ew<cast> %a : tensor<8x4xf32> -> tensor<8x4xi4>
+      %p = tile.pack %i, 1 : tensor<8x4xi4> -> tensor<8x2xui8>
+      %h = tile.unpack %p, 1 : tensor<8x2xui8> -> tensor<8x4xui4>
+      %c = tile.ew<cast> %h : tensor<8x4xui4> -> tensor<8x4xf32>
+      tile.store %c, %y[%row, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>""",
 }
 # Kernels whose rows meet, or that would do something else in another order.
 MEETING = {
@@ -115,6 +121,12 @@ MEETING = {
       %e = tile.expand %s, 0 : tensor<4xf32> -> tensor<1x4xf32>
       %b = tile.broadcast %e : tensor<1x4xf32> -> tensor<8x4xf32>
       %c = tile.ew<sub> %a, %b : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
+      tile.store %c, %y[%row, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>""",
+    "halves of one byte": """
+      %i = tile.ew<cast> %a : tensor<8x4xf32> -> tensor<8x4xi4>
+      %p = tile.pack %i, 0 : tensor<8x4xi4> -> tensor<4x4xui8>
+      %h = tile.unpack %p, 0 : tensor<4x4xui8> -> tensor<8x4xui4>
+      %c = tile.ew<cast> %h : tensor<8x4xui4> -> tensor<8x4xf32>
       tile.store %c, %y[%row, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>""",
     "sums of columns that a loop carries": """
       %f = tile.full %nothing : tensor<4xf32>

@@ -18,6 +18,7 @@ from tessera.dtypes.types import DType, Kind, f64, i64, u64
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, SourceSpan
 from tessera.interpreters.core import scalars
 from tessera.interpreters.core.engine import Frame, Values, meaning, meanings, symbol_in
+from tessera.interpreters.core.halves import bytes_of, halves_of
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.core.places import placed, taken
 from tessera.interpreters.core.views import Array, ArrayView, read_window, window
@@ -185,6 +186,16 @@ meanings(
 def _take(frame: Frame, op: tile.TakeOp, operands: Values) -> Values:
     source, *indices = operands
     return [taken(source, indices)]
+
+
+@meaning(tile.UnpackOp)
+def _unpack(frame: Frame, op: tile.UnpackOp, operands: Values) -> Values:
+    return [halves_of(operands[0], op.axis.value.data, tile_dtype(op.result))]
+
+
+@meaning(tile.PackOp)
+def _pack(frame: Frame, op: tile.PackOp, operands: Values) -> Values:
+    return [bytes_of(operands[0], op.axis.value.data, tile_dtype(op.result))]
 
 
 @meaning(tile.ViewOp)

@@ -138,6 +138,12 @@ def _take(padding: Padding, op: tile.TakeOp, operands: Sequence[Any], marks: Mar
     return _joined(found)
 
 
+def _pack(padding: Padding, op: tile.PackOp, operands: Sequence[object], marks: Marks, program: Sequence[int]) -> Mark:
+    """A byte is made up if one of its halves is."""
+    (mark,), axis = marks, [slice(None)] * op.axis.value.data
+    return None if mark is None else _joined([mark[(*axis, slice(first, None, 2))] for first in (0, 1)])
+
+
 def _filled(value: Array, mark: Mark) -> Any:
     return np.zeros(value.shape, np.int64) if mark is None else mark
 
@@ -162,6 +168,8 @@ _SPREAD: Mapping[type[Operation], Callable[..., Mark]] = MappingProxyType(
         tile.ReduceOp: _reduce,
         tile.DotOp: _dot,
         tile.TakeOp: _take,
+        tile.PackOp: _pack,
+        tile.UnpackOp: _moved(lambda op, mark: np.repeat(mark, 2, op.axis.value.data)),
         tile.ExpandOp: _moved(lambda op, mark: np.expand_dims(mark, op.axis.value.data)),
         tile.BroadcastOp: _moved(lambda op, mark: np.broadcast_to(mark, tile_type(op.result).get_shape())),
         tile.TransOp: _moved(lambda op, mark: np.transpose(mark, tuple(op.permutation.iter_values()))),

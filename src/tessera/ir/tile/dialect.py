@@ -54,9 +54,11 @@ from tessera.ir.tile.values import (
     ExpandOp,
     FullOp,
     IotaOp,
+    PackOp,
     ReduceOp,
     TakeOp,
     TransOp,
+    UnpackOp,
     verify_reduction,
 )
 from tessera.shapes.expr import Size
@@ -587,5 +589,5 @@ class DebugPrintOp(DeclaredOp):
         return {writes(IO)}
 
 
-_COMPUTE = (AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp, ReduceOp, TakeOp, TransOp)
+_COMPUTE = (AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp, PackOp, ReduceOp, TakeOp, TransOp, UnpackOp)
 Tile = Dialect("tile", [*ops_of(__name__), *_COMPUTE], [ViewType, HintsAttr])

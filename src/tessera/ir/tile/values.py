@@ -14,7 +14,7 @@ from xdsl.irdl import AnyAttr, VarConstraint, irdl_op_definition, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dtypes.types import NO_POLICY, DType, Policy, bool_, i64
+from tessera.dtypes.types import BYTES, FOURS, NO_POLICY, DType, Policy, bool_, i64
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, PolicyAttr, integer, integers, verifying
@@ -268,6 +268,54 @@ class TakeOp(DeclaredOp):
                 raise VerifyException(f"places are i64 tiles of the result's sizes, {result}, not {index.type}")
         if result.element_type != source.element_type:
             raise VerifyException(f"taking elements of {source} does not give {result}")
+
+
+class _Halves(DeclaredOp):
+    """Bytes, and their halves as elements of 4 bits: along an axis twice as many, each byte's low half first."""
+
+    operand: SSAValue = fields.operand_def(AnyTile)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
+    traits = traits_def(Pure())
+    assembly_format = "$operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
+
+    def _verify(self, packed: SSAValue, halves: SSAValue) -> None:
+        whole, fours, axis = check_tile(packed, "the tile"), check_tile(halves, "the tile"), self.axis.value.data
+        for value, possible in ((packed, BYTES), (halves, FOURS)):
+            if tile_dtype(value) not in possible:
+                raise VerifyException(f"expected elements of {', '.join(map(str, possible))}, got {value.type}")
+        check_axis(axis, whole.get_num_dims())
+        shape = whole.get_shape()
+        if fours.get_shape() != (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]):
+            raise VerifyException(f"{whole} has two elements of 4 bits to a byte along axis {axis}, unlike {fours}")
+
+
+@irdl_op_definition
+class UnpackOp(_Halves):
+    """The two elements of 4 bits that each byte holds along an axis, that in its low half first."""
+
+    name = "tile.unpack"
+
+    def __init__(self, operand: SSAValue, axis: int, dtype: DType) -> None:
+        shape = tile_type(operand).get_shape()
+        super().__init__(operand, axis, tile_of((*shape[:axis], 2 * shape[axis], *shape[axis + 1 :]), dtype))
+
+    def verify_(self) -> None:
+        self._verify(self.operand, self.result)
+
+
+@irdl_op_definition
+class PackOp(_Halves):
+    """Bytes that hold two neighbours along an axis, the first in the low half: what `tile.unpack` undoes."""
+
+    name = "tile.pack"
+
+    def __init__(self, operand: SSAValue, axis: int, dtype: DType) -> None:
+        shape = tile_type(operand).get_shape()
+        super().__init__(operand, axis, tile_of((*shape[:axis], shape[axis] // 2, *shape[axis + 1 :]), dtype))
+
+    def verify_(self) -> None:
+        self._verify(self.result, self.operand)
 
 
 @irdl_op_definition

@@ -6,7 +6,7 @@ itself away. Packed operands are kept as plain matrices: how they lie in memory 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.core.halves import bytes_of, halves_of
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.core.places import taken
 from tessera.interpreters.core.views import Array, ArrayView, window
@@ -199,6 +200,27 @@ def _take(frame: Frame, op: cpu.TakeOp, operands: Values) -> Values:
     buffer, *indices = operands
     shape = tuple(op.shape.iter_values())
     return [taken(buffer.part(0, 0, extent(shape)).reshape(shape), indices)]
+
+
+@meaning(cpu.LoadHalvesOp)
+def _load_halves(frame: Frame, op: cpu.LoadHalvesOp, operands: Values) -> Values:
+    return [_part_of(op, operands, halves_of)]
+
+
+@meaning(cpu.LoadPairsOp)
+def _load_pairs(frame: Frame, op: cpu.LoadPairsOp, operands: Values) -> Values:
+    return [_part_of(op, operands, bytes_of)]
+
+
+def _part_of(
+    op: cpu.LoadHalvesOp | cpu.LoadPairsOp, operands: Values, make: Callable[[Array, int, DType], Array]
+) -> Array:
+    buffer, *starts = operands
+    shape, sizes = tuple(op.shape.iter_values()), tile_type(op.result).get_shape()
+    whole = make(buffer.part(0, 0, extent(shape)).reshape(shape), op.axis.value.data, tile_dtype(op.result))
+    if any(not 0 <= start <= extent_ - size for start, size, extent_ in zip(starts, sizes, whole.shape, strict=True)):
+        raise ShapeError(f"{list(sizes)} elements at {starts} leave a tile of {list(whole.shape)}")
+    return whole[tuple(slice(start, start + size) for start, size in zip(starts, sizes, strict=True))].copy()
 
 
 @meaning(cpu.StoreOp)

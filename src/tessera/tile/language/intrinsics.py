@@ -17,6 +17,7 @@ from tessera.shapes.expr import Dim
 from tessera.tile.language.context import Context, current_context
 from tessera.tile.language.control import BlockIndex, Range
 from tessera.tile.language.current_tracer import tracer
+from tessera.tile.language.packing import pack, unpack
 from tessera.tile.language.places import box_places, given_indices, places_along, places_of_each
 from tessera.tile.language.rearrange import (
     argmax,
@@ -82,6 +83,7 @@ __all__ = [
     "minimum",
     "mma",
     "ones",
+    "pack",
     "prod",
     "program_id",
     "range",
@@ -111,6 +113,7 @@ __all__ = [
     "topk",
     "transpose",
     "trunc",
+    "unpack",
     "where",
     "zeros",
 ]

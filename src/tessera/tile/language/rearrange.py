@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def _checked(value: object, what: str) -> Tile:
+def checked_tile(value: object, what: str) -> Tile:
     if isinstance(value, Undefined):
         value.refuse()
     if not isinstance(value, Tile):
@@ -40,7 +40,7 @@ def _checked(value: object, what: str) -> Tile:
     return value
 
 
-def _along(x: Tile, axis: object, what: str) -> int:
+def axis_of(x: Tile, axis: object, what: str) -> int:
     if isinstance(axis, bool) or not isinstance(axis, int):
         raise ShapeError(f"tile.{what} goes along one axis, and {axis!r} is none", hint="give its number")
     return rules.normalize_axis(axis, x.ndim, where=what)
@@ -77,7 +77,7 @@ def take(x: Tile, indices: object, axis: int | None = None) -> Tile:
     Along an axis the indices have the sizes of the result; along the others it has those of `x`. 0 where an index
     lies outside.
     """
-    _checked(x, "take")
+    checked_tile(x, "take")
     work = tracer()
     if axis is None:
         each = as_tuple(indices)
@@ -86,7 +86,7 @@ def take(x: Tile, indices: object, axis: int | None = None) -> Tile:
                 f"{len(each)} tiles of indices for {x}", hint=f"give {x.ndim}, one for each axis, or axis="
             )
         return work.take(x, work.align([index_tile(work, one) for one in each], "indices"))
-    along, index = _along(x, axis, "take"), index_tile(work, indices)
+    along, index = axis_of(x, axis, "take"), index_tile(work, indices)
     if index.ndim != x.ndim or any(
         size not in (1, other)
         for one, (size, other) in enumerate(zip(index.shape, x.shape, strict=True))
@@ -102,7 +102,7 @@ def take(x: Tile, indices: object, axis: int | None = None) -> Tile:
 
 def reshape(x: Tile, shape: object) -> Tile:
     """The same elements, row by row, in another shape; one size may be -1."""
-    _checked(x, "reshape")
+    checked_tile(x, "reshape")
     given = [_count(size, "a tile's size", 1 << 31, -1) for size in as_tuple(shape)]
     total, known = prod(x.shape), prod(size for size in given if size != -1)
     if given.count(-1) == 1 and known and total % known == 0:
@@ -127,7 +127,7 @@ def reshape(x: Tile, shape: object) -> Tile:
 
 def slice(x: Tile, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int] | None = None) -> Tile:  # noqa: A001  (as others call it)
     """A part of a tile, also as `x[2:6, ::2]`: so many elements along each axis, from a start on."""
-    _checked(x, "slice")
+    checked_tile(x, "slice")
     steps = [1] * x.ndim if steps is None else list(steps)
     if not len(starts) == len(sizes) == len(steps) == x.ndim:
         raise ShapeError(f"{len(starts)} starts and {len(sizes)} sizes for {x}", hint=f"give {x.ndim} of each")
@@ -145,18 +145,18 @@ def slice(x: Tile, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[
 
 def flip(x: Tile, axis: int = -1) -> Tile:
     """The elements along an axis in the opposite order."""
-    along = _along(_checked(x, "flip"), axis, "flip")
+    along = axis_of(checked_tile(x, "flip"), axis, "flip")
     last = x.shape[along] - 1
     return _moved(x, along, tracer().combine("sub", last, _positions(x.shape, along)))
 
 
 def concat(tiles: Sequence[Tile], axis: int = -1) -> Tile:
     """Tiles one behind the other along an axis; all else about them is equal."""
-    parts = [_checked(one, "concat") for one in as_tuple(tiles)]
+    parts = [checked_tile(one, "concat") for one in as_tuple(tiles)]
     if not parts:
         raise ShapeError("tile.concat of no tiles", hint="give at least one")
     first, work = parts[0], tracer()
-    along = _along(first, axis, "concat")
+    along = axis_of(first, axis, "concat")
     for one in parts[1:]:
         alike = one.ndim == first.ndim and all(
             size == other
@@ -187,8 +187,8 @@ def scan(x: Any, combine: Callable[[Any, Any], Any], axis: int = -1, *, reverse:
     operands is that of elements, however they are grouped, and the grouping is always the same.
     """
     several = isinstance(x, tuple)
-    state: tuple[Tile, ...] = tuple(_checked(one, "scan") for one in as_tuple(x))
-    along, work = _along(state[0], axis, "scan"), tracer()
+    state: tuple[Tile, ...] = tuple(checked_tile(one, "scan") for one in as_tuple(x))
+    along, work = axis_of(state[0], axis, "scan"), tracer()
     if any(one.shape != state[0].shape for one in state):
         raise ShapeError("tile.scan of tiles of different shapes", hint="broadcast them first")
     shape, extent, step = state[0].shape, state[0].shape[along], 1
@@ -216,7 +216,7 @@ def scan(x: Any, combine: Callable[[Any, Any], Any], axis: int = -1, *, reverse:
 
 def cumsum(x: Tile, axis: int = -1, *, reverse: bool = False) -> Tile:
     """Running sums along an axis."""
-    return scan(_checked(x, "cumsum"), lambda a, b: tracer().combine("add", a, b), axis, reverse=reverse)
+    return scan(checked_tile(x, "cumsum"), lambda a, b: tracer().combine("add", a, b), axis, reverse=reverse)
 
 
 def _is_greater(a: Tile, b: Tile) -> Tile:
@@ -275,13 +275,13 @@ def _cut(x: Tile, axis: int, count: int) -> Tile:
 
 def sort(x: Tile, axis: int = -1, *, descending: bool = False) -> Tile:
     """The elements along an axis in ascending order, NaN last; with `descending` the other way round, NaN first."""
-    along = _along(_checked(x, "sort"), axis, "sort")
+    along = axis_of(checked_tile(x, "sort"), axis, "sort")
     return _cut(_sorted(x, along, descending=descending, order=False)[0], along, x.shape[along])
 
 
 def argsort(x: Tile, axis: int = -1, *, descending: bool = False) -> Tile:
     """The indices that sort an axis; equal elements stay in order."""
-    along = _along(_checked(x, "argsort"), axis, "argsort")
+    along = axis_of(checked_tile(x, "argsort"), axis, "argsort")
     ranks = _sorted(x, along, descending=descending, order=True)[1]
     assert ranks is not None
     return _cut(ranks, along, x.shape[along])
@@ -289,7 +289,7 @@ def argsort(x: Tile, axis: int = -1, *, descending: bool = False) -> Tile:
 
 def topk(x: Tile, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Tile, Tile]:
     """The k largest (or smallest) elements along an axis, in order, and their indices; of equal ones the first."""
-    along = _along(_checked(x, "topk"), axis, "topk")
+    along = axis_of(checked_tile(x, "topk"), axis, "topk")
     count = _count(k, "the k of tile.topk", x.shape[along])
     values, ranks = _sorted(x, along, descending=largest, order=True)
     assert ranks is not None
@@ -298,7 +298,7 @@ def topk(x: Tile, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Tile
 
 def _extreme(name: str, kind: str, what: str) -> Callable[..., Tile]:
     def find(x: Tile, axis: int = -1, *, keepdims: bool = False) -> Tile:
-        work, along = tracer(), _along(_checked(x, name), axis, name)
+        work, along = tracer(), axis_of(checked_tile(x, name), axis, name)
         best = work.expand(work.reduce(kind, x, along), along)
         found = work.combine("eq", x, best)
         if x.dtype.is_float:  # the first NaN, where there is one

@@ -343,6 +343,12 @@ class Tracer:
         """The elements of a tile at some places."""
         return self.wrap(self.emit(tile.TakeOp(value.ssa, [one.ssa for one in indices])))
 
+    def unpacked(self, value: Tile, axis: int, dtype: DType, axis_bounds: Mapping[int, AxisBounds]) -> Tile:
+        return self.wrap(self.emit(tile.UnpackOp(value.ssa, axis, dtype)), axis_bounds=axis_bounds)
+
+    def packed(self, value: Tile, axis: int, dtype: DType, axis_bounds: Mapping[int, AxisBounds]) -> Tile:
+        return self.wrap(self.emit(tile.PackOp(value.ssa, axis, dtype)), axis_bounds=axis_bounds)
+
     def cut(self, value: Tile, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> Tile:
         """So many elements along each axis, from a start on, in steps."""
         shape = tuple(sizes)

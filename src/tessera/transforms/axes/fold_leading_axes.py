@@ -244,6 +244,24 @@ def _reduce(work: _Folding, op: tile.ReduceOp) -> SSAValue:
     return work.reshaped(found, folded_shape(rest))
 
 
+def _halves(work: _Folding, op: tile.UnpackOp | tile.PackOp) -> SSAValue:
+    shape, axis, value = work.shape(op.operand), op.axis.value.data, work.folded(op.operand)
+    dtype, inner = tile_dtype(op.result), axis - (len(shape) - 2)
+    if inner >= 0:
+        # Neighbours along the last axis of the rows, or rows that are neighbours.
+        return work.place.add(type(op)(value, inner, dtype))
+    rest = (*shape[:axis], *shape[axis + 1 :])
+    made = prod(rest), shape[axis]
+    others = work.digits(work.place.iota(made, 0), rest)
+    at = [*others[:axis], work.place.iota(made, 1), *others[axis:]]
+    halves = work.place.add(type(op)(work.taken(value, shape, at, inside=True), 1, dtype))
+    places = work.positions(shape_of(op.result))
+    along, (row, *others) = places[axis], (*places[:axis], *places[axis + 1 :])
+    for index, size in zip(others, rest[1:], strict=True):
+        row = work.ew("add", work.ew("mul", row, work.number(size, shape_of(row))), index)
+    return work.place.add(tile.TakeOp(halves, [row, along]))
+
+
 def _take(work: _Folding, op: tile.TakeOp) -> SSAValue:
     at = [work.folded(index) for index in op.indices]
     return work.taken(work.folded(op.operand), work.shape(op.operand), at, inside=False)
@@ -301,6 +319,8 @@ _RULES: Mapping[type[Operation], Callable[..., SSAValue | None]] = {
     tile.TransOp: _trans,
     tile.ReduceOp: _reduce,
     tile.TakeOp: _take,
+    tile.UnpackOp: _halves,
+    tile.PackOp: _halves,
     tile.ReadOp: _read,
     tile.LoadOp: _load,
     tile.StoreOp: _store,

@@ -16,6 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tessera.dtypes.types import bool_, i64
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.hint_attributes import give_hints, hints_of
 from tessera.ir.tile.parts import BELOW, PART
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.core.folding import FoldedValue, can_fold, fold, literal, materialize
@@ -195,6 +196,12 @@ def _of_reduce(parts: Parts, op: tile.ReduceOp, axis: int, at: SSAValue) -> SSAV
     return parts.add(op.result, tile.ReduceOp(op.kind.data, inner, folded - (folded > axis)))
 
 
+def _of_halves(parts: Parts, op: tile.UnpackOp | tile.PackOp, axis: int, at: SSAValue) -> SSAValue:
+    along = op.axis.value.data
+    inner = parts.part(op.operand, axis, at)
+    return parts.add(op.result, type(op)(inner, along - (along > axis), tile_dtype(op.result)))
+
+
 def _of_expand(parts: Parts, op: tile.ExpandOp, axis: int, at: SSAValue) -> SSAValue:
     inserted = op.axis.value.data
     if inserted == axis:
@@ -282,7 +289,9 @@ def _of_load(parts: Parts, op: tile.LoadOp, axis: int, at: SSAValue) -> SSAValue
     if len(op.offsets) == 1:
         return place.squeezed(place.add(tile.LoadOp(op.view, [place.sum(op.offsets[0], at)], (1,), pad)), 0)
     view, offsets = place.view(op.view, op.offsets, axis, at)
-    return place.add(tile.LoadOp(view, offsets, _without(shape_of(op.result), axis), pad))
+    part = tile.LoadOp(view, offsets, _without(shape_of(op.result), axis), pad)
+    give_hints(part, hints_of(op))
+    return place.add(part)
 
 
 Rule = Callable[..., SSAValue]
@@ -296,6 +305,8 @@ _RULES: Mapping[type[Operation], Rule] = {
     tile.BroadcastOp: _of_broadcast,
     tile.TransOp: _of_trans,
     tile.TakeOp: _of_take,
+    tile.UnpackOp: _of_halves,
+    tile.PackOp: _of_halves,
     tile.ReadOp: _of_read,
     tile.DotOp: _of_dot,
     tile.LoadOp: _of_load,
@@ -306,6 +317,8 @@ def rule_of(op: Operation, axis: int) -> Rule | None:
     """How a part of an op's tile along an axis is written; None if it comes out of the whole."""
     if isinstance(op, tile.EwOp) and op.seed is not None:
         return None  # what is drawn for an element depends on where it stands
+    if isinstance(op, tile.UnpackOp | tile.PackOp) and axis == op.axis.value.data:
+        return None
     if isinstance(op, tile.DotOp) and axis >= rank_of(op.result) - _PRODUCT:
         return None
     return _RULES.get(type(op))
@@ -350,7 +363,9 @@ def sink_part(parts: Parts, place: Place, op: tile.Writer | tile.AssertOp, at: S
     else:
         view, offsets = place.view(op.view, op.offsets, 0, at)
     if isinstance(op, tile.StoreOp):
-        place.effect(tile.StoreOp(piece, view, offsets))
+        stored = tile.StoreOp(piece, view, offsets)
+        give_hints(stored, hints_of(op))
+        place.effect(stored)
     else:
         place.effect(tile.AtomicOp(op.kind.data, piece, view, offsets))
 

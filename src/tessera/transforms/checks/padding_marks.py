@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -28,7 +28,8 @@ from tessera.transforms.core.tile_ops import TileOps
 _TRUTH = IntegerType(1)
 _Control = scf.ForOp | scf.IfOp | scf.WhileOp
 _MOVES = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
-_SPREADS = (tile.EwOp, tile.ReduceOp, tile.DotOp, tile.TakeOp, tile.ReadOp, *_MOVES)
+_HALVES = (tile.UnpackOp, tile.PackOp)
+_SPREADS = (tile.EwOp, tile.ReduceOp, tile.DotOp, tile.TakeOp, tile.ReadOp, *_HALVES, *_MOVES)
 
 
 Visit = Callable[[Operation, Operation], None]
@@ -138,6 +139,8 @@ class Marks:
                 moved = self._found.get(op.operand)
                 marks = [] if moved is None else [build.add(tile.TakeOp(moved, op.indices))]
                 return build.any([*marks, *(self._found[index] for index in op.indices if index in self._found)])
+            case tile.UnpackOp() | tile.PackOp():
+                return _of_halves(build, op, self._found[op.operand])
             case tile.ExpandOp() | tile.BroadcastOp() | tile.TransOp():
                 return build.add(_moved(op, self._found[op.operand]))
             case _:
@@ -257,6 +260,22 @@ def _of_load(build: Builder, op: tile.LoadOp) -> SSAValue:
         parts.append(build.ew("lt", positions, build.full(0, element, shape)))
         parts.append(build.ew("ge", positions, build.add(tile.FullOp(size, shape))))
     return build.any(parts)
+
+
+def _of_halves(build: Builder, op: tile.UnpackOp | tile.PackOp, mark: SSAValue) -> SSAValue:
+    """The halves of a byte that is made up are; so is a byte of which one half is."""
+    shape, element, along = tile_type(op.result).get_shape(), element_of(i64), op.axis.value.data
+    zero = build.add(materialize(0, IndexType()))
+    places = [build.add(tile.IotaOp(zero, axis, TensorType(element, shape))) for axis in range(len(shape))]
+    at, one = places[along], build.full(1, element, shape)
+
+    def taken(position: SSAValue) -> SSAValue:
+        return build.add(tile.TakeOp(mark, [*places[:along], position, *places[along + 1 :]]))
+
+    if isinstance(op, tile.UnpackOp):
+        return taken(build.ew("shr", at, one))
+    first = build.ew("shl", at, one)
+    return build.any([taken(first), taken(build.ew("or", first, one))])
 
 
 def _of_reduce(build: Builder, op: tile.ReduceOp, mark: SSAValue) -> SSAValue:

@@ -202,6 +202,11 @@ def _ask_transpose(rows: Rows, op: Any, axis: int) -> bool:
     return rows.ask(op.operand, tuple(op.permutation.iter_values())[axis])
 
 
+def _ask_halves(rows: Rows, op: tile.UnpackOp | tile.PackOp, axis: int) -> bool:
+    """Along their axis there are not as many bytes as halves."""
+    return axis != op.axis.value.data and rows.ask(op.operand, axis)
+
+
 def _ask_dot(rows: Rows, op: Any, axis: int) -> bool:
     """Rows of a dot are rows of its left operand and of its accumulator; all of them meet the right operand."""
     return rows.needed is not None and axis == 0 and rows.ask(op.a, 0) and rows.ask(op.c, 0) and rows.ask(op.b, None)
@@ -217,6 +222,8 @@ _ASKS: Mapping[type[Operation], Callable[[Rows, Any, int], bool]] = {
     tile.ExpandOp: _ask_expand,
     tile.ReduceOp: _ask_reduce,
     tile.TransOp: _ask_transpose,
+    tile.UnpackOp: _ask_halves,
+    tile.PackOp: _ask_halves,
     tile.DotOp: _ask_dot,
     tile.LoadOp: _ask_nothing,
     tile.ReadOp: _ask_read,

@@ -125,7 +125,7 @@ def test_division_by_rows(dtype: DType) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 80, 10))
-@pytest.mark.parametrize("make", [nv_cases.reduction, nv_cases.conversion, nv_cases.movement])
+@pytest.mark.parametrize("make", [nv_cases.reduction, nv_cases.conversion, nv_cases.movement, nv_cases.halves])
 def test_random_tiles(make: Any, first: int) -> None:
     for seed in range(first, first + 10):
         check(make(seed))

@@ -72,6 +72,20 @@ def test_layouts_of_other_tiles_hold_what_those_tiles_have(seed: int) -> None:
     wide = scatter(np.broadcast_to(row, shape), layout, 32, -1)
     for thread in range(32):
         assert set(wide[thread]) - {-1} <= set(narrow[thread])
+    # Where a tile has two elements for one, a thread holds the two of each that it held.
+    pairs = np.repeat(2 * array, 2, axis)
+    pairs[(*[slice(None)] * axis, slice(1, None, 2))] += 1
+    for thread, one in enumerate(scatter(pairs, layout.doubled(axis), 32, -1)):
+        assert set(one) - {-1} == {2 * each + half for each in set(held[thread]) - {-1} for half in (0, 1)}
+    assert layout.doubled(axis).has_pairs(axis)
+    # Where it has one for two, a thread holds that of each of the two.
+    half = layout.halved(axis)
+    if half is not None and shape[axis] % 2 == 0:
+        firsts = np.repeat(np.take(array, range(0, shape[axis], 2), axis), 2, axis)
+        bytes_ = scatter(np.take(array, range(0, shape[axis], 2), axis), half, 32, -1)
+        for thread, one in enumerate(scatter(firsts, layout, 32, -1)):
+            assert set(one) - {-1} == set(bytes_[thread]) - {-1}
+    assert layout.doubled(axis).halved(axis) == Layout.of(layout.threads, layout.registers)
     # What is left of a folded tile is held by every thread that holds a part of it.
     first = np.take(array, 0, axis)
     without = scatter(first, layout.without(axis), 32, -1)
@@ -122,11 +136,17 @@ def test_conversions(seed: int) -> None:
     check(nv_cases.conversion(seed))
 
 
+@settings(max_examples=20)
+@given(st.integers(0, 10**9))
+def test_halves_of_bytes(seed: int) -> None:
+    check(nv_cases.halves(seed))
+
+
 @pytest.mark.acceptance
 @settings(max_examples=3000)
 @given(st.integers(0, 10**9))
 def test_many_tiles(seed: int) -> None:
-    for case in (nv_cases.reduction, nv_cases.conversion, nv_cases.movement):
+    for case in (nv_cases.reduction, nv_cases.conversion, nv_cases.movement, nv_cases.halves):
         check(case(seed))
 
 

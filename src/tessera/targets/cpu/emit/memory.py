@@ -135,7 +135,7 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
                 return [f.masked_load(memory, access.pointer(row, vector_number), every, pad, align=access.align)]
 
             def apart() -> Sequence[Value]:
-                return [_gather(emitter, access.pointers(row, vector_number), every, pad, access.align)]
+                return [gather(emitter, access.pointers(row, vector_number), every, pad, access.align)]
 
             (read,) = access.either(together, apart)
         return elements.to_register(f, read, dtype)
@@ -193,7 +193,7 @@ def _read(emitter: Emitter, op: tile.ReadOp) -> None:
         pointers, mask = places.lanes(row, vector_number)
         dtype = places.view.dtype
         pad = elements.to_memory(f, elements.constant(0, dtype, lanes), dtype)
-        return elements.to_register(f, _gather(emitter, pointers, mask, pad, places.item), dtype)
+        return elements.to_register(f, gather(emitter, pointers, mask, pad, places.item), dtype)
 
     made = emitter.make(op.result, make)
     emitter.loaded(tile.memory_of(op.view), made)
@@ -252,7 +252,7 @@ def _item(emitter: Emitter, op: tile.ItemOp) -> None:
     emitter.values[op.result] = elements.scalar(f, found, view.dtype)
 
 
-def _gather(emitter: Emitter, pointers: Value, mask: Value, pad: Value, align: int) -> Value:
+def gather(emitter: Emitter, pointers: Value, mask: Value, pad: Value, align: int) -> Value:
     name = f"llvm.masked.gather.{suffix_of(pad.type)}.v{emitter.machine.lanes}p0"
     emitter.module.declare(f"declare {pad.type} @{name}({pointers.type}, {mask.type}, {pad.type})")
     aligned = f"{pointers.type} align {align} {pointers.name}"
@@ -404,7 +404,7 @@ def _load_buffer(emitter: Emitter, op: cpu.LoadOp) -> None:
             steps = numbers([(vector_number * lanes + lane) * type_.stride for lane in range(lanes)], "i64")
             pointers = f.op(vector(lanes, "ptr"), f"getelementptr i8, {first}, {steps}")
             live = numbers([vector_number * lanes + lane < made.elements for lane in range(lanes)], "i1")
-            return elements.to_register(f, _gather(emitter, pointers, live, number(0, memory), item), type_.dtype)
+            return elements.to_register(f, gather(emitter, pointers, live, number(0, memory), item), type_.dtype)
         where = f.at(first, _buffer_offset(type_, made, lanes, row, vector_number))
         return elements.to_register(f, f.load(memory, where, align=item), type_.dtype)
 
@@ -431,7 +431,7 @@ def _take(emitter: Emitter, op: cpu.TakeOp) -> None:
             offset = f.binary("add", offset, f.binary("mul", position, number(step, position.type)))
         pointers = f.op(vector(lanes, "ptr"), f"getelementptr i8, {memory.pointer}, {offset}")
         nothing = elements.to_memory(f, elements.constant(0, type_.dtype, lanes), type_.dtype)
-        return elements.to_register(f, _gather(emitter, pointers, mask, nothing, item), type_.dtype)
+        return elements.to_register(f, gather(emitter, pointers, mask, nothing, item), type_.dtype)
 
     made = emitter.make(op.result, make)
     emitter.loaded(op.buffer, made)

@@ -6,11 +6,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tessera.interpreters.core.engine import symbol_in
-from tessera.targets.cpu.emit import control, matrix, memory, packs, tiles
+from tessera.targets.cpu.emit import control, halves, matrix, memory, packs, tiles
 from tessera.targets.cpu.emit.emitter import RULES, Emitted, Emitter, TargetMachine
 from tessera.targets.cpu.ir import dialect as cpu
 
-RULE_FILES = control, matrix, memory, packs, tiles
+RULE_FILES = control, halves, matrix, memory, packs, tiles
 
 
 def emit(module: ModuleOp, name: str, machine: TargetMachine) -> Emitted:

@@ -16,7 +16,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dtypes.types import i64
+from tessera.dtypes.types import BYTES, FOURS, DType, i64
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, SizesAttr, integer, integers
 from tessera.ir.common.checking import enclosing, ops_of
@@ -277,6 +277,54 @@ class TakeOp(DeclaredOp):
                 raise VerifyException(f"places are i64 tiles of one shape, not {index.type}")
         if tile_type(self.result).element_type != type_.element:
             raise VerifyException(f"the buffer holds {type_.element}, the tile {tile_type(self.result).element_type}")
+
+
+class _LoadPart(DeclaredOp):
+    """A part of a tile, from its first places on, made of bytes or their 4-bit halves: a buffer has all of those.
+
+    They are a tile of `shape`, in which two halves that are neighbours along an axis make a byte, the first its low
+    bits. A tile of one axis or one column lies along a row of the buffer.
+    """
+
+    buffer: SSAValue = fields.operand_def(AnyBuffer)
+    starts: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    shape: Integers = fields.prop_def(Integers, converter=integers)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
+    traits = traits_def(HasEffects())
+    effects = accesses(read=("buffer",))
+    assembly_format = "$buffer `[` $starts `]` `of` $shape `along` $axis attr-dict `:` type($buffer) `->` type($result)"
+
+    def _verify(self, held: Sequence[DType], made: Sequence[DType]) -> None:
+        type_, shape = buffer_type(self.buffer), tuple(self.shape.iter_values())
+        if not 1 <= len(shape) <= 2 or not len(self.starts) == len(shape) == tile_type(self.result).get_num_dims():
+            raise VerifyException(f"{len(self.starts)} starts of {self.result.type} for a tile of {list(shape)}")
+        check_axis(self.axis.value.data, len(shape))
+        if prod(shape) > type_.rows.data * type_.cols.data:
+            raise VerifyException(f"a tile of {list(shape)} does not lie in {type_}")
+        for dtype, possible in ((type_.dtype, held), (tile_dtype(self.result), made)):
+            if dtype not in possible:
+                raise VerifyException(f"expected elements of {', '.join(map(str, possible))}, got {dtype}")
+
+
+@irdl_op_definition
+class LoadHalvesOp(_LoadPart):
+    """The halves of bytes in a buffer: a part of the tile of elements of 4 bits that they are."""
+
+    name = "cpu.load_halves"
+
+    def verify_(self) -> None:
+        self._verify(BYTES, FOURS)
+
+
+@irdl_op_definition
+class LoadPairsOp(_LoadPart):
+    """Elements of 4 bits in a buffer, two to a byte: a part of the tile of bytes that they make."""
+
+    name = "cpu.load_pairs"
+
+    def verify_(self) -> None:
+        self._verify(FOURS, BYTES)
 
 
 @irdl_op_definition

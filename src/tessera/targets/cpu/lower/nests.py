@@ -23,6 +23,8 @@ from tessera.ir.tile.types import tile_type
 
 STRUCTURE = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
 SOURCES = (tile.FullOp, tile.IotaOp)
+ELSEWHERE = (tile.TakeOp, tile.UnpackOp, tile.PackOp)
+"""Ops whose elements come from other places of their first operand, which is in memory therefore."""
 Borrows: TypeAlias = Callable[[tile.LoadOp, tile.DotOp, int, bool], bool]
 """Whether a dot can use its operand of this index where it lies; the flag says that the dot is one of `matrix`."""
 _CHEAP = 3
@@ -115,7 +117,7 @@ class Analysis:
                 self._pinned.add(op.a)
             if op not in right and op not in self.packs:
                 self._pinned.add(op.b)
-        self._pinned |= {op.operand for op in function.body.walk() if isinstance(op, tile.TakeOp)}
+        self._pinned |= {op.operand for op in function.body.walk() if isinstance(op, ELSEWHERE)}
         wanted = {op.a for op in left} | {op.b for op in right}
         self.borrowed = frozenset(wanted - self._pinned)
         """Operands of dots that are used where they lie, in memory that is not written."""
@@ -272,7 +274,7 @@ class Analysis:
                 continue
             right = isinstance(op, tile.DotOp) and number == 1
             moves = isinstance(op, STRUCTURE) and not _keeps_rows(op, rows)
-            taken = isinstance(op, tile.TakeOp) and number == 0
+            taken = isinstance(op, ELSEWHERE) and number == 0
             yield from self.leaves(operand, rows, near=not (right or moves or taken))
 
     def _join(self, nest: Nest, op: Operation, like: tile.DotOp | None) -> None:

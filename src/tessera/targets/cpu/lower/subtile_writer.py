@@ -300,6 +300,14 @@ def _take(writer: SubtileWriter, op: tile.TakeOp, axes: Axes) -> Operation:
     return lowering.add(cpu.TakeOp(lowering.buffer_of(op.operand, tile_dtype(op.operand)), indices, shape))
 
 
+def _halves(writer: SubtileWriter, op: tile.UnpackOp | tile.PackOp, axes: Axes) -> Operation:
+    lowering, starts = writer.lowering, [start for start, _ in axes]
+    kind = cpu.LoadHalvesOp if isinstance(op, tile.UnpackOp) else cpu.LoadPairsOp
+    buffer = lowering.buffer_of(op.operand, tile_dtype(op.operand))
+    result = tile_of(tuple(size for _, size in axes), tile_dtype(op.result))
+    return lowering.add(kind(buffer, starts, shape_of(op.operand), op.axis.value.data, result))
+
+
 def _dot(writer: SubtileWriter, op: tile.DotOp, axes: Axes) -> Operation:
     lowering = writer.lowering
     dtype = tile_dtype(op.c)
@@ -327,5 +335,7 @@ PIECES: Mapping[type[Operation], Callable[[SubtileWriter, Any, Axes], Operation]
     tile.LoadOp: _load,
     tile.ReadOp: _read,
     tile.TakeOp: _take,
+    tile.UnpackOp: _halves,
+    tile.PackOp: _halves,
     tile.DotOp: _dot,
 }

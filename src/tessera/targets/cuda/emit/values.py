@@ -1,4 +1,4 @@
-"""nv level → LLVM text: tiles in registers, element by element, and the same registers seen with other axes."""
+"""nv level → LLVM text: tiles in registers, element by element, the same registers with other axes, and half bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tessera.targets.cuda.emit.positions import is_bounded, picked_from
 from tessera.targets.cuda.emit.thread_tiles import Affine, ThreadTile, per_word
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import layout_of
-from tessera.targets.llvm import casts
+from tessera.targets.llvm import casts, elements
 from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number
 
@@ -132,9 +132,7 @@ def registers_of(source: Layout, result: Layout, shape: Sequence[int], axes: Seq
         mine = [] if target is None else _thread_digits(result, target)
         if _thread_digits(source, axis) != mine:
             return None
-    known: dict[tuple[int, ...], int] = {}
-    for register, offsets in enumerate(_coordinates(source, range(len(axes)))):
-        known.setdefault(offsets, register)
+    known = _by_coordinates(source, len(axes))
     found: list[int] = []
     for offsets in _coordinates(result, range(len(shape))):
         wanted = tuple(0 if target is None else offsets[target] for target in axes)
@@ -166,3 +164,58 @@ def _thread_digits(layout: Layout, axis: int) -> list[tuple[int, int, int]]:
                 continue
         found.append((below, digit.size, digit.step))
     return found
+
+
+# Two elements of 4 bits in a byte
+
+
+@emits(tile.UnpackOp)
+def _unpack(emitter: Emitter, op: tile.UnpackOp) -> None:
+    """A thread has the bytes of all its halves; where threads share a byte, each looks which half is its own."""
+    f, source, layout, axis = emitter.f, emitter.tile(op.operand), layout_of(op.result), op.axis.value.data
+    dtype, shape = tile_dtype(op.result), source.shape
+    halved = layout.halved(axis)
+    picked = None if halved is None else registers_of(source.layout, halved, shape, range(len(shape)))
+    if halved is None or picked is None:
+        raise unlike(op, source.layout, layout)
+    shared = any(digit.axis == axis and digit.step == 1 and digit.size > 1 for digit in layout.threads)
+    mine = f.times(f.binary("and", emitter.base(layout, axis), 1), 4) if shared else number(0, "i32")
+    own = f.convert("trunc", mine, "i8") if shared else None
+    known, found = _by_coordinates(halved, len(shape)), list[Value]()
+    for coordinates in _coordinates(layout, range(len(shape))):
+        code = source.element(picked[known[_at(coordinates, axis, coordinates[axis] // 2)]])
+        if own is not None:
+            code = f.binary("lshr", code, own)
+        elif coordinates[axis] % 2:
+            code = f.binary("lshr", code, 4)
+        found.append(elements.to_register(f, f.binary("and", code, 15), dtype))
+    emitter.bind(op.result, found)
+
+
+@emits(tile.PackOp)
+def _pack(emitter: Emitter, op: tile.PackOp) -> None:
+    f, source, layout, axis = emitter.f, emitter.tile(op.operand), layout_of(op.result), op.axis.value.data
+    doubled, shape = layout.doubled(axis), source.shape
+    picked = registers_of(source.layout, doubled, shape, range(len(shape)))
+    if picked is None:
+        raise unlike(op, source.layout, layout)
+    known, found = _by_coordinates(doubled, len(shape)), list[Value]()
+    for coordinates in _coordinates(layout, range(len(shape))):
+        low, high = (
+            f.binary("and", source.element(picked[known[_at(coordinates, axis, 2 * coordinates[axis] + half)]]), 15)
+            for half in (0, 1)
+        )
+        found.append(f.binary("or", low, f.binary("shl", high, 4)))
+    emitter.bind(op.result, found)
+
+
+def _by_coordinates(layout: Layout, rank: int) -> dict[tuple[int, ...], int]:
+    """The first register at each of a thread's places."""
+    found: dict[tuple[int, ...], int] = {}
+    for register, offsets in enumerate(_coordinates(layout, range(rank))):
+        found.setdefault(offsets, register)
+    return found
+
+
+def _at(coordinates: tuple[int, ...], axis: int, place: int) -> tuple[int, ...]:
+    return (*coordinates[:axis], place, *coordinates[axis + 1 :])

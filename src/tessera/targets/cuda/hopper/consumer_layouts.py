@@ -82,6 +82,8 @@ class ConsumerLayouts(LayoutAnalysis):
                 return Anchor(accumulator_layout(op.result), DOT)
             case tile.LoadOp():
                 return None
+            case tile.UnpackOp() | tile.PackOp() if op.operand not in self.anchors:
+                return None
             case tile.EwOp() if tile_type(op.result) in self.paired:
                 return Anchor(self.paired[tile_type(op.result)], OPERAND)
             case _:

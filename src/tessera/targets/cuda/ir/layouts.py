@@ -141,6 +141,29 @@ class Layout:
             [Digit(size, axis_of[axis], step) for size, axis, step in self.registers],
         )
 
+    def doubled(self, axis: int) -> Layout:
+        """Of a tile that has two elements where this one's has one, along an axis: a thread holds both of them.
+
+        In its registers they are neighbours, unless those run along another axis first.
+        """
+        registers = [_stretched(digit, axis) for digit in self.registers]
+        first = 1 if registers and registers[0].axis != axis else 0
+        registers.insert(first, Digit(2, axis, 1))
+        return Layout.of([_stretched(digit, axis) for digit in self.threads], registers)
+
+    def halved(self, axis: int) -> Layout | None:
+        """Of a tile that has one element where this one's has two: threads that hold either hold it.
+
+        None where the two are not the halves of one digit.
+        """
+        threads = _without_pairs(self.threads, axis, replicas(2))
+        registers = _without_pairs(self.registers, axis, Digit(1, axis, 1))
+        return None if threads is None or registers is None else Layout.of(threads, registers)
+
+    def has_pairs(self, axis: int) -> bool:
+        """Whether a thread has in its registers both of two neighbours along an axis, the first at an even place."""
+        return any(digit.axis == axis and digit.step == 1 and digit.size % 2 == 0 for digit in self.registers)
+
     def run(self, axis: int) -> int:
         """How many neighbours along an axis follow each other in a thread's registers, from the first on."""
         if self.registers and self.registers[0].axis == axis and self.registers[0].step == 1:
@@ -153,6 +176,26 @@ class Layout:
 
 def _moved(digit: Digit, axis: int, by: int) -> Digit:
     return digit._replace(axis=digit.axis + by) if digit.axis > axis and digit.axis != REPLICA else digit
+
+
+def _stretched(digit: Digit, axis: int) -> Digit:
+    return digit._replace(step=2 * digit.step) if digit.axis == axis else digit
+
+
+def _without_pairs(digits: Iterable[Digit], axis: int, instead: Digit) -> list[Digit] | None:
+    """Digits that count pairs along an axis, with another one where a digit counted the two of a pair."""
+    found: list[Digit] = []
+    for digit in digits:
+        size, step = digit.size, digit.step
+        if digit.axis != axis or size == 1:
+            found.append(digit)
+        elif step % 2 == 0:
+            found.append(digit._replace(step=step // 2))
+        elif step == 1 and size % 2 == 0:
+            found += [instead, Digit(size // 2, axis, 1)]
+        else:
+            return None
+    return found
 
 
 def _merged(digits: Iterable[Digit]) -> tuple[Digit, ...]:

@@ -106,10 +106,11 @@ class _Registers:
             return self._held(owner.operand)
         if isinstance(owner, _FREE):
             return frozenset()
-        if isinstance(owner, tile.EwOp):
-            parts = frozenset[SSAValue]().union(*(self._held(operand) for operand in owner.operands_))
+        if isinstance(owner, tile.EwOp | tile.UnpackOp):
+            parts = frozenset[SSAValue]().union(*(self._held(operand) for operand in owner.operands))
             # The upper half of an f32 is one instruction away: in loops it is made wherever it is wanted.
-            opened = owner.fn.data == "cast" and tile_dtype(owner.operands_[0]) is bf16
+            casts = isinstance(owner, tile.EwOp) and owner.fn.data == "cast"
+            opened = casts and tile_dtype(owner.operands[0]) is bf16
             if opened and isinstance(owner.parent_op(), _REPEATS):
                 return parts
             if tile_dtype(value).kind is Kind.BOOL and not any(_words(part) for part in parts):

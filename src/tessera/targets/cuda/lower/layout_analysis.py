@@ -18,6 +18,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
+from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.hint_attributes import hints_of
@@ -238,6 +240,15 @@ class LayoutAnalysis:
                 return self._best(at_places(op)) or Anchor(self.spread(op.result), MEMORY)
             case tile.TakeOp():
                 return self._best(op.indices) or Anchor(self.spread(op.result), MEMORY)
+            case tile.UnpackOp():
+                known = self.anchors.get(op.operand, Anchor(self.spread(op.operand), MEMORY))
+                return Anchor(known.layout.doubled(op.axis.value.data), known.strength)
+            case tile.PackOp():
+                known, axis = self.anchors.get(op.operand), op.axis.value.data
+                halved = None if known is None else known.layout.halved(axis)
+                if known is None or halved is None or not known.layout.has_pairs(axis):
+                    return Anchor(self.spread(op.result), MEMORY)
+                return Anchor(halved, known.strength)
             case tile.EwOp():
                 return self._best(op.operands_)
             case tile.ReduceOp():
@@ -448,6 +459,16 @@ def needs(op: Operation, layout: Layout, analysis: LayoutAnalysis) -> list[tuple
             known = analysis.anchors.get(op.operand)
             source = analysis.spread(op.operand) if known is None else known.layout
             return [(op.operand, source), *((index, layout) for index in op.indices)]
+        case tile.UnpackOp():
+            halved = layout.halved(op.axis.value.data)
+            if halved is None:
+                raise CompileError(
+                    f"the halves of bytes are needed in layout {layout}, which does not count them in pairs",
+                    span=span_of(op.location),
+                )
+            return [(op.operand, halved)]
+        case tile.PackOp():
+            return [(op.operand, layout.doubled(op.axis.value.data))]
         case tile.ExpandOp():
             return [(op.operand, layout.without(op.axis.value.data))]
         case tile.BroadcastOp():

@@ -1,0 +1,13 @@
+import tessera as ts
+from tessera import KTile, Schedule, bf16, f32, i4, i8, i32, kernel, tile, u4, u8
+from tessera.tile.language.intrinsics import INF
+from tessera.interpreters.sanitizers.checks import Checks, checking
+
+x = ts.zeros((20, 7), u8)
+
+@kernel
+def f(x: KTile["N", "D", u8]):
+    y = tile.unpack(tile.load(x), u4, axis=2)
+    return y
+
+f(x)
