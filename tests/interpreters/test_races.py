@@ -563,7 +563,7 @@ def test_a_race_tells_what_to_do() -> None:
     assert lines[3].endswith("|" + " " * 14 + "^" * len("tile.load(y, at=[p - 1], shape=[B])"))
     assert lines[-1] == (
         "  help:  give each program instance its own elements (check offsets and tile.program_id), "
-        "or use tile.atomic_add"
+        "or add to them: tile.atomic_add, tile.scatter_add"
     )
 
 
