@@ -63,6 +63,12 @@ CASES: dict[str, Callable[[], Case]] = {
         [numbers(21, 7), whole(24, 33, low=-3), np.zeros((33, 8), np.float32)],
         {"pad": 1},
     ),
+    "rows far away": lambda: (
+        kernels.gathered_rows,
+        1,
+        [numbers(5, 11), np.array([2**43, 1, 2**32 + 1, -(2**62)]), np.zeros((4, 8), np.float32)],
+        {"pad": 3},
+    ),
     "columns": lambda: (
         kernels.gathered_columns,
         9,
