@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import odd_places
 import pytest
 from gpu_arrays import on_gpu
 
+import odd_places
 import tessera as ts
 from tessera import CompileError, knobs
 from tessera.runtime.tensor.tensor import Tensor

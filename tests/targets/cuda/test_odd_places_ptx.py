@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import odd_places
 import pytest
 from emitted_runs import run
 from gpu_options import gpu
 
+import odd_places
 from tessera import knobs
 from tessera.targets.cuda.compile import lower_kernel
 from tessera.targets.cuda.ptx.assembler import assemble
