@@ -372,7 +372,7 @@ def masked_stores(x: Any, ends: Any, out: Any):
 @odd(lambda: [floats(7, 3), np.array([6, 0, 3, 3]), zeros(4, 3), zeros(7, 3)])
 @kernel
 def gather_scatter_columns_masked(x: Any, rows: Any, out: Any, back: Any):
-    i = tile.load(rows, at=(0,), shape=(4,))
+    i: Any = tile.load(rows, at=(0,), shape=(4,))
     m = i != 3
     v = tile.gather(x, i, shape=(3,), mask=m, pad=-1.0)
     tile.store(out, v, at=(0, 0))
@@ -559,7 +559,5 @@ REPEATED = {
     "sums_at_an_item": OddCase(sums_at_an_item, lambda: summed(3, 16), (1024,)),
     "sums_in_pages": OddCase(sums_in_pages, lambda: summed(3, 6), (256,)),
     "sums_by_segment": OddCase(sums_by_segment, segments, (40,)),
-    "sorted_and_summed": OddCase(
-        sorted_and_summed, lambda: [np.round(summed(1)[0][:, :8], -1), zeros(1024, 24)], (128,)
-    ),
+    "sorted_and_summed": OddCase(sorted_and_summed, lambda: [summed(1)[0][:, :8].round(-1), zeros(1024, 24)], (128,)),
 }

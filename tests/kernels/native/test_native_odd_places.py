@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,15 @@ def agree(found: Array, expected: Array) -> None:
 
 
 # Sorting networks are long, and so are their compiles.
-LONG = {name for name in odd_places.CASES if name.startswith("sorted_specials") and "bf16" not in name}
+LONG = {name for name in (*odd_places.CASES, *odd_places.REPEATED) if name.startswith("sorted_")}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.acceptance] * (name in LONG)) for name in odd_places.CASES]
-)
+def named(cases: Iterable[str]) -> Any:
+    marked = [pytest.param(name, marks=[pytest.mark.acceptance] * (name in LONG)) for name in cases]
+    return pytest.mark.parametrize("name", marked)
+
+
+@named(odd_places.CASES)
 def test_machine_code_gives_what_the_interpreter_gives(name: str) -> None:
     case = odd_places.CASES[name]
     expected, found = case.arrays(), case.arrays()
@@ -229,7 +233,7 @@ def test_what_was_taken_without_a_word_is_refused(how: str, kind: Any, words: st
 # Equal bits
 
 
-@pytest.mark.parametrize("name", odd_places.REPEATED)
+@named(odd_places.REPEATED)
 def test_bits_do_not_depend_on_the_number_of_threads(name: str) -> None:
     case, before, found = odd_places.REPEATED[name], pool.threads(), set[bytes]()
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -150,8 +150,8 @@ def load(
     *,
     rows: int | None = None,
     cols: int | None = None,
-    at: Sequence[Any] | None = None,
-    shape: Sequence[int] | None = None,
+    at: Any = None,
+    shape: Any = None,
     pad: float = 0,
     vector: int | None = None,
     prefetch: int | None = None,
@@ -190,12 +190,7 @@ def item(view: View, *at: Any) -> Scalar:
 
 
 def store(
-    view: View,
-    value: Tile,
-    block: BlockIndex | Scalar | int | None = None,
-    *,
-    at: Sequence[Any] | None = None,
-    mask: Tile | None = None,
+    view: View, value: Tile, block: BlockIndex | Scalar | int | None = None, *, at: Any = None, mask: Tile | None = None
 ) -> None:
     """Writes a tile to this program instance's rows, to those of `block`, or at `at`; parts outside are left out.
 
@@ -223,8 +218,8 @@ def gather(
     indices: Any,
     axis: int = 0,
     *,
-    at: Sequence[Any] | None = None,
-    shape: Sequence[int] | None = None,
+    at: Any = None,
+    shape: Any = None,
     mask: Tile | None = None,
     pad: float = 0,
 ) -> Tile:
@@ -239,9 +234,7 @@ def gather(
     return tracer().read(view, _places(view, indices, axis, at, shape, mask), pad)
 
 
-def _places(
-    view: View, indices: Any, axis: int, at: Sequence[Any] | None, shape: Sequence[int] | None, mask: Tile | None
-) -> Places:
+def _places(view: View, indices: Any, axis: int, at: Any, shape: Any, mask: Tile | None) -> Places:
     if (each := given_indices(indices)) is not None:
         if at is not None or shape is not None:
             raise ShapeError(
@@ -254,13 +247,7 @@ def _places(
 
 def _scatter(name: str, kind: str | None, what: str) -> Callable[..., None]:
     def scatter(
-        view: View,
-        indices: Any,
-        value: Tile,
-        axis: int = 0,
-        *,
-        at: Sequence[Any] | None = None,
-        mask: Tile | None = None,
+        view: View, indices: Any, value: Tile, axis: int = 0, *, at: Any = None, mask: Tile | None = None
     ) -> None:
         check_view(view, name)
         check_tile(value, name)
@@ -302,7 +289,7 @@ scatter_min = _scatter("scatter_min", "min", "Keeps the smaller of a tile and me
 
 
 def _atomic(name: str, kind: str, what: str) -> Callable[..., None]:
-    def combine(view: View, value: Tile, *, at: Sequence[Any]) -> None:
+    def combine(view: View, value: Tile, *, at: Any) -> None:
         check_view(view, name)
         check_tile(value, name)
         tracer().atomic(kind, view, value, as_tuple(at))
