@@ -140,7 +140,7 @@ def _idle(where: str, name: str, hint: int | None) -> None:
         warn_once(f"{where} {name}", f"no target reads {name} of {where} yet: it changes nothing")
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+def _shape(shape: object) -> tuple[int, ...]:
     return tuple(_whole(size, "a tile's size") for size in as_tuple(shape))
 
 
@@ -150,8 +150,8 @@ def load(
     *,
     rows: int | None = None,
     cols: int | None = None,
-    at: Any = None,
-    shape: Any = None,
+    at: object = None,
+    shape: object = None,
     pad: float = 0,
     vector: int | None = None,
     prefetch: int | None = None,
@@ -190,7 +190,12 @@ def item(view: View, *at: Any) -> Scalar:
 
 
 def store(
-    view: View, value: Tile, block: BlockIndex | Scalar | int | None = None, *, at: Any = None, mask: Tile | None = None
+    view: View,
+    value: Tile,
+    block: BlockIndex | Scalar | int | None = None,
+    *,
+    at: object = None,
+    mask: Tile | None = None,
 ) -> None:
     """Writes a tile to this program instance's rows, to those of `block`, or at `at`; parts outside are left out.
 
@@ -218,8 +223,8 @@ def gather(
     indices: Any,
     axis: int = 0,
     *,
-    at: Any = None,
-    shape: Any = None,
+    at: object = None,
+    shape: object = None,
     mask: Tile | None = None,
     pad: float = 0,
 ) -> Tile:
@@ -234,7 +239,7 @@ def gather(
     return tracer().read(view, _places(view, indices, axis, at, shape, mask), pad)
 
 
-def _places(view: View, indices: Any, axis: int, at: Any, shape: Any, mask: Tile | None) -> Places:
+def _places(view: View, indices: Any, axis: int, at: object, shape: object, mask: Tile | None) -> Places:
     if (each := given_indices(indices)) is not None:
         if at is not None or shape is not None:
             raise ShapeError(
@@ -247,7 +252,7 @@ def _places(view: View, indices: Any, axis: int, at: Any, shape: Any, mask: Tile
 
 def _scatter(name: str, kind: str | None, what: str) -> Callable[..., None]:
     def scatter(
-        view: View, indices: Any, value: Tile, axis: int = 0, *, at: Any = None, mask: Tile | None = None
+        view: View, indices: Any, value: Tile, axis: int = 0, *, at: object = None, mask: Tile | None = None
     ) -> None:
         check_view(view, name)
         check_tile(value, name)
@@ -289,7 +294,7 @@ scatter_min = _scatter("scatter_min", "min", "Keeps the smaller of a tile and me
 
 
 def _atomic(name: str, kind: str, what: str) -> Callable[..., None]:
-    def combine(view: View, value: Tile, *, at: Any) -> None:
+    def combine(view: View, value: Tile, *, at: object) -> None:
         check_view(view, name)
         check_tile(value, name)
         tracer().atomic(kind, view, value, as_tuple(at))

@@ -22,7 +22,7 @@ def box_places(work: Tracer, view: View, at: Sequence[Any], shape: Sequence[int]
 
 
 def places_along(
-    work: Tracer, view: View, indices: Any, axis: int, at: Sequence[Any] | None, shape: Sequence[int], mask: Any
+    work: Tracer, view: View, indices: Any, axis: int, at: object, shape: Sequence[int], mask: Any
 ) -> Places:
     """The places of a box whose positions along one axis are given by a tile.
 

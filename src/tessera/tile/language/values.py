@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 
-import numpy as np
-
 from tessera import knobs
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, ShapeError
@@ -80,10 +78,8 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 def shown(value: object) -> str:
     """A value as an error tells it, in one line."""
-    if isinstance(value, np.ndarray):
-        array = cast("np.ndarray[Any, np.dtype[Any]]", value)
-        return f"a NumPy array of {list(array.shape)} {array.dtype}"
-    return repr(value)
+    first, _, rest = repr(value).partition("\n")
+    return f"{first} …" if rest else first
 
 
 def is_dynamic(value: object) -> bool:
