@@ -102,7 +102,8 @@ def test_an_atomic_beyond_the_end_is_out_of_bounds() -> None:
     with checking(BOUNDS):
         add_corner[1](floats(2, 2), zeros(3, 3), 2, 2)
     error = caught(ShapeError, BOUNDS, lambda: add_corner[1](floats(2, 2), zeros(3, 3), 1, 3))
-    assert error.message == "atomic at [1, 3] in program instance [0]: index 3 of axis 1 is out of range, the size is 3"
+    said = "atomic_add at [1, 3] in program instance [0]: index 3 of axis 1 is out of range, the size is 3"
+    assert error.message == said
     assert error.shapes == ("a block of [2, 2] in a view of [3, 3]",)
 
 

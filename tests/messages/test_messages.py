@@ -42,5 +42,20 @@ def test_there_are_enough_of_each_kind() -> None:
     assert sum("  shape: " in text and "  story: " in text for text in typed) >= 20
 
 
+PLACES = ("bounds", "gathers", "items", "masks", "offsets", "scatters", "views")
+"""The kinds of places that memory decides, by folder."""
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_there_are_ten_mistakes_with_each_kind_of_place(kind: str) -> None:
+    texts = [text.read_text(encoding="utf-8") for text in (HERE / kind).glob("*.txt")]
+    # What is said, and the line it is said of.
+    assert len({(text.splitlines()[0], text.splitlines()[2]) for text in texts}) == len(texts) >= 10
+    for text in texts:
+        assert not any(
+            word in text for word in ("%0", "%1", "!tile", "scf.", "arith.", "Error: TypeError", "object has no")
+        )
+
+
 def test_every_text_belongs_to_a_mistake() -> None:
     assert {text.with_suffix(".py") for text in HERE.glob("*/*.txt")} == set(MISTAKES)

@@ -66,6 +66,8 @@ _ERRORS: Mapping[str | None, tuple[type[TesseraError], str | None]] = {
         "a block may reach over the end, but starts inside: check the grid, the block size and the offset",
     ),
     "indices": (RangeError, "indices count from 0; clamp or mask them first"),
+    "zero": (CompileError, "check where the divisor comes from, or give another where it is 0: tile.maximum(n, 1)"),
+    "steps": (CompileError, "loops go upward: check where the step comes from, or write tile.maximum(step, 1)"),
     "nan": (DtypeError, "mask or clamp the operands with tile.where before this op, or switch the check off"),
 }
 

@@ -53,7 +53,7 @@ def test_a_number_keeps_its_kind_around_a_loop() -> None:
             total = total + 0.5
         return tile.load(x) + total
 
-    with pytest.raises(CompileError, match="total was a scalar of index and becomes a scalar of f32"):
+    with pytest.raises(CompileError, match="total was a position and becomes a scalar of f32"):
         changing(X, 3)
 
 

@@ -72,7 +72,7 @@ def added_at(x: Any, y: Any, place: int):
     [
         (loaded_at, "load", "tile.load(x, at=(place,), shape=(8,))"),
         (stored_at, "store", "tile.store(y, tile.load(x, at=(0,), shape=(8,)), at=(place,))"),
-        (added_at, "atomic", "tile.atomic_add(y, tile.load(x, at=(0,), shape=(8,)), at=(place,))"),
+        (added_at, "atomic_add", "tile.atomic_add(y, tile.load(x, at=(0,), shape=(8,)), at=(place,))"),
     ],
 )
 @pytest.mark.parametrize("place", [20, 21, -1])

@@ -286,7 +286,11 @@ def _converted(machine: Machine, op: Instruction, to: str, source: str) -> Array
         else:
             # A register may be wider than the type: then signs go on.
             held = max(machine.held(op.operands[0]).itemsize, bits_of(to) // 8)
-            cut = values.astype(f"{'i' if to[0] == 's' else 'u'}{bits_of(to) // 8}")
+            whole = np.dtype(f"{'i' if to[0] == 's' else 'u'}{bits_of(to) // 8}")
+            if "sat" in op.parts:
+                ends = np.iinfo(whole)
+                values = np.array([min(max(int(value), ends.min), ends.max) for value in values])
+            cut = values.astype(whole)
             found = cut.astype(f"{cut.dtype.kind}{held}")
     return np.ascontiguousarray(found)
 

@@ -42,6 +42,7 @@ def _truncated_quotient(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
+_ZERO = "check where the divisor comes from, or give another where it is 0: tile.maximum(n, 1)"
 # Division by zero has no value: the kernel is wrong, and the interpreter says so.
 DIVISIONS = (arith.DivSIOp, arith.RemSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
 INTEGER: Mapping[type[Operation], IntegerFunction] = MappingProxyType(
@@ -146,7 +147,7 @@ def _integer_rule(function: IntegerFunction) -> Callable[[Frame, Operation, Valu
     def rule(frame: Frame, op: Operation, operands: Values) -> Values:
         a, b = operands
         if b == 0 and isinstance(op, DIVISIONS):
-            raise CompileError(f"{op.name} divides {a} by zero")
+            raise CompileError(f"divides {a} by zero", hint=_ZERO)
         return [wrap(function(a, b), op.results[0].type)]
 
     return rule
@@ -204,7 +205,7 @@ for _kind in INTEGER_CASTS:
 def _for(frame: Frame, op: scf.ForOp, operands: Values) -> Values:
     start, stop, step, *carried = operands
     if step <= 0:
-        raise CompileError(f"a loop needs a positive step, got {step}")
+        raise CompileError(f"a loop needs a positive step, got {step}", hint="loops go upward: check the step")
     for position in range(start, stop, step):
         carried = list(frame.run(op.body.block, [position, *carried]))
     return carried
@@ -243,7 +244,7 @@ def _unsigned_rule(function: Callable[[int, int], int]) -> Callable[[Frame, Oper
         mask = (1 << dtype_of(type_).bits) - 1
         a, b = (value & mask for value in operands)
         if b == 0 and isinstance(op, arith.DivUIOp | arith.RemUIOp):
-            raise CompileError(f"{op.name} divides {a} by zero")
+            raise CompileError(f"divides {a} by zero", hint=_ZERO)
         return [wrap(function(a, b), type_)]
 
     return rule

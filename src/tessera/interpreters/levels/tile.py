@@ -327,6 +327,11 @@ def multiply(a: Array, b: Array, left: DType, right: DType) -> tuple[Array, DTyp
 def _assert(frame: Frame, op: tile.AssertOp, operands: Values) -> None:
     condition = np.asarray(operands[0], np.bool_)
     if not condition.all():
+        if tile.CHECK in op.attributes:
+            raise CompileError(
+                f"{op.message.data}, in program instance {list(frame.program)}",
+                hint="loops go upward: check where the step comes from, or write tile.maximum(step, 1)",
+            )
         where = [int(index) for index in np.argwhere(~condition)[0]]
         raise CompileError(f"assertion failed at {where} in program instance {list(frame.program)}: {op.message.data}")
 

@@ -173,8 +173,8 @@ class Shadow:
             f"the first {_VERBS[earlier.kind]} {element(earlier)}, the second {_VERBS[later.kind]} {target}",
             span=later.span,
             story=[witness(earlier), witness(later)],
-            hint="give each program instance its own elements (check offsets and tile.program_id), or use "
-            "tile.atomic_add",
+            hint="give each program instance its own elements (check offsets and tile.program_id), or add "
+            "to them: tile.atomic_add, tile.scatter_add",
         )
 
 

@@ -240,7 +240,13 @@ def _check_bounds(
         return
     for axis, (offset, size) in enumerate(zip(offsets, view.sizes, strict=True)):
         if not 0 <= offset < size:
-            what = op.name.split(".")[-1]
+            if isinstance(op, tile.ItemOp):
+                raise RangeError(
+                    f"item at {list(offsets)} in program instance {list(program)}: "
+                    f"index {offset} of axis {axis} is out of range, the size is {size}",
+                    hint="indices count from 0: check the table that it comes from, or clamp the number",
+                )
+            what = tile.title(op) if isinstance(op, tile.AtomicOp) else op.name.split(".")[-1]
             raise ShapeError(
                 f"{what} at {list(offsets)} in program instance {list(program)}: "
                 f"index {offset} of axis {axis} is out of range, "

@@ -71,6 +71,8 @@ OPEN = "tile.open"
 """Marks an access that may lie outside of its view on purpose: what is there is not used, or left out."""
 CHECK = "tile.check"
 """Names the safety check that an assert is; without it, an assert is the user's own."""
+STEP_BELOW_1 = "tile.range has a step below 1"
+"""What the assert beside a loop says whose step only the program knows."""
 OVERLAPPING = "tile.overlapping"
 """Says of a function's arguments, one by one, the first argument whose memory they may overlap: most are their own.
 
@@ -537,10 +539,11 @@ Atomic = AtomicOp | AtomicAtOp
 AtPlaces = ReadOp | WriteOp | AtomicAtOp
 
 
-def title(op: AtPlaces) -> str:
-    """An access at computed places as its user knows it."""
-    if isinstance(op, AtomicAtOp):
-        return f"scatter_{'add' if op.kind.data == 'sum' else op.kind.data}"
+def title(op: AtPlaces | AtomicOp) -> str:
+    """An access at computed places, or an atomic one, as its user knows it."""
+    if isinstance(op, AtomicAtOp | AtomicOp):
+        combined = "add" if op.kind.data == "sum" else op.kind.data
+        return f"{'atomic' if isinstance(op, AtomicOp) else 'scatter'}_{combined}"
     return "gather" if isinstance(op, ReadOp) else "scatter"
 
 

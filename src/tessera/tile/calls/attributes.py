@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tessera.errors import CompileError
-from tessera.tile.language.tracer import Tracer
+
+if TYPE_CHECKING:
+    from tessera.tile.language.tracer import Tracer
 
 
 class Attributes:

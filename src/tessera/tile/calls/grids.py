@@ -5,20 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, ShapeError, SourceSpan, TesseraError
-from tessera.ir.common.locations import span_of
-from tessera.ir.tile.grid_of_stores import Unclear, grid_of_stores
 from tessera.shapes.expr import Dim, Shape, Size, dim, size
 from tessera.tile.calls.attributes import Attributes
 from tessera.tile.identity.static_keys import exact
 from tessera.tile.language.context import current_context
-from tessera.tile.language.tracer import Tracer
 from tessera.tile.language.values import Scalar, View
 
-_NOTHING_TO_FILL = Unclear("no parameter is annotated Out, so that stores do not tell how far the grid goes")
+if TYPE_CHECKING:
+    from tessera.ir.tile.grid_of_stores import Unclear
+    from tessera.tile.language.tracer import Tracer
+
+_NOTHING_TO_FILL = "no parameter is annotated Out, so that stores do not tell how far the grid goes"
 
 BLOCKS = "block"
 """The parameter of a grid's function that has the block sizes."""
@@ -164,9 +165,11 @@ def grid_of(
 
 def _inferred(work: Tracer, used: int) -> tuple[list[Size], dict[int, Unclear]]:
     """The grid that stores ask for; what they leave open is the context's, or 1 along axes that nothing uses."""
+    from tessera.ir.tile.grid_of_stores import Unclear, grid_of_stores
+
     outputs = {one.ssa: one.shape for one in work.arguments if one.filled}
     axes = sorted(work.axes)
-    asked = grid_of_stores(work.entry, outputs, axes) if outputs else dict.fromkeys(axes, _NOTHING_TO_FILL)
+    asked = grid_of_stores(work.entry, outputs, axes) if outputs else dict.fromkeys(axes, Unclear(_NOTHING_TO_FILL))
     grid: list[Size] = []
     for axis in range(used):
         found = asked.get(axis, 1)
@@ -179,6 +182,8 @@ def _inferred(work: Tracer, used: int) -> tuple[list[Size], dict[int, Unclear]]:
 
 
 def _why(unclear: Unclear | None) -> str:
+    from tessera.ir.common.locations import span_of
+
     if unclear is None:
         return ""
     span = None if unclear.op is None else span_of(unclear.op.location)

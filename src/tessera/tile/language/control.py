@@ -15,7 +15,7 @@ from tessera.ir.tile.hints import Hints
 from tessera.tile.language.current_tracer import tracer
 from tessera.tile.language.kernel_code import is_kernel_module
 from tessera.tile.language.rewrite import rewrite
-from tessera.tile.language.values import Scalar, Tile, Undefined, View, is_dynamic
+from tessera.tile.language.values import BlockIndex, Scalar, Tile, Undefined, View, is_dynamic
 
 UNSET = object()
 
@@ -38,13 +38,7 @@ class Range:
             hint="write it as a plain `for x in tile.range(...)` statement in the kernel or in a function it calls",
         )
 
-
-@dataclass(frozen=True)
-class BlockIndex:
-    """The variable of a `tile.range_n` loop: a block of rows, from `start` on."""
-
-    start: Scalar
-    rows: int
+    __reversed__ = __len__ = __iter__
 
 
 def collect(names: Sequence[str], scope: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,15 +77,25 @@ def _left_loop(
     """A tile loop that may end early: a `while` that counts."""
     work, index = tracer(), names.index(left)
     start, stop = (Scalar(work.position(bound), None) for bound in (bounds.start, bounds.stop))
+    by = upward(bounds.step)
 
     def test(at: Any, *values: Any) -> Any:
         return every(at < stop, lambda: negated(values[index]))
 
     def step(at: Any, *values: Any) -> tuple[Any, ...]:
-        return (at + bounds.step, *body(at if bounds.block is None else BlockIndex(at, bounds.block), *values))
+        return (at + by, *body(at if bounds.block is None else BlockIndex(at, bounds.block), *values))
 
     counted = {_COUNTER: start, **before}
     return _while(start < stop, test, step, (_COUNTER, *names), counted, bounds.prefetch)[1:]
+
+
+def upward(step: Any) -> Any:
+    """The step of a loop: one that only the program knows is checked there, and the loop ends whatever it is."""
+    if not isinstance(step, Scalar):
+        return step
+    work = tracer()
+    work.check_step(Scalar(work.position(step), None))
+    return work.combine("max", step, 1)
 
 
 _COUNTER = "the counter of the loop"
@@ -168,7 +172,7 @@ def _tile_loop(
 
     work = tracer()
     carried = _Carried(names, before)
-    start, stop, step = [work.position(bound) for bound in (bounds.start, bounds.stop, bounds.step)]
+    start, stop, step = [work.position(bound) for bound in (bounds.start, bounds.stop, upward(bounds.step))]
 
     def run(inner: Any, moving: frozenset[tuple[str, int]]) -> list[Any]:
         at = Scalar(inner.args[0], None)

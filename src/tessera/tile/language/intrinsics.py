@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from tessera.shapes.expr import Dim
 from tessera.tile.language.context import Context, current_context
 from tessera.tile.language.control import BlockIndex, Range
 from tessera.tile.language.current_tracer import tracer
+from tessera.tile.language.misuse import check_box, check_combined, check_elements, check_pad, check_tile, check_view
 from tessera.tile.language.packing import pack, unpack
 from tessera.tile.language.places import box_places, given_indices, places_along, places_of_each
 from tessera.tile.language.rearrange import (
@@ -33,7 +34,7 @@ from tessera.tile.language.rearrange import (
     take,
     topk,
 )
-from tessera.tile.language.values import AxisBounds, Places, Scalar, Tile, Undefined, View, as_tuple
+from tessera.tile.language.values import AxisBounds, Places, Scalar, Tile, View, as_tuple, shown
 
 __all__ = [
     "INF",
@@ -156,7 +157,7 @@ def _memory(word: str | None) -> str | None:
     return word
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+def _shape(shape: object) -> tuple[int, ...]:
     return tuple(_whole(size, "a tile's size") for size in as_tuple(shape))
 
 
@@ -166,8 +167,8 @@ def load(
     *,
     rows: int | None = None,
     cols: int | None = None,
-    at: Sequence[Any] | None = None,
-    shape: Sequence[int] | None = None,
+    at: object = None,
+    shape: object = None,
     pad: float = 0,
     memory: str | None = None,
     vector: int | None = None,
@@ -178,12 +179,15 @@ def load(
     Positions outside the array give `pad`. The others are hints for GPUs: `memory` is "smem" or "registers", `vector`
     how many neighbours a thread has, `prefetch` how many iterations a copy runs ahead of its loop.
     """
-    _check_view(view, "load")
+    check_view(view, "load")
+    check_pad(pad)
     hints = Hints(_memory(memory), _vector(vector), _hint("prefetch", prefetch))
     if at is not None or shape is not None:
         if at is None or shape is None or block is not None:
-            raise ShapeError("tile.load takes `at` and `shape` together, without a block", hint="give both")
-        return tracer().load(view, list(at), _shape(tuple(shape)), pad, hints)
+            raise ShapeError(
+                "tile.load takes `at` and `shape` together, without a block", hint="give both: at=(i, 0), shape=(4, 8)"
+            )
+        return tracer().load(view, as_tuple(at), _shape(shape), pad, hints)
     work = current_context(tracer())
     matrix, start = work.rows_at(view, block)
     height = _whole(work.rows_of(block) if rows is None else rows, "rows")
@@ -198,7 +202,7 @@ def item(view: View, *at: Any) -> Scalar:
 
     An integer is a position, like a program's id; a float narrower than f32 is an f32. Outside of the array it is 0.
     """
-    _check_view(view, "item")
+    check_view(view, "item")
     return tracer().item(view, at)
 
 
@@ -207,7 +211,7 @@ def store(
     value: Tile,
     block: BlockIndex | Scalar | int | None = None,
     *,
-    at: Sequence[Any] | None = None,
+    at: object = None,
     mask: Tile | None = None,
     vector: int | None = None,
 ) -> None:
@@ -215,19 +219,24 @@ def store(
 
     With a mask, elements where it is false are left as they are. `vector` is a hint: how many neighbours a thread has.
     """
-    _check_view(view, "store")
-    _check_tile(value, "store")
+    check_view(view, "store")
+    check_tile(value, "store")
     hints = Hints(vector=_vector(vector))
     if at is None:
         view, start = current_context(tracer()).rows_at(view, block)
         at = [start] if view.rank == 1 else [start, 0]
+    elif block is not None:
+        raise ShapeError(
+            f"tile.store takes a block or `at`, and got {shown(block)} as well",
+            hint="give one of the two; a mask is given by name: mask=",
+        )
+    check_box(f"storing {value}", view, value, as_tuple(at))
     if mask is None:
-        tracer().store(view, value, list(at), hints)
+        tracer().store(view, value, as_tuple(at), hints)
         return
     if vector is not None:
         raise CompileError("a store under a mask has no vector", hint="leave it out: elements are stored one by one")
-    _check_stored(view, value)
-    tracer().write(view, box_places(tracer(), view, list(at), value.shape, mask), value)
+    tracer().write(view, box_places(tracer(), view, as_tuple(at), value.shape, mask), value)
 
 
 def gather(
@@ -235,8 +244,8 @@ def gather(
     indices: Any,
     axis: int = 0,
     *,
-    at: Sequence[Any] | None = None,
-    shape: Sequence[int] | None = None,
+    at: object = None,
+    shape: object = None,
     mask: Tile | None = None,
     pad: float = 0,
 ) -> Tile:
@@ -246,39 +255,39 @@ def gather(
     has the extents, and `at` says where they begin. `tile.gather(x, (i, j))` gives the element at i, j for each pair.
     What the mask leaves out is `pad`, as is what lies outside of the array.
     """
-    _check_view(view, "gather")
+    check_view(view, "gather")
+    check_pad(pad)
     return tracer().read(view, _places(view, indices, axis, at, shape, mask), pad)
 
 
-def _places(
-    view: View, indices: Any, axis: int, at: Sequence[Any] | None, shape: Sequence[int] | None, mask: Tile | None
-) -> Places:
+def _places(view: View, indices: Any, axis: int, at: object, shape: object, mask: Tile | None) -> Places:
     if (each := given_indices(indices)) is not None:
         if at is not None or shape is not None:
             raise ShapeError(
                 "a tile of indices for each axis says all of them: at and shape say nothing more", hint="leave them out"
             )
         return places_of_each(tracer(), view, each, mask)
-    extents = _shape(tuple(shape)) if shape is not None else ()
+    extents = _shape(shape) if shape is not None else ()
     return places_along(tracer(), view, indices, axis, at, extents, mask)
 
 
 def _scatter(name: str, kind: str | None, what: str) -> Callable[..., None]:
     def scatter(
-        view: View,
-        indices: Any,
-        value: Tile,
-        axis: int = 0,
-        *,
-        at: Sequence[Any] | None = None,
-        mask: Tile | None = None,
+        view: View, indices: Any, value: Tile, axis: int = 0, *, at: object = None, mask: Tile | None = None
     ) -> None:
-        _check_view(view, name)
-        _check_tile(value, name)
-        _check_stored(view, value)
+        check_view(view, name)
+        check_tile(value, name)
+        check_elements(view, value)
+        if kind is not None:
+            check_combined(name, value)
         shape = None
         if given_indices(indices) is None and isinstance(indices, Tile):
-            axis_ = axis % view.rank if isinstance(axis, int) and view.rank else 0
+            if value.ndim != indices.ndim + view.rank - 1:
+                raise ShapeError(
+                    f"tile.{name} of {value} at {list(indices.shape)} indices along one axis of {view}",
+                    hint="the tile has an element for each index and for each place along the other axes",
+                )
+            axis_ = axis % view.rank if isinstance(axis, int) else 0
             shape = (*value.shape[:axis_], *value.shape[axis_ + indices.ndim :])
         places = _places(view, indices, axis, at, shape, mask)
         if places.indices[0].shape != value.shape:
@@ -306,10 +315,10 @@ scatter_min = _scatter("scatter_min", "min", "Keeps the smaller of a tile and me
 
 
 def _atomic(name: str, kind: str, what: str) -> Callable[..., None]:
-    def combine(view: View, value: Tile, *, at: Sequence[Any]) -> None:
-        _check_view(view, name)
-        _check_tile(value, name)
-        tracer().atomic(kind, view, value, list(at))
+    def combine(view: View, value: Tile, *, at: object) -> None:
+        check_view(view, name)
+        check_tile(value, name)
+        tracer().atomic(kind, view, value, as_tuple(at))
 
     combine.__name__ = combine.__qualname__ = name
     combine.__doc__ = f"{what}, each element in one indivisible step."
@@ -319,27 +328,6 @@ def _atomic(name: str, kind: str, what: str) -> Callable[..., None]:
 atomic_add = _atomic("atomic_add", "sum", "Adds a tile into memory")
 atomic_max = _atomic("atomic_max", "max", "Keeps the larger of a tile and memory")
 atomic_min = _atomic("atomic_min", "min", "Keeps the smaller of a tile and memory")
-
-
-def _check_view(view: Any, what: str) -> None:
-    if isinstance(view, Undefined):
-        view.refuse()
-    if not isinstance(view, View):
-        raise DtypeError(f"tile.{what} works on an array argument, got {view!r}", hint="pass a kernel argument")
-
-
-def _check_stored(view: View, value: Tile) -> None:
-    if value.dtype.base is not view.dtype.base:
-        raise DtypeError(
-            f"storing {value.dtype} elements into {view}", hint=f"cast the tile: tile.cast(x, {view.dtype.base})"
-        )
-
-
-def _check_tile(value: Any, what: str) -> None:
-    if isinstance(value, Undefined):
-        value.refuse()
-    if not isinstance(value, Tile):
-        raise DtypeError(f"tile.{what} takes a tile, got {value!r}", hint="make one with tile.load or tile.full")
 
 
 def zeros(shape: Any, dtype: DType = f32) -> Tile:
@@ -421,7 +409,7 @@ def iota(shape: Any, axis: int = 0, base: Any = 0, dtype: DType = i64) -> Tile:
 
 def transpose(x: Tile, *permutation: int) -> Tile:
     """The axes in another order; the last two exchanged unless an order is given."""
-    _check_tile(x, "transpose")
+    check_tile(x, "transpose")
     if not permutation:
         if x.ndim < 2:
             raise ShapeError(f"tile.transpose of {x}", hint="insert an axis first: x[:, None]")
@@ -431,7 +419,7 @@ def transpose(x: Tile, *permutation: int) -> Tile:
 
 def broadcast(x: Tile, shape: Any) -> Tile:
     """Axes of size 1 repeated, and new leading axes."""
-    _check_tile(x, "broadcast")
+    check_tile(x, "broadcast")
     target = _shape(shape)
     from tessera.shapes import rules
 
@@ -470,7 +458,7 @@ _FOLDS = {"sum": "sum", "prod": "product", "max": "largest element", "min": "sma
 
 def _reduction(kind: str) -> Callable[..., Tile]:
     def reduce(x: Tile, axis: int = -1, *, keepdims: bool = False) -> Tile:
-        _check_tile(x, kind)
+        check_tile(x, kind)
         if isinstance(axis, bool) or not isinstance(axis, int):
             raise ShapeError(
                 f"tile.{kind} folds one axis, and {axis!r} is none",
@@ -549,7 +537,7 @@ def minimum(a: Any, b: Any) -> Any:
 
 def mask_causal(scores: Tile, rows: Tile, cols: Tile) -> Tile:
     """Scores of later columns become −∞. As a statement, `tile.mask_causal(S, …)` rebinds S."""
-    _check_tile(scores, "mask_causal")
+    check_tile(scores, "mask_causal")
     return where(rows >= cols, scores, -INF)
 
 
@@ -558,7 +546,7 @@ def softmax_online(scores: Tile) -> tuple[Tile, Tile, Tile]:
 
     Those are the columns beyond any of the arrays that the scores were made of: keys, a bias, a mask.
     """
-    _check_tile(scores, "softmax_online")
+    check_tile(scores, "softmax_online")
     if scores.ndim != 2 or not scores.dtype.is_float:
         raise ShapeError(f"softmax_online takes scores of two axes, got {scores}", hint="rows by columns, float")
     inside = tracer().masked(scores, 1, -INF)
@@ -607,7 +595,7 @@ def _weights(p: Tile, v: Tile) -> Tile:
 
 def dropout(x: Tile, *, p: float, key: int = 0) -> Tile:
     """Zero with probability `p`, else divided by 1 − p; decided by the key and the element's position alone."""
-    _check_tile(x, "dropout")
+    check_tile(x, "dropout")
     if not 0.0 <= p < 1.0:
         raise CompileError(f"dropout needs a probability from 0 to below 1, got {p}", hint="use 0.1, for example")
     bits = _random_words(_positions(x), key)

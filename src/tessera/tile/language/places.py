@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.dtypes.types import bool_, i64
 from tessera.errors import DtypeError, ShapeError
-from tessera.tile.language.values import AxisBound, AxisBounds, Places, Scalar, Tile, Undefined, View, as_tuple
+from tessera.tile.language.values import AxisBound, AxisBounds, Places, Scalar, Tile, Undefined, View, as_tuple, shown
 
 if TYPE_CHECKING:
     from tessera.tile.language.tracer import Tracer
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 
 def box_places(work: Tracer, view: View, at: Sequence[Any], shape: Sequence[int], mask: Any) -> Places:
     """The places of a box that begins at `at`: those beyond the array are left out, as a store leaves them out."""
-    if len(at) != view.rank or len(shape) != view.rank:
-        raise ShapeError(
-            f"a tile of {list(shape)} at {len(at)} offsets of {view}",
-            hint=f"give {view.rank} offsets and a tile of that rank",
-        )
     made = _Box(work, view, tuple(shape))
     for axis, start in enumerate(at):
         made.along(axis, axis, start)
@@ -27,7 +22,7 @@ def box_places(work: Tracer, view: View, at: Sequence[Any], shape: Sequence[int]
 
 
 def places_along(
-    work: Tracer, view: View, indices: Any, axis: int, at: Sequence[Any] | None, shape: Sequence[int], mask: Any
+    work: Tracer, view: View, indices: Any, axis: int, at: object, shape: Sequence[int], mask: Any
 ) -> Places:
     """The places of a box whose positions along one axis are given by a tile.
 
@@ -35,14 +30,15 @@ def places_along(
     """
     index = index_tile(work, indices)
     if isinstance(axis, bool) or not isinstance(axis, int) or not -view.rank <= axis < view.rank:
-        raise ShapeError(f"{view} has no axis {axis!r}", hint=f"its axes are 0 to {view.rank - 1}")
+        raise ShapeError(f"{view}, has no axis {axis!r}", hint=f"its axes are 0 to {view.rank - 1}")
     axis %= view.rank
     others = [other for other in range(view.rank) if other != axis]
-    starts = [0] * len(others) if at is None else list(at)
+    starts = [0] * len(others) if at is None else as_tuple(at)
     if len(starts) != len(others) or len(shape) != len(others):
+        sizes = f" and {len(others)} sizes (shape=)" if len(shape) != len(others) else ""
         raise ShapeError(
             f"indices along axis {axis} of {view}, {len(starts)} offsets and {len(shape)} sizes for its other axes",
-            hint=f"give {len(others)} offsets (at=) and {len(others)} sizes (shape=): those of all axes but {axis}",
+            hint=f"give {len(others)} offsets (at=){sizes}: those of all axes but {axis}",
         )
     extents = (*shape[:axis], *index.shape, *shape[axis:])
     made = _Box(work, view, extents)
@@ -73,7 +69,7 @@ def places_of_each(work: Tracer, view: View, indices: Sequence[Any], mask: Any) 
 def _whole(value: Any) -> Any:
     if isinstance(value, Scalar) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    raise DtypeError(f"{value!r} is no index", hint="give tiles, scalars and numbers that are integers")
+    raise DtypeError(f"{shown(value)} is no index", hint="give tiles, scalars and numbers that are integers")
 
 
 def index_tile(work: Tracer, value: object) -> Tile:
@@ -82,7 +78,7 @@ def index_tile(work: Tracer, value: object) -> Tile:
         value.refuse()
     if not isinstance(value, Tile):
         raise DtypeError(
-            f"expected a tile of indices, got {value!r}",
+            f"expected a tile of indices, got {shown(value)}",
             hint="load one with tile.load, or make it of tile.iota; for one element there is tile.item",
         )
     if not value.dtype.is_integer:
@@ -92,13 +88,18 @@ def index_tile(work: Tracer, value: object) -> Tile:
 
 def _mask(value: object, shape: Sequence[int]) -> Tile:
     if not isinstance(value, Tile) or value.dtype is not bool_:
-        raise DtypeError(f"a mask is a tile of conditions, got {value!r}", hint="compare something: positions < end")
+        hint = "compare something: positions < end"
+        if isinstance(value, View):
+            hint = "load a tile of it: tile.load(...)"
+        elif isinstance(value, Scalar | bool):
+            hint = "put the access under an if, or compare something: positions < end"
+        raise DtypeError(f"a mask is a tile of conditions, got {shown(value)}", hint=hint)
     if value.ndim > len(shape) or any(
         size not in (1, extent) for size, extent in zip(value.shape[::-1], tuple(shape)[::-1], strict=False)
     ):
         raise ShapeError(
             f"the mask has the shape {list(value.shape)}, what it is for {list(shape)}",
-            hint="a mask has a condition for each index",
+            hint="a mask has a condition for each, or sizes of 1 where one is for all: mask[:, None]",
         )
     return value
 

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, LocationAttr, UnitAttr
+from xdsl.dialects.builtin import IndexType, LocationAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tessera.dtypes.promotion import accumulator, promote
 from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, f64, i64
-from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, caller_frame
+from tessera.errors import CompileError, DtypeError, RangeError, ShapeError, SourceSpan, caller_frame
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.common.locations import location_of
 from tessera.ir.common.locations import span_of as source_of
@@ -27,8 +27,9 @@ from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
 from tessera.tile.language.call_chain import Position, positions_within, span_with_callers
 from tessera.tile.language.dots import batch_of, bounds_of_dot, check_dot, wrong_sum
+from tessera.tile.language.misuse import check_box, check_combined, check_item, check_loaded, hint_of_position
 from tessera.tile.language.schedule import Schedule
-from tessera.tile.language.values import AxisBound, AxisBounds, Places, Scalar, Tile, Undefined, View, is_dynamic
+from tessera.tile.language.values import AxisBound, AxisBounds, Places, Scalar, Tile, Undefined, View, is_dynamic, shown
 from tessera.transforms.checks.guard_parts import guard_looked_up
 from tessera.transforms.core.facts import FactKind, Facts, Recorder, fact
 from tessera.transforms.core.folding import materialize
@@ -158,17 +159,19 @@ class Tracer:
 
     def position(self, value: Any) -> SSAValue:
         """A value as `index`."""
+        value = _number(value)
         if isinstance(value, Scalar):
             if value.dtype is None:
                 return value.ssa
             if value.dtype.is_integer:
                 return self.emit(arith.IndexCastOp(value.ssa, IndexType()))
         elif isinstance(value, int) and not isinstance(value, bool):
+            if not i64.min_value <= value <= i64.max_value:
+                raise DtypeError(f"{value} is no position: those have 64 bits", hint="check how the number is made")
             return self.number(value, IndexType())
-        if isinstance(value, Tile):
-            hint = "tile.gather and tile.scatter take a tile of places; tile.item(x, i) gives one number from memory"
-            raise DtypeError(f"expected a position or a size, got {value!r}", hint=hint)
-        raise DtypeError(f"expected a position or a size, got {value!r}", hint="use integers")
+        if isinstance(value, Undefined):
+            value.refuse()
+        raise DtypeError(f"expected a position or a size, got {shown(value)}", hint=hint_of_position(value))
 
     # Arguments.
 
@@ -258,6 +261,11 @@ class Tracer:
             return view
         offset: SSAValue | None = None
         for axis, index in indices.items():
+            if isinstance(index, int) and index < 0:
+                raise RangeError(
+                    f"index {index} of axis {axis} of {view}: indices count from 0",
+                    hint=f"count from the end of the array: x[x.shape[{axis}] - {-index}]",
+                )
             stride = self.emit(tile.StrideOp(view.ssa, axis))
             step = self.emit(arith.MuliOp(self.position(index), stride))
             offset = step if offset is None else self.emit(arith.AddiOp(offset, step))
@@ -269,11 +277,7 @@ class Tracer:
         return View(ssa, f"{view.name}[…]", [view.axes[axis] for axis in rest], view.dtype, view.whole)
 
     def load(self, view: View, at: Sequence[Any], shape: Sequence[int], pad: float, hints: Hints = NO_HINTS) -> Tile:
-        if len(at) != view.rank or len(shape) != view.rank:
-            raise ShapeError(
-                f"loading {list(shape)} at {len(at)} offsets from {view}",
-                hint=f"give {view.rank} offsets and {view.rank} sizes, or index leading axes first: x[i]",
-            )
+        check_loaded(view, at, shape)
         offsets = [self.position(one) for one in at]
         made = tile.LoadOp(view.ssa, offsets, shape, pad or None)
         give_hints(made, hints)
@@ -291,15 +295,7 @@ class Tracer:
 
     def item(self, view: View, at: Sequence[Any]) -> Scalar:
         """One element as a scalar: an integer is a position, a float narrower than f32 an f32."""
-        if len(at) != view.rank:
-            raise ShapeError(
-                f"an item of {view} at {len(at)} places", hint=f"give {view.rank} places: one element is an item"
-            )
-        for place in at:
-            if isinstance(place, Tile):
-                raise DtypeError(
-                    f"an item of {view} at {place}", hint="tile.gather looks up many elements at once; an item is one"
-                )
+        check_item(view, at)
         made, dtype = tile.ItemOp(view.ssa, [self.position(one) for one in at]), view.dtype.base
         found = self.emit(made)
         if dtype.is_integer:
@@ -309,22 +305,14 @@ class Tracer:
         return self.convert(Scalar(found, dtype), dtype if dtype in (bool_, f32, f64) else f32)
 
     def store(self, view: View, value: Tile, at: Sequence[Any], hints: Hints = NO_HINTS) -> None:
-        if len(at) != view.rank or value.ndim != view.rank:
-            raise ShapeError(
-                f"storing {value} at {len(at)} offsets into {view}",
-                hint=f"give {view.rank} offsets and a tile of that rank",
-            )
-        if value.dtype.base is not view.dtype.base:
-            raise DtypeError(
-                f"storing {value.dtype} elements into {view}", hint=f"cast the tile: tile.cast(x, {view.dtype.base})"
-            )
+        check_box(f"storing {value}", view, value, at)
         made = tile.StoreOp(value.ssa, view.ssa, [self.position(one) for one in at])
         give_hints(made, hints)
         self.emit(made)
 
     def atomic(self, kind: str, view: View, value: Tile, at: Sequence[Any]) -> None:
-        if value.dtype.base is not view.dtype.base or value.ndim != view.rank or len(at) != view.rank:
-            raise ShapeError(f"atomic {kind} of {value} into {view}", hint="ranks and element types must be equal")
+        check_combined(f"atomic_{'add' if kind == 'sum' else kind}", value)
+        check_box(f"combining {value}", view, value, at)
         self.emit(tile.AtomicOp(kind, value.ssa, view.ssa, [self.position(one) for one in at]))
 
     # Computed places.
@@ -441,7 +429,7 @@ class Tracer:
             if isinstance(value, Undefined):
                 value.refuse()
             if isinstance(value, View):
-                value._refuse(value)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (says what to do instead)
+                value.refuse()
             if not is_dynamic(value) and not isinstance(value, bool | int | float):
                 raise DtypeError(f"{name}: {value!r} is not a tile, a scalar or a number", hint="load or cast it first")
         if isinstance(left, Tile) or isinstance(right, Tile):
@@ -466,6 +454,8 @@ class Tracer:
         return self.where(empty, 0.0, quotient)
 
     def _combine_scalars(self, name: str, left: Any, right: Any) -> Scalar:
+        if name in ("floordiv", "rem") and isinstance(right, int) and right == 0:
+            raise CompileError(f"{left} is divided by 0", hint="divide by another number")
         dtype = self.scalar_type(left, right)
         if dtype is bool_ and name in _COUNTING:
             dtype = None  # to Python, True is 1 there
@@ -484,8 +474,10 @@ class Tracer:
         kind = (_FLOAT_OPS if is_float else _INTEGER_OPS).get(name)
         if kind is None:
             raise DtypeError(
-                f"{name} is not defined for scalars of {dtype or 'index'}",
-                hint="use // for integers, or convert with tile.cast(x, f32)",
+                f"{name} is not defined for {'positions' if dtype is None else f'scalars of {dtype}'}",
+                hint="multiply by a power of two, or divide by one with //"
+                if name in ("shl", "shr")
+                else "use // for integers, or convert with tile.cast(x, f32)",
             )
         return Scalar(self.emit(kind(first, second)), dtype)  # pyright: ignore[reportCallIssue]  (every one takes two operands)
 
@@ -649,6 +641,12 @@ class Tracer:
         if not isinstance(condition, Tile | Scalar) or condition.dtype is not bool_:
             raise DtypeError(f"an assertion needs a condition, got {condition!r}", hint="compare something")
         self.emit(tile.AssertOp(condition.ssa, message))
+
+    def check_step(self, step: Scalar) -> None:
+        """Fails where a loop would not go upward."""
+        op = tile.AssertOp(self.combine("ge", step, 1).ssa, tile.STEP_BELOW_1)
+        op.attributes[tile.CHECK] = StringAttr("steps")
+        self.emit(op)
 
     def show(self, label: str, values: Sequence[Any], *, stop: bool = False) -> None:
         given = [value if is_dynamic(value) else self.convert(value, f32) for value in values]

@@ -76,6 +76,12 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(cast("Sequence[Any]", value)) if isinstance(value, tuple | list) else (value,)
 
 
+def shown(value: object) -> str:
+    """A value as an error tells it, in one line."""
+    first, _, rest = repr(value).partition("\n")
+    return f"{first} …" if rest else first
+
+
 def is_dynamic(value: object) -> bool:
     """Whether a value is known only when the kernel runs."""
     return isinstance(value, Scalar | Tile)
@@ -111,7 +117,8 @@ class _Operators:
     __and__, __rand__ = _operator("and"), _reflected("and")
     __or__, __ror__ = _operator("or"), _reflected("or")
     __xor__, __rxor__ = _operator("xor"), _reflected("xor")
-    __lshift__, __rshift__ = _operator("shl"), _operator("shr")
+    __lshift__, __rlshift__ = _operator("shl"), _reflected("shl")
+    __rshift__, __rrshift__ = _operator("shr"), _reflected("shr")
     __lt__, __le__, __gt__, __ge__ = _operator("lt"), _operator("le"), _operator("gt"), _operator("ge")
     __eq__, __ne__ = _operator("eq"), _operator("ne")
     # Comparing gives a value, so these are not usable as dictionary keys by equality.
@@ -127,7 +134,8 @@ class _Operators:
     def __index__(self) -> int:
         raise CompileError(
             f"{self} is known only when the kernel runs, and a static integer is needed here",
-            hint="block sizes, shapes and axes are static: use T.m, T.n, T.d or a keyword-only parameter",
+            hint="block sizes, shapes and axes are static: use T.m, T.n, T.d or a keyword-only parameter; "
+            "a loop to a number of the program is tile.range",
         )
 
     def __iter__(self) -> Any:
@@ -144,7 +152,7 @@ class Scalar(_Operators):
         self.dtype = dtype
 
     def __repr__(self) -> str:
-        return f"a scalar of {self.dtype or 'index'}"
+        return "a position" if self.dtype is None else f"a scalar of {self.dtype}"
 
     def __float__(self) -> float:
         raise CompileError(
@@ -153,6 +161,17 @@ class Scalar(_Operators):
         )
 
     __int__ = _Operators.__index__
+
+
+@dataclass(frozen=True)
+class BlockIndex(_Operators):
+    """The variable of a `tile.range_n` loop: a block of rows, from `start` on."""
+
+    start: Scalar
+    rows: int
+
+    def __repr__(self) -> str:
+        return f"a block of {self.rows} rows"
 
 
 class AxisBound(NamedTuple):
@@ -356,19 +375,41 @@ class View:
             for part, all_of_it in zip(parts, whole, strict=True)
         ):
             raise ShapeError(
-                f"{self} is indexed by {key!r}; a view takes an integer or : for each axis",
+                f"{self}, is indexed by {shown(key)}; a view takes an integer or : for each axis",
                 hint="x[h] drops the first axis, x[:, h] the second; tile.load takes the block you need from the rest, "
                 "and tile.gather the elements at a tile of places",
             )
         return operations().part(self, {axis: part for axis, part in enumerate(parts) if not whole[axis]})
 
     def __bool__(self) -> bool:
-        raise CompileError(f"{self} has no truth value", hint="load a tile from it and reduce that")
+        raise CompileError(
+            f"{self}, has no truth value",
+            hint="load a tile from it and reduce that; tile.item(x, i) is one element as a condition",
+        )
 
-    def _refuse(self, other: object) -> Any:
-        raise DtypeError(f"{self}, is memory, not a value", hint="load a tile from it first: tile.load(...)")
+    def refuse(self, *_: object) -> Any:
+        """Raises: memory is used as if it were what lies in it."""
+        raise DtypeError(
+            f"{self}, is memory, not a value",
+            hint="load a tile from it first: tile.load(...); tile.item(x, i) is one element as a number",
+        )
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __matmul__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = refuse
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rshift__ = refuse
+    __neg__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = refuse
+    __float__ = __int__ = __index__ = __iter__ = refuse
+    # Comparing is refused, so these are told apart by identity.
+    __hash__ = object.__hash__
+
+    def __len__(self) -> int:
+        raise CompileError(f"{self}, has no length that Python knows", hint="use x.shape[0]")
+
+    def __setitem__(self, key: object, value: object) -> None:
+        raise CompileError(
+            f"{self}, is assigned to at {shown(key)}",
+            hint="tile.store(x, value, at=(i, 0)) writes a tile at offsets, tile.scatter at a tile of indices",
+        )
 
 
 class Undefined:

@@ -64,7 +64,8 @@ def host_checks(function: tile.FuncOp) -> list[HostCheck]:
 
 
 def _check_of(op: tile.AssertOp, condition: Condition) -> HostCheck:
-    return HostCheck(condition, f"assertion failed: {op.message.data}", span_of(op.location))
+    words = op.message.data if tile.CHECK in op.attributes else f"assertion failed: {op.message.data}"
+    return HostCheck(condition, words, span_of(op.location))
 
 
 def take_host_checks(function: tile.FuncOp) -> list[HostCheck]:

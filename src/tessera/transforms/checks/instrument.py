@@ -60,7 +60,7 @@ def title(op: Operation) -> str:
             return op.fn.data
         case tile.ReduceOp():
             return op.kind.data
-        case tile.ReadOp() | tile.WriteOp() | tile.AtomicAtOp():
+        case tile.ReadOp() | tile.WriteOp() | tile.AtomicAtOp() | tile.AtomicOp():
             return tile.title(op)
         case _:
             return op.name.split(".")[-1]
@@ -72,6 +72,8 @@ def check_of(message: str) -> str | None:
         return "indices"
     if f" {_OUTSIDE}, " in message:
         return "bounds"
+    if message in ("divides by zero", tile.STEP_BELOW_1):
+        return "zero" if message == "divides by zero" else "steps"
     return "nan" if f" {_NAN} " in message else None
 
 
@@ -96,7 +98,8 @@ def _starts_inside(op: tile.LoadOp | tile.StoreOp | tile.AtomicOp | tile.ItemOp)
     for axis, (offset, size) in enumerate(zip(op.offsets, sizes, strict=True)):
         low, high = build.compare(offset, _AT_LEAST, zero), build.compare(offset, _BELOW, size)
         inside = build.add(arith.OrIOp(empty, build.add(arith.AndIOp(low, high))))
-        build.check(inside, f"{op.name} {_OUTSIDE}, along axis {axis}")
+        words = _BEYOND if isinstance(op, tile.ItemOp) else _OUTSIDE
+        build.check(inside, f"tile.{title(op)} {words}, along axis {axis}")
     build.insert(op, before=True)
 
 

@@ -1,0 +1,16 @@
+import numpy as np
+
+from tessera import kernel, tile
+from tessera.interpreters.sanitizers.checks import Checks, checking
+
+x, out = np.ones((20, 8), np.float32), np.zeros((20, 8), np.float32)
+rows = np.array([3, 0, 7, 5])
+
+
+@kernel
+def f(x, rows, out):
+    index = tile.load(rows, at=(0,), shape=(4,)) * 3
+    tile.store(out, tile.gather(x, index, shape=(8,)), at=(0, 0))
+
+with checking(Checks.all()):
+    f[1](x, rows, out)

@@ -1,0 +1,15 @@
+import numpy as np
+
+from tessera import kernel, knobs, tile
+
+x, out = np.ones((20, 8), np.float32), np.zeros((20, 8), np.float32)
+rows = np.array([3, 0, 7, 5])
+
+
+@kernel
+def f(x, rows, out):
+    index = tile.load(rows, at=(0,), shape=(4,)) - 4
+    tile.scatter(out, index, tile.load(x, at=(0, 0), shape=(4, 8)))
+
+with knobs.checks.using("bounds"):
+    f[1](x, rows, out)
