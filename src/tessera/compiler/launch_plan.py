@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from tessera.cached_property import cached_property
+from tessera.compiler.print_records import Print
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.errors import CompileError, DtypeError, RangeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.conditions import Condition, Geometry, evaluate, frozen
@@ -93,6 +94,10 @@ PARTS = ("whole", "inner", "outer")
 SWIZZLES = (0, 32, 64, 128)
 MAP_BYTES = 128
 WORD = 8
+REPORT_WORDS = 7
+"""Words of the record in which a GPU's kernel says what went wrong: its status and details."""
+PRINTS = 64
+"""The byte of that record from which on the buffer of prints lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +204,10 @@ class Plan:
     """Pairs of inputs, by their indices, that must not overlap: the program writes one of them."""
     covers: tuple[Cover, ...] = ()
     """How far program instances reach into arrays, where that may be too short or too far."""
+    prints: tuple[Print, ...] = ()
+    """What the program prints, if it does: a launch needs a buffer for records of it, and shows them when it is over."""
+    prints_word: int = -1
+    """Where the address of that buffer goes; on a GPU that of the status record, behind which it lies."""
 
     @cached_property
     def inputs(self) -> tuple[ArrayArgument | NumberArgument, ...]:
@@ -288,6 +297,8 @@ class Plan:
             "covers": [_encoded_cover(one) for one in self.covers],
             "failures": [_encoded_failure(one) for one in self.failures],
             "apart": self.apart,
+            "prints": [_encoded_print(one) for one in self.prints],
+            "prints_word": self.prints_word,
         }
 
     @staticmethod
@@ -312,6 +323,8 @@ class Plan:
             tuple((frozen(condition), _decoded_failure(failure)) for condition, failure in found["checks"]),
             tuple((int(first), int(second)) for first, second in found["apart"]),
             tuple(_decoded_cover(*one) for one in found["covers"]),
+            tuple(_decoded_print(*one) for one in found["prints"]),
+            int(found["prints_word"]),
         )
 
 
@@ -343,6 +356,14 @@ def _encoded_cover(one: Cover) -> list[Any]:
 def _decoded_cover(name: Any, axis: Any, reach: str, shape: Sequence[str], inside: Any) -> Cover:
     (end,) = _shape([reach])
     return Cover(str(name), int(axis), end, _shape(shape), bool(inside))
+
+
+def _encoded_print(one: Print) -> list[Any]:
+    return [one.label, [[dtype.name, shape] for dtype, shape in one.values]]
+
+
+def _decoded_print(label: Any, values: Sequence[Any]) -> Print:
+    return Print(str(label), tuple((BY_NAME[name], tuple(map(int, shape))) for name, shape in values))
 
 
 def _encoded_span(span: SourceSpan) -> list[Any]:

@@ -1,0 +1,25 @@
+"""Lines that kernels print: their text, and records of them, which are printed when all program instances are through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+
+class PrintRecord(NamedTuple):
+    """A print of a program instance: its label, and the values as they are when it is shown."""
+
+    program: tuple[int, ...]
+    label: str
+    values: Sequence[Any]
+
+
+def printed(program: Sequence[int], label: str, values: Iterable[Any]) -> str:
+    """The line that a print of a program instance is."""
+    return f"{list(program)} {label}{''.join(f' {value}' for value in values)}\n"
+
+
+def show(records: Iterable[PrintRecord], write: Callable[[str], object]) -> None:
+    """Prints records by program instances, those of each in their order."""
+    for one in sorted(records, key=lambda one: one.program):
+        write(printed(*one))
