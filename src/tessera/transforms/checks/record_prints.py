@@ -51,8 +51,8 @@ def _as_tile(build: TileOps, value: SSAValue) -> SSAValue:
     """A value as a tile. Scalars are tiles without axes; positions and flags are whole numbers to the interpreter."""
     if isinstance(value.type, TensorType):
         return value
+    if value.type == IntegerType(1):
+        value = build.add(arith.SelectOp(value, build.index(1), build.index(0)))
     if isinstance(value.type, IndexType):
         value = build.add(arith.IndexCastOp(value, element_of(i64)))
-    elif value.type == IntegerType(1):
-        value = build.add(arith.ExtUIOp(value, element_of(i64)))
     return build.add(tile.FullOp(value, ()))
