@@ -336,7 +336,7 @@ def _debug_print(frame: Frame, op: tile.DebugPrintOp, operands: Values) -> Value
 def _print_record(frame: Frame, op: tile.PrintRecordOp, operands: Values) -> Values:
     arrays = [np.zeros(one.get_shape(), dtype_of(one.element_type).storage) for one in op.types]
     frame.machine.record(PrintRecord(tuple(operands), op.label.data, arrays))
-    return [ArrayView.of(array) for array in arrays]
+    return [ArrayView.of(array if array.ndim else array.reshape(1)) for array in arrays]
 
 
 def _stop(program: tuple[int, ...], tiles: list[Any], source: SourceSpan | None) -> None:

@@ -593,7 +593,8 @@ class PrintRecordOp(DeclaredOp):
     """A record of what a print shows: a view of fresh memory for each of the `tiles`, by their types.
 
     Stores to the views fill it, and the host prints it when the launch is over, in the order of program instances: so
-    prints reach people from machine code. A launch has room for so many records; the views of others are empty.
+    prints reach people from machine code. A launch has room for so many records; the views of others are empty. For
+    that, the view of a tile without axes has one, of size 1.
     """
 
     name = "tile.print_record"
@@ -619,7 +620,7 @@ class PrintRecordOp(DeclaredOp):
             if not isinstance(one, TensorType):
                 raise VerifyException(f"a record holds tiles, not {one}")
             shown = check_tile(cast("TileType", one), "a tile of a record")
-            if view.type != ViewType(shown.get_num_dims(), shown.element_type):
+            if view.type != ViewType(max(1, shown.get_num_dims()), shown.element_type):
                 raise VerifyException(f"the record holds {shown}, the view is {view.type}")
 
     def effects(self) -> AbstractSet[EffectInstance]:

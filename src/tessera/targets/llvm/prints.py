@@ -55,9 +55,9 @@ class Recording(NamedTuple):
         f = self.emitter.f
         has_room = f.compare("ne", start, 0)
         for view, type_, offset in zip(self.op.views, self.op.types, self.layout.offsets, strict=True):
-            shape = type_.get_shape()
+            shape = type_.get_shape() or (1,)
             sizes = tuple(f.select(has_room, number(size, "i64"), 0) for size in shape)
-            strides = [*accumulate(reversed(shape[1:]), int.__mul__, initial=1)][::-1] if shape else []
+            strides = [*accumulate(reversed(shape[1:]), int.__mul__, initial=1)][::-1]
             pointer = f.at(self.buffer, f.add(start, offset))
             self.emitter.values[view] = ViewDescriptor(
                 pointer, sizes, tuple(number(stride, "i64") for stride in strides), dtype_of(type_.element_type)

@@ -35,12 +35,15 @@ RecordPrints = function_pass("record-prints", record_prints)
 def _record(site: int, op: tile.DebugPrintOp, program: list[SSAValue]) -> None:
     build = TileOps()
     shown = [_as_tile(build, value) for value in op.values]
-    types = [tile_type(one) for one in shown]
-    views = [ViewType(one.get_num_dims(), one.element_type) for one in types]
+    types = [
+        tile_type(value) if isinstance(value.type, TensorType) else TensorType(tile_type(one).element_type, ())
+        for value, one in zip(op.values, shown, strict=True)
+    ]
+    views = [ViewType(tile_type(one).get_num_dims(), tile_type(one).element_type) for one in shown]
     record = tile.PrintRecordOp(site, op.label.data, types, program, views)
     build.ops.append(record)
-    for value, view in zip(shown, record.views, strict=True):
-        store = tile.StoreOp(value, view, [build.index(0) for _ in range(tile_type(value).get_num_dims())])
+    for one, view in zip(shown, record.views, strict=True):
+        store = tile.StoreOp(one, view, [build.index(0) for _ in tile_type(one).get_shape()])
         # A view without elements is no fault of the kernel.
         store.attributes[tile.OPEN] = UnitAttr()
         build.ops.append(store)
@@ -48,11 +51,11 @@ def _record(site: int, op: tile.DebugPrintOp, program: list[SSAValue]) -> None:
 
 
 def _as_tile(build: TileOps, value: SSAValue) -> SSAValue:
-    """A value as a tile. Scalars are tiles without axes; positions and flags are whole numbers to the interpreter."""
+    """A value as a tile with axes. Positions and flags are whole numbers, as they are to the interpreter."""
     if isinstance(value.type, TensorType):
-        return value
+        return value if tile_type(value).get_shape() else build.add(tile.ExpandOp(value, 0))
     if value.type == IntegerType(1):
         value = build.add(arith.SelectOp(value, build.index(1), build.index(0)))
     if isinstance(value.type, IndexType):
         value = build.add(arith.IndexCastOp(value, element_of(i64)))
-    return build.add(tile.FullOp(value, ()))
+    return build.add(tile.FullOp(value, (1,)))
