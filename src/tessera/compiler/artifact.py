@@ -72,7 +72,7 @@ class LoweredKernel:
 class Words(NamedTuple):
     """The words of a program's arguments: the first of each, of the grid's extents, and how many there are.
 
-    `prints` is that of the buffer for what it prints, or of the status record in front of it; -1 where it prints nothing.
+    `prints` is that of the buffer for what it prints, or of the status record in front; -1 where it prints nothing.
     """
 
     first: Sequence[int]
@@ -120,12 +120,14 @@ def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
 
 def _print(op: tile.DebugPrintOp) -> Print:
     """A print as its records have it: scalars have no axes, and positions and flags are whole numbers there."""
-    found: list[tuple[DType, tuple[int, ...]]] = []
-    for value in op.values:
-        shape = tile_type(value).get_shape() if isinstance(value.type, TensorType) else ()
-        dtype = tile_dtype(value) if isinstance(value.type, TensorType) else dtype_of(value.type)
-        found.append((i64 if dtype is bool_ and not isinstance(value.type, TensorType) else dtype, shape))
-    return Print(op.label.data, tuple(found))
+    return Print(op.label.data, tuple(map(_shown, op.values)))
+
+
+def _shown(value: SSAValue) -> tuple[DType, tuple[int, ...]]:
+    if isinstance(value.type, TensorType):
+        return tile_dtype(value), tile_type(value).get_shape()
+    dtype = dtype_of(value.type)
+    return i64 if dtype is bool_ else dtype, ()
 
 
 def _are_arrays(*values: SSAValue) -> bool:

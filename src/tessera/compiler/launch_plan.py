@@ -205,7 +205,7 @@ class Plan:
     covers: tuple[Cover, ...] = ()
     """How far program instances reach into arrays, where that may be too short or too far."""
     prints: tuple[Print, ...] = ()
-    """What the program prints, if it does: a launch needs a buffer for records of it, and shows them when it is over."""
+    """What the program prints: a launch has a buffer for records of it, and shows them when it is over."""
     prints_word: int = -1
     """Where the address of that buffer goes; on a GPU that of the status record, behind which it lies."""
 

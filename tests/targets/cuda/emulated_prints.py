@@ -42,7 +42,7 @@ def emulated(kernel: Kernel, *args: Any, **options: Any) -> Emulated:
     made = compiled(kernel, *args, **options)
     plan, device = made.plan, made.plan.device
     assert device is not None
-    given = [np.array(one.numpy()) if isinstance(one, ts.Tensor) else one for one in args]
+    given: list[Any] = [np.array(one.numpy()) if isinstance(one, ts.Tensor) else one for one in args]
     sizes = plan.sizes([one.shape if isinstance(one, np.ndarray) else None for one in given])
     shapes = plan.result_shapes(sizes)
     made_anew = [np.zeros(shape, one.dtype.storage) for one, shape in zip(plan.results, shapes, strict=True)]
@@ -78,5 +78,5 @@ def interpreted(kernel: Kernel, *args: Any, capture: Any) -> tuple[str, list[Any
     capture.readouterr()
     with knobs.interpret.using(True):
         found = kernel(*args)
-    several = found if isinstance(found, tuple) else () if found is None else (found,)
+    several: tuple[Any, ...] = found if isinstance(found, tuple) else () if found is None else (found,)
     return capture.readouterr().out, [one.numpy() for one in several]

@@ -1,4 +1,4 @@
-"""Lines that kernels print: their text, and records of them, which are printed when all program instances are through."""
+"""Lines that kernels print: their text, and records of them, which are shown behind all program instances."""
 
 from __future__ import annotations
 

@@ -39,11 +39,13 @@ def used(head: bytes) -> int:
 
 def show_records(plan: Plan, buffer: Any, write: Write = write_out) -> None:
     """Prints the records in a buffer, in the order of program instances, and how many others there would have been."""
-    _, written, lost, size = _HEAD.unpack_from(buffer)
+    head: tuple[int, ...] = _HEAD.unpack_from(buffer)
+    _, written, lost, size = head
     axes, at, records = len(plan.grid), HEAD, list[PrintRecord]()
     layouts = [RecordLayout.of(axes, one.values) for one in plan.prints]
     for _ in range(written):
-        site, *program = struct.unpack_from(f"<{1 + axes}q", buffer, at)
+        words: tuple[int, ...] = struct.unpack_from(f"<{1 + axes}q", buffer, at)
+        site, *program = words
         one, layout = plan.prints[site], layouts[site]
         values = [
             np.ndarray(shape, dtype.storage, buffer, at + offset)

@@ -1,4 +1,4 @@
-"""What compiling begins with on every target: a function by itself, with facts applied, and checks and records of prints written in."""
+"""What compiling begins with on every target: a function by itself that has records of prints, facts and checks."""
 
 from __future__ import annotations
 
