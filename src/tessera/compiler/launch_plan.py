@@ -358,12 +358,12 @@ def _decoded_cover(name: Any, axis: Any, reach: str, shape: Sequence[str], insid
     return Cover(str(name), int(axis), end, _shape(shape), bool(inside))
 
 
-def _encoded_print(one: Print) -> list[Any]:
+def _encoded_print(one: Print) -> list[object]:
     return [one.label, [[dtype.name, shape] for dtype, shape in one.values]]
 
 
-def _decoded_print(label: Any, values: Sequence[Any]) -> Print:
-    return Print(str(label), tuple((BY_NAME[name], tuple(map(int, shape))) for name, shape in values))
+def _decoded_print(label: str, values: Sequence[tuple[str, Sequence[int]]]) -> Print:
+    return Print(label, tuple((BY_NAME[name], tuple(map(int, shape))) for name, shape in values))
 
 
 def _encoded_span(span: SourceSpan) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class PrintRecord(NamedTuple):
@@ -11,10 +11,10 @@ class PrintRecord(NamedTuple):
 
     program: tuple[int, ...]
     label: str
-    values: Sequence[Any]
+    values: Sequence[object]
 
 
-def printed(program: Sequence[int], label: str, values: Iterable[Any]) -> str:
+def printed(program: Sequence[int], label: str, values: Iterable[object]) -> str:
     """The line that a print of a program instance is."""
     return f"{list(program)} {label}{''.join(f' {value}' for value in values)}\n"
 

@@ -609,7 +609,7 @@ class PrintRecordOp(DeclaredOp):
     @property
     def types(self) -> list[TileType]:
         """The types of the tiles."""
-        return [cast("TileType", one) for one in self.tiles.data]
+        return [cast(TileType, one) for one in self.tiles.data]
 
     def verify_(self) -> None:
         if self.site.value.data < 0:
@@ -619,7 +619,7 @@ class PrintRecordOp(DeclaredOp):
         for one, view in zip(self.tiles.data, self.views, strict=True):
             if not isinstance(one, TensorType):
                 raise VerifyException(f"a record holds tiles, not {one}")
-            shown = check_tile(cast("TileType", one), "a tile of a record")
+            shown = check_tile(cast(TileType, one), "a tile of a record")
             if view.type != ViewType(max(1, shown.get_num_dims()), shown.element_type):
                 raise VerifyException(f"the record holds {shown}, the view is {view.type}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ def used(head: bytes) -> int:
     return min(end, size) if written or lost else 0
 
 
-def show_records(plan: Plan, buffer: Any, write: Write = write_out) -> None:
+def show_records(plan: Plan, buffer: Array, write: Write = write_out) -> None:
     """Prints the records in a buffer, in the order of program instances, and how many others there would have been."""
     head: tuple[int, ...] = _HEAD.unpack_from(buffer)
     _, written, lost, size = head
@@ -62,7 +61,7 @@ def show_records(plan: Plan, buffer: Any, write: Write = write_out) -> None:
 def printing(plan: Plan, start: Launch, write: Write = write_out) -> Launch:
     """A launch on the host with a buffer for what it prints, which is shown before it returns."""
 
-    def run(*values: Any) -> int | tuple[int, ...]:
+    def run(*values: object) -> int | tuple[int, ...]:
         size = buffer_size()
         buffer: Array = aligned_empty((size,), np.dtype(np.uint8))
         buffer[:HEAD] = np.frombuffer(empty_head(size), np.uint8)

@@ -14,8 +14,8 @@ from tessera.targets.llvm.emitter import KernelEmitter, ViewDescriptor
 from tessera.targets.llvm.text import Value, number
 
 
-class Recording(NamedTuple):
-    """A record that is to be written into a buffer; `scope` is that of atomics among those who write there."""
+class RecordWriter(NamedTuple):
+    """Writes the code of one record, in a buffer; `scope` is that of atomics among those that write there."""
 
     emitter: KernelEmitter
     op: tile.PrintRecordOp
@@ -65,7 +65,7 @@ class Recording(NamedTuple):
 
 
 def unrecorded(op: tile.DebugPrintOp) -> CompileError:
-    """The refusal of a print that is no record: it stops in a debugger, or nobody has made it one."""
+    """The refusal of a print that is no record: it stops in a debugger, or record-prints was left out."""
     if tile.BREAKPOINT in op.attributes:
         words, hint = "a kernel that stops in a debugger runs", "TESSERA_INTERPRET=1 sends every kernel there"
         return CompileError(f"{words} in the interpreter only", span=span_of(op.location), hint=hint)

@@ -9,7 +9,7 @@ from tessera.targets.cpu.emit.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Me
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import BufferType, PanelsType, buffer_type, panels_type
 from tessera.targets.llvm.emitter import ViewDescriptor
-from tessera.targets.llvm.prints import Recording
+from tessera.targets.llvm.prints import RecordWriter
 from tessera.targets.llvm.text import Value, number
 
 
@@ -105,8 +105,8 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
 @emits(tile.PrintRecordOp)
 def _print_record(emitter: Emitter, op: tile.PrintRecordOp) -> None:
     buffer = emitter.f.load("ptr", emitter.f.at(emitter.args, FIRST_ARGUMENT + 8 * emitter.layout.prints), align=8)
-    recording = Recording(emitter, op, buffer)
-    recording.bind(recording.take())
+    writer = RecordWriter(emitter, op, buffer)
+    writer.bind(writer.take())
 
 
 @emits(cpu.BufferOp)

@@ -14,7 +14,7 @@ from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ptx.inline import asm, barrier
 from tessera.targets.llvm import elements, elementwise
-from tessera.targets.llvm.prints import Recording
+from tessera.targets.llvm.prints import RecordWriter
 from tessera.targets.llvm.text import Function, Value, number
 
 # Atomics
@@ -179,8 +179,8 @@ def _print_record(emitter: Emitter, op: tile.PrintRecordOp) -> None:
     """One thread takes the room of a record, and tells the others where it is."""
     f = emitter.f
     buffer = f.at(emitter.record(), PRINTS)
-    recording, place = Recording(emitter, op, buffer, 'syncscope("device") '), emitter.shared_pointer(WORD)
+    writer, place = RecordWriter(emitter, op, buffer, 'syncscope("device") '), emitter.shared_pointer(WORD)
     barrier(f)
-    emitter.branch(f.compare("eq", emitter.thread, 0), lambda: f.store(recording.take(), place, align=WORD))
+    emitter.branch(f.compare("eq", emitter.thread, 0), lambda: f.store(writer.take(), place, align=WORD))
     barrier(f)
-    recording.bind(f.load("i64", place, align=WORD))
+    writer.bind(f.load("i64", place, align=WORD))

@@ -56,12 +56,12 @@ def until(x: Any, limit: int):
 @kernel.schedule(Schedule(block=(64, 32, 32), warps=4, stages=3))
 def products(a: Any, b: Any, c: Filled):
     """Prints operands and sums of a product of matrices, while they are summed."""
-    T = tile.context()
-    row, column = tile.program_id(0) * T.m, tile.program_id(1) * T.n
-    total = tile.zeros((T.m, T.n), f32)
-    for k in tile.range(0, a.shape[1], T.k):
-        left = tile.load(a, at=(row, k), shape=(T.m, T.k))
-        total = tile.dot(left, tile.load(b, at=(k, column), shape=(T.k, T.n)), total)
+    own = tile.context()
+    row, column = tile.program_id(0) * own.m, tile.program_id(1) * own.n
+    total = tile.zeros((own.m, own.n), f32)
+    for k in tile.range(0, a.shape[1], own.k):
+        left = tile.load(a, at=(row, k), shape=(own.m, own.k))
+        total = tile.dot(left, tile.load(b, at=(k, column), shape=(own.k, own.n)), total)
         tile.debug_print("k", k, total, left)
     tile.debug_print("product", total)
     tile.store(c, total, at=(row, column))
@@ -72,7 +72,7 @@ def bounded(x: Any, limit: int):
     """Prints, and fails in some program instances."""
     rows = tile.load(x)
     tile.debug_print("before", tile.program_id(0))
-    tile.assert_(tile.program_id(0) < limit, "too far")
+    tile.assert_(tile.program_id(0) < limit, "too far")  # noqa: PT009
     return rows
 
 
