@@ -9,7 +9,6 @@ import numpy as np
 from ptx_machine import Launch
 
 import tessera as ts
-from tessera import knobs
 from tessera.compiler.artifact import Artifact
 from tessera.compiler.launch_plan import PRINTS, ArrayArgument, Plan
 from tessera.compiler.options import CompileOptions
@@ -71,12 +70,3 @@ def _record(plan: Plan) -> Any:
     head = np.frombuffer(prints.empty_head(size), np.uint8)
     record[PRINTS : PRINTS + len(head)] = head
     return record
-
-
-def interpreted(kernel: Kernel, *args: Any, capture: Any) -> tuple[str, list[Any]]:
-    """The text and the results of the interpreter."""
-    capture.readouterr()
-    with knobs.interpret.using(True):
-        found = kernel(*args)
-    several: tuple[Any, ...] = found if isinstance(found, tuple) else () if found is None else (found,)
-    return capture.readouterr().out, [one.numpy() for one in several]
