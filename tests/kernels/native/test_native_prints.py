@@ -20,7 +20,7 @@ from tessera.dtypes.types import ALL, DType, bool_, i4
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.runtime.native import pool
 from tessera.tile.calls.function import Kernel
-from tessera.tile.calls.program_cache import Programs
+from tessera.tile.calls.settings import settings as settings_now
 
 
 def both(call: Any, *args: Any) -> tuple[str, str]:
@@ -162,22 +162,25 @@ def test_kernels_that_print_run_in_machine_code(compiles: list[str], caplog: pyt
     assert not caplog.records
 
 
-def plans_of(of: Kernel) -> list[Plan]:
-    """The plan of a kernel that is compiled for one kind of argument, by a form of it that nothing else uses."""
-    form = of.changed(_programs=Programs())
-    text_of(form, small_numbers((9, 4), f32), backend="cpu")
-    return [one.executable.plan for one in form._programs.all() if one.executable is not None]
+def plan_of(kernel: Kernel) -> Plan:
+    """The plan of a kernel that is compiled for rows of four numbers."""
+    with knobs.backend.using("cpu"):
+        here = settings_now()
+        assert here is not None
+        program, _ = kernel.program_for([small_numbers((9, 4), f32)], {}, here)
+    assert program.executable is not None
+    return program.executable.plan
 
 
 def test_plans_on_the_disk_know_what_is_printed() -> None:
-    (plan,) = plans_of(shown.halves)
+    plan = plan_of(shown.halves)
     assert [one.label for one in plan.prints] == ["even", "rows"]
     assert [[dtype for dtype, _ in one.values] for one in plan.prints] == [[], [i64, f32]]
     assert Plan.decoded(json.loads(json.dumps(plan.encoded()))) == plan
 
 
 def test_kernels_that_print_nothing_have_no_buffer() -> None:
-    (plan,) = plans_of(shown.silent)
+    plan = plan_of(shown.silent)
     assert (plan.prints, plan.prints_word) == ((), -1)
 
 
@@ -187,7 +190,7 @@ def test_python_threads_that_print_have_buffers_of_their_own() -> None:
 
     def calls() -> None:
         with ThreadPoolExecutor(4) as threads:
-            list(threads.map(lambda _: shown.halves(x), range(8)))
+            list(threads.map(shown.halves, [x] * 8))
 
     text, _ = text_of(calls)
     assert sorted(text.splitlines()) == sorted(expected.splitlines() * 8)

@@ -42,7 +42,8 @@ def emulated(kernel: Kernel, *args: Any, **options: Any) -> Emulated:
     plan, device = made.plan, made.plan.device
     assert device is not None
     given: list[Any] = [np.array(one.numpy()) if isinstance(one, ts.Tensor) else one for one in args]
-    sizes = plan.sizes([one.shape if isinstance(one, np.ndarray) else None for one in given])
+    of_arrays: list[tuple[int, ...] | None] = [one.shape if isinstance(one, ts.Tensor) else None for one in args]
+    sizes = plan.sizes(of_arrays)
     shapes = plan.result_shapes(sizes)
     made_anew = [np.zeros(shape, one.dtype.storage) for one, shape in zip(plan.results, shapes, strict=True)]
     launch, record = Launch(), _record(plan)
@@ -58,7 +59,7 @@ def emulated(kernel: Kernel, *args: Any, **options: Any) -> Emulated:
     blocks = range(device.blocks(prod(grid), 132))
     launch.run(made.code.decode(), device.threads, device.shared, plan.block_bytes, blocks)
     lines: list[str] = []
-    prints.show_records(plan, record[PRINTS:], lines.append)
+    prints.show_records(plan, record[PRINTS:].data, lines.append)
     status = int(record[:8].view(np.int64)[0])
     failures = [plan.failures[status - 1].message] if status else []
     return Emulated("".join(lines), made_anew, failures, made)

@@ -99,7 +99,7 @@ class Report:
         self.clear(stream)
         stream.synchronize()
         if used:
-            prints.show_records(plan, shown, write)
+            prints.show_records(plan, shown.data, write)
         if status:
             raise plan.failures[status - 1].error()
 

@@ -36,7 +36,7 @@ def used(head: bytes) -> int:
     return min(end, size) if written or lost else 0
 
 
-def show_records(plan: Plan, buffer: Array, write: Write = write_out) -> None:
+def show_records(plan: Plan, buffer: memoryview, write: Write = write_out) -> None:
     """Prints the records in a buffer, in the order of program instances, and how many others there would have been."""
     head: tuple[int, ...] = _HEAD.unpack_from(buffer)
     _, written, lost, size = head
@@ -66,7 +66,7 @@ def printing(plan: Plan, start: Launch, write: Write = write_out) -> Launch:
         buffer: Array = aligned_empty((size,), np.dtype(np.uint8))
         buffer[:HEAD] = np.frombuffer(empty_head(size), np.uint8)
         status = start(*values, data_address(buffer))
-        show_records(plan, buffer, write)
+        show_records(plan, buffer.data, write)
         return status
 
     return run
