@@ -149,7 +149,11 @@ def filled_unclearly(x: Matrix, y: Filled):
     tile.store(y, tile.load(x, at=at, shape=(here.m, here.n)) + 1.0, at=at)
 
 
-_of_sizes = filled_by_blocks.grid(lambda x, block: (tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], block.n)))
+def _blocks(x: Any, block: Any) -> tuple[Any, Any]:
+    return tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], block.n)
+
+
+_of_sizes = filled_by_blocks.grid(_blocks)
 
 
 def _enough(x: Any) -> Any:

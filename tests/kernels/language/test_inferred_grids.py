@@ -1,9 +1,9 @@
 """Grids that stores tell, and grids that are worked out of sizes."""
-# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +16,15 @@ from test_grids import BACKENDS, Filling, batched, by_blocks, in_a_branch, ones_
 from tessera import Schedule, kernel, knobs, tile
 from tessera.errors import ShapeError, TesseraError
 from tessera.ir.tile.dialect import FuncOp
+
+Of = Callable[[Any], Any]
+OfTwo = Callable[[Any, Any], Any]
+
+
+def of_x(function: Of) -> Of:
+    """A function whose parameter may be anything, as checkers of types need to be told."""
+    return function
+
 
 # Grids that stores tell
 
@@ -145,7 +154,8 @@ def test_why_stores_do_not_tell(used: Any, more: dict[str, Any], reason: str) ->
 
 def test_a_grid_of_sizes_serves_all_of_them() -> None:
     fresh = kernel(by_blocks.function)
-    work = fresh.grid(lambda x, block: (tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], block.n)))
+    blocks: OfTwo = lambda x, block: (tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], block.n))  # noqa: E731
+    work = fresh.grid(blocks)
     for shape in ((130, 200), (1, 1), (64, 65), (300, 3), (0, 4)):
         x, y = np.ones(shape, np.float32), np.zeros(shape, np.float32)
         work(x, y)
@@ -162,7 +172,8 @@ def test_a_grid_of_the_same_code_is_the_same_grid() -> None:
     fresh = kernel(without_a_context.function)
 
     def form(block: int) -> Any:
-        return fresh.grid(lambda y: [tile.cdiv(y.shape[0], block), tile.cdiv(y.shape[1], 64)])
+        blocks: Of = lambda y: [tile.cdiv(y.shape[0], block), tile.cdiv(y.shape[1], 64)]  # noqa: E731
+        return fresh.grid(blocks)
 
     for block in (64, 64, 32, 64, 32):
         x, y = ones_and_zeros()
@@ -177,7 +188,10 @@ def test_a_grid_of_static_values_and_attributes() -> None:
         at = (tile.program_id(0) * block,)
         tile.store(y, tile.load(held.x, at=at, shape=(block,)) + 1.0, at=at)
 
-    work = shifted.grid(lambda held, block: tile.cdiv(held.x.shape[0], block))
+    def blocks(held: Any, block: Any) -> Any:
+        return tile.cdiv(held.x.shape[0], block)
+
+    work = shifted.grid(blocks)
     for count in (100, 7):
         held, y = SimpleNamespace(x=np.ones(count, np.float32)), np.zeros(count, np.float32)
         for block in (16, 32):
@@ -189,30 +203,30 @@ def test_a_grid_of_static_values_and_attributes() -> None:
 def test_a_grid_of_sizes_is_checked() -> None:
     x, y = ones_and_zeros()
     with pytest.raises(ShapeError, match=r"no program instance of without_a_context writes y\[:, 64:\]"):
-        without_a_context.grid(lambda x: (tile.cdiv(x.shape[0], 64), 1))(x, y)
+        without_a_context.grid(of_x(lambda x: (tile.cdiv(x.shape[0], 64), 1)))(x, y)
     with pytest.raises(ShapeError, match=r"uses 2 axes of a grid, and the one worked out, \[x_0\], has 1"):
-        by_blocks.grid(lambda x: x.shape[0])(x, y)
+        by_blocks.grid(of_x(lambda x: x.shape[0]))(x, y)
     stack = np.ones((2, 3, 70, 8), np.float32)
-    assert (batched.grid(lambda x: (2, x.shape[0] * x.shape[1]))(stack).numpy() == 2).all()
+    assert (batched.grid(of_x(lambda x: (2, x.shape[0] * x.shape[1])))(stack).numpy() == 2).all()
     with pytest.raises(ShapeError, match=r"has x_0 program instances along axis 1, and x has x_0\*x_1 points"):
-        batched.grid(lambda x: (2, x.shape[0]))(stack)
+        batched.grid(of_x(lambda x: (2, x.shape[0])))(stack)
 
 
 NO_GRIDS: list[tuple[Any, str | None]] = [
     (3, "takes a function that gives the grid, got 3"),
-    (lambda z: z, "asks for z, which is no parameter of the kernel"),
-    (lambda x: x.shape[0] / 64, "TypeError: unsupported operand"),
-    (lambda x: max(x.shape[0], 1), "TypeError: '>' not supported"),
-    (lambda x: x.shape[7], "IndexError: tuple index out of range"),
-    (lambda x: (), r"the grid of in_a_branch is \(\), and a grid is one to three sizes"),
+    (of_x(lambda z: z), "asks for z, which is no parameter of the kernel"),
+    (of_x(lambda x: x.shape[0] / 64), "TypeError: unsupported operand"),
+    (of_x(lambda x: max(x.shape[0], 1)), "TypeError: '>' not supported"),
+    (of_x(lambda x: x.shape[7]), "IndexError: tuple index out of range"),
+    (of_x(lambda x: ()), r"the grid of in_a_branch is \(\), and a grid is one to three sizes"),
     (lambda: (1, 2, 3, 4), "a grid is one to three sizes"),
     (lambda: (1, -2), r"is \(1, -2\), and a grid"),
     (lambda: 1.5, r"is \(1.5,\), and a grid"),
     (lambda: True, r"is \(True,\), and a grid"),
-    (lambda x: x.shape, None),
-    (lambda flag: 2 if flag else 1, "asks for flag, a number that each call gives anew"),
-    (lambda x: tile.cdiv(x.shape[0], 0), "cdiv by 0"),
-    (lambda x: tile.cdiv(x.shape[0], 2.0), "cdiv divides whole numbers, sizes and positions, got 2.0"),
+    (of_x(lambda x: x.shape), None),
+    (of_x(lambda flag: 2 if flag else 1), "asks for flag, a number that each call gives anew"),
+    (of_x(lambda x: tile.cdiv(x.shape[0], 0)), "cdiv by 0"),
+    (of_x(lambda x: tile.cdiv(x.shape[0], 2.0)), "cdiv divides whole numbers, sizes and positions, got 2.0"),
 ]
 
 

@@ -45,7 +45,7 @@ def emulated(kernel: Kernel, *args: Any, **options: Any) -> Emulated:
     of_arrays: list[tuple[int, ...] | None] = [one.shape if isinstance(one, ts.Tensor) else None for one in args]
     sizes = plan.sizes(of_arrays)
     shapes = plan.result_shapes(sizes)
-    made_anew = [np.zeros(shape, one.dtype.storage) for one, shape in zip(plan.results, shapes, strict=True)]
+    made_anew: list[Any] = [np.zeros(shape, one.dtype.storage) for one, shape in zip(plan.results, shapes, strict=True)]
     launch, record = Launch(), _record(plan)
     for argument, value in zip(plan.arguments, [*given, *made_anew], strict=True):
         if isinstance(argument, ArrayArgument):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, ShapeError, SourceSpan, TesseraError
@@ -43,7 +43,7 @@ class GridFunction:
 
     __slots__ = ("function", "key", "names", "span", "takes_blocks")
 
-    def __init__(self, function: Callable[..., Any], names: Sequence[str], *, takes_blocks: bool) -> None:
+    def __init__(self, function: Callable[..., object], names: Sequence[str], *, takes_blocks: bool) -> None:
         self.function = function
         self.names = tuple(names)
         self.takes_blocks = takes_blocks
@@ -55,7 +55,7 @@ class GridFunction:
             self.key = code, exact(function.__defaults__), exact(tuple(named.items()))
 
     @staticmethod
-    def of(kernel: str, function: Any, signature: inspect.Signature) -> GridFunction:
+    def of(kernel: str, function: object, signature: inspect.Signature) -> GridFunction:
         """A function that was checked to ask for no more than there is."""
         if not callable(function):
             raise ShapeError(
@@ -78,14 +78,14 @@ class GridFunction:
     def __hash__(self) -> int:
         return hash(self.key)
 
-    def worked_out(self, work: Tracer, arguments: Mapping[str, Any]) -> list[Size]:
+    def worked_out(self, work: Tracer, arguments: Mapping[str, object]) -> list[Size]:
         """The grid for traced arguments, as expressions over their sizes."""
         blocks = work.schedule.sizes
         try:
             given = {name: self._seen(work, name, arguments.get(name, blocks)) for name in self.names}
-            found: Any = self.function(**given)
-            grid: list[Any] = [*found] if isinstance(found, tuple | list) else [found]
-            return [size(dim(one).substitute(work.constants)) for one in self._checked(work, grid)]
+            found: object = self.function(**given)
+            grid: list[object] = [*found] if isinstance(found, tuple | list) else [found]
+            return [size(dim(one).substitute(work.constants)) for one in self._sizes(work, grid)]
         except TesseraError as error:
             raise error.at(self.span) from None
         except Exception as error:
@@ -95,7 +95,7 @@ class GridFunction:
                 hint="sizes are symbols there, so that one program serves all: +, -, *, //, % and tile.cdiv work",
             ) from error
 
-    def _seen(self, work: Tracer, name: str, value: Any) -> Any:
+    def _seen(self, work: Tracer, name: str, value: object) -> object:
         """An argument as the function sees it."""
         if isinstance(value, View):
             return ArrayShape(tuple(work.symbolic_size(value, axis) for axis in range(value.rank)), value.dtype)
@@ -108,27 +108,29 @@ class GridFunction:
             return _Attributes(lambda attribute: self._seen(work, f"{name}.{attribute}", getattr(value, attribute)))
         return value
 
-    def _checked(self, work: Tracer, grid: Sequence[Any]) -> Sequence[Size]:
-        good = 1 <= len(grid) <= 3 and all(isinstance(one, Dim) or (type(one) is int and one >= 0) for one in grid)
-        if not good:
+    def _sizes(self, work: Tracer, grid: Sequence[object]) -> list[Size]:
+        sizes = [one for one in grid if isinstance(one, Dim) or (type(one) is int and one >= 0)]
+        if not 1 <= len(grid) <= 3 or len(sizes) < len(grid):
             raise ShapeError(
                 f"the grid of {work.name} is {tuple(grid)!r}, and a grid is one to three sizes",
                 hint="give whole numbers from 0 on, and what +, -, *, //, % and tile.cdiv make of sizes",
             )
-        return grid
+        return sizes
 
 
 class _Attributes:
     """An object among the arguments, whose arrays are seen as arrays are."""
 
-    def __init__(self, read: Callable[[str], Any]) -> None:
+    def __init__(self, read: Callable[[str], object]) -> None:
         self._read = read
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return self._read(name)
 
 
-def grid_of(work: Tracer, given: tuple[int, ...] | GridFunction | None, arguments: Mapping[str, Any]) -> Sequence[Size]:
+def grid_of(
+    work: Tracer, given: tuple[int, ...] | GridFunction | None, arguments: Mapping[str, object]
+) -> Sequence[Size]:
     """The grid as it was given, is worked out or is inferred; it has all axes that the kernel uses."""
     used = max(work.axes, default=0) + 1
     unclear: dict[int, Unclear] = {}
@@ -154,8 +156,8 @@ def grid_of(work: Tracer, given: tuple[int, ...] | GridFunction | None, argument
         raise ShapeError(
             f"{work.name} uses {_axes(used)} of a grid, and {had if grid else 'none is given, nor can be inferred'}",
             story=[f"tile.program_id({axis}) at {span}{_why(unclear.get(axis))}" for axis, span in spans.items()],
-            hint=f"{'' if grid else 'use tile.context(), or '}say how many program instances there are along each axis: "
-            f"{work.name}[{', '.join('ijk'[:used])}](...), or {work.name}.grid(lambda ...)",
+            hint=f"{'' if grid else 'use tile.context(), or '}say how many program instances there are along each "
+            f"axis: {work.name}[{', '.join('ijk'[:used])}](...), or {work.name}.grid(lambda ...)",
         )
     return grid
 
