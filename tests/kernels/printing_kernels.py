@@ -73,6 +73,22 @@ def products(a: Any, b: Any, c: Filled):
     tile.store(c, total, at=(row, column))
 
 
+@kernel.schedule(Schedule(block=(64, 32, 64), warps=4, stages=2))
+def sums(a: Any, b: Any, c: Filled):
+    """Prints the sums alone: nothing but products reads the operands, so that they can be read ahead."""
+    own = tile.context()
+    row, column = tile.program_id(0) * own.m, tile.program_id(1) * own.n
+    total = tile.zeros((own.m, own.n), f32)
+    for k in tile.range(0, a.shape[1], own.k):
+        left, right = (
+            tile.load(a, at=(row, k), shape=(own.m, own.k)),
+            tile.load(b, at=(k, column), shape=(own.k, own.n)),
+        )
+        total = tile.dot(left, right, total)
+        tile.debug_print("total", total)
+    tile.store(c, total, at=(row, column))
+
+
 @kernel.schedule(Schedule(block=(4,)))
 def bounded(x: Any, limit: int):
     """Prints, and fails in some program instances."""

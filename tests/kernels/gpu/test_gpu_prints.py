@@ -15,6 +15,7 @@ from tessera import CompileError, DType, bf16, f16, f32, knobs
 from tessera.dtypes.types import ALL
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.runtime.cuda import Graph, Stream, synchronize
+from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.settings import settings, settings_on
 
 pytestmark = pytest.mark.gpu
@@ -58,12 +59,13 @@ def test_blocks_print_in_the_order_of_program_instances() -> None:
 
 
 @pytest.mark.parametrize("dtype", [bf16, f16, f32], ids=str)
+@pytest.mark.parametrize("kernel", [shown.products, shown.sums], ids=["operands", "sums"])
 @pytest.mark.parametrize("shape", [(128, 128, 64), (100, 70, 50)])
-def test_pipelined_products_print_their_sums(shape: tuple[int, int, int], dtype: DType) -> None:
+def test_pipelined_products_print_their_sums(kernel: Kernel, shape: tuple[int, int, int], dtype: DType) -> None:
     """With rows that are aligned, which would be warp-specialized without the prints, and others."""
     rows, depth, columns = shape
     a, b = small_numbers((rows, depth), dtype), small_numbers((depth, columns), dtype, seed=1)
-    form = shown.products[2, 2]
+    form = kernel[2, 2]
     expected, _ = text_of(form, a, b, ts.zeros((rows, columns)), backend="interpreter")
     c = ts.zeros((rows, columns), device="cuda")
     found, _ = text_of(form, *on_gpu(a, b), c)

@@ -13,6 +13,7 @@ from ptx_checks import check_clean, count
 import tessera as ts
 from tessera import DType, Schedule, bf16, f16, f32, f64, i8, knobs
 from tessera.dtypes.types import bool_, f4e2m1, f8e4m3, i4
+from tessera.tile.calls.function import Kernel
 
 assert ptx_values.RULES  # what the machine can do besides products
 
@@ -42,12 +43,13 @@ def test_shapes_of_all_kinds_are_printed(dtype: DType, shape: tuple[int, ...]) -
 
 
 @pytest.mark.acceptance
+@pytest.mark.parametrize("kernel", [shown.products, shown.sums], ids=["operands", "sums"])
 @pytest.mark.parametrize(("shape", "aligned"), [((128, 128, 64), True), ((100, 70, 50), False)])
-def test_pipelined_products_print_their_sums(shape: tuple[int, int, int], aligned: bool) -> None:
+def test_pipelined_products_print_their_sums(kernel: Kernel, shape: tuple[int, int, int], aligned: bool) -> None:
     """Copies are under way while records are written, and iterations of the loop are unrolled."""
     rows, depth, columns = shape
     a, b = small_numbers((rows, depth), bf16), small_numbers((depth, columns), bf16, seed=1)
-    form = shown.products[2, 2]
+    form = kernel[2, 2]
     expected, _ = text_of(form, a, b, np.zeros((rows, columns), np.float32), backend="interpreter")
     target = ts.asarray(np.zeros((rows, columns), np.float32))
     found = emulated(form, a, b, target, aligned=aligned)
