@@ -277,8 +277,9 @@ class Plan:
             cover.check(self.name, grid, sizes)
 
     def encoded(self) -> dict[str, Any]:
-        """The plan as JSON has it."""
-        return {
+        """The plan as JSON has it; those of programs that print nothing do not mention it."""
+        prints = {"prints": [_encoded_print(one) for one in self.prints], "prints_word": self.prints_word}
+        return (prints if self.prints else {}) | {
             "name": self.name,
             "arguments": [
                 [one.word, one.kind]
@@ -297,8 +298,6 @@ class Plan:
             "covers": [_encoded_cover(one) for one in self.covers],
             "failures": [_encoded_failure(one) for one in self.failures],
             "apart": self.apart,
-            "prints": [_encoded_print(one) for one in self.prints],
-            "prints_word": self.prints_word,
         }
 
     @staticmethod
@@ -323,8 +322,8 @@ class Plan:
             tuple((frozen(condition), _decoded_failure(failure)) for condition, failure in found["checks"]),
             tuple((int(first), int(second)) for first, second in found["apart"]),
             tuple(_decoded_cover(*one) for one in found["covers"]),
-            tuple(_decoded_print(*one) for one in found["prints"]),
-            int(found["prints_word"]),
+            tuple(_decoded_print(*one) for one in found.get("prints", ())),
+            int(found.get("prints_word", -1)),
         )
 
 
