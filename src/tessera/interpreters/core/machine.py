@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from tessera.dtypes import philox
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f32, f64
 from tessera.errors import EffectError
-from tessera.interpreters.core.printing import PrintRecord, show
+from tessera.interpreters.core.printing import PrintRecord, show, write_out
 from tessera.ir.common import reductions
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -30,11 +29,6 @@ class Communicator(Protocol):
     def exchange(self, what: str, value: Array) -> list[Array]:
         """Gives every rank's value, in rank order; all ranks must ask for the same `what`."""
         ...
-
-
-def write_out(text: str) -> object:
-    """Writes to the standard output, which is looked up at each call: users redirect it."""
-    return sys.stdout.write(text)
 
 
 @dataclass

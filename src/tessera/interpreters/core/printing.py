@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,11 @@ class PrintRecord(NamedTuple):
 def printed(program: Sequence[int], label: str, values: Iterable[object]) -> str:
     """The line that a print of a program instance is."""
     return f"{list(program)} {label}{''.join(f' {value}' for value in values)}\n"
+
+
+def write_out(text: str) -> object:
+    """Writes to the standard output, which is looked up at each call: users redirect it."""
+    return sys.stdout.write(text)
 
 
 def show(records: Iterable[PrintRecord], write: Callable[[str], object]) -> None:

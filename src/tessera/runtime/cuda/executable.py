@@ -19,7 +19,7 @@ import numpy as np
 from tessera.compiler import print_records
 from tessera.compiler.launch_plan import PRINTS, REPORT_WORDS, WORD, ArrayArgument, NumberArgument, Plan
 from tessera.errors import DeviceError, ShapeError, TesseraError
-from tessera.interpreters.core.machine import write_out
+from tessera.interpreters.core.printing import write_out
 from tessera.runtime.cuda import driver, results
 from tessera.runtime.cuda.backend import note_array
 from tessera.runtime.cuda.launching import Geometry, Params, Start, starter, too_long

@@ -10,8 +10,7 @@ import numpy as np
 from tessera import knobs
 from tessera.compiler.launch_plan import Plan
 from tessera.compiler.print_records import HEAD, WORD, RecordLayout
-from tessera.interpreters.core.machine import write_out
-from tessera.interpreters.core.printing import PrintRecord, show
+from tessera.interpreters.core.printing import PrintRecord, show, write_out
 from tessera.runtime.device.memory import Array, aligned_empty, data_address
 from tessera.runtime.native.launch import Launch
 
