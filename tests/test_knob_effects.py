@@ -34,6 +34,7 @@ EFFECTS = {
     "fast_math": "tests/lang/tracing/test_effects.py::test_results_are_the_same_bits_unless_fast_math_is_allowed",
     "checks": "tests/kernels/native/test_native_checks.py::test_accesses_out_of_bounds_are_caught",
     "backend": f"{NATIVE}::test_the_interpreter_runs_where_it_is_asked_for",
+    "print_buffer": "tests/kernels/native/test_native_prints.py::test_the_buffer_is_that_of_the_call",
     "optimization": "tests/kernels/calls/test_native_cache.py::test_the_next_process_needs_no_compiler",
     "eager_elements": "tests/lang/operators/test_eager_operators.py::test_every_size_does_where_it_is_asked_for",
     "num_threads": "tests/runtime/native/test_pool.py::test_the_knob_says_how_many",

@@ -39,6 +39,7 @@ __all__ = [
     "num_threads",
     "optimization",
     "override_dir",
+    "print_buffer",
     "unknown_variables",
     "verify",
 ]
@@ -367,6 +368,13 @@ eager_elements = Knob(
     lambda: 1 << 14,
     accepts="a number of elements",
     meaning="how many elements make Python's operators on tensors of the CPU compiled programs; 0: always",
+)
+print_buffer = Knob(
+    "print_buffer",
+    _size,
+    lambda: 4 * 1024**2,
+    accepts="a number of bytes, such as 64MiB or 500kB",
+    meaning="how much a launch of compiled code may print; the prints beyond are counted",
 )
 num_threads = Knob(
     "num_threads",

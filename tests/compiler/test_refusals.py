@@ -98,13 +98,13 @@ def test_fallbacks_are_errors_where_that_is_asked_for() -> None:
 
 def test_what_would_run_in_the_interpreter_is_an_error_where_that_is_asked_for() -> None:
     @ts.kernel
-    def printing(x: Any) -> Any:
+    def stopping(x: Any) -> Any:
         here = ts.tile.load(x)
-        ts.tile.debug_print("here", here)
+        ts.tile.breakpoint(here)
         return here
 
     with knobs.no_fallbacks.using(True), pytest.raises(FallbackError, match="would run in the interpreter"):
-        printing(ts.ones((3,)))
+        stopping(ts.ones((3,)))
 
 
 def test_kernels_explain_their_programs() -> None:

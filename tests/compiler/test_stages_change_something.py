@@ -21,6 +21,7 @@ from tessera.transforms.core.facts import Facts, observe
 
 library: Any = import_module("library")
 warp_specialized: Any = import_module("warp_specialized_kernels")
+printing: Any = import_module("printing_kernels")
 
 ARCHITECTURES = ("sm_90a", "sm_80")
 _LOCATION = re.compile(r" loc\([^()]*\)")
@@ -106,6 +107,7 @@ def extra_cases() -> dict[str, Case]:
         ),
         "checks": Case(rows(stdlib.softmax), [new(256, 1024)], options={"checks": ("bounds",)}),
         "checks of parts": Case(second_of[16], [new(256, 1024), new(1024)], options={"checks": ("bounds",)}),
+        "prints": Case(rows(printing.halves), [new(256, 1024)]),
         "many rows": Case(rows(stdlib.softmax, 64), [new(256, 4096)]),
         "behind another": Case(
             library.transpose.with_schedule(Schedule(block=(64, 64)))[4, 4],

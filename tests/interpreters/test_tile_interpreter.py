@@ -355,6 +355,31 @@ def test_an_assertion_may_be_about_a_scalar() -> None:
         run_kernel(module, "k", [False])
 
 
+@covers(tile.PrintRecordOp)
+def test_records_are_printed_behind_all_program_instances_in_their_order() -> None:
+    written: list[str] = []
+    types, views = f"[{tensor((2,), i32)}, {tensor((), i64)}]", f"{view(1, i32)}, {view(1, i64)}"
+    body = (
+        "%i = tile.program_id 0\n%zero = arith.constant 0 : index\n%last = arith.constant 2 : index\n"
+        # Not in the order in which program instances run: a record says whose it is.
+        "%k = arith.subi %last, %i : index\n"
+        f"%t = tile.iota %i, 0 : {tensor((2,), i32)}\n%s = tile.iota %i, 0 : {tensor((1,), i64)}\n"
+        f'%a, %b = tile.print_record 0 "here" at [%k] {types} : {views}\n'
+        f"tile.store %t, %a[%zero] : {tensor((2,), i32)}, {view(1, i32)}\n"
+        f"tile.store %s, %b[%zero] : {tensor((1,), i64)}, {view(1, i64)}\n"
+        'tile.print_record 1 "there" at [%k] []\n'
+        'tile.debug_print "at once"'
+    )
+    module = kernel(body, outputs=0, grid="[3]")
+    run_kernel(module, "k", [], machine=Machine(write=written.append))
+    assert written[:3] == [f"[{number}] at once\n" for number in range(3)]
+    assert written[3:] == [
+        line
+        for number, i in ((0, 2), (1, 1), (2, 0))
+        for line in (f"[{number}] here [{i} {i + 1}] {i}\n", f"[{number}] there\n")
+    ]
+
+
 @covers(tile.DebugPrintOp)
 def test_printing_shows_the_program_the_label_and_the_values() -> None:
     written: list[str] = []

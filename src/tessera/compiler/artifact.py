@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr
+from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from tessera.compiler.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
+from tessera.compiler.print_records import Print
+from tessera.dtypes.types import DType, bool_, i64
 from tessera.errors import CompileError, SourceSpan
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.reach import covers
-from tessera.ir.tile.types import ViewType
+from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.transforms.checks.host_checks import host_checks
 from tessera.transforms.checks.instrument import check_of, title
 from tessera.transforms.core.compile_report import CompileReport
@@ -68,11 +70,15 @@ class LoweredKernel:
 
 
 class Words(NamedTuple):
-    """The words of a program's arguments: the first of each, of the grid's extents, and how many there are."""
+    """The words of a program's arguments: the first of each, of the grid's extents, and how many there are.
+
+    `prints` is that of the buffer for what it prints, or of the status record in front; -1 where it prints nothing.
+    """
 
     first: Sequence[int]
     grid: int
     total: int
+    prints: int = -1
 
 
 def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
@@ -109,7 +115,21 @@ def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
             (one.condition, Failure(one.message, one.span, check_of(one.message))) for one in host_checks(function)
         ),
         covers=covers(function),
+        prints=tuple(map(_print, tile.prints_of(function))) if words.prints >= 0 else (),
+        prints_word=words.prints,
     )
+
+
+def _print(op: tile.DebugPrintOp) -> Print:
+    """A print as its records have it: scalars have no axes, and positions and flags are whole numbers there."""
+    return Print(op.label.data, tuple(map(_shown, op.values)))
+
+
+def _shown(value: SSAValue) -> tuple[DType, tuple[int, ...]]:
+    if isinstance(value.type, TensorType):
+        return tile_dtype(value), tile_type(value).get_shape()
+    dtype = dtype_of(value.type)
+    return i64 if dtype is bool_ else dtype, ()
 
 
 def _are_arrays(*values: SSAValue) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from tessera.cached_property import cached_property
+from tessera.compiler.print_records import Print
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.errors import CompileError, DtypeError, RangeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.conditions import Condition, Geometry, evaluate, frozen
@@ -95,6 +96,10 @@ PARTS = ("whole", "inner", "outer")
 SWIZZLES = (0, 32, 64, 128)
 MAP_BYTES = 128
 WORD = 8
+REPORT_WORDS = 7
+"""Words of the record in which a GPU's kernel says what went wrong: its status and details."""
+PRINTS = 64
+"""The byte of that record from which on the buffer of prints lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,10 @@ class Plan:
     """Pairs of inputs, by their indices, that must not overlap: the program writes one of them."""
     covers: tuple[Cover, ...] = ()
     """How far program instances reach into arrays, where that may be too short or too far."""
+    prints: tuple[Print, ...] = ()
+    """What the program prints: a launch has a buffer for records of it, and shows them when it is over."""
+    prints_word: int = -1
+    """Where the address of that buffer goes; on a GPU that of the status record, behind which it lies."""
 
     @cached_property
     def inputs(self) -> tuple[ArrayArgument | NumberArgument, ...]:
@@ -270,8 +279,9 @@ class Plan:
             cover.check(self.name, grid, sizes)
 
     def encoded(self) -> dict[str, Any]:
-        """The plan as JSON has it."""
-        return {
+        """The plan as JSON has it; those of programs that print nothing do not mention it."""
+        prints = {"prints": [_encoded_print(one) for one in self.prints], "prints_word": self.prints_word}
+        return (prints if self.prints else {}) | {
             "name": self.name,
             "arguments": [
                 [one.word, one.kind]
@@ -314,6 +324,8 @@ class Plan:
             tuple((frozen(condition), _decoded_failure(failure)) for condition, failure in found["checks"]),
             tuple((int(first), int(second)) for first, second in found["apart"]),
             tuple(_decoded_cover(*one) for one in found["covers"]),
+            tuple(_decoded_print(*one) for one in found.get("prints", ())),
+            int(found.get("prints_word", -1)),
         )
 
 
@@ -345,6 +357,14 @@ def _encoded_cover(one: Cover) -> list[Any]:
 def _decoded_cover(name: Any, axis: Any, reach: str, shape: Sequence[str], inside: Any) -> Cover:
     (end,) = _shape([reach])
     return Cover(str(name), int(axis), end, _shape(shape), bool(inside))
+
+
+def _encoded_print(one: Print) -> list[object]:
+    return [one.label, [[dtype.name, shape] for dtype, shape in one.values]]
+
+
+def _decoded_print(label: str, values: Sequence[tuple[str, Sequence[int]]]) -> Print:
+    return Print(label, tuple((BY_NAME[name], tuple(map(int, shape))) for name, shape in values))
 
 
 def _encoded_span(span: SourceSpan) -> list[Any]:

@@ -163,6 +163,7 @@ class TesseraInterpreter:
         self, function: Callable[..., Any], inputs: Sequence[Any], static: Mapping[str, Any], keep_values: bool
     ) -> Any:
         from tessera.interpreters.core.engine import symbol_in
+        from tessera.interpreters.core.machine import Machine
         from tessera.interpreters.levels.graph import run_function
         from tessera.ir import text
         from tessera.ir.graph import dialect as graph
@@ -183,7 +184,9 @@ class TesseraInterpreter:
                     counts[op.name] += 1
 
             call = jitted.parameters.call(jitted.parameters.bind(inputs, static))
-            run_function(module, "main", [one.numpy() for one in call.values], witness=seen)
+            # A run of its own, which is not to print again.
+            silent = Machine(write=lambda _: None)
+            run_function(module, "main", [one.numpy() for one in call.values], machine=silent, witness=seen)
         return operations, (), launches, values
 
     # Reports

@@ -56,7 +56,8 @@ class DeviceSite:
     def __post_init__(self) -> None:
         self.context = Context.of(self.device.index)
         self._constants: dict[bytes, DeviceMemory] = {}
-        self._reports: list[tuple[str, Plan]] = []
+        self._reports: list[tuple[str, str]] = []
+        """Records of what went wrong in launches that are waited for, and their plans, by name."""
         self._encoded: list[tuple[MapKind, Prepared]] = []
         """The tensor maps of launches that wait to be a sequence, and what makes each."""
         self._groups = 0
@@ -89,15 +90,19 @@ class DeviceSite:
             block.entry, block.template, tuple(fills), 0, 1, plan, block.keep, params_bytes(block), tuple(block.open)
         )
 
+    def _write(self, text: str) -> None:
+        self.world().write(text)
+
     def _counters(self, writer: Writer, nbytes: int) -> str:
         zeroed = writer.helper("zeroed", zeroed_counters)
         writer.line(f"counters{nbytes} = stream.counters.get({nbytes}) or {zeroed}(stream, {nbytes})")
         return f"counters{nbytes}"
 
     def _report(self, writer: Writer, plan: Plan) -> str:
-        name = f"report{len(self._reports)}"
-        self._reports.append((name, plan))
-        writer.line(f"{name} = {writer.helper('take', take_report)}({writer.helper('device', self.device)})")
+        name, take, device = f"report{len(self._reports)}", writer.helper("take", take_report), self.device
+        named = writer.name("plan", plan)
+        self._reports.append((name, named))
+        writer.line(f"{name} = {take}({writer.helper('device', device)}, {named})")
         return name
 
     def _map(self, sized: Sized, buffer: BufferSlice, plan: Plan) -> Extra:
@@ -168,8 +173,9 @@ class DeviceSite:
         return prepared
 
     def after(self, writer: Writer, prepared: Sequence[Prepared]) -> None:
+        write = "" if not self._reports else f", {writer.helper('write', self._write)}"
         for name, plan in self._reports:
-            writer.line(f"{writer.helper('finish', finish)}({writer.name('plan', plan)}, stream, {name})")
+            writer.line(f"{writer.helper('finish', finish)}({plan}, stream, {name}{write})")
         self._reports.clear()
 
     def end(self, writer: Writer) -> None:

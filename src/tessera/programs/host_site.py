@@ -54,10 +54,11 @@ class HostSite:
         if ready.is_empty:
             return None
         arguments = executable.plan.arguments
-        if ready.scratch is None:
+        if ready.scratch is None or executable.plan.prints:
             if ready.open:
                 raise LostError
-            self._launch_alone(writer, run, executable.launch(ready), executable.plan)
+            start = executable.launch(ready, lambda text: self.world().write(text))
+            self._launch_alone(writer, run, start, executable.plan)
             return None
         fills = [
             (launch.WORD * (launch.FIRST_SLOT + argument.word), operand)
@@ -75,7 +76,7 @@ class HostSite:
         )
 
     def _launch_alone(self, writer: Writer, run: KernelLaunch, start: launch.Launch, plan: Plan) -> None:
-        """A launch whose need of memory depends on numbers: it looks at them each time."""
+        """A launch whose need of memory depends on numbers, which it looks at each time, or one that prints."""
         writer.flush()
         passed = [_passed(writer, operand) for operand in run.operands]
         writer.line(f"status = {writer.name('start', start)}({', '.join(passed)})")

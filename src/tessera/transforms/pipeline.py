@@ -30,6 +30,7 @@ from tessera.transforms.checks.check_indices import CheckIndices
 from tessera.transforms.checks.guard_parts import GuardParts
 from tessera.transforms.checks.host_checks import TakeHostChecks
 from tessera.transforms.checks.instrument import Instrument
+from tessera.transforms.checks.record_prints import RecordPrints
 from tessera.transforms.core.canonicalize import Canonicalize
 from tessera.transforms.core.common_subexpressions import CommonSubexpressions
 from tessera.transforms.core.compile_report import CompileReport
@@ -90,6 +91,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         InsertWgmmaWaits,
         PromoteAccumulators,
         ReleaseEarly,
+        RecordPrints,
         ScheduleToTile,
         MulticastLoads,
         SoftwarePipelineDots,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -187,9 +188,9 @@ def test_the_interpreter_runs_where_it_is_asked_for(interpreted: list[str], monk
 
 
 @kernel
-def told(x: Any):
+def stopping(x: Any):
     rows = tile.load(x)
-    tile.debug_print("x", rows)
+    tile.breakpoint(rows)
     return rows
 
 
@@ -203,10 +204,11 @@ def test_tiles_of_three_axes_are_machine_code(interpreted: list[str]) -> None:
     assert not interpreted
 
 
-@pytest.mark.parametrize(("refused", "reason"), [(told, "prints or stops")])
+@pytest.mark.parametrize(("refused", "reason"), [(stopping, "stops in a debugger")])
 def test_what_has_no_machine_code_is_interpreted(
-    refused: Any, reason: str, interpreted: list[str], caplog: pytest.LogCaptureFixture
+    refused: Any, reason: str, interpreted: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "breakpointhook", lambda: None)
     x = np.arange(3, dtype=np.float32)
     with knobs.logs.using("fallbacks"):
         first = refused(x).tolist()

@@ -186,7 +186,7 @@ def test_nothing_is_changed_by_a_program_that_is_refused() -> None:
         """
         tile.func @k(%x: f32) outputs 0 shapes [[]] grid [1] {
           %a = tile.full %x : tensor<4x4xf32>
-          tile.debug_print "a", %a : tensor<4x4xf32>
+          tile.debug_print "a", %a {tile.breakpoint} : tensor<4x4xf32>
           tile.return
         }
         """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +15,7 @@ from tessera.dtypes import philox
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f32, f64
 from tessera.errors import EffectError
+from tessera.interpreters.core.printing import PrintRecord, show, write_out
 from tessera.ir.common import reductions
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -30,11 +31,6 @@ class Communicator(Protocol):
         ...
 
 
-def _show(text: str) -> object:
-    # Looked up at each call: users redirect the standard output.
-    return sys.stdout.write(text)
-
-
 @dataclass
 class Machine:
     """Everything effects touch. `seed` and `position` are the random stream; slots outlive calls.
@@ -47,9 +43,10 @@ class Machine:
     position: int = 0
     slots: dict[str, Array] = field(default_factory=dict[str, Array])
     axes: Mapping[str, Communicator] = field(default_factory=dict[str, Communicator])
-    write: Callable[[str], object] = _show
+    write: Callable[[str], object] = write_out
     ctas: int = 3
     chance: np.random.Generator | None = None
+    _records: list[PrintRecord] = field(default_factory=list[PrintRecord], repr=False)
 
     def draw(self, distribution: str, dtype: DType, shape: Sequence[int]) -> Array:
         """The next numbers of the stream: uniform on [0, 1) or standard normal."""
@@ -75,6 +72,19 @@ class Machine:
     def show(self, label: str, value: Array) -> None:
         """Shows a labelled array to people."""
         self.write(f"{label} {value}\n")
+
+    def record(self, one: PrintRecord) -> None:
+        """Keeps a print until the end of `recording`."""
+        self._records.append(one)
+
+    @contextmanager
+    def recording(self) -> Generator[None]:
+        """In the body of the `with` statement prints may be recorded, which are shown behind it."""
+        try:
+            yield
+        finally:
+            records, self._records = self._records, []
+            show(records, self.write)
 
     def exchange(self, axis: str, what: str, value: Array) -> list[Array]:
         if axis not in self.axes:

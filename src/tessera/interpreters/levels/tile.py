@@ -21,12 +21,14 @@ from tessera.interpreters.core.engine import Frame, Values, meaning, meanings, s
 from tessera.interpreters.core.halves import bytes_of, halves_of
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.core.places import placed, taken
+from tessera.interpreters.core.printing import PrintRecord, printed
 from tessera.interpreters.core.views import Array, ArrayView, read_window, window
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, asked
 from tessera.interpreters.sanitizers.watching import SanitizedRun
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import SizesAttr
+from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
 from tessera.ir.pipe.copies import cluster_of
 from tessera.ir.tile import dialect as tile
@@ -59,10 +61,11 @@ def run_kernel(
     check_writable(name, kernel.body.block, bound.values)
     machine = machine if machine is not None else Machine()
     watch = _watch(kernel, bound.values, checks, trace)
-    for runner in _runners(kernel, bound.grid, machine):
-        one = _frame(watch, machine, bound.symbols, runner.program)
-        one.kept[Runner] = runner
-        one.run(kernel.body.block, bound.values)
+    with machine.recording():
+        for runner in _runners(kernel, bound.grid, machine):
+            one = _frame(watch, machine, bound.symbols, runner.program)
+            one.kept[Runner] = runner
+            one.run(kernel.body.block, bound.values)
     if watch is not None:
         watch.finish(name, bound.grid)
 
@@ -338,12 +341,18 @@ def _assert(frame: Frame, op: tile.AssertOp, operands: Values) -> None:
 
 @meaning(tile.DebugPrintOp)
 def _debug_print(frame: Frame, op: tile.DebugPrintOp, operands: Values) -> Values:
-    if "tile.breakpoint" in op.attributes:
+    if tile.BREAKPOINT in op.attributes:
         _stop(frame.program, list(operands), span_of(op.location))
         return []
-    shown = "".join(f" {value}" for value in operands)
-    frame.machine.write(f"{list(frame.program)} {op.label.data}{shown}\n")
+    frame.machine.write(printed(frame.program, op.label.data, operands))
     return []
+
+
+@meaning(tile.PrintRecordOp)
+def _print_record(frame: Frame, op: tile.PrintRecordOp, operands: Values) -> Values:
+    arrays = [np.zeros(one.get_shape(), dtype_of(one.element_type).storage) for one in op.types]
+    frame.machine.record(PrintRecord(tuple(operands), op.label.data, arrays))
+    return [ArrayView.of(array if array.ndim else array.reshape(1)) for array in arrays]
 
 
 def _stop(program: tuple[int, ...], tiles: list[Any], source: SourceSpan | None) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -40,9 +40,9 @@ from tessera.ir.common.attributes import (
     symbols_of,
 )
 from tessera.ir.common.checking import ops_of
-from tessera.ir.common.declared_ops import GIVEN, DeclaredOp
+from tessera.ir.common.declared_ops import GIVEN, GIVEN_ALL, DeclaredOp
 from tessera.ir.common.effects import IO, MEMORY, HasEffects, reads, writes
-from tessera.ir.common.elements import is_element
+from tessera.ir.common.elements import TileType, is_element
 from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
 from tessera.ir.tile.hint_attributes import HintsAttr
 from tessera.ir.tile.types import AnyTile, AnyView, ViewType, check_axis, check_tile, tile_dtype, tile_type, view_type
@@ -73,6 +73,8 @@ CHECK = "tile.check"
 """Names the safety check that an assert is; without it, an assert is the user's own."""
 STEP_BELOW_1 = "tile.range has a step below 1"
 """What the assert beside a loop says whose step only the program knows."""
+BREAKPOINT = "tile.breakpoint"
+"""Marks a print that stops in a debugger instead: only the interpreter can."""
 OVERLAPPING = "tile.overlapping"
 """Says of a function's arguments, one by one, the first argument whose memory they may overlap: most are their own.
 
@@ -590,6 +592,55 @@ class DebugPrintOp(DeclaredOp):
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(IO)}
+
+
+@irdl_op_definition
+class PrintRecordOp(DeclaredOp):
+    """A record of what a print shows: a view of fresh memory for each of the `tiles`, by their types.
+
+    Stores to the views fill it, and the host prints it when the launch is over, in the order of program instances: so
+    prints reach people from machine code. A launch has room for so many records; the views of others are empty. For
+    that, the view of a tile without axes has one, of size 1.
+    """
+
+    name = "tile.print_record"
+    site: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    label: StringAttr = fields.prop_def(StringAttr, converter=StringAttr)
+    tiles: ArrayAttr[Attribute] = fields.prop_def(ArrayAttr[Attribute], converter=ArrayAttr)
+    program: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    views: Sequence[OpResult] = fields.var_result_def(AnyView, converter=GIVEN_ALL)
+    traits = traits_def(HasEffects())
+    assembly_format = "$site $label `at` `[` $program `]` $tiles attr-dict (`:` type($views)^)?"
+
+    @property
+    def types(self) -> list[TileType]:
+        """The types of the tiles."""
+        return [cast(TileType, one) for one in self.tiles.data]
+
+    def verify_(self) -> None:
+        if self.site.value.data < 0:
+            raise VerifyException(f"sites are counted from 0, got {self.site.value.data}")
+        if len(self.tiles.data) != len(self.views):
+            raise VerifyException(f"{len(self.views)} views for {len(self.tiles.data)} tiles")
+        for one, view in zip(self.tiles.data, self.views, strict=True):
+            if not isinstance(one, TensorType):
+                raise VerifyException(f"a record holds tiles, not {one}")
+            shown = check_tile(cast(TileType, one), "a tile of a record")
+            if view.type != ViewType(max(1, shown.get_num_dims()), shown.element_type):
+                raise VerifyException(f"the record holds {shown}, the view is {view.type}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(IO)}
+
+
+def prints_of(function: Operation) -> list[DebugPrintOp]:
+    """The prints of a function, in order: the number of one is its site. Those that stop in a debugger are none."""
+    return [op for op in function.walk() if isinstance(op, DebugPrintOp) and BREAKPOINT not in op.attributes]
+
+
+def records_prints(function: Operation) -> bool:
+    """Whether a launch of a function needs a buffer for records of what it prints."""
+    return any(isinstance(op, PrintRecordOp) for op in function.walk())
 
 
 _COMPUTE = (AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp, PackOp, ReduceOp, TakeOp, TransOp, UnpackOp)

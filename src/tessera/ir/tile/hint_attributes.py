@@ -55,6 +55,6 @@ def hints_of(op: Operation) -> Hints:
 def give_hints(op: Operation, hints: Hints) -> None:
     """Asks of an op what it is not asked already."""
     known = hints_of(op)
-    made = Hints(*(mine if mine is not None else other for mine, other in zip(known, hints, strict=True)))
+    made = Hints._make(mine if mine is not None else other for mine, other in zip(known, hints, strict=True))
     if made != known:
         op.attributes[HINTS] = HintsAttr(made)

@@ -251,7 +251,6 @@ class KernelProgram:
     """A compiled kernel."""
 
     is_native = True
-    is_repeatable = True  # it fails before it begins
 
     def __init__(self, program: GuardedKernel, paths: Sequence[str], here: Settings) -> None:
         self.program = program
@@ -259,6 +258,11 @@ class KernelProgram:
         self._indices = [paths.index(path) for path in program.paths]
         self._is_whole = self._indices == list(range(len(paths)))
         self.guards = tuple(self._guard(guard) for guard in program.guards)
+
+    @property
+    def is_repeatable(self) -> bool:
+        """A run fails before it begins, unless that is about what it has printed by then."""
+        return self.program.executable is None or not self.program.executable.plan.prints
 
     @property
     def nbytes(self) -> int:

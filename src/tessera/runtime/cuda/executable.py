@@ -16,25 +16,27 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tessera.compiler.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
+from tessera.compiler import print_records
+from tessera.compiler.launch_plan import PRINTS, REPORT_WORDS, WORD, ArrayArgument, NumberArgument, Plan
 from tessera.errors import DeviceError, ShapeError, TesseraError
+from tessera.interpreters.core.printing import write_out
 from tessera.runtime.cuda import driver, results
 from tessera.runtime.cuda.backend import note_array
 from tessera.runtime.cuda.launching import Geometry, Params, Start, starter, too_long
 from tessera.runtime.cuda.modules import LoadedFunction, check_grid, loaded
 from tessera.runtime.cuda.pool import Pool, rounded
-from tessera.runtime.cuda.staging import pinned
+from tessera.runtime.cuda.staging import Staging, pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import Maps, Sized, lately
 from tessera.runtime.device.device import Device
 from tessera.runtime.device.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, data_address, is_array
 from tessera.runtime.device.ownership import device_of, owner_of
+from tessera.runtime.program import prints
 from tessera.runtime.program.executable import Runner, check_array, overlap_error, refuse_to_write
 from tessera.runtime.program.overlap import Distances, distances
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 
-_REPORT_WORDS = 7
 _LARGEST_AXIS = 1 << 31
 
 
@@ -52,35 +54,53 @@ class Fresh(NamedTuple):
 
 
 class Report:
-    """The record in which a kernel says what went wrong: memory of the GPU, zeros while nothing did."""
+    """The record in which a kernel says what went wrong: memory of the GPU, zeros while nothing did.
 
-    def __init__(self, device: Device) -> None:
+    A kernel that prints has a buffer for that behind it, of so many bytes; others have none.
+    """
+
+    def __init__(self, device: Device, room: int = 0) -> None:
         stream = current_stream(device)
         self.context = stream.context
-        self.memory = Pool.of(self.context).allocate(stream, WORD * _REPORT_WORDS)
+        self.room = room
+        self.memory = Pool.of(self.context).allocate(stream, PRINTS + room)
         self.pointer = self.memory.address
-        self.host = pinned(self.context, WORD * _REPORT_WORDS)
+        self.nbytes = PRINTS + print_records.HEAD if room else WORD * REPORT_WORDS
+        """Bytes that are read and cleared each time: the words, and the head of the buffer."""
+        self.host = pinned(self.context, self.nbytes)
         self.clear(stream)
 
     def clear(self, stream: Stream) -> None:
-        """Zeros, in the order of a stream."""
-        zero(self.memory, WORD * _REPORT_WORDS, stream)
+        """Zeros and an empty buffer, in the order of a stream."""
+        zero(self.memory, WORD * REPORT_WORDS, stream)
+        if self.room:
+            head = ctypes.create_string_buffer(prints.empty_head(self.room), print_records.HEAD)
+            target, source = self.pointer + PRINTS, ctypes.addressof(head)
+            Staging.of(self.context).to_device(target, source, print_records.HEAD, stream)
 
-    def read(self, stream: Stream) -> tuple[int, ...]:
-        """Waits for the stream; the status and its details."""
-        nbytes = WORD * _REPORT_WORDS
+    def read(self, stream: Stream) -> bytes:
+        """Waits for the stream; the status and its details, and the head of the buffer."""
         with self.context as context:
-            status = context.calls.to_host(self.host, self.pointer, nbytes, stream.handle)
+            status = context.calls.to_host(self.host, self.pointer, self.nbytes, stream.handle)
         driver.check_status(status, f"reading what a kernel on {stream.device} reports")
         stream.synchronize()
-        return struct.unpack(f"<{_REPORT_WORDS}q", ctypes.string_at(self.host, nbytes))
+        return ctypes.string_at(self.host, self.nbytes)
 
-    def check(self, plan: Plan, stream: Stream) -> None:
-        """Waits for the stream, and raises what the kernel reports; the record is zeros again then."""
-        status = self.read(stream)[0]
+    def check(self, plan: Plan, stream: Stream, write: prints.Write = write_out) -> None:
+        """Waits for the stream, shows what the kernel printed and raises what it reports; all is clear again then."""
+        found = self.read(stream)
+        status = struct.unpack_from("<q", found)[0]
+        used = prints.used(found[PRINTS:]) if self.room else 0
+        if not status and not used:
+            return
+        shown = np.empty(used, np.uint8)
+        if used:
+            Staging.of(self.context).to_host(data_address(shown), self.pointer + PRINTS, used, stream)
+        self.clear(stream)
+        stream.synchronize()
+        if used:
+            prints.show_records(plan, shown.data, write)
         if status:
-            self.clear(stream)
-            stream.synchronize()
             raise plan.failures[status - 1].error()
 
 
@@ -327,7 +347,7 @@ def _run_maker(form: _Form) -> Callable[..., Runner]:
         before += _COUNTERS.format(size=form.counters)
         passed.append("counters")
     if form.reports:
-        before += "        report = take(bound.device)\n"
+        before += "        report = take(bound.device, bound.plan)\n"
         passed.append("report.pointer")
     passed += [f"map{index}" for index in range(len(form.maps))]
     tensors = [f"tensor{index}" for index in range(form.results)]
@@ -414,30 +434,31 @@ def zeroed_counters(stream: Stream, nbytes: int) -> int:
     return stream.counters.setdefault(nbytes, memory.address)
 
 
-_reports: dict[int, list[Report]] = {}
+_reports: dict[tuple[int, int], list[Report]] = {}
 
 
-def take_report(device: Device) -> Report:
+def take_report(device: Device, plan: Plan) -> Report:
     """A record that no kernel uses."""
+    size = prints.buffer_size() if plan.prints else 0
     try:
-        return _reports[device.index].pop()
+        return _reports[device.index, size].pop()
     except (KeyError, IndexError):
-        return Report(device)
+        return Report(device, size)
 
 
 def return_report(report: Report) -> None:
-    """Keeps a record, which is zeros, for the next."""
-    _reports.setdefault(report.context.index, []).append(report)
+    """Keeps a record, which is clear, for the next."""
+    _reports.setdefault((report.context.index, report.room), []).append(report)
 
 
 def _finish(bound: BoundKernel, stream: Stream, report: Report) -> None:
     finish(bound.plan, stream, report)
 
 
-def finish(plan: Plan, stream: Stream, report: Report) -> None:
-    """Waits for a kernel, and raises what it reports."""
+def finish(plan: Plan, stream: Stream, report: Report, write: prints.Write = write_out) -> None:
+    """Waits for a kernel, shows what it printed and raises what it reports."""
     try:
-        report.check(plan, stream)
+        report.check(plan, stream, write)
     except TesseraError:
         stream.counters.clear()  # it may have stopped before it had put them back to zero
         raise

@@ -110,7 +110,7 @@ class Graph:
             if launch.counters_word >= 0:
                 node.counters = self._zeroed(launch.counters)
             if launch.report_word >= 0:
-                node.report = take_report(bound.device)
+                node.report = take_report(bound.device, bound.plan)
             before = [self.nodes[-1].handle] if self.nodes else []
             keep: list[object] = []
             with self.context:

@@ -25,6 +25,7 @@ from tessera.runtime.device.device import CPU
 from tessera.runtime.device.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides, data_address, is_array
 from tessera.runtime.native import fresh_arrays, launch, pool
 from tessera.runtime.program.overlap import Distances, OverlapError, distances, overlapping
+from tessera.runtime.program.prints import Write, printing
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.tracked import counted, is_tracked, plain
@@ -120,7 +121,8 @@ class Executable:
         apart = list(distances(plan, given))
         touched = sum(one.meta.nbytes for one in fresh) + sum(array.nbytes for array in arrays if array is not None)
         threads = self._threads(math.prod(grid), touched, deterministic)
-        return _runner(plan, self._launch(template, threads, apart=apart), apart, fresh)
+        start = self._launch(template, threads, apart=apart)
+        return _runner(plan, printing(plan, start) if plan.prints else start, apart, fresh)
 
     def ready(self, geometry: Sequence[Geometry | None], *, deterministic: bool = True) -> Ready:
         """A launch of the program on arrays of these sizes and strides, results too; None for numbers."""
@@ -145,9 +147,10 @@ class Executable:
         alone = instances <= 1 or touched <= _ONE_THREAD_BYTES or (self.plan.ordered and deterministic)
         return 1 if alone else pool.MOST_THREADS
 
-    def launch(self, ready: Ready) -> launch.Launch:
+    def launch(self, ready: Ready, write: Write) -> launch.Launch:
         """A function of the addresses of arrays, as whole numbers, and of numbers, that runs the program."""
-        return self._launch(bytearray(ready.template), ready.threads, arrays="i64")
+        start = self._launch(bytearray(ready.template), ready.threads, arrays="i64")
+        return printing(self.plan, start, write) if self.plan.prints else start
 
     def _template(
         self, geometry: Sequence[Geometry | None], grid: tuple[int, ...]
@@ -175,6 +178,8 @@ class Executable:
             (one.kind if isinstance(one, NumberArgument) else arrays, launch.FIRST_SLOT + one.word)
             for one in self.plan.arguments
         ]
+        if self.plan.prints:  # behind the arguments: the address of the buffer
+            arguments.append(("i64", launch.FIRST_SLOT + self.plan.prints_word))
 
         pairs = [launch.Pair(arguments[one.first][1], arguments[one.second][1], one.above, one.below) for one in apart]
 

@@ -1,4 +1,4 @@
-"""What compiling begins with on every target: a function by itself, with facts applied and checks written in."""
+"""What compiling begins with on every target: a function by itself that has records of prints, facts and checks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.checks.guard_parts import GuardParts
 from tessera.transforms.checks.instrument import Instrument
+from tessera.transforms.checks.record_prints import RecordPrints
 from tessera.transforms.core.canonicalize import Canonicalize
 from tessera.transforms.core.common_subexpressions import CommonSubexpressions
 from tessera.transforms.core.facts import Facts
@@ -22,9 +23,12 @@ def isolated(module: ModuleOp, name: str) -> ModuleOp:
     return ModuleOp([symbol_in(module, name, tile.FuncOp).clone()])
 
 
-def apply_facts_stages(name: str, facts: Facts, checks: Collection[str]) -> dict[str, Stage]:
-    """The stages by which a function knows the facts of the compile and has its safety checks."""
-    stages: dict[str, Stage] = {}
+def first_stages(function: tile.FuncOp, facts: Facts, checks: Collection[str]) -> dict[str, Stage]:
+    """The stages by which a function records its prints, knows the facts of the compile and has its safety checks."""
+    name, stages = function.sym_name.data, dict[str, Stage]()
+    if tile.prints_of(function):
+        # In front of all that drops or repeats ops: a record has the number of its print.
+        stages[RecordPrints.name] = Stage(RecordPrints(), "tile")
     if "bounds" in checks:
         # While offsets are still indices times strides.
         stages[GuardParts.name] = Stage(GuardParts(), "tile")

@@ -16,9 +16,11 @@ from xdsl.ir import Operation
 
 from tessera import knobs
 from tessera.compiler.options import CompileOptions
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
+from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.hint_attributes import hints_of
-from tessera.targets.common.preparing import apply_facts_stages, isolated
+from tessera.targets.common.preparing import first_stages, isolated
 from tessera.targets.common.stage_times import StageTimes
 from tessera.targets.cpu import features
 from tessera.targets.cpu.emit.emitter import ArgumentBlockLayout, Emitted, TargetMachine
@@ -137,7 +139,7 @@ def lower_kernel(module: ModuleOp, name: str, options: CompileOptions, facts: Fa
     effort, made_for, given = EFFORTS[options.optimization], machine_for(options), facts or Facts()
     context, files = CompileContext.with_facts(given), Files.of(module, read)
     runner = StageRunner(f"@{name}", context, files, partial(text.write, module), LEVELS)
-    stages = apply_facts_stages(name, given, options.checks)
+    stages = first_stages(symbol_in(module, name, tile.FuncOp), given, options.checks)
     lowering = TileToCpu(made_for.level, made_for.lanes, contract=effort.contract, small=effort.small)
     legal = legalize_stages(made_for.level, contract=effort.contract)
     stages |= {name: Stage(one, "tile") for name, one in legal.items()}

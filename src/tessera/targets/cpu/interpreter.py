@@ -46,8 +46,9 @@ def run_cpu_kernel(
     bound = bind(name, kernel.function_type, kernel.shapes, kernel.grid, arguments)
     check_writable(name, kernel.body.block, bound.values)
     chance = None if seed is None else np.random.default_rng(seed)
-    frame = CpuFrame(machine if machine is not None else Machine(), bound.symbols, grid=bound.grid, chance=chance)
-    frame.run(kernel.body.block, bound.values)
+    machine = machine if machine is not None else Machine()
+    with machine.recording():
+        CpuFrame(machine, bound.symbols, grid=bound.grid, chance=chance).run(kernel.body.block, bound.values)
 
 
 @dataclass

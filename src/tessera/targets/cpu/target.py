@@ -73,7 +73,7 @@ class CpuTarget(Target):
 
         def finish() -> Artifact:
             image = compile_emitted(made, options)
-            words = Words(image.layout.first, image.layout.grid, image.layout.words)
+            words = Words(image.layout.first, image.layout.grid, image.layout.words, image.layout.prints)
             return Artifact(plan_of(source, words, image.messages), image.image, image.guards, image.seconds, report)
 
         text = made.emitted.text

@@ -16,7 +16,7 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Shape
-from tessera.targets.common.preparing import apply_facts_stages, isolated
+from tessera.targets.common.preparing import first_stages, isolated
 from tessera.targets.common.stage_times import StageTimes
 from tessera.targets.cuda.emit.emitter import Emitted, EmittedBlock
 from tessera.targets.cuda.emit.rules import emit
@@ -193,7 +193,7 @@ class _NvLowering:
         options, context = self.options, CompileContext.with_facts(facts)
         written = partial(text.write, self.source)
         runner = StageRunner(f"@{self.name}", context, files, written, LEVELS, seconds=self.seconds)
-        front = apply_facts_stages(self.name, facts, options.checks)
+        front = first_stages(self.function(self.source), facts, options.checks)
         front[TakeHostChecks.name] = Stage(TakeHostChecks(), "tile")
         module = runner.run(runner.begin(isolated(self.source, self.name), "kernel"), front)
         check_supported(self.function(module))

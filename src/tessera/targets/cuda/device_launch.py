@@ -8,6 +8,7 @@ from xdsl.ir import Attribute
 from tessera.compiler.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.errors import CompileError
 from tessera.ir.common.elements import dtype_of
+from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
 from tessera.targets.cuda.compile import CompiledPtx
 from tessera.targets.cuda.ir import dialect as nv
@@ -53,7 +54,7 @@ def launch_of(function: nv.FuncOp, made: CompiledPtx) -> DeviceLaunch:
         maps=tuple(_map(function, op, offset) for op, offset in zip(maps, made.block.maps, strict=True)),
         counters=counters,
         counters_word=made.block.counters if counters else -1,
-        report_word=made.block.report if made.messages else -1,
+        report_word=made.block.report if made.messages or tile.records_prints(function) else -1,
         local=made.local,
         follows=any(isinstance(op, nv.GriddepcontrolWaitOp) for op in function.body.block.ops),
     )

@@ -12,6 +12,7 @@ from tessera.compiler.attempts import Attempt, Fit, first_that_fits
 from tessera.compiler.launch_plan import Failure, Plan
 from tessera.compiler.options import CompileOptions
 from tessera.compiler.target import Local
+from tessera.ir.tile import dialect as tile
 from tessera.targets.common.stage_times import StageTimes
 from tessera.targets.cuda.compile import CompiledPtx, compile_kernel
 from tessera.targets.cuda.device_launch import launch_of
@@ -84,7 +85,8 @@ class SpillRetries:
     def _plan(self, found: _Assembled) -> Plan:
         made, block = found.made, found.made.block
         assert made.function is not None
-        plan = plan_of(self.source, Words(block.first, block.grid, block.words), made.messages)
+        words = Words(block.first, block.grid, block.words, block.report if tile.records_prints(made.function) else -1)
+        plan = plan_of(self.source, words, made.messages)
         launch = replace(launch_of(made.function, made), local=max(made.local, found.spilled))
         checks = tuple((one.condition, Failure(one.message, one.span, check_of(one.message))) for one in made.checks)
         return replace(plan, grid=made.grid, device=launch, block_bytes=block.size, checks=checks)

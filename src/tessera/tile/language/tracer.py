@@ -652,7 +652,7 @@ class Tracer:
         given = [value if is_dynamic(value) else self.convert(value, f32) for value in values]
         op = tile.DebugPrintOp(label, [value.ssa for value in given])
         if stop:
-            op.attributes["tile.breakpoint"] = UnitAttr()
+            op.attributes[tile.BREAKPOINT] = UnitAttr()
         self.emit(op)
 
     # Control flow.

@@ -186,7 +186,7 @@ def is_skippable(loop: scf.ForOp, mask: SSAValue) -> bool:
     end = block.last_op
     assert end is not None
     for op in block.ops:
-        if op.regions or isinstance(op, tile.Writer | tile.AssertOp | tile.DebugPrintOp):
+        if op.regions or isinstance(op, tile.Writer | tile.AssertOp | tile.DebugPrintOp | tile.PrintRecordOp):
             return False
     known = known_where_false(block.ops, mask)
     pairs = zip(block.args[1:], end.operands, strict=True)

@@ -42,6 +42,10 @@ class PartitionRows(FunctionPass):
         partition_rows(function, self.rows)
 
 
+_AT_ONCE = (tile.Atomic, tile.WriteOp, tile.AssertOp, tile.DebugPrintOp, tile.PrintRecordOp)
+"""Ops with an effect that a part of their rows would not have."""
+
+
 class Rows:
     """Along which axis each tile of a function has its rows; tiles that are not in here are the same for all rows."""
 
@@ -66,7 +70,7 @@ class Rows:
                 return self._refuse(op, "a store stands in a loop or a branch")
         written = {tile.memory_of(op.view) for op in stores}
         for op in ops:
-            if isinstance(op, tile.Atomic | tile.WriteOp | tile.AssertOp | tile.DebugPrintOp):
+            if isinstance(op, _AT_ONCE):
                 return self._refuse(op, f"{op.name} is for all rows at once")
             # Rows that were read before any was written would be read after some were.
             if isinstance(op, tile.LoadOp | tile.ReadOp | tile.ItemOp) and tile.memory_of(op.view) in written:

@@ -7,7 +7,14 @@ tile.func @f(%x: f32) outputs 0 shapes [[]] grid [1] {
 // -----
 // options: -p tile-to-cpu
 tile.func @f(%n: index) outputs 0 shapes [[]] grid [1] {
-  // expected: a kernel that prints or stops runs in the interpreter only
+  // expected: a kernel that stops in a debugger runs in the interpreter only
+  tile.debug_print "n", %n {tile.breakpoint} : index
+  tile.return
+}
+// -----
+// options: -p tile-to-cpu
+tile.func @f(%n: index) outputs 0 shapes [[]] grid [1] {
+  // expected: tile.debug_print has no machine code: machine code prints by records
   tile.debug_print "n", %n : index
   tile.return
 }

@@ -112,7 +112,7 @@ ACTS: list[tuple[Any, Any, dict[str, Any], Callable[[Made, Made], bool]]] = [
 
 
 def _id(value: Any) -> str:
-    return getattr(value, "__name__", "") if callable(value) else str(value) if isinstance(value, dict) else ""
+    return getattr(value, "__name__", "") if callable(value) else "" if isinstance(value, tuple) else str(value)
 
 
 @pytest.mark.parametrize(("function", "args", "hints", "has"), ACTS, ids=_id)

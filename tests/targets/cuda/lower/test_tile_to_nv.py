@@ -589,7 +589,7 @@ def test_nothing_is_lowered_that_has_no_machine_code() -> None:
         """
         tile.func @k(%x: f32) outputs 0 shapes [[]] grid [1] {
           %a = tile.full %x : tensor<4x4xf32>
-          tile.debug_print "a", %a : tensor<4x4xf32>
+          tile.debug_print "a", %a {tile.breakpoint} : tensor<4x4xf32>
           tile.return
         }
         """

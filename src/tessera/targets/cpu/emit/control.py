@@ -1,13 +1,15 @@
-"""cpu level → LLVM text: the work that threads share, and their own memory."""
+"""cpu level → LLVM text: the work that threads share, their own memory, and what they print."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.emit.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, emits
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import BufferType, PanelsType, buffer_type, panels_type
 from tessera.targets.llvm.emitter import ViewDescriptor
+from tessera.targets.llvm.prints import RecordWriter
 from tessera.targets.llvm.text import Value, number
 
 
@@ -98,6 +100,13 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
         f.loop(start, stop, 1, [], run)
 
     f.loop(0, queues, 1, [], visit)
+
+
+@emits(tile.PrintRecordOp)
+def _print_record(emitter: Emitter, op: tile.PrintRecordOp) -> None:
+    buffer = emitter.f.load("ptr", emitter.f.at(emitter.args, FIRST_ARGUMENT + 8 * emitter.layout.prints), align=8)
+    writer = RecordWriter(emitter, op, buffer)
+    writer.bind(writer.take())
 
 
 @emits(cpu.BufferOp)

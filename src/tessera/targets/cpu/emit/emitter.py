@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tessera.ir.common.checking import operands_of
 from tessera.ir.common.elements import dtype_of
+from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.targets.cpu.emit.registers import RegisterTile
 from tessera.targets.cpu.ir import dialect as cpu
@@ -64,6 +65,8 @@ class ArgumentBlockLayout:
     grid: int
     queues: int
     words: int
+    prints: int = -1
+    """The word of the buffer for what the kernel prints; -1 where it prints nothing."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +239,10 @@ class Emitter(KernelEmitter):
 def _layout(function: cpu.FuncOp) -> ArgumentBlockLayout:
     first, grid = argument_words(function.function_type.inputs.data)
     queues = grid + len(function.grid.data)
-    return ArgumentBlockLayout(first, grid, queues, queues + QUEUES)
+    words = queues + QUEUES
+    if tile.records_prints(function):
+        return ArgumentBlockLayout(first, grid, queues, words + 1, prints=words)
+    return ArgumentBlockLayout(first, grid, queues, words)
 
 
 def _in_once(op: Operation) -> bool:

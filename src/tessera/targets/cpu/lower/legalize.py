@@ -10,6 +10,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cpu.lower.certain_masks import DropCertainMasks
 from tessera.targets.llvm.elements import is_arm
+from tessera.targets.llvm.prints import unrecorded
 from tessera.targets.llvm.round_multiples import RoundMultiples
 from tessera.transforms.algebra.degenerate_matmuls import DegenerateMatmuls
 from tessera.transforms.algebra.multiples import MarkMultiples
@@ -65,8 +66,4 @@ def check_supported(function: tile.FuncOp) -> None:
                 hint="lazy-rescale writes it for GPUs: leave that pass out",
             )
         if isinstance(op, tile.DebugPrintOp):
-            raise CompileError(
-                "a kernel that prints or stops runs in the interpreter only",
-                span=span_of(op.location),
-                hint="TESSERA_INTERPRET=1 sends every kernel there",
-            )
+            raise unrecorded(op)

@@ -1,20 +1,20 @@
-"""nv level → LLVM text: atomics, and semaphores that order blocks."""
+"""nv level → LLVM text: atomics, semaphores that order blocks, and prints."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tessera.compiler.launch_plan import PRINTS
 from tessera.dtypes.types import DType, Kind, bf16, f16, f32, f64
-from tessera.errors import CompileError
-from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
-from tessera.targets.cuda.emit.emitter import Emitter, emits
+from tessera.targets.cuda.emit.emitter import WORD, Emitter, emits
 from tessera.targets.cuda.emit.global_access import Access, Path
 from tessera.targets.cuda.emit.memory import Places
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ptx.inline import asm, barrier
 from tessera.targets.llvm import elements, elementwise
+from tessera.targets.llvm.prints import RecordWriter
 from tessera.targets.llvm.text import Function, Value, number
 
 # Atomics
@@ -171,10 +171,16 @@ def _semaphore_signal(emitter: Emitter, op: nv.SemaphoreSignalOp) -> None:
     _to_the_counter(emitter, _PASS, f.select(ends, number(0, "i32"), following))
 
 
-@emits(tile.DebugPrintOp)
-def _debug_print(emitter: Emitter, op: tile.DebugPrintOp) -> None:
-    raise CompileError(
-        "a kernel that prints or stops runs in the interpreter only",
-        span=span_of(op.location),
-        hint="TESSERA_INTERPRET=1 sends every kernel there",
-    )
+# Prints
+
+
+@emits(tile.PrintRecordOp)
+def _print_record(emitter: Emitter, op: tile.PrintRecordOp) -> None:
+    """One thread takes the room of a record, and tells the others where it is."""
+    f = emitter.f
+    buffer = f.at(emitter.record(), PRINTS)
+    writer, place = RecordWriter(emitter, op, buffer, 'syncscope("device") '), emitter.shared_pointer(WORD)
+    barrier(f)
+    emitter.branch(f.compare("eq", emitter.thread, 0), lambda: f.store(writer.take(), place, align=WORD))
+    barrier(f)
+    writer.bind(f.load("i64", place, align=WORD))

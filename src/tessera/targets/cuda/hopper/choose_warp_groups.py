@@ -97,6 +97,9 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
     if (write := next((op for op in function.body.walk() if isinstance(op, tile.WriteOp)), None)) is not None:
         words = "it stores under a mask or at computed places, which is done for all rows at once"
         return _refusal(write, words, "store whole tiles, which end with their array, and scatter in a kernel behind")
+    if (shown := next((op for op in function.body.walk() if isinstance(op, tile.PrintRecordOp)), None)) is not None:
+        words = "it prints, which a program instance does once, with all of its rows"
+        return _refusal(shown, words, "leave the print out when it is to be fast")
     if rows is None:
         words = "its stores do not have one number of rows that consumers could share"
         return _refusal(function, words, "store tiles of one number of rows, at the top level of the kernel")

@@ -46,8 +46,9 @@ def run_nv_kernel(
     if chance is not None and not any(isinstance(op, nv.SemaphoreWaitOp) for op in kernel.body.walk()):
         order: list[int] = chance.permutation(len(instances)).tolist()
         instances = [instances[index] for index in order]
-    for instance in instances:
-        NvFrame(machine, bound.symbols, instance, chance=chance).run(kernel.body.block, bound.values)
+    with machine.recording():
+        for instance in instances:
+            NvFrame(machine, bound.symbols, instance, chance=chance).run(kernel.body.block, bound.values)
 
 
 @dataclass

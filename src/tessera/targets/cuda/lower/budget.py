@@ -21,6 +21,7 @@ from tessera.dtypes.types import Kind, bf16
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emit.conversion_plans import plan
+from tessera.targets.cuda.emit.emitter import WORD
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.emit.values import registers_of
 from tessera.targets.cuda.ir import dialect as nv
@@ -255,6 +256,8 @@ def _scratch(op: Operation, threads: int) -> int:
         if registers_of(source, layout, shape, range(len(shape))) is not None:
             return 0
         return plan(source, layout, shape, tile_dtype(op.operand).storage.itemsize, threads).order.bytes
+    if isinstance(op, tile.PrintRecordOp):
+        return WORD
     if isinstance(op, tile.TakeOp):
         return prod(tile_type(op.operand).get_shape()) * tile_dtype(op.operand).storage.itemsize
     if isinstance(op, tile.ReduceOp):

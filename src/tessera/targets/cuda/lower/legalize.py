@@ -19,6 +19,7 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.lower.plain_dots import make_dots_plain
 from tessera.targets.cuda.lower.shared_reciprocals import share_reciprocals
 from tessera.targets.llvm.emitter_attributes import APPROXIMATE, LOOSE, TOGETHER
+from tessera.targets.llvm.prints import unrecorded
 from tessera.targets.llvm.round_multiples import RoundMultiples
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.algebra.degenerate_matmuls import DegenerateMatmuls
@@ -158,8 +159,4 @@ def check_supported(function: tile.FuncOp) -> None:
                     hint="fold two axes into one, or run it in the interpreter: TESSERA_INTERPRET=1",
                 )
         if isinstance(op, tile.DebugPrintOp):
-            raise CompileError(
-                "a kernel that prints or stops runs in the interpreter only",
-                span=span_of(op.location),
-                hint="TESSERA_INTERPRET=1 sends every kernel there",
-            )
+            raise unrecorded(op)

@@ -82,7 +82,11 @@ def _iteration(ops: list[Operation]) -> RotatedIteration | None:
     if not alone or depth % step or depth < 3 * step:
         return None
     special = {waits[0], dot, left, right, *copies}
-    return RotatedIteration(waits[0], copies, dot, left, right, [op for op in ops if op not in special])
+    others = [op for op in ops if op not in special]
+    # All others come in front of the dot: none may need it.
+    if any(use.operation in others for use in dot.result.uses):
+        return None
+    return RotatedIteration(waits[0], copies, dot, left, right, others)
 
 
 def _is_fixed(shared: SSAValue) -> bool:

@@ -244,9 +244,9 @@ class Lowering:
         self.add(nv.CommitOp(), op)
         self.add(nv.WaitOp(0), op)
         self.staged[op.result] = shared
-        self._read(op, shared)
+        self._read_shared(op, shared)
 
-    def _read(self, op: tile.LoadOp | pipe.GetOp, shared: SSAValue) -> None:
+    def _read_shared(self, op: tile.LoadOp | pipe.GetOp, shared: SSAValue) -> None:
         """Reads a tile that is in shared memory into the layouts that are asked for."""
         for layout in self.analysis.made(op.result) if op.result not in self.analysis.staged else ():
             read = self.add(nv.ReadOp(shared, laid_out(tile_type(op.result), layout)), op)
@@ -272,7 +272,7 @@ class Lowering:
             case pipe.GetOp():
                 slot = self.add(nv.SlotOp(self.values[op.ring], self.values[op.slot]), op).results[0]
                 self.staged[op.result] = slot
-                self._read(op, slot)
+                self._read_shared(op, slot)
             case _:
                 raise AssertionError(op)
 
