@@ -16,6 +16,7 @@ from test_grids import BACKENDS, Filling, batched, by_blocks, in_a_branch, ones_
 from tessera import Schedule, kernel, knobs, tile
 from tessera.errors import ShapeError, TesseraError
 from tessera.ir.tile.dialect import FuncOp
+from tessera.metatracing.clients.shipping import pack, unpack
 
 Of = Callable[[Any], Any]
 OfTwo = Callable[[Any, Any], Any]
@@ -180,6 +181,16 @@ def test_a_grid_of_the_same_code_is_the_same_grid() -> None:
         form(block)(x, y)
         assert (y == 2).all()
     assert fresh.explain().startswith("without_a_context: 2 programs")
+
+
+def test_a_grid_of_sizes_goes_to_another_process() -> None:
+    """As kernels do that are compiled there: functions by their code."""
+    width = 64
+    blocks: OfTwo = lambda x, block: (tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], width))  # noqa: E731
+    given_grid = by_blocks.grid(blocks).given_grid
+    sent = unpack(pack(given_grid))
+    assert sent == given_grid
+    assert (sent.names, sent.takes_blocks, sent.function.__defaults__) == (("x", "block"), True, None)
 
 
 def test_a_grid_of_static_values_and_attributes() -> None:

@@ -374,9 +374,7 @@ class Shipment(NamedTuple):
         """
         from tessera.tiers.stand_ins import stand_ins
 
-        form = dict(self.form)
-        kernel = Kernel(self.function, form.pop("schedule"), **form)
-        client = KernelClient(kernel)
+        client = KernelClient(Kernel(self.function).changed(**self.form))
         outcome: list[str | None] = []
         with self.settings.held():
             call = client.call(stand_ins(self.described), self.static)

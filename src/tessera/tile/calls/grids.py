@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -72,6 +73,9 @@ class GridFunction:
                     hint=f"it may ask for {known}, and for {BLOCKS}, the block sizes",
                 )
         return GridFunction(function, names, takes_blocks=BLOCKS in names and BLOCKS not in signature.parameters)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(GridFunction, takes_blocks=self.takes_blocks), (self.function, self.names)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GridFunction) and self.key == other.key
