@@ -35,13 +35,8 @@ def test_tiles_that_are_scaled(dtype: DType, hints: dict[str, Any]) -> None:
             assert results(of_all.with_schedule(schedule), [x], (rows, 64), dtype, hints) == expected
 
 
-AHEAD: list[dict[str, Any]] = [
-    {"prefetch": 1},
-    {"prefetch": 5},
-    {"ahead": 2},
-    {"memory": "smem"},
-    {"memory": "registers"},
-]
+MEMORY: list[dict[str, Any]] = [{"memory": "smem"}, {"memory": "registers"}]
+AHEAD: list[dict[str, Any]] = [{"prefetch": 1}, {"prefetch": 4}]
 
 
 @pytest.mark.parametrize("hints", [*AHEAD, *MEMORY, {"ahead": 2}], ids=str)
