@@ -105,9 +105,7 @@ def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
         tuple(_failures(function, messages)),
         ordered,
         apart=apart,
-        checks=tuple(
-            (one.condition, Failure(one.message, one.span, check_of(one.message))) for one in host_checks(function)
-        ),
+        checks=tuple((one.condition, Failure(one.message, one.span)) for one in host_checks(function)),
         covers=covers(function),
     )
 
