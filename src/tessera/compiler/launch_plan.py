@@ -57,7 +57,7 @@ class Failure:
     def error(self) -> TesseraError:
         """The error, of the class that the interpreter's check raises."""
         kind, hint = _ERRORS[self.check]
-        return kind(self.message, span=self.span, hint=hint)
+        return kind(self.message, span=self.span, hint=hint or _HINTS.get(self.message))
 
 
 _ERRORS: Mapping[str | None, tuple[type[TesseraError], str | None]] = {
@@ -67,10 +67,16 @@ _ERRORS: Mapping[str | None, tuple[type[TesseraError], str | None]] = {
         "a block may reach over the end, but starts inside: check the grid, the block size and the offset",
     ),
     "indices": (RangeError, "indices count from 0; clamp or mask them first"),
-    "zero": (CompileError, "check where the divisor comes from, or give another where it is 0: tile.maximum(n, 1)"),
-    "steps": (CompileError, "loops go upward: check where the step comes from, or write tile.maximum(step, 1)"),
+    "steps": (CompileError, None),
     "nan": (DtypeError, "mask or clamp the operands with tile.where before this op, or switch the check off"),
 }
+
+
+_HINTS = {
+    "divides by zero": "check where the divisor comes from, or give another where it is 0: tile.maximum(n, 1)",
+    "tile.range has a step below 1": "loops go upward: check where the step comes from, or write tile.maximum(step, 1)",
+}
+"""What to do about failures that no check names."""
 
 
 class MapAxis(NamedTuple):

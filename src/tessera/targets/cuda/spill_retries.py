@@ -16,7 +16,6 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets.common.stage_times import StageTimes
 from tessera.targets.cuda.compile import CompiledPtx, compile_kernel
 from tessera.targets.cuda.device_launch import launch_of
-from tessera.transforms.checks.instrument import check_of
 from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.facts import Facts
 
@@ -88,5 +87,5 @@ class SpillRetries:
         words = Words(block.first, block.grid, block.words, block.report if tile.records_prints(made.function) else -1)
         plan = plan_of(self.source, words, made.messages)
         launch = replace(launch_of(made.function, made), local=max(made.local, found.spilled))
-        checks = tuple((one.condition, Failure(one.message, one.span, check_of(one.message))) for one in made.checks)
+        checks = tuple((one.condition, Failure(one.message, one.span)) for one in made.checks)
         return replace(plan, grid=made.grid, device=launch, block_bytes=block.size, checks=checks)

@@ -72,8 +72,6 @@ def check_of(message: str) -> str | None:
         return "indices"
     if f" {_OUTSIDE}, " in message:
         return "bounds"
-    if message in ("divides by zero", tile.STEP_BELOW_1):
-        return "zero" if message == "divides by zero" else "steps"
     return "nan" if f" {_NAN} " in message else None
 
 
