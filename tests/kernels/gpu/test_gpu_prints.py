@@ -31,8 +31,10 @@ def on_gpu(*given: Any) -> list[Any]:
 
 def both(call: Any, *given: Any) -> tuple[str, str]:
     """The text of the interpreter and that of the GPU, which give the same results."""
+    # They may be changed in place.
+    there = on_gpu(*given)
     expected, one = text_of(call, *given, backend="interpreter")
-    found, other = text_of(call, *on_gpu(*given))
+    found, other = text_of(call, *there)
     if one is not None:
         assert np.array_equal(one.numpy(), other.cpu().numpy(), equal_nan=True)
     return expected, found
