@@ -19,6 +19,7 @@ from tessera.tile.language.control import BlockIndex, Range
 from tessera.tile.language.current_tracer import tracer
 from tessera.tile.language.misuse import check_box, check_combined, check_elements, check_pad, check_tile, check_view
 from tessera.tile.language.packing import pack, unpack
+from tessera.tile.language.pages import load_pages, page
 from tessera.tile.language.places import box_places, given_indices, places_along, places_of_each
 from tessera.tile.language.rearrange import (
     argmax,
@@ -34,7 +35,7 @@ from tessera.tile.language.rearrange import (
     take,
     topk,
 )
-from tessera.tile.language.values import AxisBounds, Places, Scalar, Tile, View, as_tuple, shown
+from tessera.tile.language.values import AxisBounds, Pages, Places, Scalar, Tile, View, as_tuple, shown
 
 __all__ = [
     "INF",
@@ -85,6 +86,7 @@ __all__ = [
     "mma",
     "ones",
     "pack",
+    "page",
     "prod",
     "program_id",
     "range",
@@ -187,6 +189,8 @@ def load(
             raise ShapeError(
                 "tile.load takes `at` and `shape` together, without a block", hint="give both: at=(i, 0), shape=(4, 8)"
             )
+        if any(isinstance(one, Pages) for one in as_tuple(at)):
+            return load_pages(view, as_tuple(at), _shape(shape), pad, hints)
         return tracer().load(view, as_tuple(at), _shape(shape), pad, hints)
     work = current_context(tracer())
     matrix, start = work.rows_at(view, block)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tessera.dtypes.types import bool_
 from tessera.errors import DtypeError, ShapeError
-from tessera.tile.language.values import BlockIndex, Scalar, Tile, Undefined, View, shown
+from tessera.tile.language.values import BlockIndex, Pages, Scalar, Tile, Undefined, View, shown
 
 
 def hint_of_position(value: object) -> str:
@@ -23,6 +23,8 @@ def hint_of_position(value: object) -> str:
         return "positions are integers: tile.cast(x, i64) cuts the fraction off"
     if isinstance(value, BlockIndex):
         return "a block of tile.range_n begins at block.start; tile.load(x, block) takes its rows"
+    if isinstance(value, Pages):
+        return "tile.load takes pages; store to one page at a time: x[tile.item(table, b, i)]"
     if isinstance(value, tuple | list):
         return "give one number, such as x.shape[0]"
     return "use integers"

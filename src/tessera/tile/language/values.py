@@ -412,6 +412,24 @@ class View:
         )
 
 
+Position = int | Scalar
+
+
+@dataclass(frozen=True, repr=False)
+class Pages:
+    """A place along the pages of an array: rows from `start` on, in the pages that a row of a table lists."""
+
+    table: View
+    row: tuple[object, ...]
+    """Where the row is in the table."""
+    start: Position
+    length: Position | None
+    """How many rows there are; None where pages are listed for all rows that are loaded."""
+
+    def __repr__(self) -> str:
+        return f"pages of {self.table.name}"
+
+
 class Undefined:
     """A variable that has no value here: assigned only in a branch or a loop body."""
 
