@@ -17,7 +17,7 @@ tile.func @f(%a: !tile.view<2, bf16, global>, %b: !tile.view<2, bf16, global>, %
   tile.return
 }
 
-// CHECK:      scf.for {{%.+}} iter_args({{%.+}} = {{%.+}}) -> (tensor<16x16xf32>) {
+// CHECK:      scf.for {{%.+}} iter_args({{%.+}} = %clear) -> (tensor<16x16xf32
 // CHECK:      nv.wait 0
 // CHECK:      [[A:%.+]] = nv.read {{%.+}} : !nv.shared<16x48xbf16, 32> -> tensor<16x48xbf16
 // CHECK:      [[B:%.+]] = nv.read {{%.+}} : !nv.shared<48x16xbf16, 32> -> tensor<48x16xbf16

@@ -118,7 +118,7 @@ def test_schedules_grids_and_programs_stay() -> None:
     assert verified.lower(q, k) is plain.lower(q, k)
     scheduled = verified.with_schedule(Schedule(block=(4,)))
     assert isinstance(scheduled, Verified)
-    assert scheduled[2].grid == (2,)
+    assert scheduled[2].given_grid == (2,)
     assert scheduled[2].promises == verified.promises
     assert "verified to be stable and bounded to [-100, 100]" in repr(attention_score)
     # Both keep their forms under a grid to themselves.

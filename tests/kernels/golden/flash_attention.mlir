@@ -12,7 +12,7 @@ builtin.module {
     %9 = tile.stride %q, 2 : !tile.view<3, bf16, global>
     %10 = tile.view %q offset %6 sizes[%7, %1] strides[%8, %9] : !tile.view<3, bf16, global> -> !tile.view<2, bf16, global>
     %11 = arith.constant 0 : index
-    %12 = tile.load %10[%2, %11] : !tile.view<2, bf16, global> -> tensor<16x16xbf16>
+    %12 = tile.load %10[%2, %11] {tile.hints = #tile.hints<vector = 4, prefetch = 2>} : !tile.view<2, bf16, global> -> tensor<16x16xbf16>
     %13 = arith.constant 0.000000e+00 : f32
     %14 = tile.full %13 : tensor<16x16xf32>
     %15 = arith.constant 0xff800000 : f32
@@ -73,8 +73,8 @@ builtin.module {
     %68 = arith.constant 1.11111116 : f32
     %69 = arith.constant 1.000000e+00 : f32
     %70, %71, %72 = scf.for %73 = %11 to %19 step %1 iter_args(%74 = %14, %75 = %16, %76 = %17) -> (tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>) {
-      %77 = tile.load %30[%73, %11] : !tile.view<2, bf16, global> -> tensor<16x16xbf16>
-      %78 = tile.load %43[%73, %11] : !tile.view<2, bf16, global> -> tensor<16x16xbf16>
+      %77 = tile.load %30[%73, %11] {tile.hints = #tile.hints<vector = 4, prefetch = 2>} : !tile.view<2, bf16, global> -> tensor<16x16xbf16>
+      %78 = tile.load %43[%73, %11] {tile.hints = #tile.hints<vector = 4, prefetch = 2>} : !tile.view<2, bf16, global> -> tensor<16x16xbf16>
       %79 = tile.trans %77, [1, 0] : tensor<16x16xbf16> -> tensor<16x16xbf16>
       %80 = tile.dot %12, %79, %14 : tensor<16x16xbf16>, tensor<16x16xbf16>, tensor<16x16xf32> -> tensor<16x16xf32>
       %81 = tile.full %44 : tensor<16x16xf32>
@@ -302,7 +302,7 @@ builtin.module {
       %303 = tile.ew<mul> %102, %293 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
       %304 = tile.ew<add> %302, %303 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
       scf.yield %301, %283, %304 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
-    }
+    } {tile.hints = #tile.hints<prefetch = 2>}
     %305 = tile.expand %72, 1 : tensor<16xf32> -> tensor<16x1xf32>
     %306 = tile.full %13 : tensor<16x1xf32>
     %307 = tile.ew<eq> %305, %306 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>

@@ -17,7 +17,7 @@ tile.func @f(%n: index, %h: f32, %b: i1) outputs 0 shapes [[], [], []] grid [1, 
 // CHECK-NEXT: %[[T:.*]] = tile.full %[[H]] : tensor<2x4xf32>
 // CHECK-NEXT: %[[U:.*]] = tile.full %[[H]] : tensor<f32>
 // CHECK-NEXT: %[[V:.*]] = tile.expand %[[U]], 0 : tensor<f32> -> tensor<1xf32>
-// CHECK-NEXT: %[[A:.*]], %[[C:.*]] = tile.print_record 0 "tiles" at [%[[I]], %[[J]]] [tensor<2x4xf32>, tensor<f32>] : !tile.view<2, f32, global>, !tile.view<1, f32, global>
+// CHECK-NEXT: %[[A:.*]], %[[C:.*]] = tile.print_record 0 "tiles" at[%[[I]], %[[J]]] [tensor<2x4xf32>, tensor<f32>] : !tile.view<2, f32, global>, !tile.view<1, f32, global>
 // CHECK:      tile.store %[[T]], %[[A]][%{{.*}}, %{{.*}}] {tile.open} : tensor<2x4xf32>
 // CHECK:      tile.store %[[V]], %[[C]][%{{.*}}] {tile.open} : tensor<1xf32>
 // CHECK:      scf.if %[[B]] {
@@ -25,5 +25,5 @@ tile.func @f(%n: index, %h: f32, %b: i1) outputs 0 shapes [[], [], []] grid [1, 
 // CHECK-NEXT:   tile.full %[[P]] : tensor<1xi64>
 // CHECK-NEXT:   tile.full %[[H]] : tensor<1xf32>
 // CHECK:        arith.select %[[B]]
-// CHECK:        tile.print_record 1 "numbers" at [%[[I]], %[[J]]] [tensor<i64>, tensor<f32>, tensor<i64>]
+// CHECK:        tile.print_record 1 "numbers" at[%[[I]], %[[J]]] [tensor<i64>, tensor<f32>, tensor<i64>]
 // CHECK:      tile.debug_print "stop", %[[T]] {tile.breakpoint} : tensor<2x4xf32>
