@@ -94,7 +94,7 @@ def bounded(x: Any, limit: int):
     """Prints, and fails in some program instances."""
     rows = tile.load(x)
     tile.debug_print("before", tile.program_id(0))
-    tile.assert_(tile.program_id(0) < limit, "too far")  # noqa: PT009  (a kernel's)  # noqa: PT009
+    tile.assert_(tile.program_id(0) < limit, "too far")  # noqa: PT009  (a kernel's)
     return rows
 
 

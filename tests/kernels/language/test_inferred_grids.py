@@ -19,7 +19,6 @@ from tessera.ir.tile.dialect import FuncOp
 from tessera.metatracing.clients.shipping import pack, unpack
 
 Of = Callable[[Any], Any]
-OfTwo = Callable[[Any, Any], Any]
 
 
 def of_x(function: Of) -> Of:
@@ -155,7 +154,10 @@ def test_why_stores_do_not_tell(used: Any, more: dict[str, Any], reason: str) ->
 
 def test_a_grid_of_sizes_serves_all_of_them() -> None:
     fresh = kernel(by_blocks.function)
-    blocks: OfTwo = lambda x, block: (tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], block.n))  # noqa: E731
+
+    def blocks(x: Any, block: Any) -> Any:
+        return tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], block.n)
+
     work = fresh.grid(blocks)
     for shape in ((130, 200), (1, 1), (64, 65), (300, 3), (0, 4)):
         x, y = np.ones(shape, np.float32), np.zeros(shape, np.float32)
@@ -173,8 +175,7 @@ def test_a_grid_of_the_same_code_is_the_same_grid() -> None:
     fresh = kernel(without_a_context.function)
 
     def form(block: int) -> Any:
-        blocks: Of = lambda y: [tile.cdiv(y.shape[0], block), tile.cdiv(y.shape[1], 64)]  # noqa: E731
-        return fresh.grid(blocks)
+        return fresh.grid(of_x(lambda y: [tile.cdiv(y.shape[0], block), tile.cdiv(y.shape[1], 64)]))
 
     for block in (64, 64, 32, 64, 32):
         x, y = ones_and_zeros()
@@ -186,7 +187,10 @@ def test_a_grid_of_the_same_code_is_the_same_grid() -> None:
 def test_a_grid_of_sizes_goes_to_another_process() -> None:
     """As kernels do that are compiled there: functions by their code."""
     width = 64
-    blocks: OfTwo = lambda x, block: (tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], width))  # noqa: E731
+
+    def blocks(x: Any, block: Any) -> Any:
+        return tile.cdiv(x.shape[0], block.m), tile.cdiv(x.shape[1], width)
+
     given_grid = by_blocks.grid(blocks).given_grid
     sent = unpack(pack(given_grid))
     assert sent == given_grid

@@ -133,9 +133,9 @@ def _places(op: tile.Writer, outputs: Mapping[SSAValue, Shape]) -> Iterator[_Pla
         return
     shape = tile_type(op.value).get_shape()
     known: list[tuple[_Linear | None, int]] = (
-        [(None, 1)] * len(shape)
-        if isinstance(op, tile.AtPlaces) or not isinstance(op, tile.StoreOp)
-        else [(_linear(offset), extent) for offset, extent in zip(op.offsets, shape, strict=True)]
+        [(_linear(offset), extent) for offset, extent in zip(op.offsets, shape, strict=True)]
+        if isinstance(op, tile.StoreOp)
+        else [(None, 1)] * len(shape)
     )
     view = op.view
     while isinstance(owner := view.owner, tile.ViewOp):
