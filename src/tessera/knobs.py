@@ -13,12 +13,14 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import Enum
-from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from tessera.device_names import CPU_FAMILIES
 from tessera.errors import TesseraError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "Knob",
@@ -203,6 +205,8 @@ class Knob(Generic[T]):
 
 
 def _path(value: Path | str) -> Path:
+    from pathlib import Path  # with all it loads, a tenth of the time the package takes to import
+
     return Path(value).expanduser()
 
 
@@ -301,6 +305,8 @@ def _optional_cpu_level(value: str | None) -> str | None:
 
 
 def _default_cache_dir() -> Path:
+    from pathlib import Path
+
     # The XDG rule: a relative path there is invalid and counts as unset.
     base = Path(_XDG_CACHE_HOME)
     return (base if base.is_absolute() else Path.home() / ".cache") / "tessera"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -123,6 +122,8 @@ def _fused_scalar(a: float, b: float, c: float) -> float:
         return a * b + c
     if not math.isfinite(c):
         return c
+    from fractions import Fraction  # loads decimal
+
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
         return a * b + c
