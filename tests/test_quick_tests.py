@@ -33,6 +33,10 @@ def test_named(level, transposed): ...
 @pytest.mark.parametrize(("m", "n"), [(1, 2), pytest.param(1, 3, marks=pytest.mark.acceptance), (2, 2)])
 def test_rows(m, n): ...
 
+@pytest.mark.quick(2)
+@pytest.mark.parametrize("level", ["a", "b", "c", "d", "e"])
+def test_few(level): ...
+
 @pytest.mark.parametrize("level", ["a", "b"])
 def test_all(level): ...
 """
@@ -53,19 +57,19 @@ def test_each_value_is_shown_and_no_more_than_that(tmp_path: Path) -> None:
     assert status == 0
     found = [line.partition("::")[2] for line in said.splitlines() if "::" in line]
     counts = Counter(name.partition("[")[0] for name in found)
-    assert counts == {"test_each": 4, "test_named": 2, "test_rows": 1, "test_all": 2}
+    assert counts == {"test_each": 4, "test_named": 2, "test_rows": 1, "test_few": 2, "test_all": 2}
     each = [name.partition("[")[2][:-1].split("-") for name in found if name.startswith("test_each")]
     assert {(m, n) for m, n, _ in each} == {("1", "2"), ("1", "3"), ("2", "2"), ("3", "3")}
     assert {level for _, _, level in each} == {"a", "b", "c"}
     assert not [name for name in found if name.startswith("test_named") and "-b]" in name]
-    assert "test_rows[1-2]" in found
+    assert {"test_rows[1-2]", "test_few[a]", "test_few[c]"} <= {*found}
 
 
 def test_the_others_are_left_to_acceptance(tmp_path: Path) -> None:
     status, said = collected(tmp_path, "acceptance")
     assert status == 0
     counts = Counter(line.partition("::")[2].partition("[")[0] for line in said.splitlines() if "::" in line)
-    assert counts == {"test_each": 8, "test_named": 4, "test_rows": 2}
+    assert counts == {"test_each": 8, "test_named": 4, "test_rows": 2, "test_few": 3}
 
 
 def test_a_value_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def test_a_mistake_is_a_message_and_not_a_traceback() -> None:
 # Exit status
 
 
+@pytest.mark.acceptance
 def test_a_failed_implementation_is_status_3_and_its_row_is_written(tmp_path: Path) -> None:
     brief = ("--seconds", "20", "--samples", "30", "--threads", "1", "--precision", "f32", "--measure", "latency")
     words = ("--size", "rows=256,cols=256", *brief, "--implementations", "honest,raises,crashes")
@@ -208,6 +209,7 @@ def test_check_runs_what_the_baseline_ran(factor: float, status: int, tmp_path: 
 # What is left
 
 
+@pytest.mark.acceptance
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     target = tmp_path / "a.json"
     words = ("--seconds", "1.0", "--samples", "100", "--threads", "1", "--precision", "f32", "--measure", "latency")
@@ -327,6 +329,7 @@ def test_a_full_disk_loses_neither_the_results_on_the_screen_nor_the_old_file(tm
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".partial"]
 
 
+@pytest.mark.acceptance
 def test_a_folder_that_does_not_exist_is_told_before_anything_is_lost(tmp_path: Path) -> None:
     found = bench(
         "run", "softmax", *TINY, *BRIEF, "--implementations", "tessera", "--json", tmp_path / "no" / "a.json", check=5

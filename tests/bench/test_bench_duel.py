@@ -74,6 +74,7 @@ def test_half_as_fast_again_is_a_regression_and_the_other_way_round_an_improveme
     assert better.verdict is Verdict.IMPROVEMENT, better.reason
 
 
+@pytest.mark.acceptance
 def test_a_kernel_against_itself_is_no_regression() -> None:
     found = calibrate(benchmark_of("softmax"), KERNELS["softmax"], F32, 0.0, 3, BRIEF)
     assert found.count == 3

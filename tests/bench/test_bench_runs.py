@@ -80,6 +80,7 @@ def test_a_seed_makes_the_same_inputs() -> None:
     assert first_inputs(7) != first_inputs(8)
 
 
+@pytest.mark.acceptance
 def test_cold_caches_are_slower_to_read() -> None:
     class Reading(OperatorBenchmark):
         """Reads a megabyte, which fits into a cache and is quick to find there."""
@@ -155,6 +156,7 @@ def test_a_measurement_by_itself(kind: MeasurementType) -> None:
     assert [other for other in others if getattr(row, other) is not None or other in row.unavailable] == []
 
 
+@pytest.mark.acceptance
 def test_utilisation_is_of_the_measured_peak() -> None:
     config = dataclasses.replace(QUICK, measurements=(MeasurementType.LATENCY, MeasurementType.COMPUTE_UTILIZATION))
     found = TesseraBench().run_benchmark("softmax", dataclasses.replace(config, implementations=["tessera"]))
@@ -318,6 +320,7 @@ def test_a_failure_is_a_row_and_the_others_run() -> None:
     assert "RuntimeError" in (raised.stack_trace or "")
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     "ends", [["crashes"], pytest.param(["exits", "eats_memory_slowly"], marks=pytest.mark.acceptance)]
 )
@@ -367,6 +370,7 @@ def test_rows_from_a_worker_have_their_configuration() -> None:
     assert row.config == config
 
 
+@pytest.mark.acceptance
 def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
     script = tmp_path / "orphan.py"
     script.write_text(

@@ -56,6 +56,7 @@ def test_the_demo_climbs_the_tiers_and_checks_results(monkeypatch: pytest.Monkey
     assert "WRONG" in result.output
 
 
+@pytest.mark.acceptance
 def test_the_tour_checks_every_level() -> None:
     result = invoke("demo", "--tour", "--plain", "--rows", "19")
     assert result.exit_code == 0
@@ -269,6 +270,7 @@ GEMM = "ts.zeros((512, 512), ts.bf16), ts.zeros((512, 512), ts.bf16), ts.zeros((
 BELOW = {"machine": ("cpu.func @", "nv.func @"), "llvm": ("define i64 @", "llvm.nvvm"), "asm": (".text", ".version")}
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("level", BELOW)
 @pytest.mark.parametrize(("machine", "number"), [("avx2", 0), ("sm_80", 1)])
 @pytest.mark.parametrize("name", ["gemm", "running"])

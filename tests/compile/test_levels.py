@@ -173,6 +173,7 @@ def check_layers(run: Any, x: Any, w: Any) -> None:
         np.testing.assert_allclose(found[name].numpy(), expected[name].numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("level", CPU_LEVELS)
 def test_a_function_of_two_kernels_for_each_level_of_this_processor(level: str) -> None:
     w = ts.randn((64, 64), seed=5)

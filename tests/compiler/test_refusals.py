@@ -56,7 +56,7 @@ def test_there_are_at_least_25_refusals() -> None:
     assert all("slower than" in text for text in goldens().values())
 
 
-@pytest.mark.quick
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_says_why_it_is_not_compiled_the_fastest_way(name: str) -> None:
     assert said(compiled(CASES[name]).report) == goldens()[name]

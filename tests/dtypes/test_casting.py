@@ -252,6 +252,7 @@ def test_the_document_and_the_types_agree() -> None:
         assert magnitude_of(1, written) == Fraction(built.smallest_subnormal)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("dtype", [dtype for dtype in FLOATS if dtype.bits <= 16], ids=str)
 def test_the_formats_are_those_of_the_storage(dtype: DType) -> None:
     stored = numbers_of(array_of(all_codes(dtype), dtype))
@@ -406,6 +407,7 @@ def test_every_16_bit_float_to_all_types_up_to_8_bits(source: DType, clamp: Poli
         np.testing.assert_array_equal(got, want, f"{source} -> {target}")
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("target", SMALL_FLOATS, ids=str)
 @pytest.mark.parametrize("source", [f32, f64], ids=str)
 def test_wide_floats_around_every_halfway_point_of_small_formats(source: DType, target: DType) -> None:

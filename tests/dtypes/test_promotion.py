@@ -182,6 +182,7 @@ def same_values(values: Array, source: DType, target: DType) -> bool:
     return exact(values, source) == exact(cast(values, source, target), target)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("source", [dtype for dtype in ALL if dtype.bits <= 16], ids=str)
 def test_can_cast_is_the_truth_for_every_value(source: DType) -> None:
     values = values_of(np.arange(1 << source.bits), source)

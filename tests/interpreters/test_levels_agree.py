@@ -285,6 +285,7 @@ def test_many_programs_with_effects_mean_the_same_at_every_level(data: st.DataOb
     check_drawn(data, acting=True)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("dtype", [f32, bf16, i32, bool_], ids=str)
 def test_every_row_means_the_same_with_a_constant_on_either_side(dtype: DType) -> None:
     type_, rows = GraphTensorType.of(["N"], dtype), [row for row in ROWS[dtype] if elementwise.TABLE[row].arity == 2]

@@ -366,6 +366,7 @@ def test_every_file_belongs_to_an_op_or_a_pass() -> None:
     assert stems - names <= {f"passes/{name}" for name in (*ALL_PASSES, "legality")}
 
 
+@pytest.mark.acceptance
 def test_the_tools_of_xdsl_know_our_dialects_and_passes() -> None:
     path = ROOT / "passes" / "canonicalize-identities.mlir"
     command = [str(Path(sys.executable).with_name("xdsl-opt")), str(path), "-p", "tessera-canonicalize"]

@@ -112,6 +112,7 @@ def test_the_order_inside_dictionaries_does_not_matter() -> None:
     assert structural_hash(first) == structural_hash(second)
 
 
+@pytest.mark.acceptance
 def test_every_process_agrees() -> None:
     paths = POSITIVE[:: len(POSITIVE) // 8]
     code = """
@@ -340,6 +341,7 @@ def try_mutations(paths: list[Path], count: int | None) -> dict[str, int]:
     return changed
 
 
+@pytest.mark.acceptance
 def test_every_change_of_meaning_changes_the_hash() -> None:
     changed = try_mutations(OPS, PER_FILE)
     assert sum(changed.values()) > 350

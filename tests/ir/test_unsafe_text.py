@@ -125,6 +125,7 @@ def test_a_result_that_cannot_be_written_is_an_error_of_ours(tmp_path: Path) -> 
     assert isinstance(done.exception, ResourceError)
 
 
+@pytest.mark.acceptance
 def test_the_command_ends_at_once_for_a_string_without_an_end(tmp_path: Path) -> None:
     (tmp_path / "x.mlir").write_text('builtin.module { "' + "a" * 10_000)
     command = [sys.executable, "-c", "from tessera.cli.main import main; main()", "opt", str(tmp_path / "x.mlir")]

@@ -58,6 +58,7 @@ def way_of(seed: int) -> str:
     return "compiled" if seed % 15 == 3 else "eager" if seed % 50 == 7 else "interpreted"
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     "part", [*range(3), *(pytest.param(part, marks=pytest.mark.acceptance) for part in range(3, 10))]
 )

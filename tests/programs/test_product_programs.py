@@ -40,7 +40,7 @@ CASES: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
 }
 
 
-@pytest.mark.quick
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [f32, bf16], ids=str)
 @pytest.mark.parametrize("name", [pytest.param(one, marks=LONG if one == "block" else ()) for one in CASES])

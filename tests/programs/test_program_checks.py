@@ -62,6 +62,7 @@ def test_nothing_is_said_without_checks(device: str) -> None:
     assert np.isnan(result.cpu().numpy()).all()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", ["gather", "scatter", "loop"])
 def test_indices_out_of_range_are_named(kind: str, device: str) -> None:
     def function(x: Any, indices: Any) -> Any:

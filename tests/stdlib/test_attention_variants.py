@@ -46,7 +46,7 @@ def test_logarithms_of_sums(queries: int, keys: int, mask: Any) -> None:
     assert np.abs(logs.numpy() - sums).max() <= 2e-6
 
 
-@pytest.mark.quick
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("leading", [(), (1, 3), (2, 1), (2, 3)], ids=str)
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (17, 65), (40, 32)])
 def test_a_bias_for_each_pair(queries: int, keys: int, leading: tuple[int, ...]) -> None:

@@ -58,7 +58,7 @@ def test_a_cheat_is_refused_and_the_honest_one_beside_it_is_not(name: str, why: 
     assert why in cheat.error_message
 
 
-@pytest.mark.quick
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("name", "why"), [("changes_inputs", "changed its input 1"), ("computes_now_and_then", "wrong")]
 )
@@ -108,6 +108,7 @@ def test_a_peer_that_is_far_off_excuses_no_other() -> None:
     assert auditor.widened([1e6, 1e-3]) == 2e-6
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("kind", [MeasurementType.THROUGHPUT, MeasurementType.MEMORY_BANDWIDTH])
 def test_a_cheat_has_no_throughput_either(kind: MeasurementType) -> None:
     config = dataclasses.replace(CONFIG, measurements=(kind,))

@@ -144,6 +144,7 @@ def test_devices_are_processes_on_shares_of_the_machine() -> None:
     assert first["threads"] == str(len(first["processors"]))
 
 
+@pytest.mark.acceptance
 def test_one_measures_alone_then_all_at_once() -> None:
     found = local(rank_programs.stamped, 0.4)
     alone, first, second = (
@@ -176,6 +177,7 @@ def outcome(worker: Worker, function: Callable[..., Any], *arguments: Any, secon
     return found
 
 
+@pytest.mark.acceptance
 def test_a_worker_lives_again_after_every_end() -> None:
     worker = Worker(sorted(os.sched_getaffinity(0)), 1)
     try:
@@ -293,6 +295,7 @@ def test_more_replicas_than_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
         run_spread([], BenchmarkConfig(mode=BenchmarkMode.DISTRIBUTED, data_parallel_size=3))
 
 
+@pytest.mark.acceptance
 def test_an_interrupt_keeps_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     measure, calls = Team.measure, list[int]()
 
@@ -364,6 +367,7 @@ def written(output: Path, rank: int = 0) -> dict[str, Any]:
     return json.loads(Path(f"{output}.{rank}").read_text())
 
 
+@pytest.mark.acceptance
 @needs_two
 def test_ranks_in_step(tmp_path: Path) -> None:
     ran = mpirun("steady", tmp_path / "found")
@@ -389,6 +393,7 @@ def test_a_suite_over_ranks(tmp_path: Path) -> None:
     assert "rank 1: the process was killed by SIGKILL" in failed
 
 
+@pytest.mark.acceptance
 @needs_two
 def test_a_rank_that_raises(tmp_path: Path) -> None:
     ran = mpirun("raises_on_second", tmp_path / "found")
@@ -398,6 +403,7 @@ def test_a_rank_that_raises(tmp_path: Path) -> None:
     assert found["device_results"]["device_1"]["error"] == "ValueError: the second device is out of luck"
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("program", "guarded"), [pytest.param("rank_leaves", False, marks=pytest.mark.acceptance), ("rank_killed", True)]
 )

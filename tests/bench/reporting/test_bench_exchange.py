@@ -384,6 +384,7 @@ def test_without_an_end_the_run_was_interrupted(tmp_path: Path) -> None:
     assert back.suite_end_time > 0
 
 
+@pytest.mark.acceptance
 def test_a_journal_torn_at_any_byte_of_its_last_line_is_recovered(tmp_path: Path) -> None:
     suite, path = made_up.suite((64,), ("f32",), ("numpy",)), tmp_path / "run.jsonl"
     written(path, suite)

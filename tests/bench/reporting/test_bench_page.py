@@ -306,7 +306,7 @@ def suites() -> dict[str, BenchmarkSuiteResult]:
     }
 
 
-@pytest.mark.quick(name=[name for name in suites() if name != "200 rows"])
+@pytest.mark.quick(2, name=[name for name in suites() if name != "200 rows"])
 @pytest.mark.parametrize("name", list(suites()))
 def test_suites_of_every_kind_make_a_page(browser: Browser, name: str, tmp_path: Path) -> None:
     suite = suites()[name]
@@ -328,6 +328,7 @@ def test_suites_of_every_kind_make_a_page(browser: Browser, name: str, tmp_path:
     assert drawn == {"empty": 0, "only failures": 0, "bare figures": 3, "several benchmarks": 5}.get(name, 5)
 
 
+@pytest.mark.acceptance
 def test_cases_whose_names_do_not_fit_are_numbered_and_listed() -> None:
     (plot,) = plots.sections(suites()["sizes of several numbers"])[0].plots
     assert plot.caption.startswith(

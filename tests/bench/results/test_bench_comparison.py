@@ -357,6 +357,7 @@ def test_rows_of_two_runs(factor: float, verdict: Verdict, code: int):
     assert (found.missing, found.new, found.notes) == ((), (), ())
 
 
+@pytest.mark.acceptance
 def test_equal_code_in_drifting_runs_raises_no_alarm():
     random = np.random.default_rng(3)
     alarms = 0

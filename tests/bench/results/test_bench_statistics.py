@@ -398,6 +398,7 @@ def test_a_spike_does_not_hide_dependence():
     assert effective_count(values) < 150
 
 
+@pytest.mark.acceptance
 def test_the_paired_interval_holds_for_dependent_pairs():
     random = np.random.default_rng(12)
     for correlation, allowed in ((0.0, 0.02), (0.6, 0.03)):

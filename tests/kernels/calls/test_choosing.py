@@ -141,6 +141,7 @@ def test_choices_and_programs_are_kept_for_other_processes(
     assert len(compiled) == count
 
 
+@pytest.mark.acceptance
 def test_refused_blocks_are_not_tried_by_other_processes(
     compiled: list[Schedule], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +168,7 @@ def test_damaged_choices_are_made_again(kept: bytes, compiled: list[Schedule], m
     assert not compiled
 
 
+@pytest.mark.acceptance
 def test_a_thousand_lengths_make_four_programs(compiled: list[Schedule]) -> None:
     given, random = fresh(stdlib.attention), Random(7)
     for _ in range(1000):
@@ -191,6 +193,7 @@ def test_a_kernel_that_refuses_other_blocks_keeps_its_own(compiled: list[Schedul
     assert len(compiled) == 1
 
 
+@pytest.mark.acceptance
 def test_a_block_that_does_not_come_out_is_given_up(compiled: list[Schedule], monkeypatch: pytest.MonkeyPatch) -> None:
     refused = {(192, 128)}
 

@@ -202,6 +202,7 @@ def test_types_of_numbers_are_told_apart() -> None:
         made(ts.zeros(2), 1 << 2000)
 
 
+@pytest.mark.acceptance
 def test_after_eight_programs_the_general_one_serves_the_rest(compiles: list[str], slow_calls: list[Any]) -> None:
     general = fresh(divided)
     made, x = general.assume("values"), ts.ones(3)
@@ -414,6 +415,7 @@ def check_subset(name: str, data: st.DataObject) -> None:
         assert np.abs(found - expected).max() <= 4e-6 * np.abs(expected).max()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", CASES)
 def test_any_subset_of_facts_gives_the_same_result(name: str) -> None:
     @settings(max_examples=2)

@@ -143,6 +143,7 @@ def test_what_has_changed_is_not_found(processes: Processes) -> None:
     assert processes.run()["compiler"] == COMPILER
 
 
+@pytest.mark.acceptance
 def test_programs_of_a_text_that_python_overlooks_are_not_kept(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +327,7 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.acceptance
 @given(PLAIN, PLAIN)
 def test_values_have_the_fingerprint_of_what_they_are(a: Any, b: Any) -> None:
     assert told(a) == told(a)

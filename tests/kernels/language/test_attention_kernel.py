@@ -35,7 +35,7 @@ def attention(q: Array, k: Array, v: Array, *, causal: bool, mask: Array | None 
     return (shares if mask is None else shares * mask) @ v
 
 
-@pytest.mark.quick
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dropout", [0.0, 0.25])
 @pytest.mark.parametrize(("s", "t"), [(1, 1), (17, 17), (64, 64), (200, 200), (17, 200), (200, 17)])

@@ -270,3 +270,60 @@ def test_inferred_grids_fill_all(shape: tuple[int, int], block: tuple[int, int],
 @kernel
 def blocks_of_any_size(y: Filling, *, m: int, n: int):
     tile.store(y, tile.ones((m, n)), at=(tile.program_id(0) * m, tile.program_id(1) * n))
+
+
+# Grids of numbers
+
+
+def row_blocks(x: Any, y: Any, factor: float):
+    here = (tile.program_id(0) * 16, tile.program_id(1) * 8)
+    tile.store(y, tile.load(x, at=here, shape=(16, 8)) * factor, at=here)
+
+
+def summed(x: Any, y: Any, factor: float):
+    here = (tile.program_id(0) * 16, 0)
+    tile.atomic_add(y, tile.load(x, at=here, shape=(16, 8)) * factor, at=(0, 0))
+
+
+def _scaled(used: Any, shape: tuple[int, int], grid: tuple[int, ...]) -> Any:
+    x, y = np.ones(shape, np.float32), np.zeros(shape, np.float32)
+    with knobs.backend.using("cpu"):
+        used[grid](x, y, 3.0)
+    return y
+
+
+def test_one_program_serves_grids_of_numbers_that_its_stores_ask_for() -> None:
+    used = kernel(row_blocks)
+    for rows, columns in ((130, 200), (1, 1), (64, 64), (65, 7), (300, 3)):
+        assert (_scaled(used, (rows, columns), (-(-rows // 16), -(-columns // 8))) == 3).all()
+    assert used.explain().startswith("row_blocks: 2 programs")
+    # Fewer program instances fill less, whichever program there is.
+    for rows in (48, 80, 160):
+        filled = _scaled(used, (rows, 8), (2, 1))
+        assert np.array_equal(filled[:, 0], np.where(np.arange(rows) < 32, 3, 0))
+    assert used.explain().startswith("row_blocks: 3 programs")
+    assert (_scaled(used, (32, 8), (2, 1)) == 3).all()
+    assert (_scaled(used, (33, 8), (3, 1)) == 3).all()
+    assert used.explain().startswith("row_blocks: 3 programs")
+
+
+def test_why_a_grid_of_numbers_has_a_program_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    used = kernel(summed)
+    with knobs.logs.using("recompiles"), caplog.at_level("WARNING"):
+        for blocks in (2, 3):
+            assert _scaled(used, (16 * blocks, 8), (blocks,))[0, 0] == 3 * blocks
+    assert used.explain().startswith("summed: 2 programs")
+    assert "summed is compiled for the grid (3,) alone: " in caplog.text
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 70), st.integers(0, 40), st.integers(0, 3), st.integers(0, 2), st.booleans())
+def test_grids_of_numbers_are_kept_to(rows: int, columns: int, down: int, along: int, fitting: bool) -> None:
+    down, along = (-(-rows // 16), -(-columns // 8)) if fitting else (down, along)
+    y = _scaled(_SHARED, (rows, columns), (down, along))
+    expected = np.zeros((rows, columns), np.float32)
+    expected[: down * 16, : along * 8] = 3
+    assert np.array_equal(y, expected)
+
+
+_SHARED = kernel(row_blocks)

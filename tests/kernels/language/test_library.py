@@ -9,6 +9,7 @@ from typing import Any
 
 import library as lib
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -191,6 +192,7 @@ def test_attention(heads: Heads) -> None:
     heads.check(heads.run(lib.attention), softmax(heads.scores))
 
 
+@pytest.mark.acceptance
 @few
 @given(HEADS, st.integers(1, 40))
 def test_window_attention(heads: Heads, window: int) -> None:
@@ -198,6 +200,7 @@ def test_window_attention(heads: Heads, window: int) -> None:
     heads.check(heads.run(lib.window_attention, window), softmax(np.where(inside, heads.scores, -np.inf)))
 
 
+@pytest.mark.acceptance
 @few
 @given(HEADS, st.sampled_from([1.0, 5.0, 30.0]))
 def test_softcap_attention(heads: Heads, cap: float) -> None:
@@ -205,6 +208,7 @@ def test_softcap_attention(heads: Heads, cap: float) -> None:
     heads.check(heads.run(lib.softcap_attention, cap=cap), softmax(scores))
 
 
+@pytest.mark.acceptance
 @few
 @given(HEADS)
 def test_alibi_attention(heads: Heads) -> None:
@@ -215,6 +219,7 @@ def test_alibi_attention(heads: Heads) -> None:
     heads.check(heads.run(lib.alibi_attention, slopes), softmax(scores))
 
 
+@pytest.mark.acceptance
 @few
 @given(HEADS)
 def test_sigmoid_attention(heads: Heads) -> None:

@@ -51,6 +51,7 @@ def test_attention_over_several_pages_at_a_time(page: int, backend: str) -> None
     np.testing.assert_allclose(out, attention(q, keys, kept), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_blocks_of_pages_on_gpus(arch: str) -> None:
     pages, table, _ = sequences(1, 8, [37, 1], d=16)

@@ -99,7 +99,7 @@ def results(call: Callable[[Numbers, int], Any], dtype: DType, layout: Callable[
     return np.asarray(found.numpy() if isinstance(found, ts.Tensor) else found)
 
 
-@pytest.mark.quick(
+@pytest.mark.quick(5)(
     name=[
         "saxpy",
         "softmax",
@@ -131,6 +131,7 @@ def test_machine_code_gives_what_the_interpreter_gives(name: str) -> None:
         assert np.array_equal(none, results(call, dtype, plain, 0))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("optimization", [0, 1, 2])
 def test_every_optimization_computes_the_same(optimization: int) -> None:
     with knobs.interpret.using(True):

@@ -160,6 +160,7 @@ def test_a_nan_that_is_made_is_caught(call: Callable[[], Any], title: str, sourc
         call()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_level_catches_both(level: str) -> None:
     with knobs.cpu_level.using(level):
@@ -206,7 +207,7 @@ LIBRARY: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.quick(name=["softmax", "layernorm", "attention"])
+@pytest.mark.quick(1, name=["softmax", "layernorm", "attention"])
 @pytest.mark.parametrize("name", LIBRARY)
 @pytest.mark.parametrize(("optimization", "bound"), [(1, 0.0), (3, 4e-6)])
 def test_clean_kernels_are_as_they_were(name: str, optimization: int, bound: float, compiles: list[str]) -> None:

@@ -117,7 +117,7 @@ def check(run: Any, shapes: list[tuple[int, ...]], given: list[Any], level: str)
         assert np.linalg.norm((native - meant)[numbered]) <= 4e-3 * np.linalg.norm(meant[numbered])
 
 
-@pytest.mark.quick
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("case", CASES)
 def test_columns_that_others_need(level: str, case: str) -> None:

@@ -240,7 +240,7 @@ def test_machine_code_gives_what_the_interpreter_gives(name: str, level: str, da
     check(name, level, arrays, data.draw(st.builds(Sizes, SIZES, SIZES, st.just(width), NUMBERS, st.just(block))))
 
 
-@pytest.mark.quick
+@pytest.mark.quick(8)
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("name", CASES)
 def test_special_values(name: str, level: str) -> None:
@@ -287,7 +287,7 @@ def test_every_width(name: str, level: str) -> None:
         check(name, level, Odd(dtype, **PLAIN, seed=width), Sizes(41, 67, width, 0, block))
 
 
-@pytest.mark.quick
+@pytest.mark.quick(8)
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("name", CASES)
 def test_of_no_rows_and_no_keys_all_agree(name: str, level: str) -> None:

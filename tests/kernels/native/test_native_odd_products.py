@@ -115,6 +115,7 @@ def check(level: str, types: tuple[DType, DType], new: Odd, m: int, n: int, k: i
 ODD = st.builds(numbers, LAYOUT_LISTS, st.integers(0, 10**6))
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize(("types", "level"), QUICK, ids=named)
 @settings(max_examples=4)
 @given(ODD, SIZES, SIZES, SIZES)
@@ -159,7 +160,7 @@ def test_products_of_products_have_the_same_bits(
     expect_equal(compiled(call, new, level), interpreted(call, new))
 
 
-@pytest.mark.quick
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("dtype", [ts.f16, ts.bf16, ts.f8e4m3, ts.f8e5m2], ids=str)
 @settings(max_examples=4)

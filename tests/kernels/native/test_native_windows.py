@@ -48,7 +48,7 @@ def check(level: str, dtype: Any, block: tuple[int, int], queries: int, keys: in
         np.testing.assert_array_equal(one.numpy(), other)
 
 
-@pytest.mark.quick
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 @settings(max_examples=4)

@@ -24,6 +24,7 @@ def check_on_cpu(first: int) -> None:
                 assert np.array_equal(kernels.found(case), wanted), (seed, backend, level)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("first", range(0, QUICK, BATCH))
 def test_random_kernels(first: int) -> None:
     check_on_cpu(first)

@@ -316,6 +316,7 @@ def test_masks_as_indices_outside_of_traces() -> None:
         item(tensor(x, ts.f32), x[0] > 0)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("step", [None, 2, -1, -2])
 def test_slices_are_python_s_for_every_size(step: int | None) -> None:
     """Also where they begin before the first element or end behind the last; sizes after the first are symbols."""

@@ -130,6 +130,7 @@ def check(calls: list[tuple[Any, ...]]) -> None:
 CALM: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 
 
+@pytest.mark.acceptance
 @settings(max_examples=16, **CALM)
 @given(sequences(FEW_KINDS))
 def test_sequences(calls: list[tuple[Any, ...]]) -> None:
@@ -144,6 +145,7 @@ def test_many_sequences(part: int, calls: list[tuple[Any, ...]]) -> None:
     check(calls)
 
 
+@pytest.mark.acceptance
 def test_threads_make_sequences_at_once() -> None:
     runtime = eager_runtime(persist=False, max_specialized_kernels=4, most_bridges=2, sample_period=2)
     model = Model(runtime)

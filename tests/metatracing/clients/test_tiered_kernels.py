@@ -205,6 +205,7 @@ sys.stdout.buffer.write(build(sys.stdin.buffer.read()))
 """
 
 
+@pytest.mark.quick(1)
 @native
 @pytest.mark.parametrize("which", ["plain", "captured", "static"])
 def test_what_another_process_compiled_is_found(which: str, cache: Path) -> None:

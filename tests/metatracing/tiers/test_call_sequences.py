@@ -107,6 +107,7 @@ def test_many_sequences(part: int, calls: list[tuple[Any, ...]], period: int, th
     play(calls, period, threads)
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("calls", [2_000, pytest.param(100_000, marks=pytest.mark.acceptance)])
 def test_memory_does_not_grow(calls: int) -> None:
     made = Made(lambda level, call: 1000, sample_period=7, max_trace_history=50)

@@ -110,6 +110,7 @@ def test_the_process_finds_out_what_to_compile_and_no_call_waits_for_it(backgrou
     assert background.made["aborts"] == 0
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("wish", ["", "raise"])
 def test_programs_of_a_request_are_compiled_beside_each_other(monkeypatch: pytest.MonkeyPatch, wish: str) -> None:
     monkeypatch.setattr(knobs, "usable_processors", lambda: 4)
@@ -428,6 +429,7 @@ def _opened() -> set[int]:
     return {int(name) for name in os.listdir("/proc/self/fd")}
 
 
+@pytest.mark.acceptance
 def test_a_child_of_a_fork_keeps_nothing_that_others_are_asked_by(opened: set[int], loader: Loader) -> None:
     """Forks come while processes are made, asked, and given up, too."""
     stop, failed = threading.Event(), list[BaseException]()
@@ -486,6 +488,7 @@ def test_descriptors_may_be_many_or_none(loader: Loader, most: int) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.acceptance
 def test_a_loader_that_cannot_load_is_a_line_in_the_log(
     background: Background, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -499,6 +502,7 @@ def test_a_loader_that_cannot_load_is_a_line_in_the_log(
     assert "there is no process that compiles" in caplog.text
 
 
+@pytest.mark.acceptance
 def test_a_loader_that_dies_while_several_wait_has_died_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(knobs, "usable_processors", lambda: 8)
     background = Background()
@@ -605,6 +609,7 @@ def test_a_busy_process_without_an_owner_ends_with_its_loader(loader: Loader, mo
     assert not is_there(pid)
 
 
+@pytest.mark.acceptance
 def test_an_interrupted_request_does_not_leave_an_answer_to_others(background: Background) -> None:
     process = background.worker._processes[0]  # pyright: ignore[reportPrivateUsage]
     real = Child.answer
@@ -655,6 +660,7 @@ def test_a_killed_process_is_a_line_in_the_log(background: Background, caplog: p
     assert background.worker.deaths == 1
 
 
+@pytest.mark.acceptance
 def test_a_process_that_dies_of_a_request_is_not_asked_again(
     background: Background, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -103,6 +103,7 @@ def test_what_no_longer_holds_is_given_up_though_no_case_comes_often() -> None:
 Y = ("y.size[1]", "y.stride[0]", "y.stride[1]")
 
 
+@pytest.mark.acceptance
 def test_a_generalised_program_does_not_lose_to_one_that_knows_more() -> None:
     """It is for calls which that one refuses; those that it serves come in between."""
     made = Made(lambda level, call: usual_costs(level, call) + 50_000 * ("x.size[0]" not in level.assumed))

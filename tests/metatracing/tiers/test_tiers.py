@@ -284,6 +284,7 @@ def test_settings_and_captures_that_change_are_noticed() -> None:
     assert made.runtime.get_runtime_stats().active_specialized_kernels == 0
 
 
+@pytest.mark.acceptance
 def test_programs_are_bounded_in_number_and_bytes() -> None:
     made = Made(max_specialized_kernels=4)
     for width in range(8, 20):
@@ -339,6 +340,7 @@ def test_what_saves_most_stays() -> None:
     assert made.call(4, 8) == [3]
 
 
+@pytest.mark.acceptance
 def test_an_adversarial_stream_of_shapes_stays_within_the_caps() -> None:
     made = Made(max_specialized_kernels=6)
     for number in range(600):

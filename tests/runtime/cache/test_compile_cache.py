@@ -480,6 +480,7 @@ def kill_writers(root: Path, kills: int) -> int:
     return torn
 
 
+@pytest.mark.acceptance
 def test_killing_writers_leaves_no_lies(tmp_path: Path) -> None:
     kill_writers(tmp_path / "cache", 5)
 
@@ -522,6 +523,7 @@ def test_very_many_processes_use_the_same_keys_at_once(tmp_path: Path) -> None:
     crowd(tmp_path / "cache", processes=16, rounds=5000)
 
 
+@pytest.mark.acceptance
 def test_many_threads_use_the_same_keys_at_once(tmp_path: Path) -> None:
     store = Store(tmp_path / "cache", 1_000_000)
 

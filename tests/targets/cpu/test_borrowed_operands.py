@@ -175,6 +175,7 @@ def test_machine_code_reads_nothing_behind_an_array() -> None:
         assert protect(start + page, page, mmap.PROT_READ | mmap.PROT_WRITE) == 0
 
 
+@pytest.mark.acceptance
 @settings(max_examples=6)
 @given(st.integers(0, 15), st.booleans(), st.sampled_from([64, 70]), st.booleans())
 def test_machine_code_takes_rows_from_anywhere(start: int, causal: bool, keys: int, in_place: bool) -> None:

@@ -134,7 +134,7 @@ def branches(x: Any, y: Any, which: int, *, m: int, n: int):
     tile.store(y, made + sums[:, None], at=(0, 0))
 
 
-@pytest.mark.quick
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize(("m", "n"), SHAPES)
 def test_tiles_of_one_row_and_one_column(level: str, m: int, n: int) -> None:

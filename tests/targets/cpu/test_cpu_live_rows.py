@@ -83,6 +83,7 @@ def times(x: Any, w: Any) -> Any:
     return x @ w
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("dtype", [ts.f32, ts.bf16, ts.f16])
 def test_right_sides_of_any_strides(dtype: ts.DType) -> None:
     for rows, depth, columns in ((1, 33, 50), (9, 70, 129)):

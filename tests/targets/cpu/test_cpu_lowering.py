@@ -160,7 +160,7 @@ def check_random(seed: int, level: str, fuse: bool) -> None:
         assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True)), f"order {order}"
 
 
-@pytest.mark.quick
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @settings(max_examples=5)

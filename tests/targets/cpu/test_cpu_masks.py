@@ -113,6 +113,7 @@ def check(seed: int, level: str, size: Size = SMALL) -> None:
     assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
+@pytest.mark.quick(2)
 @settings(max_examples=12)
 @given(st.integers(0, 10**9))
 @pytest.mark.parametrize("level", MACHINES)
@@ -128,6 +129,7 @@ def test_nothing_live_is_left_out_of_thousands(level: str, seed: int) -> None:
     check(seed, level)
 
 
+@pytest.mark.acceptance
 @settings(max_examples=12)
 @given(st.integers(0, 10**9))
 @example(3)
@@ -152,6 +154,7 @@ def test_kept_weights_are_whole_with_the_matrix_unit(seed: int) -> None:
     assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
+@pytest.mark.acceptance
 def test_much_is_left_out_by_the_matrix_unit() -> None:
     cut, later = 0, 0
     for seed in range(40):
@@ -163,6 +166,7 @@ def test_much_is_left_out_by_the_matrix_unit() -> None:
     assert later > 2
 
 
+@pytest.mark.acceptance
 def test_much_is_left_out() -> None:
     """The properties above are not empty: loops end sooner, and products are cut short."""
     made = [lowered(loop_program(seed), "avx2") for seed in range(40)]

@@ -144,7 +144,7 @@ def has_agents(name: str, dtype: DType, spill_retry: int) -> bool:
     return name in PRODUCTS and dtype is not f32 and spill_retry < PORTABLE
 
 
-@pytest.mark.quick(
+@pytest.mark.quick(9)(
     name=[name for name in CASES if name not in ("softcap_attention", "alibi_attention")],
     dtype=[f32, bf16],
     spill_retry=[0],
@@ -218,7 +218,7 @@ def test_of_arrays_that_may_lie_anyhow_all_ways_are_there(name: str) -> None:
 UNSEEN = {(8, 0): "sm_80", (8, 6): "sm_86", (8, 9): "sm_89", (10, 0): "sm_100"}
 
 
-@pytest.mark.quick
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("capability", UNSEEN, ids=UNSEEN.get)
 @pytest.mark.parametrize(("name", "dtype"), [("gemm", bf16), ("causal_attention", f16), ("layernorm", f32)], ids=str)
 def test_other_gpus_have_all_instructions(name: str, dtype: DType, capability: tuple[int, int]) -> None:
@@ -230,6 +230,7 @@ def test_other_gpus_have_all_instructions(name: str, dtype: DType, capability: t
         assert (count(made.ptx, which) > 0) == (name in PRODUCTS)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", ["softmax", "gemm"])
 def test_the_debug_build_names_the_line(name: str) -> None:
     made = compiled(name, bf16, checks=("bounds", "nan"))

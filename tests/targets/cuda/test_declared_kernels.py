@@ -69,7 +69,7 @@ def test_kernels_that_are_left_out_have_sisters() -> None:
     assert [start for start in SIMILAR if not any(name.startswith(start) for name in TEXTS)] == []
 
 
-@pytest.mark.quick(name=[name for name in TEXTS if quick(name)][::4])
+@pytest.mark.quick(4, name=[name for name in TEXTS if quick(name)][::4])
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_kernel_of_a_row_assembles_clean(name: str) -> None:
     text = TEXTS[name]()

@@ -58,6 +58,7 @@ def test_threads_take_values_of_rows_apart(pairs: int, columns: int) -> None:
         assert np.array_equal(found, wanted)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 def test_threads_multiply_packed_weights(left: bool) -> None:
     arguments, expected = packed_product(0, f16, (9, 12, 64), 32, left=left)

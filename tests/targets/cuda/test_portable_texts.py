@@ -48,7 +48,7 @@ REGISTERS = {
 }
 
 
-@pytest.mark.quick
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_golden_texts_assemble_without_spills(name: str, arch: str) -> None:
@@ -58,6 +58,7 @@ def test_golden_texts_assemble_without_spills(name: str, arch: str) -> None:
     ptx_checks.check_registers(usage, REGISTERS[name])
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("name", "mma", "ldmatrix", "copies", "turned"),
     [
@@ -83,7 +84,7 @@ def test_golden_texts_have_the_intended_instructions(
     assert ptx_checks.count(ptx, "ldmatrix.sync.aligned.m8n8.x4") == ldmatrix
 
 
-@pytest.mark.quick(name=["gemm_transposed", "gemm_wide"])
+@pytest.mark.quick(1, name=["gemm_transposed", "gemm_wide"])
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith("gemm")])
 def test_golden_products_are_right(name: str) -> None:
     rows, columns, depth = 136, 200, 200
@@ -98,6 +99,7 @@ def test_golden_products_are_right(name: str) -> None:
     assert np.abs(c.astype(np.float64) - truth).max() < 4e-3 * np.abs(truth).max()
 
 
+@pytest.mark.acceptance
 @pytest.mark.quick(name=["attention_causal_64"])
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith("attention")])
 def test_golden_attention_is_right(name: str) -> None:

@@ -90,6 +90,7 @@ def check(level: str, cases: Iterable[tuple[DType, DType, int]]) -> int:
     return len(todo)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("level", HERE)
 def test_casts_have_the_bits_of_the_reference(level: str) -> None:
     """A quarter of the pairs, each at one of the levels, with one of the numbers of lanes."""

@@ -162,6 +162,7 @@ def test_rules_are_there_for_the_kinds_that_rows_take() -> None:
             assert (rule.floats if dtypes[0].is_float else rule.integers) is not None, name
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("level", HERE)
 def test_rows_have_the_bits_of_the_reference(level: str) -> None:
     """A quarter of the rows and types, each at one of the levels, with one of the numbers of lanes."""

@@ -203,6 +203,7 @@ def test_a_mask_is_true_where_it_is_said_to_be(seed: int) -> None:
     count_true_masks(seed)
 
 
+@pytest.mark.acceptance
 def test_some_masks_are_known_to_be_true() -> None:
     assert sum(count_true_masks(seed) for seed in range(400)) > 15
 
@@ -425,6 +426,7 @@ def test_a_loop_that_is_skipped_changes_nothing(seed: int) -> None:
     skippable(seed)
 
 
+@pytest.mark.acceptance
 def test_some_loops_are_skipped() -> None:
     assert 40 < sum(skippable(seed) for seed in range(200)) < 160
 

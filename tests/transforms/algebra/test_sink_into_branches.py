@@ -187,7 +187,7 @@ def finished(consumers: int, depth: int, *, skew: bool) -> Any:
     return rewrite
 
 
-@pytest.mark.quick
+@pytest.mark.quick(4)
 @pytest.mark.parametrize(("length", "skew"), [(0, True), (1, False), (41, True)])
 @pytest.mark.parametrize("name", KERNELS)
 def test_accumulators_are_waited_for_and_stored_in_the_same_branch(name: str, length: int, skew: bool) -> None:

@@ -179,6 +179,7 @@ def compare(seeds: range) -> set[str | None]:
     return seen
 
 
+@pytest.mark.acceptance
 def test_programs_find_the_nan_that_the_interpreter_finds() -> None:
     assert {None, "div", "sub", "sqrt", "log"} <= compare(range(60))
 

@@ -286,6 +286,7 @@ CONDITIONS: dict[str, Callable[[Value, Value], Value]] = {
 }
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_divisors_of_some_rows_only(condition: str) -> None:
     """Weights that are divided by their sum in some rows and by 1 in others keep their size in the others."""

@@ -147,6 +147,7 @@ def test_no_bit_of_thousands_changes(way: str, seed: int) -> None:
     check_same(program(seed), WAYS[way], arguments(seed))
 
 
+@pytest.mark.acceptance
 def test_much_is_clipped_and_split() -> None:
     """The properties above are not empty."""
     clipped = split = 0

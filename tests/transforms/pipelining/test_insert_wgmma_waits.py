@@ -164,6 +164,7 @@ def by_chance(seed: int) -> Machine:
     return Machine(ctas=2, chance=np.random.default_rng(seed))
 
 
+@pytest.mark.acceptance
 @pytest.mark.quick(name=["prefix"])
 @pytest.mark.parametrize("name", at_length(STAGES, "full", "soft cap", "prefix"))
 def test_skewed_kernels_give_the_same_bits(name: str) -> None:
@@ -379,6 +380,7 @@ def test_a_slot_is_waited_for_before_it_is_needed() -> None:
     ]
 
 
+@pytest.mark.acceptance
 @settings(max_examples=25)
 @given(
     st.integers(0, 10**9),

@@ -92,6 +92,7 @@ def test_windows_give_the_same_bits(window: int, skew: bool) -> None:
         assert handed_on(function)
 
 
+@pytest.mark.acceptance
 @settings(max_examples=8, deadline=None)
 @given(
     window=st.integers(-20, 80),

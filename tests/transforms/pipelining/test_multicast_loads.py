@@ -65,6 +65,7 @@ def test_matmuls_give_the_same_bits(depth: int, cluster: int, consumers: int, sl
     assert pipe.cluster_of(function) == cluster
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("keys", [0, 41])
 def test_instances_side_by_side_share_keys_and_values(keys: int) -> None:
     """Queries are an instance's own; there are three blocks of them, for three CTAs."""

@@ -57,6 +57,7 @@ def test_kernels_give_the_same_bits(name: str) -> None:
         assert (found[0] > 0) == (name not in OWN_ITERATIONS)
 
 
+@pytest.mark.acceptance
 @pytest.mark.quick(name=["causal"])
 @pytest.mark.parametrize("name", at_length(sorted(OWN_ITERATIONS), "causal", "window"))
 def test_iterations_that_all_rows_need_are_ordered(name: str) -> None:

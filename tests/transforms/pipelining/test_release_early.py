@@ -38,6 +38,7 @@ def released(function: tile.FuncOp) -> dict[SSAValue, list[ConsumerReleaseOp]]:
     return found
 
 
+@pytest.mark.acceptance
 @pytest.mark.quick(name=["window"])
 @pytest.mark.parametrize("name", at_length(STAGES, "causal", "window"))
 def test_kernels_give_the_same_bits(name: str) -> None:

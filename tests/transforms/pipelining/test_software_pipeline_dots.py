@@ -453,6 +453,7 @@ def test_no_bit_of_thousands_of_loops_changes(seed: int, bounds: tuple[int, int,
     check_same(kernel(random_body(seed)), pipeline_dots, arguments(*bounds))
 
 
+@pytest.mark.acceptance
 def test_many_random_loops_are_skewed_and_many_are_not() -> None:
     """The properties above are not empty."""
     said = [rewritten(kernel(random_body(seed)), pipeline_dots)[2] for seed in range(60)]

@@ -48,7 +48,7 @@ def test_kernels_give_the_same_bits(name: str, skews: bool) -> None:
         assert count(function, TransposeSmemOp) > 0
 
 
-@pytest.mark.quick
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("consumers", [1, 2])
 def test_other_numbers_of_consumers_and_slots(consumers: int, depth: int) -> None:

@@ -77,7 +77,7 @@ def rings_of(function: tile.FuncOp) -> list[tuple[int, tuple[int, ...]]]:
 # Kernels as people write them
 
 
-@pytest.mark.quick
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize(("consumers", "depth", "bands"), [(1, 2, False), (2, 1, False), (3, 2, True)])
 def test_kernels_give_the_same_bits(name: str, consumers: int, depth: int, bands: bool) -> None:
@@ -93,7 +93,7 @@ def test_kernels_give_the_same_bits(name: str, consumers: int, depth: int, bands
     assert [tile_type(value).get_shape()[0] for value in stored] == [24 // consumers] * len(stored)
 
 
-@pytest.mark.quick
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", STAGES)
 @pytest.mark.parametrize("length", [0, 41])
 def test_skewed_kernels_give_the_same_bits(name: str, length: int) -> None:

@@ -11,7 +11,16 @@ from typing import Any, NamedTuple, Self
 
 from tessera import knobs
 from tessera.cached_property import cached_property
-from tessera.errors import AutotuneError, CompileError, ResourceError, ShapeError, SourceSpan, TesseraError, warn
+from tessera.errors import (
+    AutotuneError,
+    CompileError,
+    InternalError,
+    ResourceError,
+    ShapeError,
+    SourceSpan,
+    TesseraError,
+    warn,
+)
 from tessera.runtime.program.overlap import OverlapError
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
@@ -29,7 +38,7 @@ from tessera.tile.calls.block_selection import (
     multiprocessors_of,
 )
 from tessera.tile.calls.dispatch import Calls
-from tessera.tile.calls.grids import GridFunction
+from tessera.tile.calls.grids import GRID_OF_STORES, GridFunction, GridOfStores
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
@@ -96,7 +105,7 @@ class Kernel(Named):
         self.space = space
         self.tuning = dict(tuning or {})
         # Sizes, or what works them out; None where it is inferred.
-        self.given_grid: tuple[int, ...] | GridFunction | None = None
+        self.given_grid: tuple[int, ...] | GridFunction | GridOfStores | None = None
         # Whether the kernel was given no block: for some GPUs one is chosen then.
         self.free = free
         # Whether its programs may depend on leading sizes of arrays being equal: such have less to compute.
@@ -280,7 +289,7 @@ class Kernel(Named):
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> BoundCall:
         """Arguments as programs depend on them."""
         given, static = self._bind(args, kwargs)
-        return BoundCall(given, static, self._key(given, static), lambda: self._identity(given, static))
+        return BoundCall(given, static, self.program_key(given, static), lambda: self._identity(given, static))
 
     def known_program(self, bound: BoundCall, here: Settings) -> GuardedKernel | None:
         """The compiled program for arguments, if this process or the disk has it; nothing is compiled."""
@@ -291,11 +300,63 @@ class Kernel(Named):
 
     def own_known_program(self, bound: BoundCall, here: Settings) -> GuardedKernel | None:
         """The same under the kernel's own schedule."""
-        key = self._key(bound.given, bound.static)
-        found = self._programs.known(
-            key, bound.given, here, self.assumed, identity=lambda: self._identity(bound.given, bound.static)
-        )
+        found = self.found_for(bound.given, bound.static, here)
+        if found is None and (form := self._of_stores) is not None:
+            found = form.found_for(bound.given, bound.static, here)
+            found = None if found is None or self._grid_instead(found) else found
         return None if found is None else found[0]
+
+    def found_for(
+        self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings
+    ) -> tuple[GuardedKernel, list[Any]] | None:
+        """The program that is known for these arguments, and its values for them."""
+        key = self.program_key(given, static)
+        return self._programs.known(key, given, here, self.assumed, identity=lambda: self._identity(given, static))
+
+    @property
+    def _of_stores(self) -> Self | None:
+        """For a kernel whose grid was given as numbers: the form that serves all that its stores ask for."""
+        given = self.given_grid
+        return self.changed(given_grid=GRID_OF_STORES[len(given)]) if isinstance(given, tuple) else None
+
+    def _grid_instead(self, found: tuple[GuardedKernel, list[Any]]) -> str:
+        """Why a program is not one for the grid that was given; nothing where it is."""
+        program, values = found
+        if program.executable is None:
+            return "there is no machine code of that"
+        plan = program.executable.plan
+        sizes = plan.sizes([value.shape if isinstance(value, Tensor) else None for value in values])
+        grid = plan.extents(sizes)
+        return "" if grid == self.given_grid else f"its stores ask for {list(grid)}"
+
+    def _of_any_grid(
+        self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings
+    ) -> tuple[GuardedKernel, list[Any]] | None:
+        """The program of many grids, where there is one that serves this grid of numbers as well.
+
+        The first grid has a program of its own. With the second, one is compiled for all that stores ask for.
+        """
+        if (form := self._of_stores) is None or self.found_for(given, static, here) is not None:
+            return None
+        found = form.found_for(given, static, here)
+        if found is None and not self._programs.is_second(self.given_grid, (form.program_key(given, static), here)):
+            return None
+        try:
+            found = form.own_program(given, static, here) if found is None else found
+            reason = self._grid_instead(found)
+        except InternalError:
+            raise
+        except TesseraError as error:
+            reason = error.message
+        if not reason:
+            return found
+        if "recompiles" in knobs.logs.value:
+            import logging
+
+            logging.getLogger("tessera.recompiles").warning(
+                "%s is compiled for the grid %s alone: %s", self.__name__, self.given_grid, reason
+            )
+        return None
 
     def blocks_for(self, bound: BoundCall, here: Settings) -> list[tuple[int, ...]]:
         """The blocks that the model of a GPU has for arguments, best first; none where there is no model."""
@@ -321,7 +382,9 @@ class Kernel(Named):
             return Kept.of("choice", self._identity(given, static), here, self.assumed)
 
         fixed = () if whole else self.schedule.block or ()
-        return self._choices.find(self._key(given, static), given, static, trace, here.compiler, fixed, kept, make=make)
+        return self._choices.find(
+            self.program_key(given, static), given, static, trace, here.compiler, fixed, kept, make=make
+        )
 
     @property
     def _is_depth_open(self) -> bool:
@@ -335,7 +398,9 @@ class Kernel(Named):
         self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings
     ) -> tuple[GuardedKernel, list[Any]]:
         """The compiled program under the kernel's own schedule."""
-        key = self._key(given, static)
+        if (found := self._of_any_grid(given, static, here)) is not None:
+            return found
+        key = self.program_key(given, static)
         try:
             return self._programs.find(
                 key,
@@ -366,7 +431,7 @@ class Kernel(Named):
                 hint="share a plain function: kernels are started from outside",
             )
         given, static = self._bind(args, kwargs)
-        return self._instance(self._key(given, static), given, static)
+        return self._instance(self.program_key(given, static), given, static)
 
     def _instance(self, key: Any, given: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[Instance, list[Any]]:
         for instance in self._instances.get(key, ()):
@@ -398,7 +463,8 @@ class Kernel(Named):
         self.assumed.check(self.__name__, given)
         return given, static
 
-    def _key(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Any:
+    def program_key(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Any:
+        """The key of programs for such arguments, in this process."""
         try:
             hash(tuple(static.values()))
         except TypeError:
@@ -427,7 +493,7 @@ class Kernel(Named):
         return self._seen
 
     def _identity(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[object, ...] | None:
-        """The same as `_key` for other processes; None where something in it means nothing there."""
+        """The same as `program_key` for other processes; None where something in it means nothing there."""
         kinds = tuple([_kind_text(value) for value in given.values()])
         types = tuple([(name, str(found)) for name, found in self.annotations.parameters.items()])
         given_grid = self.given_grid.function if isinstance(self.given_grid, GridFunction) else self.given_grid

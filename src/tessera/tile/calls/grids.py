@@ -37,6 +37,25 @@ class ArrayShape(NamedTuple):
         return len(self.shape)
 
 
+class GridOfStores:
+    """In place of a grid of so many numbers: the sizes that stores ask for, so that one program serves many grids.
+
+    It is right for the calls in which it comes to the numbers that were given.
+    """
+
+    __slots__ = ("axes",)
+
+    def __init__(self, axes: int) -> None:
+        self.axes = axes
+
+    def identity_parts(self) -> tuple[int]:
+        """What it is in the keys of programs on the disk."""
+        return (self.axes,)
+
+
+GRID_OF_STORES = {axes: GridOfStores(axes) for axes in (1, 2, 3)}
+
+
 class GridFunction:
     """A function of a kernel's parameters that works out its grid; equal to others of the same code.
 
@@ -134,7 +153,7 @@ class _Attributes:
 
 
 def grid_of(
-    work: Tracer, given: tuple[int, ...] | GridFunction | None, arguments: Mapping[str, object]
+    work: Tracer, given: tuple[int, ...] | GridFunction | GridOfStores | None, arguments: Mapping[str, object]
 ) -> Sequence[Size]:
     """The grid as it was given, is worked out or is inferred; it has all axes that the kernel uses."""
     used = max(work.axes, default=0) + 1
@@ -142,16 +161,18 @@ def grid_of(
     if isinstance(given, GridFunction):
         grid = given.worked_out(work, arguments)
         _check_leading(work, grid, given.span)
-    elif given is not None:
+    elif isinstance(given, tuple):
         grid = list[Size](given)
     else:
         grid = work.grid
         if len(grid) < used:
-            grid, unclear = _inferred(work, used)
+            grid, unclear = _inferred(work, used, any_array=given is not None)
+        if given is not None and len(grid) >= used:
+            grid = [*grid, *[1] * (given.axes - len(grid))]
     if len(grid) < used:
         whence = (
             "none is given: the one inferred"
-            if given is None
+            if given is None or isinstance(given, GridOfStores)
             else "the one worked out"
             if isinstance(given, GridFunction)
             else "the one given"
@@ -167,11 +188,14 @@ def grid_of(
     return grid
 
 
-def _inferred(work: Tracer, used: int) -> tuple[list[Size], dict[int, Unclear]]:
-    """The grid that stores ask for; what they leave open is the context's, or 1 along axes that nothing uses."""
+def _inferred(work: Tracer, used: int, *, any_array: bool) -> tuple[list[Size], dict[int, Unclear]]:
+    """The grid that stores ask for; what they leave open is the context's, or 1 along axes that nothing uses.
+
+    Arrays that are not annotated Out may be filled in part: their stores count only where the grid is compared.
+    """
     from tessera.ir.tile.grid_of_stores import Unclear, grid_of_stores
 
-    outputs = {one.ssa: one.shape for one in work.arguments if one.filled}
+    outputs = {one.ssa: one.shape for one in work.arguments if any_array or one.filled}
     axes = sorted(work.axes)
     asked = grid_of_stores(work.entry, outputs, axes) if outputs else dict.fromkeys(axes, Unclear(_NOTHING_TO_FILL))
     grid: list[Size] = []

@@ -70,6 +70,14 @@ class Programs:
     def __init__(self) -> None:
         self._found: dict[object, list[GuardedKernel]] = {}
         self._of_instances: dict[object, list[GuardedKernel]] = {}
+        self._grids: dict[object, object] = {}
+
+    def is_second(self, grid: object, key: object) -> bool:
+        """Whether another grid was asked for before with the same key."""
+        with WORK.brief:
+            if len(self._grids) >= _MOST_KEYS:
+                self._grids.clear()
+            return self._grids.setdefault(key, grid) != grid
 
     def find(
         self,

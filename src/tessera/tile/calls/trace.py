@@ -24,7 +24,7 @@ from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import Shape, Size, dim, size
 from tessera.tile.calls.arguments import kinds_of, plain
 from tessera.tile.calls.attributes import Attributes
-from tessera.tile.calls.grids import GridFunction, grid_of
+from tessera.tile.calls.grids import GridFunction, GridOfStores, grid_of
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.overlapping import say_overlapping
 from tessera.tile.language.call_chain import Position, span_with_callers
@@ -47,7 +47,7 @@ class Traceable(Protocol):
 
     __name__: str
     schedule: Schedule
-    given_grid: tuple[int, ...] | GridFunction | None
+    given_grid: tuple[int, ...] | GridFunction | GridOfStores | None
     matched: bool
     overlapping: tuple[tuple[str, ...], ...]
 

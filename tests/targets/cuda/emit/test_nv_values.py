@@ -115,6 +115,7 @@ def test_loss_scales_of_tiles(name: str) -> None:
         assert agreement(name, row[2], found, reference(row, given_), given_) == ""
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("part", [0, 2])
 def test_rows_have_the_bits_of_the_reference(part: int) -> None:
     """A few of the rows and types; all of them are an acceptance test."""
@@ -411,7 +412,7 @@ tile.store %y, {out}[%c0, %c0] : {values}, {view_text(2, f32)}""",
 BOUNDS = [("lt",), ("ge",), ("le", "gt"), ("gt", "lt"), ("ge", "le", "lt"), ("ne", "lt")]
 
 
-@pytest.mark.quick(columns=[16, 80])
+@pytest.mark.quick(3, columns=[16, 80])
 @pytest.mark.parametrize(
     ("predicates", "columns"),
     [
@@ -430,6 +431,7 @@ def test_choices_by_positions(predicates: tuple[str, ...], columns: int) -> None
             check(Case(source, [first, second, *given, values.copy()]))
 
 
+@pytest.mark.acceptance
 def test_divisions_of_f64_are_exact_for_any_quotient() -> None:
     """The largest by the smallest, subnormal numbers, quotients that are nearly whole."""
     chance = np.random.default_rng(0)

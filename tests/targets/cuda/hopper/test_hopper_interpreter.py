@@ -54,7 +54,7 @@ def gemm_error(source: str, transposed: bool, m: int, n: int, k: int, **options:
     return error_of(out, a.astype(np.float64) @ b.T.astype(np.float64))
 
 
-@pytest.mark.quick
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("name", "size", "causal"), ATTENTION)
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"), [((1, 1, 1), 1, None), ((1, 1, 65), 1, 0), ((1, 3, 300), 2, 1), ((2, 1, 193), 2, 2)]
@@ -143,6 +143,7 @@ def moved_too_little(source: str) -> str:
     return source.replace("tile.reduce<max> %top, 1", "tile.reduce<min> %top, 1")
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("mistake", [given_up_early, read_early, moved_too_little])
 def test_other_mistakes_show_in_the_result(mistake: Callable[[str], str]) -> None:
     """What is read too early is not a number, or random; some order of warpgroups shows it."""

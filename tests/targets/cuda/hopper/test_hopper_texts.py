@@ -75,7 +75,7 @@ def test_a_text_is_compiled_in_less_than_a_second(name: str) -> None:
     assert min(took) < 1
 
 
-@pytest.mark.quick(element=["bf16"])
+@pytest.mark.quick(3, element=["bf16"])
 @pytest.mark.parametrize(("name", "element"), BOTH)
 def test_a_text_assembles_clean(name: str, element: str) -> None:
     registers, (fewer, more), steps, loads, stores = FIGURES[name]

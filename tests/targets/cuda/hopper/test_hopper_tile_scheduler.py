@@ -73,7 +73,7 @@ def attend(q: Array, k: Array, v: Array) -> Array:
     return weights / weights.sum(-1, keepdims=True) @ v
 
 
-@pytest.mark.quick(ahead=[1, 2], seed=[0, 2, 3])
+@pytest.mark.quick(1, ahead=[1, 2], seed=[0, 2, 3])
 @pytest.mark.parametrize(
     ("sizes", "blocks", "seed", "ahead"),
     [
@@ -97,6 +97,7 @@ def test_causal_attention(sizes: Sizes, blocks: int, seed: int | None, ahead: in
     assert np.linalg.norm(out.astype(np.float64) - truth) < 8e-3 * np.linalg.norm(truth)
 
 
+@pytest.mark.acceptance
 @pytest.mark.quick(block=[(192, 80)])
 @pytest.mark.parametrize(("block", "size"), [((256, 64), 64), ((192, 128), 64), ((192, 80), 128), ((128, 128), 128)])
 def test_machine_code(block: tuple[int, int], size: int) -> None:

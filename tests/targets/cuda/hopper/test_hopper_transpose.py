@@ -60,7 +60,7 @@ def transposed(x: np.ndarray, order: str) -> np.ndarray:
     return x.T[:, places] if order == "paired" else x.T
 
 
-@pytest.mark.quick
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("order", ["plain", "paired"])
 @pytest.mark.parametrize(("rows", "columns"), SHAPES)
 def test_every_byte_is_where_it_belongs(rows: int, columns: int, order: str) -> None:
@@ -75,7 +75,7 @@ def test_every_byte_is_where_it_belongs(rows: int, columns: int, order: str) -> 
     no_conflicts(machines, "ldmatrix", "stmatrix")
 
 
-@pytest.mark.quick
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("order", ["plain", "paired"])
 @pytest.mark.parametrize("dtype", [f8e4m3, u8], ids=str)
 def test_it_takes_few_instructions(dtype: DType, order: str) -> None:

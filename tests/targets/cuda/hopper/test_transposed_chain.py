@@ -57,7 +57,7 @@ CASES = [
 ]
 
 
-@pytest.mark.quick
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("dtype", [ts.f8e4m3, FAST], ids=str)
 @pytest.mark.parametrize(("shape", "block", "causal"), CASES)
 def test_attention_means_the_same(
@@ -99,7 +99,7 @@ def _scores(module: ModuleOp) -> list[wgmma.WgmmaOp]:
 BLOCKS = [(128, 128), (128, 64), (64, 64), (128, 96), (64, 128), (192, 64)]
 
 
-@pytest.mark.quick(block=[(128, 96), (192, 64)])
+@pytest.mark.quick(1, block=[(128, 96), (192, 64)])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("block", BLOCKS)
 def test_attention_assembles_clean(block: tuple[int, int], causal: bool) -> None:

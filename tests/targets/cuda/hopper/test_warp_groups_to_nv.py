@@ -140,6 +140,7 @@ def test_a_product(shape: tuple[int, int, int], blocks: int, seed: int | None) -
     assert multiply(GEMM, *shape, blocks=blocks, seed=seed) < 4e-3
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("changes", "columns", "bound"),
     [(TURNED, 256, 4e-3), (NARROW, 96, 4e-3), (WIDE_RESULT, 256, 1e-6), (BIAS, 256, 4e-3)],
@@ -195,7 +196,7 @@ CLUSTER = (
 """Two workers have programs side by side, and share b."""
 
 
-@pytest.mark.quick
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"),
     [((130, 72, 72), 2, None), ((130, 264, 64), 2, 0), ((500, 300, 136), 4, 1), ((140, 8, 0), 2, 2)],
@@ -207,6 +208,7 @@ def test_clusters(
     assert multiply(changed(GEMM, *changes, *CLUSTER), *shape, blocks=blocks, seed=seed) < 4e-3
 
 
+@pytest.mark.acceptance
 def test_machine_code_of_clusters() -> None:
     for changes, copies in (((), 2), (TURNED, 1)):
         made = compiled(changed(GEMM, *changes, *CLUSTER))
@@ -252,7 +254,7 @@ def attend(source: str, heads: int, key_heads: int, rows: int, keys: int, **opti
     return error_of(out, weights / weights.sum(-1, keepdims=True) @ wide_v)
 
 
-@pytest.mark.quick(seed=[None, 0, 2, 3])
+@pytest.mark.quick(2, seed=[None, 0, 2, 3])
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"),
     [

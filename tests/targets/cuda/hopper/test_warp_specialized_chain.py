@@ -143,7 +143,7 @@ QUICK_PRODUCTS = [
 ]
 
 
-@pytest.mark.quick(name=["window", "own score", "soft cap", "mlp"])
+@pytest.mark.quick(2, name=["window", "own score", "soft cap", "mlp"])
 @pytest.mark.parametrize(("name", "width", "block"), QUICK_STAGES, ids=str)
 def test_two_products_in_a_loop(name: str, width: int, block: tuple[int, int]) -> None:
     check(STAGES[name](empty(bf16), Heads(width=width, block=block, **SIZES)), refused_stage(width, block))
@@ -227,6 +227,7 @@ def test_blocks_fetch_together_where_there_are_many_programs(
     assert len(stores) == (2 if walks else 1) * block[1] // 64
 
 
+@pytest.mark.acceptance
 def test_clusters_assemble_clean() -> None:
     for name in ("a·b", "a·bᵀ", "bias and gelu", "a f32 result"):
         call = PRODUCTS[name](empty(bf16), Product(8192, 14336, 4096, WIDE))
@@ -303,7 +304,7 @@ def test_products_mean_the_same(name: str) -> None:
     expect_close(*run_both(call, 2, 5), bf16)
 
 
-@pytest.mark.quick
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize(("shape", "block"), [((200, 136, 72), (64, 64, 32)), ((400, 264, 40), (128, 128, 64))])
 def test_clusters_mean_the_same(
@@ -352,6 +353,7 @@ GOLDEN: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_the_chain_writes_the_golden_text(name: str) -> None:
     module, symbol, row_aligned = traced(GOLDEN[name]())

@@ -51,6 +51,7 @@ def attention(shape: tuple[int, ...], block: tuple[int, int], *, causal: bool) -
     return made, facts_of(arguments)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("causal", [False, True])
 def test_constants_keep_agents_and_make_their_programs_shorter(causal: bool) -> None:
     made, facts = attention((4, 16, 2048, 64), (192, 128), causal=causal)

@@ -35,7 +35,7 @@ def test_interpreted(left: str, right: str, total: str, in_registers: bool) -> N
     np.testing.assert_array_equal(c, truth(a, b, BY_NAME[total]) * (1 + in_registers))
 
 
-@pytest.mark.quick
+@pytest.mark.quick(5)
 @every_type
 @both_ways
 def test_assembled(left: str, right: str, total: str, in_registers: bool) -> None:

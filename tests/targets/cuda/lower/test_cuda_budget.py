@@ -97,6 +97,7 @@ def test_estimates_are_near_what_the_assembler_finds() -> None:
     assert all(abs(by) < 0.35 for by in off.values()), far
 
 
+@pytest.mark.acceptance
 def test_what_agents_hold_fits_the_registers_that_they_are_given() -> None:
     """ptxas tells no more than the registers of a launch: agents give some back, others take them. So the estimate is
     held against those, and it is seen that nothing lies in local memory. Shared memory is exact, as elsewhere."""
@@ -234,6 +235,7 @@ def suggestion(case: Case, schedule: Schedule, level: str = "sm_90a") -> tuple[O
     return error, found
 
 
+@pytest.mark.acceptance
 def test_the_nearest_schedule_that_fits_is_named() -> None:
     attention = CASES["attention"](arrays(bf16))
     error, found = suggestion(attention, Schedule(block=(256, 128), warps=4))

@@ -93,6 +93,7 @@ def _id(value: Any) -> str:
     return getattr(value, "__name__", "") if callable(value) else "" if isinstance(value, tuple) else str(value)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize(("function", "args", "hints", "has"), ACTS, ids=_id)
 def test_hints_change_code_and_no_results(function: Any, args: Any, hints: dict[str, Any], has: Any) -> None:
     made, plain = made_for(function, *args, **hints), _plain(function.__name__)
@@ -157,6 +158,7 @@ def test_a_hint_of_a_schedule_is_told_once() -> None:
     assert made.unheeded == ["vector=4 in 2 places: it is copied to shared memory, 16 bytes at a time"]
 
 
+@pytest.mark.acceptance
 def test_rings_of_specialized_warps_are_as_deep_as_asked() -> None:
     def form(schedule: Schedule, **hints: Any) -> Made:
         a, b, c = (empty_tensor(shape, dtype=bf16) for shape in ((64, 640), (640, 64), (64, 64)))

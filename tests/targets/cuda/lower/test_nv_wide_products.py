@@ -40,7 +40,7 @@ def numbers(*shape: int) -> Array:
     return np.random.default_rng(shape).standard_normal(shape)
 
 
-@pytest.mark.quick
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("k", [4, 8, 12, 16, 20, 24, 32])
 def test_the_depth_is_cut_where_layouts_may_be(k: int, stages: int) -> None:
@@ -52,7 +52,7 @@ def test_the_depth_is_cut_where_layouts_may_be(k: int, stages: int) -> None:
         check(made.module, made.name, values, products=several, warps=2, stages=stages)
 
 
-@pytest.mark.quick(d=[16, 17])
+@pytest.mark.quick(1, d=[16, 17])
 @pytest.mark.parametrize(("s", "t", "d", "block"), [(9, 40, 16, 16), (33, 65, 40, 32), (5, 7, 17, 32)])
 def test_attention(s: int, t: int, d: int, block: int) -> None:
     given = [numbers(2, s, d), numbers(1, t, d), numbers(1, t, d)]

@@ -254,6 +254,7 @@ def test_products_of_all_types(dtype: Any, total: Any) -> None:
 # The kernels of the cpu level's corners: one row, one column, no axes, operands in place.
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("warps", [1, 4])
 def test_corners(warps: int) -> None:
     array = corners.array
