@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from gpu_options import gpu
+from many_axes import products
 from test_cuda_kernel_texts import CASES, Arrays, rows
 
 from tessera import Schedule, bf16, f16, f32, kernel, knobs, stdlib, tile
@@ -109,6 +110,9 @@ def extra_cases() -> dict[str, Case]:
         "checks of parts": Case(second_of[16], [new(256, 1024), new(1024)], options={"checks": ("bounds",)}),
         "prints": Case(rows(printing.halves), [new(256, 1024)]),
         "many rows": Case(rows(stdlib.softmax, 64), [new(256, 4096)]),
+        "products side by side": Case(
+            products[3], [new(6, 64, 64) for _ in range(3)], {"batch": 2, "m": 64, "k": 64, "n": 64}
+        ),
         "behind another": Case(
             library.transpose.with_schedule(Schedule(block=(64, 64)))[4, 4],
             [new(256, 256), new(256, 256)],

@@ -1,4 +1,7 @@
-"""Guards of compiled kernels: a question about an argument (`Ask`), and the answer that a program is right for."""
+"""Guards of compiled kernels: a question about an argument (`Ask`), and the answer that a program is right for.
+
+Facts, of which guards are made, are in `transforms/core/facts.py`; the guards of tiers are in `tiers/client.py`.
+"""
 
 from __future__ import annotations
 

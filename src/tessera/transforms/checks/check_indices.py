@@ -1,5 +1,7 @@
 """check-indices: writes into a graph that indices of gathers and scatters are inside, as kernels that assert it.
 
+What tile functions check, the bounds of their loads and stores among it, is in `instrument.py`.
+
 Kernels that gather read 0 for an index that is outside, and those that scatter leave such an update out: looking costs
 time. Where checks are asked for, indices go through a kernel of their own first, which ends the launch with an error.
 """

@@ -1,4 +1,4 @@
-"""Ops written one after the other: each call gives the value of the op that it adds, so that calls nest."""
+"""How passes write Tile IR: each call adds an op of `ir/tile/` and gives its value, so that calls nest."""
 
 from __future__ import annotations
 
