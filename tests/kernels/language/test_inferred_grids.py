@@ -292,32 +292,33 @@ def _scaled(used: Any, shape: tuple[int, int], grid: tuple[int, ...]) -> Any:
     return y
 
 
-def test_one_program_serves_grids_of_numbers_that_its_stores_ask_for() -> None:
+def test_after_eight_grids_of_numbers_one_program_serves_all_that_stores_ask_for() -> None:
     used = kernel(row_blocks)
-    for rows, columns in ((130, 200), (1, 1), (64, 64), (65, 7), (300, 3)):
+    for blocks in range(1, 9):
+        assert (_scaled(used, (16 * blocks, 8), (blocks, 1)) == 3).all()
+    assert used.explain().startswith("row_blocks: 8 programs")
+    for rows, columns in ((130, 200), (1, 70), (64, 65), (65, 17), (300, 3)):
         assert (_scaled(used, (rows, columns), (-(-rows // 16), -(-columns // 8))) == 3).all()
-    assert used.explain().startswith("row_blocks: 2 programs")
+    assert used.explain().startswith("row_blocks: 9 programs")
     # Fewer program instances fill less, whichever program there is.
     for rows in (48, 80, 160):
-        filled = _scaled(used, (rows, 8), (2, 1))
-        assert np.array_equal(filled[:, 0], np.where(np.arange(rows) < 32, 3, 0))
-    assert used.explain().startswith("row_blocks: 3 programs")
-    assert (_scaled(used, (32, 8), (2, 1)) == 3).all()
-    assert (_scaled(used, (33, 8), (3, 1)) == 3).all()
-    assert used.explain().startswith("row_blocks: 3 programs")
+        filled = _scaled(used, (rows, 16), (2, 2))
+        assert np.array_equal(filled[:, 9], np.where(np.arange(rows) < 32, 3, 0))
+    assert used.explain().startswith("row_blocks: 10 programs")
 
 
 def test_why_a_grid_of_numbers_has_a_program_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
     used = kernel(summed)
     with knobs.logs.using("recompiles"), caplog.at_level("WARNING"):
-        for blocks in (2, 3):
+        for blocks in range(1, 10):
             assert _scaled(used, (16 * blocks, 8), (blocks,))[0, 0] == 3 * blocks
-    assert used.explain().startswith("summed: 2 programs")
-    assert "summed is compiled for the grid (3,) alone: " in caplog.text
+    assert used.explain().startswith("summed: 9 programs")
+    assert "summed is compiled for the grid (9,) alone: " in caplog.text
+    assert "(8,) alone" not in caplog.text
 
 
 @settings(max_examples=20)
-@given(st.integers(0, 70), st.integers(0, 40), st.integers(0, 3), st.integers(0, 2), st.booleans())
+@given(st.integers(0, 70), st.integers(0, 40), st.integers(0, 4), st.integers(0, 3), st.booleans())
 def test_grids_of_numbers_are_kept_to(rows: int, columns: int, down: int, along: int, fitting: bool) -> None:
     down, along = (-(-rows // 16), -(-columns // 8)) if fitting else (down, along)
     y = _scaled(_SHARED, (rows, columns), (down, along))

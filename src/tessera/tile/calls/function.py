@@ -301,9 +301,6 @@ class Kernel(Named):
     def own_known_program(self, bound: BoundCall, here: Settings) -> GuardedKernel | None:
         """The same under the kernel's own schedule."""
         found = self.found_for(bound.given, bound.static, here)
-        if found is None and (form := self._of_stores) is not None:
-            found = form.found_for(bound.given, bound.static, here)
-            found = None if found is None or self._grid_instead(found) else found
         return None if found is None else found[0]
 
     def found_for(
@@ -313,15 +310,8 @@ class Kernel(Named):
         key = self.program_key(given, static)
         return self._programs.known(key, given, here, self.assumed, identity=lambda: self._identity(given, static))
 
-    @property
-    def _of_stores(self) -> Self | None:
-        """For a kernel whose grid was given as numbers: the form that serves all that its stores ask for."""
-        given = self.given_grid
-        return self.changed(given_grid=GRID_OF_STORES[len(given)]) if isinstance(given, tuple) else None
-
-    def _grid_instead(self, found: tuple[GuardedKernel, list[Any]]) -> str:
+    def _grid_instead(self, program: GuardedKernel, values: Sequence[Any]) -> str:
         """Why a program is not one for the grid that was given; nothing where it is."""
-        program, values = found
         if program.executable is None:
             return "there is no machine code of that"
         plan = program.executable.plan
@@ -332,18 +322,18 @@ class Kernel(Named):
     def _of_any_grid(
         self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings
     ) -> tuple[GuardedKernel, list[Any]] | None:
-        """The program of many grids, where there is one that serves this grid of numbers as well.
+        """The program of all grids that stores ask for, where it serves this one and many grids of numbers came before.
 
-        The first grid has a program of its own. With the second, one is compiled for all that stores ask for.
+        The first few have programs of their own: of constant sizes a grid can be cut into clusters, for one thing.
         """
-        if (form := self._of_stores) is None or self.found_for(given, static, here) is not None:
+        if not isinstance(self.given_grid, tuple) or self.found_for(given, static, here) is not None:
             return None
-        found = form.found_for(given, static, here)
-        if found is None and not self._programs.is_second(self.given_grid, (form.program_key(given, static), here)):
+        form = self.changed(given_grid=GRID_OF_STORES[len(self.given_grid)])
+        if not self._programs.has_many_grids((form.program_key(given, static), here), self.given_grid):
             return None
         try:
-            found = form.own_program(given, static, here) if found is None else found
-            reason = self._grid_instead(found)
+            found = form.own_program(given, static, here)
+            reason = self._grid_instead(*found)
         except InternalError:
             raise
         except TesseraError as error:

@@ -32,7 +32,7 @@ from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.settings import Settings, target_of
 
 _MOST_KEYS = 512
-MOST_SPECIAL = 8  # programs under assumptions, for one key; the general program serves the rest
+MOST_SPECIAL = 8  # programs under assumptions or for grids of numbers, for one key; a general one serves the rest
 
 
 class _Work:
@@ -70,14 +70,17 @@ class Programs:
     def __init__(self) -> None:
         self._found: dict[object, list[GuardedKernel]] = {}
         self._of_instances: dict[object, list[GuardedKernel]] = {}
-        self._grids: dict[object, object] = {}
+        self._grids: dict[object, set[object]] = {}
 
-    def is_second(self, grid: object, key: object) -> bool:
-        """Whether another grid was asked for before with the same key."""
+    def has_many_grids(self, key: object, grid: object) -> bool:
+        """Whether as many other grids as may have programs of their own were asked for with this key."""
         with WORK.brief:
             if len(self._grids) >= _MOST_KEYS:
                 self._grids.clear()
-            return self._grids.setdefault(key, grid) != grid
+            grids = self._grids.setdefault(key, set())
+            if len(grids) < MOST_SPECIAL:
+                grids.add(grid)
+            return grid not in grids
 
     def find(
         self,
