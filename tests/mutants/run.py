@@ -48,7 +48,7 @@ LIMIT_S = 120.0
 MOST_BYTES = 8 << 30
 """How much memory they may take: some mutations make loops endless."""
 
-QUICK = "not acceptance and not gpu and not peers"
+RUNNABLE = "not gpu and not peers"  # a test that is named may be one of acceptance
 """Which tests are run of those that a name stands for: as many as `make test` takes of them."""
 
 _LIMITED = (
@@ -149,7 +149,7 @@ def run_tests(copy: Copy, tests: Sequence[str], *, root: Path = ROOT, limit_s: f
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         environment.pop("PYTEST_ADDOPTS", None)
         command = [sys.executable, "-c", _LIMITED, str(MOST_BYTES)]
-        command += ["-m", "pytest", "-m", QUICK, "-x", "--tb=line", "-p", "no:cacheprovider", *tests]
+        command += ["-m", "pytest", "-m", RUNNABLE, "-x", "--tb=line", "-p", "no:cacheprovider", *tests]
         # A session of its own: what a test has started ends with it.
         with subprocess.Popen(
             command,
