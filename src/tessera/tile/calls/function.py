@@ -333,13 +333,12 @@ class Kernel(Named):
             return None
         try:
             found = form.own_program(given, static, here)
-            reason = self._grid_instead(*found)
+            if not (reason := self._grid_instead(*found)):
+                return found
         except InternalError:
             raise
         except TesseraError as error:
             reason = error.message
-        if not reason:
-            return found
         if "recompiles" in knobs.logs.value:
             import logging
 
