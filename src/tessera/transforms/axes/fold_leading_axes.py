@@ -17,7 +17,7 @@ from tessera.dtypes.types import f64, i64
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
-from tessera.transforms.axes.parts import Place, rank_of, shape_of
+from tessera.transforms.axes.parts import FoldingOps, rank_of, shape_of
 from tessera.transforms.core.dead_code import sweep
 from tessera.transforms.core.folding import literal, materialize
 from tessera.transforms.core.function_pass import function_pass
@@ -49,7 +49,7 @@ class _Folding:
         self._shapes: dict[SSAValue, Shape] = {}
         self._positions: dict[tuple[Block, Shape], list[SSAValue]] = {}
         """Positions that were written before, by the block in which they are."""
-        self.place: Place
+        self.ops: FoldingOps
 
     def block(self, block: Block) -> None:
         for argument in list(block.args):
@@ -87,7 +87,7 @@ class _Folding:
                 for index, operand in enumerate(op.operands):
                     op.operands[index] = self.folded(operand)
             return
-        self.place = Place(InsertPoint.before(op), op)
+        self.ops = FoldingOps(InsertPoint.before(op), op)
         made = rule(self, op)
         if made is None:
             op.detach()
@@ -110,10 +110,10 @@ class _Folding:
     # What rules are written with.
 
     def ew(self, fn: str, *operands: SSAValue) -> SSAValue:
-        return self.place.add(tile.EwOp(fn, operands))
+        return self.ops.ew(fn, *operands)
 
     def number(self, number: int, shape: Shape) -> SSAValue:
-        return self.place.add(tile.FullOp(self.place.add(materialize(number, element_of(i64))), shape))
+        return self.ops.add(tile.FullOp(self.ops.add(materialize(number, element_of(i64))), shape))
 
     def digits(self, flat: SSAValue, sizes: Sequence[int]) -> list[SSAValue]:
         """The position along each axis of what stands at a place, counted row by row."""
@@ -125,22 +125,22 @@ class _Folding:
 
     def positions(self, shape: Shape) -> list[SSAValue]:
         """The position along each axis of a tile of such sizes, in a tile of the folded sizes."""
-        key = self.place.block, shape
+        key = self.ops.block, shape
         if key not in self._positions:
             made = folded_shape(shape)
-            last = self.place.iota(made, len(made) - 1)
-            rows = self.digits(self.place.iota((made[0],), 0), shape[:-1]) if len(shape) >= _MANY else []
-            first = [self.place.iota(made, 0)] if len(shape) == 2 else []
+            last = self.ops.iota(made, len(made) - 1)
+            rows = self.digits(self.ops.iota((made[0],), 0), shape[:-1]) if len(shape) >= _MANY else []
+            first = [self.ops.iota(made, 0)] if len(shape) == 2 else []
             self._positions[key] = [*(self.over_columns(row, made) for row in rows), *first, last]
         return self._positions[key]
 
     def over_columns(self, row: SSAValue, shape: Shape) -> SSAValue:
-        return self.place.add(tile.BroadcastOp(self.place.add(tile.ExpandOp(row, 1)), shape))
+        return self.ops.add(tile.BroadcastOp(self.ops.add(tile.ExpandOp(row, 1)), shape))
 
     def taken(self, value: SSAValue, shape: Shape, at: Sequence[SSAValue], *, inside: bool) -> SSAValue:
         """Elements at places along each axis that a tile had; `inside` says that none is outside of it."""
         if len(shape) < _MANY:
-            return self.place.add(tile.TakeOp(value, at))
+            return self.ops.add(tile.TakeOp(value, at))
         row, sizes = at[0], shape_of(at[0])
         for index, size in zip(at[1:-1], shape[1:-1], strict=True):
             row = self.ew("add", self.ew("mul", row, self.number(size, sizes)), index)
@@ -151,7 +151,7 @@ class _Folding:
                     "and", self.ew("ge", index, self.number(0, sizes)), self.ew("lt", index, self.number(size, sizes))
                 )
                 row = self.ew("select", there, row, self.number(-1, sizes))
-        return self.place.add(tile.TakeOp(value, [row, at[-1]]))
+        return self.ops.add(tile.TakeOp(value, [row, at[-1]]))
 
     def reshaped(self, value: SSAValue, shape: Shape) -> SSAValue:
         """The same elements in a tile of other sizes, of two axes at most."""
@@ -161,17 +161,17 @@ class _Folding:
         if before == shape:
             return value
         if (*before, 1) == shape:
-            made = self.place.add(tile.ExpandOp(value, len(before)))
+            made = self.ops.add(tile.ExpandOp(value, len(before)))
         elif (1, *before) == shape:
-            made = self.place.add(tile.ExpandOp(value, 0))
+            made = self.ops.add(tile.ExpandOp(value, 0))
         elif before in ((*shape, 1), (1, *shape)):
-            made = self.place.squeezed(value, 1 if before == (*shape, 1) else 0)
+            made = self.ops.squeezed(value, 1 if before == (*shape, 1) else 0)
         else:
-            flat = self.place.iota(shape, len(shape) - 1) if shape else self.number(0, shape)
+            flat = self.ops.iota(shape, len(shape) - 1) if shape else self.number(0, shape)
             if len(shape) == 2:
-                rows = self.ew("mul", self.place.iota(shape, 0), self.number(shape[1], shape))
+                rows = self.ew("mul", self.ops.iota(shape, 0), self.number(shape[1], shape))
                 flat = self.ew("add", rows, flat)
-            made = self.place.add(tile.TakeOp(value, self.digits(flat, before)))
+            made = self.ops.add(tile.TakeOp(value, self.digits(flat, before)))
         self._same_elements[made] = value
         return made
 
@@ -179,24 +179,24 @@ class _Folding:
         """Where in an array each element of a tile at some offsets lies, along each axis."""
         found = self.positions(shape)
         return [
-            position if literal(offset) == 0 else self.ew("add", position, self.place.full(offset, shape_of(position)))
+            position if literal(offset) == 0 else self.ew("add", position, self.ops.full(offset, shape_of(position)))
             for offset, position in zip(offsets, found, strict=True)
         ]
 
 
 def _full(work: _Folding, op: tile.FullOp) -> SSAValue:
-    return work.place.add(tile.FullOp(op.value, folded_shape(shape_of(op.result))))
+    return work.ops.add(tile.FullOp(op.value, folded_shape(shape_of(op.result))))
 
 
 def _iota(work: _Folding, op: tile.IotaOp) -> SSAValue:
     shape, axis, dtype = shape_of(op.result), op.axis.value.data, tile_dtype(op.result)
     made = folded_shape(shape)
     if axis == len(shape) - 1:
-        return work.place.add(tile.IotaOp(op.base, 1, tile_of(made, dtype)))
+        return work.ops.add(tile.IotaOp(op.base, 1, tile_of(made, dtype)))
     rows = (made[0],)
-    digit = work.digits(work.place.iota(rows, 0), shape[:-1])[axis]
-    found = work.ew("add", digit, work.place.full(op.base, rows))
-    found = found if dtype is i64 else work.place.add(tile.EwOp("cast", [found], to=dtype))
+    digit = work.digits(work.ops.iota(rows, 0), shape[:-1])[axis]
+    found = work.ew("add", digit, work.ops.full(op.base, rows))
+    found = found if dtype is i64 else work.ops.add(tile.EwOp("cast", [found], to=dtype))
     return work.over_columns(found, made)
 
 
@@ -205,7 +205,7 @@ def _elementwise(work: _Folding, op: tile.EwOp) -> SSAValue:
     operands = [work.folded(operand) for operand in op.operands_]
     made = tile.EwOp.create(operands=operands, properties=op.properties, result_types=[type_])
     made.attributes.update(op.attributes)
-    return work.place.add(made)
+    return work.ops.add(made)
 
 
 def _expand(work: _Folding, op: tile.ExpandOp) -> SSAValue:
@@ -221,7 +221,7 @@ def _broadcast(work: _Folding, op: tile.BroadcastOp) -> SSAValue:
         nothing = work.number(0, shape_of(at[0]))
         taken = [position if size != 1 else nothing for position, size in zip(at, before, strict=True)]
         value = work.taken(value, before, taken, inside=True)
-    return work.place.add(tile.BroadcastOp(value, made))
+    return work.ops.add(tile.BroadcastOp(value, made))
 
 
 def _trans(work: _Folding, op: tile.TransOp) -> SSAValue:
@@ -235,12 +235,12 @@ def _reduce(work: _Folding, op: tile.ReduceOp) -> SSAValue:
     shape, axis, value = work.shape(op.operand), op.axis.value.data, work.folded(op.operand)
     rest = (*shape[:axis], *shape[axis + 1 :])
     if axis == len(shape) - 1:
-        found = work.place.add(tile.ReduceOp(op.kind.data, value, 1))
+        found = work.ops.add(tile.ReduceOp(op.kind.data, value, 1))
     else:
         made = shape[axis], prod(rest)
-        others = work.digits(work.place.iota(made, 1), rest)
-        at = [*others[:axis], work.place.iota(made, 0), *others[axis:]]
-        found = work.place.add(tile.ReduceOp(op.kind.data, work.taken(value, shape, at, inside=True), 0))
+        others = work.digits(work.ops.iota(made, 1), rest)
+        at = [*others[:axis], work.ops.iota(made, 0), *others[axis:]]
+        found = work.ops.add(tile.ReduceOp(op.kind.data, work.taken(value, shape, at, inside=True), 0))
     return work.reshaped(found, folded_shape(rest))
 
 
@@ -249,17 +249,17 @@ def _halves(work: _Folding, op: tile.UnpackOp | tile.PackOp) -> SSAValue:
     dtype, inner = tile_dtype(op.result), axis - (len(shape) - 2)
     if inner >= 0:
         # Neighbours along the last axis of the rows, or rows that are neighbours.
-        return work.place.add(type(op)(value, inner, dtype))
+        return work.ops.add(type(op)(value, inner, dtype))
     rest = (*shape[:axis], *shape[axis + 1 :])
     made = prod(rest), shape[axis]
-    others = work.digits(work.place.iota(made, 0), rest)
-    at = [*others[:axis], work.place.iota(made, 1), *others[axis:]]
-    halves = work.place.add(type(op)(work.taken(value, shape, at, inside=True), 1, dtype))
+    others = work.digits(work.ops.iota(made, 0), rest)
+    at = [*others[:axis], work.ops.iota(made, 1), *others[axis:]]
+    halves = work.ops.add(type(op)(work.taken(value, shape, at, inside=True), 1, dtype))
     places = work.positions(shape_of(op.result))
     along, (row, *others) = places[axis], (*places[:axis], *places[axis + 1 :])
     for index, size in zip(others, rest[1:], strict=True):
         row = work.ew("add", work.ew("mul", row, work.number(size, shape_of(row))), index)
-    return work.place.add(tile.TakeOp(halves, [row, along]))
+    return work.ops.add(tile.TakeOp(halves, [row, along]))
 
 
 def _take(work: _Folding, op: tile.TakeOp) -> SSAValue:
@@ -269,22 +269,22 @@ def _take(work: _Folding, op: tile.TakeOp) -> SSAValue:
 
 def _read(work: _Folding, op: tile.ReadOp) -> SSAValue:
     mask = None if op.mask is None else work.folded(op.mask)
-    return work.place.add(tile.ReadOp(op.view, [work.folded(index) for index in op.indices], mask=mask))
+    return work.ops.add(tile.ReadOp(op.view, [work.folded(index) for index in op.indices], mask=mask))
 
 
 def _load(work: _Folding, op: tile.LoadOp) -> SSAValue:
     at = work.places(op.offsets, shape_of(op.result))
-    found = work.place.add(tile.ReadOp(op.view, at))
+    found = work.ops.add(tile.ReadOp(op.view, at))
     if not op.pad_value:
         return found
     sizes, dtype, there = shape_of(at[0]), tile_dtype(op.result), list[SSAValue]()
     for axis, position in enumerate(at):
-        end = work.place.full(work.place.add(tile.DimOp(op.view, axis)), sizes)
+        end = work.ops.full(work.ops.add(tile.DimOp(op.view, axis)), sizes)
         there += [work.ew("ge", position, work.number(0, sizes)), work.ew("lt", position, end)]
     inside = reduce(lambda one, other: work.ew("and", one, other), there)
     scalar = materialize(op.pad_value, element_of(f64 if dtype.is_float else i64))
-    pad = work.place.add(tile.FullOp(work.place.add(scalar), sizes))
-    pad = pad if tile_dtype(pad) is dtype else work.place.add(tile.EwOp("cast", [pad], to=dtype))
+    pad = work.ops.add(tile.FullOp(work.ops.add(scalar), sizes))
+    pad = pad if tile_dtype(pad) is dtype else work.ops.add(tile.EwOp("cast", [pad], to=dtype))
     return work.ew("select", inside, found, pad)
 
 
@@ -292,22 +292,22 @@ def _store(work: _Folding, op: tile.StoreOp | tile.AtomicOp) -> None:
     at = work.places(op.offsets, work.shape(op.value))
     value = work.folded(op.value)
     if isinstance(op, tile.StoreOp):
-        work.place.effect(tile.WriteOp(value, op.view, at))
+        work.ops.effect(tile.WriteOp(value, op.view, at))
     else:
-        work.place.effect(tile.AtomicAtOp(op.kind.data, value, op.view, at))
+        work.ops.effect(tile.AtomicAtOp(op.kind.data, value, op.view, at))
 
 
 def _write(work: _Folding, op: tile.WriteOp | tile.AtomicAtOp) -> None:
     at, value = [work.folded(index) for index in op.indices], work.folded(op.value)
     mask = None if op.mask is None else work.folded(op.mask)
     if isinstance(op, tile.WriteOp):
-        work.place.effect(tile.WriteOp(value, op.view, at, mask=mask))
+        work.ops.effect(tile.WriteOp(value, op.view, at, mask=mask))
     else:
-        work.place.effect(tile.AtomicAtOp(op.kind.data, value, op.view, at, mask=mask))
+        work.ops.effect(tile.AtomicAtOp(op.kind.data, value, op.view, at, mask=mask))
 
 
 def _assert(work: _Folding, op: tile.AssertOp) -> None:
-    work.place.effect(tile.AssertOp(work.folded(op.condition), op.message.data))
+    work.ops.effect(tile.AssertOp(work.folded(op.condition), op.message.data))
 
 
 _RULES: Mapping[type[Operation], Callable[..., SSAValue | None]] = {

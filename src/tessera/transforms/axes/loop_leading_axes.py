@@ -19,9 +19,9 @@ from tessera.ir.common import reductions
 from tessera.ir.common.effects import observable
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.axes.parts import (
+    FoldingOps,
     Numbers,
     Parts,
-    Place,
     is_batched,
     operands_of,
     rank_of,
@@ -129,17 +129,17 @@ class _Looping:
         many = rank_of(owner.results[0]) >= _MANY or any(rank_of(operand) >= _MANY for operand in owner.operands)
         return many or isinstance(owner, (*_FREE, tile.EwOp, tile.TakeOp, tile.ReadOp))
 
-    def _parts(self, place: Place, sink: Operation) -> Parts:
-        return Parts(lambda _: place, lambda owner: self._is_followed(owner, sink))
+    def _parts(self, ops: FoldingOps, sink: Operation) -> Parts:
+        return Parts(lambda _: ops, lambda owner: self._is_followed(owner, sink))
 
     def _store(self, group: Sequence[_Sink]) -> None:
         last = group[-1]
         body = Block(arg_types=[IndexType()])
-        place = Place(InsertPoint.at_end(body), last)
-        parts = self._parts(place, last)
+        ops = FoldingOps(InsertPoint.at_end(body), last)
+        parts = self._parts(ops, last)
         for op in group:
-            sink_part(parts, Place(InsertPoint.at_end(body), op), op, body.args[0])
-        self._loop(Place(InsertPoint.before(last), last), 0, shape_of(last.operands[0])[0], [], body, [], last)
+            sink_part(parts, FoldingOps(InsertPoint.at_end(body), op), op, body.args[0])
+        self._loop(FoldingOps(InsertPoint.before(last), last), 0, shape_of(last.operands[0])[0], [], body, [], last)
         for op in group:
             op.detach()
             op.erase()
@@ -149,12 +149,12 @@ class _Looping:
 
     def _reduce(self, op: tile.ReduceOp) -> None:
         """The first part, and a loop that combines the others with it."""
-        before = Place(InsertPoint.before(op), op)
+        before = FoldingOps(InsertPoint.before(op), op)
         first = self._parts(before, op).part(op.operand, 0, self._index(0))
         body = Block(arg_types=[IndexType(), first.type])
-        place = Place(InsertPoint.at_end(body), op)
-        part = self._parts(place, op).part(op.operand, 0, body.args[0])
-        total = place.add(tile.EwOp(reductions.TABLE[op.kind.data].combine, [body.args[1], part]))
+        ops = FoldingOps(InsertPoint.at_end(body), op)
+        part = self._parts(ops, op).part(op.operand, 0, body.args[0])
+        total = ops.add(tile.EwOp(reductions.TABLE[op.kind.data].combine, [body.args[1], part]))
         loop = self._loop(before, 1, shape_of(op.operand)[0], [first], body, [total], op)
         op.result.replace_all_uses_with(loop.results[0])
         op.detach()
@@ -162,7 +162,7 @@ class _Looping:
 
     def _loop(
         self,
-        before: Place,
+        before: FoldingOps,
         start: int,
         stop: int,
         carried: Sequence[SSAValue],

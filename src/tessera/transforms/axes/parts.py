@@ -21,6 +21,7 @@ from tessera.ir.tile.parts import BELOW, PART
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.core.folding import FoldedValue, can_fold, fold, literal, materialize
 from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.core.tile_ops import TileOps
 
 _PRODUCT = 2
 """Axes of a dot that is one product."""
@@ -56,10 +57,14 @@ class Numbers:
         return self._made[number]
 
 
-class Place:
-    """Where ops are written: one behind the other, in a block or in front of an op, at the location of a source op."""
+class FoldingOps(TileOps):
+    """Ops on tiles, written one behind the other at a point of a function, with the location of a source op.
+
+    Scalar ops that amount to less are folded.
+    """
 
     def __init__(self, where: InsertPoint, source: Operation) -> None:
+        super().__init__()
         self._where, self._source = where, source
 
     @property
@@ -67,7 +72,7 @@ class Place:
         return self._where.block
 
     def add(self, op: Operation) -> SSAValue:
-        """The first result of an op that is put here; of a scalar op that amounts to less, that."""
+        """The first result of an op that is written; of a scalar op that amounts to less, that."""
         known = [literal(operand) for operand in op.operands]
         found = fold(op, known) if can_fold(type(op)) else None
         if found is None:
@@ -86,9 +91,6 @@ class Place:
     def _put(self, op: Operation) -> SSAValue:
         self.effect(op)
         return op.results[0]
-
-    def index(self, number: int) -> SSAValue:
-        return self._put(materialize(number, IndexType()))
 
     def sum(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.add(arith.AddiOp(a, b))
@@ -126,13 +128,13 @@ class Place:
 
 
 class Parts:
-    """Writes parts of tiles where `place` says for a tile; `is_followed` says which ops may be done again for a part.
+    """Writes parts of tiles by the `ops` for a tile; `is_followed` says which ops may be done again for a part.
 
     `split` has tiles of which the parts along the first axis are there already.
     """
 
-    def __init__(self, place: Callable[[SSAValue], Place], is_followed: Callable[[Operation], bool]) -> None:
-        self._place, self._is_followed = place, is_followed
+    def __init__(self, ops: Callable[[SSAValue], FoldingOps], is_followed: Callable[[Operation], bool]) -> None:
+        self._ops, self._is_followed = ops, is_followed
         self._made: dict[tuple[SSAValue, int, object], SSAValue] = {}
         self.split: dict[SSAValue, Sequence[SSAValue]] = {}
 
@@ -153,20 +155,20 @@ class Parts:
 
     def add(self, source: SSAValue, op: Operation) -> SSAValue:
         """Writes an op in place of the one that made a tile."""
-        return self._place(source).add(op)
+        return self._ops(source).add(op)
 
-    def here(self, source: SSAValue) -> Place:
-        return self._place(source)
+    def here(self, source: SSAValue) -> FoldingOps:
+        return self._ops(source)
 
     def _taken(self, value: SSAValue, axis: int, at: SSAValue) -> SSAValue:
         """The part out of the whole tile."""
-        place, shape = self._place(value), shape_of(value)
+        ops, shape = self._ops(value), shape_of(value)
         rest = tuple(size for other, size in enumerate(shape) if other != axis)
         places = [
-            place.full(at, rest) if other == axis else place.iota(rest, other - (other > axis))
+            ops.full(at, rest) if other == axis else ops.iota(rest, other - (other > axis))
             for other in range(len(shape))
         ]
-        return place.add(tile.TakeOp(value, places))
+        return ops.add(tile.TakeOp(value, places))
 
 
 def _of_full(parts: Parts, op: tile.FullOp, axis: int, at: SSAValue) -> SSAValue:
@@ -175,11 +177,11 @@ def _of_full(parts: Parts, op: tile.FullOp, axis: int, at: SSAValue) -> SSAValue
 
 def _of_iota(parts: Parts, op: tile.IotaOp, axis: int, at: SSAValue) -> SSAValue:
     along, shape, dtype = op.axis.value.data, _without(shape_of(op.result), axis), tile_dtype(op.result)
-    place = parts.here(op.result)
+    ops = parts.here(op.result)
     if along != axis:
-        return place.add(tile.IotaOp(op.base, along - (along > axis), tile_of(shape, dtype)))
-    found = place.full(place.sum(op.base, at), shape)
-    return found if dtype is i64 else place.add(tile.EwOp("cast", [found], to=dtype))
+        return ops.add(tile.IotaOp(op.base, along - (along > axis), tile_of(shape, dtype)))
+    found = ops.full(ops.sum(op.base, at), shape)
+    return found if dtype is i64 else ops.add(tile.EwOp("cast", [found], to=dtype))
 
 
 def _of_elementwise(parts: Parts, op: tile.EwOp, axis: int, at: SSAValue) -> SSAValue:
@@ -212,10 +214,10 @@ def _of_expand(parts: Parts, op: tile.ExpandOp, axis: int, at: SSAValue) -> SSAV
 
 def _of_broadcast(parts: Parts, op: tile.BroadcastOp, axis: int, at: SSAValue) -> SSAValue:
     shape = _without(shape_of(op.result), axis)
-    place = parts.here(op.result)
+    ops = parts.here(op.result)
     repeats = shape_of(op.operand)[axis] == 1
-    inner = parts.part(op.operand, axis, place.index(0) if repeats else at)
-    return inner if shape_of(inner) == shape else place.add(tile.BroadcastOp(inner, shape))
+    inner = parts.part(op.operand, axis, ops.index(0) if repeats else at)
+    return inner if shape_of(inner) == shape else ops.add(tile.BroadcastOp(inner, shape))
 
 
 def _of_trans(parts: Parts, op: tile.TransOp, axis: int, at: SSAValue) -> SSAValue:
@@ -229,9 +231,9 @@ def _of_trans(parts: Parts, op: tile.TransOp, axis: int, at: SSAValue) -> SSAVal
 def _of_take(parts: Parts, op: tile.TakeOp, axis: int, at: SSAValue) -> SSAValue:
     cut = _cut_of(op, axis)
     if cut is not None:
-        place, (source, factor, offset) = parts.here(op.result), cut
-        there = place.add(arith.MuliOp(at, place.index(factor)))
-        there = place.add(arith.AddiOp(there, place.index(offset)))
+        ops, (source, factor, offset) = parts.here(op.result), cut
+        there = ops.add(arith.MuliOp(at, ops.index(factor)))
+        there = ops.add(arith.AddiOp(there, ops.index(offset)))
         inner = parts.part(op.operand, source, there)
         left = [parts.part(index, axis, at) for other, index in enumerate(op.indices) if other != source]
         return parts.add(op.result, tile.TakeOp(inner, left))
@@ -285,13 +287,13 @@ def _of_dot(parts: Parts, op: tile.DotOp, axis: int, at: SSAValue) -> SSAValue:
 
 
 def _of_load(parts: Parts, op: tile.LoadOp, axis: int, at: SSAValue) -> SSAValue:
-    place, pad = parts.here(op.result), None if op.pad is None else op.pad_value
+    ops, pad = parts.here(op.result), None if op.pad is None else op.pad_value
     if len(op.offsets) == 1:
-        return place.squeezed(place.add(tile.LoadOp(op.view, [place.sum(op.offsets[0], at)], (1,), pad)), 0)
-    view, offsets = place.view(op.view, op.offsets, axis, at)
+        return ops.squeezed(ops.add(tile.LoadOp(op.view, [ops.sum(op.offsets[0], at)], (1,), pad)), 0)
+    view, offsets = ops.view(op.view, op.offsets, axis, at)
     part = tile.LoadOp(view, offsets, _without(shape_of(op.result), axis), pad)
     give_hints(part, hints_of(op))
-    return place.add(part)
+    return ops.add(part)
 
 
 Rule = Callable[..., SSAValue]
@@ -343,31 +345,31 @@ def operands_of(op: Operation, axis: int) -> Iterator[tuple[SSAValue, int]]:
             yield from ((operand, axis) for operand in op.operands if isinstance(operand.type, TensorType))
 
 
-def sink_part(parts: Parts, place: Place, op: tile.Writer | tile.AssertOp, at: SSAValue) -> None:
+def sink_part(parts: Parts, ops: FoldingOps, op: tile.Writer | tile.AssertOp, at: SSAValue) -> None:
     """Writes what an op does to memory, or asks of a tile, at a place along the first axis of its tile."""
     if isinstance(op, tile.AssertOp):
-        place.effect(tile.AssertOp(parts.part(op.condition, 0, at), op.message.data))
+        ops.effect(tile.AssertOp(parts.part(op.condition, 0, at), op.message.data))
         return
     piece = parts.part(op.value, 0, at)
     if isinstance(op, tile.WriteOp | tile.AtomicAtOp):
         indices = [parts.part(index, 0, at) for index in op.indices]
         mask = None if op.mask is None else parts.part(op.mask, 0, at)
         if isinstance(op, tile.WriteOp):
-            place.effect(tile.WriteOp(piece, op.view, indices, mask=mask))
+            ops.effect(tile.WriteOp(piece, op.view, indices, mask=mask))
         else:
-            place.effect(tile.AtomicAtOp(op.kind.data, piece, op.view, indices, mask=mask))
+            ops.effect(tile.AtomicAtOp(op.kind.data, piece, op.view, indices, mask=mask))
         return
     if len(op.offsets) == 1:
-        view, offsets = op.view, [place.sum(op.offsets[0], at)]
-        piece = place.add(tile.ExpandOp(piece, 0))
+        view, offsets = op.view, [ops.sum(op.offsets[0], at)]
+        piece = ops.add(tile.ExpandOp(piece, 0))
     else:
-        view, offsets = place.view(op.view, op.offsets, 0, at)
+        view, offsets = ops.view(op.view, op.offsets, 0, at)
     if isinstance(op, tile.StoreOp):
         stored = tile.StoreOp(piece, view, offsets)
         give_hints(stored, hints_of(op))
-        place.effect(stored)
+        ops.effect(stored)
     else:
-        place.effect(tile.AtomicOp(op.kind.data, piece, view, offsets))
+        ops.effect(tile.AtomicOp(op.kind.data, piece, view, offsets))
 
 
 def tiles_of_sink(op: tile.Writer | tile.AssertOp) -> Iterator[SSAValue]:

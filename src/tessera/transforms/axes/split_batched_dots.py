@@ -18,9 +18,9 @@ from tessera.ir.common import reductions
 from tessera.ir.common.elements import tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.axes.parts import (
+    FoldingOps,
     Numbers,
     Parts,
-    Place,
     is_batched,
     operands_of,
     rank_of,
@@ -84,9 +84,9 @@ class _Splitting:
                 assert isinstance(op, tile.DotOp)
                 self._dot(op)
             elif split and isinstance(op, tile.Writer | tile.AssertOp):
-                place = Place(InsertPoint.before(op), op)
+                ops = FoldingOps(InsertPoint.before(op), op)
                 for number in range(shape_of(split[0])[0]):
-                    sink_part(self._parts, place, op, self._index(number))
+                    sink_part(self._parts, ops, op, self._index(number))
                 op.detach()
                 op.erase()
             elif split and isinstance(op, tile.ReduceOp) and op.axis.value.data == 0:
@@ -120,26 +120,26 @@ class _Splitting:
             self._parts.split[whole] = parts
 
     def _fold(self, op: tile.ReduceOp) -> None:
-        place, combine = Place(InsertPoint.before(op), op), reductions.TABLE[op.kind.data].combine
+        ops, combine = FoldingOps(InsertPoint.before(op), op), reductions.TABLE[op.kind.data].combine
         total, *others = self._all(op.operand)
         for part in others:
-            total = place.add(tile.EwOp(combine, [total, part]))
+            total = ops.add(tile.EwOp(combine, [total, part]))
         op.result.replace_all_uses_with(total)
         op.detach()
         op.erase()
 
-    def _joined(self, place: Place, parts: Sequence[SSAValue]) -> SSAValue:
+    def _joined(self, ops: FoldingOps, parts: Sequence[SSAValue]) -> SSAValue:
         """The tile that has parts along its first axis."""
         shape = (len(parts), *shape_of(parts[0]))
-        ahead = place.add(tile.IotaOp(self._index(0), 0, tile_of(shape, i64)))
+        ahead = ops.add(tile.IotaOp(self._index(0), 0, tile_of(shape, i64)))
         whole: SSAValue | None = None
         for number, part in enumerate(parts):
-            spread = place.add(tile.BroadcastOp(place.add(tile.ExpandOp(part, 0)), shape))
+            spread = ops.add(tile.BroadcastOp(ops.add(tile.ExpandOp(part, 0)), shape))
             if whole is None:
                 whole = spread
                 continue
-            before = place.add(tile.EwOp("lt", [ahead, place.full(self._index(number), shape)]))
-            whole = place.add(tile.EwOp("select", [before, whole, spread]))
+            before = ops.add(tile.EwOp("lt", [ahead, ops.full(self._index(number), shape)]))
+            whole = ops.add(tile.EwOp("select", [before, whole, spread]))
         assert whole is not None
         return whole
 
@@ -153,7 +153,7 @@ class _Splitting:
             if isinstance(value.type, TensorType) and rank_of(value) >= _ROWS and shape_of(value)[0] in counts - {0}
         ]
         initial = [self._all(op.iter_args[index]) for index in chosen]
-        start = Place(InsertPoint.before(first) if (first := body.first_op) else InsertPoint.at_end(body), op)
+        start = FoldingOps(InsertPoint.before(first) if (first := body.first_op) else InsertPoint.at_end(body), op)
         for index, parts in zip(chosen, initial, strict=True):
             inner = [body.insert_arg(part.type, len(body.args)) for part in parts]
             self._replace(body.args[1 + index], self._joined(start, inner), inner)
@@ -184,7 +184,7 @@ class _Splitting:
         op.erase()
 
 
-def _behind(value: SSAValue) -> Place:
+def _behind(value: SSAValue) -> FoldingOps:
     """The place behind what makes a value."""
     owner = value.owner
     if isinstance(owner, Block):
@@ -192,11 +192,11 @@ def _behind(value: SSAValue) -> Place:
         first = owner.first_op
         assert function is not None
         assert first is not None
-        return Place(InsertPoint.before(first), function)
+        return FoldingOps(InsertPoint.before(first), function)
     following = owner.next_op
     block = owner.parent_block()
     assert block is not None
-    return Place(InsertPoint.at_end(block) if following is None else InsertPoint.before(following), owner)
+    return FoldingOps(InsertPoint.at_end(block) if following is None else InsertPoint.before(following), owner)
 
 
 SplitBatchedDots = function_pass("split-batched-dots", split_batched_dots)
