@@ -111,7 +111,7 @@ def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
         tuple(_failures(function, messages)),
         ordered,
         apart=apart,
-        checks=tuple((one.condition, Failure(one.message, one.span)) for one in host_checks(function)),
+        checks=tuple((one.condition, Failure(one.message, one.span, one.check)) for one in host_checks(function)),
         covers=covers(function),
         prints=tuple(map(_print, tile.prints_of(function))) if words.prints >= 0 else (),
         prints_word=words.prints,

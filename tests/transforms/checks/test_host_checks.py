@@ -15,8 +15,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i1
 from xdsl.ir import Operation, SSAValue
 
+from tessera.compiler.launch_plan import Failure
 from tessera.dtypes.types import f32
-from tessera.errors import TesseraError
+from tessera.errors import ShapeError, TesseraError
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.common.elements import element_of
 from tessera.ir.tile import dialect as tile
@@ -24,7 +25,10 @@ from tessera.ir.tile.types import ViewType
 from tessera.shapes.conditions import Geometry, evaluate, frozen
 from tessera.shapes.expr import dim
 from tessera.targets import text
-from tessera.transforms.checks.host_checks import CHECKED, HostCheck, take_host_checks
+from tessera.transforms.checks.host_checks import CHECKED, HostCheck, TakeHostChecks, take_host_checks
+from tessera.transforms.checks.instrument import Instrument
+from tessera.transforms.core.context import CompileContext
+from tessera.transforms.core.facts import Facts
 
 index = IndexType()
 PROGRAM = """
@@ -85,6 +89,20 @@ def test_asserts_about_sizes_go_to_the_caller() -> None:
     assert failing(checks, [np.zeros((8, 12), np.float32), 0]) is None
     assert failing(checks, [np.zeros((8, 3), np.float32), 0]) == "assertion failed: w is a multiple of four"
     assert failing(checks, [np.zeros((6, 3), np.float32), 0]) == "assertion failed: m is a multiple of four"
+
+
+def test_safety_checks_are_the_errors_that_they_are_in_a_kernel() -> None:
+    module = text.read(
+        PROGRAM.format(body="%t = tile.load %x[%four, %zero] : !tile.view<2, f32, global> -> tensor<4x4xf32>", grid="1")
+    )
+    context = CompileContext.with_facts(Facts())
+    for step in (Instrument(nan=False), TakeHostChecks()):
+        step.apply(context, module)
+    below, _ = context.host_checks
+    assert (below.check, below.message) == ("bounds", "tile.load starts outside its view, along axis 0")
+    assert failing(context.host_checks, [np.zeros((5, 4), np.float32), 0]) is None
+    assert failing(context.host_checks, [np.zeros((4, 4), np.float32), 0]) == below.message
+    assert isinstance(Failure(below.message, below.span, below.check).error(), ShapeError)
 
 
 def test_strides_and_truths() -> None:

@@ -87,5 +87,5 @@ class SpillRetries:
         words = Words(block.first, block.grid, block.words, block.report if tile.records_prints(made.function) else -1)
         plan = plan_of(self.source, words, made.messages)
         launch = replace(launch_of(made.function, made), local=max(made.local, found.spilled))
-        checks = tuple((one.condition, Failure(one.message, one.span)) for one in made.checks)
+        checks = tuple((one.condition, Failure(one.message, one.span, one.check)) for one in made.checks)
         return replace(plan, grid=made.grid, device=launch, block_bytes=block.size, checks=checks)

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1
 from xdsl.ir import Operation, SSAValue
 
 from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.conditions import Condition
+from tessera.transforms.checks.instrument import check_of
 from tessera.transforms.core.context import CompileContext, HostCheck
 from tessera.transforms.core.function_pass import FunctionPass
 
@@ -64,8 +65,9 @@ def host_checks(function: tile.FuncOp) -> list[HostCheck]:
 
 
 def _check_of(op: tile.AssertOp, condition: Condition) -> HostCheck:
-    words = op.message.data if tile.CHECK in op.attributes else f"assertion failed: {op.message.data}"
-    return HostCheck(condition, words, span_of(op.location))
+    words, named = op.message.data, op.attributes.get(tile.CHECK)
+    check = named.data if isinstance(named, StringAttr) else check_of(words)
+    return HostCheck(condition, words if check else f"assertion failed: {words}", span_of(op.location), check)
 
 
 def take_host_checks(function: tile.FuncOp) -> list[HostCheck]:

@@ -17,11 +17,12 @@ from tessera.transforms.core.facts import Facts, Recorder
 
 @dataclass(frozen=True)
 class HostCheck:
-    """A condition that must not be 0, and the error message otherwise."""
+    """A condition that must not be 0, and the error message otherwise; `check` names the safety check it is from."""
 
     condition: Condition
     message: str
     span: SourceSpan | None
+    check: str | None = None
 
 
 class CompileContext(Context):
