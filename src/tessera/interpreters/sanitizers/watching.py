@@ -10,12 +10,12 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.errors import RangeError, ShapeError
 from tessera.interpreters.core.engine import Frame, Values
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.core.places import Placed, placed
 from tessera.interpreters.core.views import Array, ArrayView
 from tessera.interpreters.sanitizers.access_trace import Access, AccessKind, Trace
+from tessera.interpreters.sanitizers.bounds import MemoryOp, check_bounds, check_index, check_places
 from tessera.interpreters.sanitizers.checks import Checks, NumericChecks
 from tessera.interpreters.sanitizers.padding import Mark, Padding
 from tessera.interpreters.sanitizers.sentinels import check_nonfinite, check_overflow
@@ -27,7 +27,6 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.parts import indices_of
 from tessera.ir.tile.types import tile_type
 
-MemoryOp = tile.Reader | tile.Writer
 _KINDS: Mapping[type[Operation], AccessKind] = MappingProxyType(
     {
         **dict.fromkeys((tile.LoadOp, tile.ReadOp, tile.ItemOp), "read"),
@@ -152,12 +151,7 @@ class WatchedFrame(Frame):
         """Refuses indices of a part that are out of range."""
         for axis, at in (indices_of(op.offset, op.base) or {}).items():
             index, extent = at if isinstance(at, int) else self.values[at], self.values[op.base].sizes[axis]
-            if not 0 <= index < extent:
-                raise RangeError(
-                    f"a view in program instance {list(self.program)}: index {index} of axis {axis} is out of range, "
-                    f"the size is {extent}",
-                    hint="indices count from 0: check the table that it comes from, or clamp the number",
-                )
+            check_index(index, axis, extent, self.program)
 
     def _marks_of(self, values: Sequence[SSAValue]) -> list[Mark]:
         return [self.marks.get(value) for value in values]
@@ -169,12 +163,12 @@ class WatchedFrame(Frame):
         if isinstance(op, tile.AtPlaces):
             at = placed(op, operands)
             if watched:
-                _check_places(op, view, at, self.program)
+                check_places(op, view, at, self.program)
             reached, inside = _elements_at(view, at), at.taken
         else:
             shape, offsets = _box(op), operands[2 if isinstance(op, tile.Writer) else 1 :]
             if watched:
-                _check_bounds(op, view, offsets, shape, self.program)
+                check_bounds(op, view, offsets, shape, self.program)
             reached, inside = _elements(view, offsets, shape)
         mark = None
         if padding is not None and not isinstance(op, tile.ItemOp):
@@ -214,43 +208,3 @@ def _elements(view: ArrayView, offsets: Sequence[int], shape: Sequence[int]) -> 
         reached = reached[..., np.newaxis] + stride * position
         inside = inside[..., np.newaxis] & (position >= 0) & (position < size)
     return reached, inside
-
-
-def _check_places(op: tile.AtPlaces, view: ArrayView, at: Placed, program: tuple[int, ...]) -> None:
-    """Refuses places outside of a view, unless a mask leaves them out."""
-    bad = at.asked & ~at.inside
-    if not bad.any():
-        return
-    place = tuple(int(one) for one in np.argwhere(bad)[0])
-    found = [int(index[place]) for index in at.indices]
-    axis = next(axis for axis, (index, size) in enumerate(zip(found, view.sizes, strict=True)) if not 0 <= index < size)
-    raise RangeError(
-        f"{tile.title(op)} of element {list(place)} in program instance {list(program)}: "
-        f"index {found[axis]} of axis {axis} is out of range, the size is {view.sizes[axis]}",
-        shapes=[f"{int(bad.sum())} of {bad.size} places are outside of a view of {list(view.sizes)}"],
-        hint="indices count from 0; leave out what is not there with mask=, or check where the indices come from",
-    )
-
-
-def _check_bounds(
-    op: MemoryOp, view: ArrayView, offsets: Sequence[int], shape: Sequence[int], program: tuple[int, ...]
-) -> None:
-    """Refuses blocks without any element, and offsets before the first; a ragged edge is legal."""
-    if 0 in view.sizes or 0 in shape:
-        return
-    for axis, (offset, size) in enumerate(zip(offsets, view.sizes, strict=True)):
-        if not 0 <= offset < size:
-            if isinstance(op, tile.ItemOp):
-                raise RangeError(
-                    f"item at {list(offsets)} in program instance {list(program)}: "
-                    f"index {offset} of axis {axis} is out of range, the size is {size}",
-                    hint="indices count from 0: check the table that it comes from, or clamp the number",
-                )
-            what = tile.title(op) if isinstance(op, tile.AtomicOp) else op.name.split(".")[-1]
-            raise ShapeError(
-                f"{what} at {list(offsets)} in program instance {list(program)}: "
-                f"index {offset} of axis {axis} is out of range, "
-                f"the size is {size}",
-                shapes=[f"a block of {list(shape)} in a view of {list(view.sizes)}"],
-                hint="a block may reach over the end, but starts inside: check the grid, the block size and the offset",
-            )
