@@ -59,8 +59,17 @@ def test_products(schedule: Schedule, hints: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("hints", [*AHEAD, *MEMORY], ids=str)
 def test_products_of_specialized_warps(hints: dict[str, Any]) -> None:
-    a, b = ts.randn((64, 640), bf16, seed=1).cuda(), ts.randn((640, 64), bf16, seed=2).cuda()
-    expected = a.cpu().numpy().astype(np.float32) @ b.cpu().numpy().astype(np.float32)
-    out = ts.zeros((64, 64), bf16, device="cuda")
-    blocks_multiplied[1](a, b, out, **hints)
-    assert np.abs(out.cpu().numpy().astype(np.float32) - expected).max() < 0.01 * np.abs(expected).max()
+    for rows, depth, columns in (
+        (64, 640, 64),
+        (64, 64, 64),
+        (64, 128, 8),
+        (40, 1000, 56),
+        (8, 5, 64),
+        (64, 16384, 64),
+    ):
+        a, b = ts.randn((rows, depth), bf16, seed=1).cuda(), ts.randn((depth, columns), bf16, seed=2).cuda()
+        out = results(blocks_multiplied[1], [a, b], (rows, columns), bf16, hints)
+        assert out == results(blocks_multiplied[1], [a, b], (rows, columns), bf16, {})
+        found = np.frombuffer(out, bf16.storage).reshape(rows, columns).astype(np.float32)
+        expected = a.cpu().numpy().astype(np.float32) @ b.cpu().numpy().astype(np.float32)
+        assert np.abs(found - expected).max() < 0.01 * np.abs(expected).max()

@@ -9,9 +9,10 @@ import deciding_kernels as kernels
 import numpy as np
 import pytest
 from gpu_arrays import on_gpu
+from hinted_kernels import scaled
 
 import tessera as ts
-from tessera import RangeError, knobs
+from tessera import RangeError, ShapeError, knobs
 from tessera.dtypes import types as dtypes
 
 pytestmark = pytest.mark.gpu
@@ -161,6 +162,15 @@ def test_checks_find_what_lies_outside_and_nothing_faults() -> None:
             run(case)
         with pytest.raises(RangeError, match=r"tile\.item has an index outside its view, along axis 0"):
             run((kernels.item_of, 4, [numbers(3), np.zeros(4, np.float32)], {}))
+
+
+def test_a_check_that_the_host_makes_is_the_error_of_the_check() -> None:
+    x, out = ts.ones((30, 64), device="cuda"), ts.zeros((30, 64), device="cuda")
+    with knobs.checks.using("bounds"):
+        scaled[2](x, out)
+        with pytest.raises(ShapeError, match=r"tile\.load starts outside its view, along axis 0"):
+            scaled[3](x, out)
+    assert (out.cpu().numpy() == 2).all()
 
 
 def test_copies_by_tensor_maps_bring_nothing_where_a_page_is_not_there() -> None:
