@@ -16,6 +16,7 @@ from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
 from tessera.transforms.algebra.degenerate_matmuls import DegenerateMatmuls
 from tessera.transforms.algebra.fast_math import FastMath
+from tessera.transforms.algebra.implied_masks import DropImpliedMasks
 from tessera.transforms.algebra.lazy_rescale import LazyRescale
 from tessera.transforms.algebra.merge_masks import MergeMasks
 from tessera.transforms.algebra.multiples import MarkMultiples
@@ -105,6 +106,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         FixSizes,
         UnrollRings,
         FoldLeadingAxes,
+        DropImpliedMasks,
         LoopLeadingAxes,
         SplitBatchedDots,
         SplitCarriedDots,
