@@ -52,7 +52,7 @@ class Rows:
     """Along which axis each tile of a function has its rows; tiles that are not in here are the same for all rows."""
 
     def __init__(self, function: tile.FuncOp, count: int, needed: Slice | None = None) -> None:
-        """With a slice of the function, nothing else is looked at; dots, branches and computed places have rows, too."""
+        """With a slice of the function, only that is looked at; dots, branches and computed places have rows, too."""
         self.function = function
         self.count = count
         self.needed = needed

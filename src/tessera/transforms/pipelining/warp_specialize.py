@@ -90,9 +90,7 @@ class WarpSpecialize(FunctionPass):
         if not rows.find():
             op, reason = rows.refused
             return _refusal(
-                op or function,
-                reason,
-                "compute rows independently of each other, and store them outside of loops",
+                op or function, reason, "compute rows independently of each other, and store them outside of loops"
             )
         loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.LoadOp)]
         loads = [op for op in loads if feeds_dots(op)]
@@ -246,7 +244,7 @@ class _Writer:
             if (name := tile.base_of(ring.loads[0].view).name_hint) is not None:
                 op.result.name_hint = f"{name}_ring"
             made.append(op)
-        if order.uneven is not None:
+        if order.fetches:
             queue = tile_scheduler.WorkQueueOp(self.ahead)
             self.work_queue, queue.result.name_hint = queue.result, "programs"
             made.append(queue)

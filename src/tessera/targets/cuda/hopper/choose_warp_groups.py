@@ -36,13 +36,12 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     slot_bytes,
     widest_dot,
 )
-from tessera.targets.cuda.lower.tile_to_nv import crosses
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied
 from tessera.transforms.pipelining.partition_rows import rows_of
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
-from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters
+from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters, crosses
 from tessera.transforms.pipelining.transpose_operands import BITS
 from tessera.transforms.pipelining.warp_specialize import is_repeated
 
