@@ -213,7 +213,7 @@ class Program:
         from tessera.programs.graph_site import GraphSite
         from tessera.runtime.cuda.streams import cuda_device
 
-        def executable(number: int, lines: tuple[bool, ...]) -> Any:
+        def executable(number: int, lines: tuple[int, ...]) -> Any:
             return self.codes.executable(number, chosen, lines)
 
         alignments = [value.meta.alignment if isinstance(value, Tensor) else 0 for value in values]

@@ -47,6 +47,7 @@ from tessera.transforms.fusion.schedule_to_tile import ScheduleToTile
 from tessera.transforms.loops.live_iterations import ClipRanges, SplitRanges
 from tessera.transforms.pipelining.defer_epilogue_store import DeferEpilogueStore
 from tessera.transforms.pipelining.early_exit_consumers import EarlyExitConsumers
+from tessera.transforms.pipelining.exchange_axes import ExchangeAxes
 from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits
 from tessera.transforms.pipelining.late_start_consumers import LateStartConsumers
 from tessera.transforms.pipelining.make_async import MakeAsync
@@ -97,6 +98,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         SoftwarePipelineDots,
         LateStartConsumers,
         EarlyExitConsumers,
+        ExchangeAxes,
         SpecializeKernels,
         WarpSpecialize,
         SplitRanges,
