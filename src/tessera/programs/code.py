@@ -67,7 +67,7 @@ class Codes:
     def executable(
         self, number: int, chosen: Settings, lines: tuple[int, ...] | None = None
     ) -> Executable | CudaExecutable:
-        """A kernel for a target. On a GPU `lines` says of each array of its arguments along which axis rows are aligned."""
+        """A kernel for a target. On a GPU `lines` says along which axis rows of each array are aligned."""
         found = self._found.get((number, chosen, lines))
         if found is None:
             with WORK.compiling():

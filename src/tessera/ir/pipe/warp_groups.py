@@ -331,7 +331,10 @@ class ConsumerWaitOp(DeclaredOp):
     result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("ring",))
-    assembly_format = "(`part` $part^)? (`columns` $columns^)? $ring `[` $state `]` attr-dict `:` type($ring) `,` type($state) `->` type($result)"
+    assembly_format = (
+        "(`part` $part^)? (`columns` $columns^)? $ring `[` $state `]` "
+        "attr-dict `:` type($ring) `,` type($state) `->` type($result)"
+    )
 
     def __init__(self, ring: SSAValue, state: SSAValue, consumers: int | None = None, axis: int = 0) -> None:
         """With `consumers`, what there is along `axis` is shared by so many."""

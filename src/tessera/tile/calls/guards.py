@@ -15,8 +15,8 @@ from tessera.tile.calls.arguments import Number, exact, row_axis
 class Ask(NamedTuple):
     """Something of an argument that a program may depend on: its size or stride along an axis, or a number's value.
 
-    `row_aligned` asks along which axis its rows are aligned (`row_axis`), `alike` whether its size along an axis is that
-    of the first array.
+    `row_aligned` asks along which axis its rows are aligned (`row_axis`), `alike` whether its size along an axis is
+    that of the first array.
     """
 
     argument: int

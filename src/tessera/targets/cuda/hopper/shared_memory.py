@@ -185,7 +185,7 @@ class RingPlan:
         return Copies(axes, map_, _apart(steps), tuple(pieces), splits=False, shift=shift)
 
     def _start(self, index: tuple[int, ...], at_once: int) -> tuple[int, int]:
-        """The first row and column of a piece, of so many rows, by its group, its panel, and its number below others."""
+        """The first row and column of a piece of so many rows, by its group, its panel, and its number in them."""
         group, panel, below = index
         down, along = (0, group * self.columns) if self.across else (group * self._groups[1], 0)
         return down + below * at_once, along + panel * self.panel

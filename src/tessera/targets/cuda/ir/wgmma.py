@@ -112,7 +112,8 @@ class WgmmaOp(OrderedOp):
     result: OpResult = fields.result_def(T, converter=GIVEN)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
-        "(`across` $across^)? $a `,` (`transposed` $transposed^)? $b (`beside` $beside^ `:` type($beside))? (`onto` $sum^)? attr-dict "
+        "(`across` $across^)? $a `,` (`transposed` $transposed^)? $b (`beside` $beside^ `:` type($beside))? "
+        "(`onto` $sum^)? attr-dict "
         "`:` type($a) `,` type($b) `->` type($result)"
     )
 
