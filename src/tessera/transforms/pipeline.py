@@ -44,6 +44,7 @@ from tessera.transforms.facts.mark_readonly import MarkReadonly
 from tessera.transforms.facts.specialize_kernels import SpecializeKernels
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.fusion.schedule_to_tile import ScheduleToTile
+from tessera.transforms.fusion.split_depth import SplitDepth
 from tessera.transforms.loops.live_iterations import ClipRanges, SplitRanges
 from tessera.transforms.pipelining.defer_epilogue_store import DeferEpilogueStore
 from tessera.transforms.pipelining.early_exit_consumers import EarlyExitConsumers
@@ -100,6 +101,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         EarlyExitConsumers,
         ExchangeAxes,
         SpecializeKernels,
+        SplitDepth,
         WarpSpecialize,
         SplitRanges,
         TransposeOperands,

@@ -72,6 +72,15 @@ CLUSTER, CLUSTER_START, CLUSTER_LENGTH = 2, 5000, 2048
 FETCH_SHOWING = 0.04
 """The share of the way from L2 that shows beside dots."""
 
+MEMORY_BYTES = 2500
+"""From memory in a clock, for all multiprocessors together."""
+PARTS = (1, 2, 3, 4, 6, 8, 12, 16)
+"""Parts that a depth is tried in: each is one more array of sums to be written and read."""
+SUM_BYTES, SUMMING = 4, 4500
+"""Of an element of a part's sums; and clocks that the kernel takes which adds them up, besides reading."""
+L2_TOGETHER = 4000
+"""From L2 in a clock, for all multiprocessors together."""
+
 COLUMNS = range(16, 257, 16)
 LEAST = 64
 """Sizes along axes that a kernel does not have."""
@@ -340,6 +349,52 @@ def ranked(traced: Traced, instances: Callable[[BlockShape], int], multiprocesso
         return waves(instances(block), multiprocessors) * instance_clocks(traced, block)
 
     return sorted(blocks(traced), key=clocks)
+
+
+class Extents(NamedTuple):
+    """The sizes of a product: rows, columns, its depth, and how many there are; and bytes of an element."""
+
+    rows: int
+    columns: int
+    depth: int
+    batch: int = 1
+    itemsize: int = 2
+
+    def tiles(self, block: BlockShape) -> int:
+        """The number of blocks of the result."""
+        return -(-self.rows // block.m) * -(-self.columns // block.n) * self.batch
+
+
+class Split(NamedTuple):
+    """A block, and in how many parts the depth is multiplied."""
+
+    block: BlockShape
+    parts: int = 1
+
+
+def product_clocks(traced: Traced, split: Split, sizes: Extents, multiprocessors: int) -> float:
+    """Clocks until a product is done: by the busiest multiprocessor, or by memory, and by what adds up its parts."""
+    block, parts = split
+    steps = -(-sizes.depth // block.k)
+    (iteration,) = traced.iterations
+    one = START + END * block.consumers + -(-steps // parts) * iteration_clocks(traced, iteration, block)
+    computing = waves(sizes.tiles(block) * parts, multiprocessors) * one
+    once = (sizes.rows + sizes.columns) * sizes.depth * sizes.batch * sizes.itemsize
+    reading = START + END + once / MEMORY_BYTES
+    if parts == 1:
+        return max(computing, reading)
+    summed = 2 * parts * sizes.rows * sizes.columns * sizes.batch * SUM_BYTES
+    return max(computing, reading) + SUMMING + summed / L2_TOGETHER
+
+
+def splits(traced: Traced, sizes: Extents, multiprocessors: int, parts: Sequence[int] = PARTS) -> list[Split]:
+    """The blocks that fit, each in the best number of parts of the depth, the fastest first."""
+    found: list[tuple[float, Split]] = []
+    for block in blocks(traced):
+        most = max(1, sizes.depth // block.k)
+        tried = [Split(block, count) for count in parts if count <= most]
+        found.append(min((product_clocks(traced, one, sizes, multiprocessors), one) for one in tried))
+    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
 
 def best_by_consumers(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, BlockShape]:
