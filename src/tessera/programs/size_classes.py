@@ -17,9 +17,9 @@ from tessera.tile.calls.settings import Settings
 if TYPE_CHECKING:
     from tessera.programs.program import Program
 
-MOST_PROGRAMS = 8
-"""Programs of one function besides the one for many rows; that one serves what others would be for."""
-MOST_CLASSES = 512
+MOST_PROGRAMS = 32
+"""Programs of one function besides the one for many rows; the best of these serve what others would be for."""
+MOST_CLASSES, RANKS = 512, 4
 SMALLEST, STEPS = 64, 4
 """Sizes up to the former are one class; beyond it there are so many in each octave."""
 _REGION = "schedule.region<matmul>"
@@ -85,20 +85,23 @@ class SizeClasses:
                 found.append(region)
         return found
 
-    def _choice(self, hints: Mapping[str, int]) -> tuple[Any, ...]:
-        """What the model chooses for each region."""
+    def _choices(self, hints: Mapping[str, int]) -> list[tuple[Any, ...]]:
+        """What the model chooses for each region, and what it would choose next."""
         compiler, level = self.chosen.compiler, self.chosen.level
-        return tuple([compiler.blocks_for(region, level, hints)[0] for region in self._regions])
+        ranked = [compiler.blocks_for(region, level, hints) for region in self._regions]
+        return list(zip(*[[one[min(rank, len(one) - 1)] for rank in range(RANKS)] for one in ranked], strict=True))
 
     @cached_property
     def _general_choice(self) -> tuple[Any, ...]:
-        return self._choice({})
+        return self._choices({})[0]
 
     def _made(self, hints: Mapping[str, int]) -> Program:
-        choice = self._choice(hints)
-        if choice == self._general_choice:
+        choices = self._choices(hints)
+        for choice in choices[: 1 if len(self._by_choice) < MOST_PROGRAMS else RANKS]:
+            found = self.general if choice == self._general_choice else self._by_choice.get(choice)
+            if found is not None:
+                return found
+        if len(self._by_choice) >= MOST_PROGRAMS:
             return self.general
-        found = self._by_choice.get(choice)
-        if found is None and len(self._by_choice) < MOST_PROGRAMS:
-            found = self._by_choice[choice] = self.compile(tuple(f"{name}={number}" for name, number in hints.items()))
-        return self.general if found is None else found
+        made = self._by_choice[choices[0]] = self.compile(tuple(f"{name}={size}" for name, size in hints.items()))
+        return made

@@ -358,7 +358,9 @@ class MatmulOp(DeclaredOp):
             raise VerifyException("parts of a depth have a step, and only they have")
         if self.parts is not None and self.step is not None:
             if len(expected) != 2 or min(self.parts.value.data, self.step.value.data) < 1:
-                raise VerifyException(f"{left} and {right} in parts: matrices are, in 1 or more, by a step of 1 or more")
+                raise VerifyException(
+                    f"{left} and {right} in parts: matrices are, in 1 or more, by a step of 1 or more"
+                )
             expected = (self.parts.value.data, *expected)
         _expect_shape(self.result, expected, f"matmul of {left} and {right}")
         if left.element != right.element:

@@ -21,6 +21,7 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, hinted
 from tessera.targets.cuda.hopper.modelled_work import work_of
 from tessera.targets.cuda.lower.multiprocessor_model import (
+    DEPTHS,
     PARTS,
     REGISTERS,
     ROWS,
@@ -28,6 +29,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     Axis,
     BlockShape,
     Extents,
+    Split,
     Traced,
     best_by_consumers,
     ranked,
@@ -45,7 +47,7 @@ MULTIPROCESSORS = 132
 MANY = 2048
 """Assumed size along an axis whose size is not known."""
 _MOST = 4
-FEW = 2
+FEW = 1
 """Blocks of a result to a multiprocessor, up to which products are few rows or columns: they may be done in parts."""
 SECTOR = 256
 """Bits that memory is read by."""
@@ -125,9 +127,7 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
     return _ranked(region, traced, multiprocessors, hints)
 
 
-def _ranked(
-    region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]
-) -> list[Config]:
+def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]) -> list[Config]:
     op = matmul_of(region)
     spaces = spaces_of(op)
     sizes = hinted(spaces.rows, hints), hinted(spaces.columns, hints), hinted(spaces.depth, hints)
@@ -142,7 +142,13 @@ def _ranked(
     # Long functions are computed behind, of sums that another kernel reads.
     parts = (1,) if why_whole(region) is not None else PARTS
     tried = [one for one in splits(traced, extents, multiprocessors, parts) if not long or _has_room(one.block)]
-    return [Config(block=tuple(one.block), parts=one.parts if one.parts > 1 else None) for one in tried[:_MOST]]
+    return list(map(_config, tried[:_MOST]))
+
+
+def _config(split: Split) -> Config:
+    """The config of a product in parts; rings as deep as every kernel's are not mentioned."""
+    parts, depth = split.parts if split.parts > 1 else None, split.depth if split.depth > DEPTHS[0][1] else None
+    return Config(block=tuple(split.block), stages=depth, parts=parts)
 
 
 def _has_room(block: BlockShape) -> bool:

@@ -72,14 +72,18 @@ CLUSTER, CLUSTER_START, CLUSTER_LENGTH = 2, 5000, 2048
 FETCH_SHOWING = 0.04
 """The share of the way from L2 that shows beside dots."""
 
-MEMORY_BYTES = 2500
-"""From memory in a clock, for all multiprocessors together."""
+MEMORY_BYTES, L2_TOGETHER = 2250, 5000
+"""From memory and from L2 in a clock, for all multiprocessors together."""
+MEMORY_LATENCY = 1300
+"""Clocks from issuing a copy to its first bytes, where all is read once, out of memory."""
+DEEPEST = 12
+"""Slots of rings that are filled in every iteration, at most, where reading takes all the time."""
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Parts that a depth is tried in: each is one more array of sums to be written and read."""
-SUM_BYTES, SUMMING = 4, 4500
+SUM_BYTES, SUMMING = 4, 4000
 """Of an element of a part's sums; and clocks that the kernel takes which adds them up, besides reading."""
-L2_TOGETHER = 4000
-"""From L2 in a clock, for all multiprocessors together."""
+HIDDEN = 0.05
+"""The share that shows of what does not take longest: of reading beside computing, or the other way round."""
 
 COLUMNS = range(16, 257, 16)
 LEAST = 64
@@ -366,33 +370,51 @@ class Extents(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A block, and in how many parts the depth is multiplied."""
+    """A block, in how many parts the depth is multiplied, and how many slots rings have."""
 
     block: BlockShape
     parts: int = 1
+    depth: int = 4
+
+
+def deepest(traced: Traced, block: BlockShape) -> int:
+    """How many slots rings that are filled in every iteration can have."""
+    stored = STAGED * block.consumers if traced.stored else 0
+    once = sum(2 * _ring_bytes(ring, block) for ring in traced.rings if not ring.repeated)
+    repeated = sum(_ring_bytes(ring, block) for ring in traced.rings if ring.repeated)
+    return min(DEEPEST, (SHARED - SMALL - stored - once) // max(1, repeated))
 
 
 def product_clocks(traced: Traced, split: Split, sizes: Extents, multiprocessors: int) -> float:
-    """Clocks until a product is done: by the busiest multiprocessor, or by memory, and by what adds up its parts."""
-    block, parts = split
-    steps = -(-sizes.depth // block.k)
-    (iteration,) = traced.iterations
-    one = START + END * block.consumers + -(-steps // parts) * iteration_clocks(traced, iteration, block)
-    computing = waves(sizes.tiles(block) * parts, multiprocessors) * one
+    """Clocks until a product is done that reads its operands out of memory, what adds up its parts included.
+
+    It takes as long as the busiest multiprocessor, or as memory or L2 take for all of them.
+    """
+    (block, parts, depth), (iteration,) = split, traced.iterations
+    steps = -(-(-(-sizes.depth // block.k)) // parts)
+    # Rows that are not there are not read.
+    held = block._replace(m=min(block.m, sizes.rows))
+    moved = sum(_ring_bytes(ring, held) for ring in traced.rings if ring.repeated)
+    arriving = (MEMORY_LATENCY + moved / L2_BYTES) / (depth - 1)
+    clocks = max(iteration_clocks(traced, iteration, block), arriving)
+    instances = sizes.tiles(block) * parts
+    computing = waves(instances, multiprocessors) * (START + END * block.consumers + steps * clocks)
     once = (sizes.rows + sizes.columns) * sizes.depth * sizes.batch * sizes.itemsize
-    reading = START + END + once / MEMORY_BYTES
-    if parts == 1:
-        return max(computing, reading)
-    summed = 2 * parts * sizes.rows * sizes.columns * sizes.batch * SUM_BYTES
-    return max(computing, reading) + SUMMING + summed / L2_TOGETHER
+    reading = START + END + max(once / MEMORY_BYTES, instances * steps * moved / L2_TOGETHER)
+    total = max(computing, reading) + HIDDEN * min(computing, reading)
+    stored = sizes.rows * sizes.columns * sizes.batch
+    if parts > 1:
+        summed = parts * stored * SUM_BYTES
+        total += SUMMING + summed / MEMORY_BYTES + summed / L2_TOGETHER
+    return total + stored * sizes.itemsize / MEMORY_BYTES
 
 
 def splits(traced: Traced, sizes: Extents, multiprocessors: int, parts: Sequence[int] = PARTS) -> list[Split]:
     """The blocks that fit, each in the best number of parts of the depth, the fastest first."""
     found: list[tuple[float, Split]] = []
     for block in blocks(traced):
-        most = max(1, sizes.depth // block.k)
-        tried = [Split(block, count) for count in parts if count <= most]
+        most, depth = max(1, sizes.depth // block.k), deepest(traced, block)
+        tried = [Split(block, count, depth) for count in parts if count <= most]
         found.append(min((product_clocks(traced, one, sizes, multiprocessors), one) for one in tried))
     return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
