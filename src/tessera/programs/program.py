@@ -92,6 +92,11 @@ class Program:
     _last: tuple[memory_plan.Plan, int] | None = field(default=None, init=False, repr=False)
 
     @property
+    def last(self) -> tuple[memory_plan.Plan, int] | None:
+        """The plan of the memory of the last binding, and the bytes of its results."""
+        return self._last
+
+    @property
     def memory(self) -> Memory | None:
         """The memory of the last binding."""
         return None if self._last is None else _memory(*self._last)
@@ -177,7 +182,7 @@ class Program:
             return self._interpreted()
         if (other := self.program_for(sizes)) is not self:
             bound = other.bind(values, graph=graph, donated=donated)
-            self._last = other._last
+            self._last = other.last
             return bound
         given = [_geometry(value) if isinstance(value, Tensor) else None for value in values]
         graph = graph and self.settings.compiler.has_graphs
@@ -204,7 +209,7 @@ class Program:
         sizes = self.sizes(values) if sizes is None else sizes
         if (other := self.program_for(sizes)) is not self:
             run = other.resized(values, sizes)
-            self._last = self._last if run is None else other._last
+            self._last = self._last if run is None else other.last
             return run
         found = self._resizing.known(values, sizes)
         if found is None:

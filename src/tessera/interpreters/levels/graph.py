@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -164,7 +165,7 @@ def _parts_of(matrix: Array, axis: int, count: int, step: IntegerAttr | None) ->
     """The parts of a matrix along an axis, zeros behind its end."""
     assert step is not None
     unit, depth = step.value.data, matrix.shape[axis]
-    length = -(-(-(-depth // unit)) // count) * unit
+    length = math.ceil(math.ceil(depth / unit) / count) * unit
     padded = np.zeros([*matrix.shape[:axis], count * length, *matrix.shape[axis + 1 :]], matrix.dtype)
     padded[tuple(slice(0, extent) for extent in matrix.shape)] = matrix
     parts = padded.reshape(*matrix.shape[:axis], count, length, *matrix.shape[axis + 1 :])

@@ -43,7 +43,7 @@ from tessera.ir.tile.types import check_axis
 from tessera.ir.tile.values import verify_elementwise
 from tessera.shapes import rules
 from tessera.shapes.bounds import Interval
-from tessera.shapes.expr import DimLike, Size, ceil_div, dim, shape_of, size
+from tessera.shapes.expr import DimLike, Size, ceil_div, dim, shape_of
 
 VERSION = 1
 
@@ -341,10 +341,11 @@ class MatmulOp(DeclaredOp):
     @property
     def part_length(self) -> Size:
         """How much of the depth a part has, but for the last ones."""
-        assert self.parts is not None and self.step is not None
+        assert self.parts is not None
+        assert self.step is not None
         step = self.step.value.data
         whole = ceil_div(graph_type(self.a).shape[-1], step)
-        return size(dim(ceil_div(whole, self.parts.value.data)) * step)
+        return shape_of((ceil_div(whole, self.parts.value.data) * step,))[0]
 
     @property
     def accumulator(self) -> DType:

@@ -72,7 +72,8 @@ def split_depth(region: schedule.RegionOp, report: CompileReport) -> bool:
         return _refuse(region, reason, report)
     op, outer, block = matmul_of(region), region.parent_block(), region.body.block
     end = block.last_op
-    assert outer is not None and isinstance(end, schedule.YieldOp)
+    assert outer is not None
+    assert isinstance(end, schedule.YieldOp)
     step = block_of(region, spaces_of(op))[2]
     values: dict[SSAValue, SSAValue] = dict(zip(block.args, region.arguments, strict=True))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import gcd, prod
+from math import ceil, gcd, prod
 from typing import Literal, NamedTuple
 
 Axis = Literal["m", "n", "k"]
@@ -391,7 +391,7 @@ def product_clocks(traced: Traced, split: Split, sizes: Extents, multiprocessors
     It takes as long as the busiest multiprocessor, or as memory or L2 take for all of them.
     """
     (block, parts, depth), (iteration,) = split, traced.iterations
-    steps = -(-(-(-sizes.depth // block.k)) // parts)
+    steps = ceil(ceil(sizes.depth / block.k) / parts)
     # Rows that are not there are not read.
     held = block._replace(m=min(block.m, sizes.rows))
     moved = sum(_ring_bytes(ring, held) for ring in traced.rings if ring.repeated)
