@@ -43,7 +43,7 @@ from tessera.ir.tile.types import check_axis
 from tessera.ir.tile.values import verify_elementwise
 from tessera.shapes import rules
 from tessera.shapes.bounds import Interval
-from tessera.shapes.expr import DimLike, Size, ceil_div, dim, shape_of
+from tessera.shapes.expr import DimLike, Size, ceil_div, shape_of
 
 VERSION = 1
 
