@@ -45,9 +45,11 @@ from tessera.transforms.facts.mark_readonly import MarkReadonly
 from tessera.transforms.facts.specialize_kernels import SpecializeKernels
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.fusion.schedule_to_tile import ScheduleToTile
+from tessera.transforms.fusion.split_depth import SplitDepth
 from tessera.transforms.loops.live_iterations import ClipRanges, SplitRanges
 from tessera.transforms.pipelining.defer_epilogue_store import DeferEpilogueStore
 from tessera.transforms.pipelining.early_exit_consumers import EarlyExitConsumers
+from tessera.transforms.pipelining.exchange_axes import ExchangeAxes
 from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits
 from tessera.transforms.pipelining.late_start_consumers import LateStartConsumers
 from tessera.transforms.pipelining.make_async import MakeAsync
@@ -98,7 +100,9 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         SoftwarePipelineDots,
         LateStartConsumers,
         EarlyExitConsumers,
+        ExchangeAxes,
         SpecializeKernels,
+        SplitDepth,
         WarpSpecialize,
         SplitRanges,
         TransposeOperands,
