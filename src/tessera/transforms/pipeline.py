@@ -42,6 +42,7 @@ from tessera.transforms.facts.apply_facts import ApplyFacts
 from tessera.transforms.facts.fix_sizes import FixSizes
 from tessera.transforms.facts.mark_readonly import MarkReadonly
 from tessera.transforms.facts.specialize_kernels import SpecializeKernels
+from tessera.transforms.fusion.fold_groups import FoldGroups
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.fusion.schedule_to_tile import ScheduleToTile
 from tessera.transforms.loops.live_iterations import ClipRanges, SplitRanges
@@ -78,6 +79,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         PrefetchEpilogue,
         FastMath,
         SinkIntoBranches,
+        FoldGroups,
         GraphToSchedule,
         GuardParts,
         Instrument,

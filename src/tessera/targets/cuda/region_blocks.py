@@ -29,6 +29,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     Traced,
     best_by_consumers,
     ranked,
+    waves,
 )
 from tessera.transforms.fusion.emit_tile_matmuls import Spaces, folds, matmul_of, spaces_of
 from tessera.transforms.fusion.emit_tile_online import online_of
@@ -41,6 +42,11 @@ MULTIPROCESSORS = 132
 MANY = 2048
 """Assumed size along an axis whose size is not known."""
 _MOST = 4
+LONG_KEYS = 4096
+"""Assumed length of keys of few queries, where it is not known."""
+MOST_PARTS = 128
+BEGINNING, COMBINING = 1, 3
+"""The fixed cost of a program instance, and that of a second launch, in iterations over keys of few queries."""
 SECTOR = 256
 """Bits that memory is read by."""
 READS = {"online": 4, "matmul": 16}
@@ -114,7 +120,46 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
     holder.erase()
     if traced is None:
         return []
-    return [Config(block=tuple(block)[:wanted]) for block in _ranked(region, traced, multiprocessors, hints)]
+    found = _ranked(region, traced, multiprocessors, hints)
+    if region.kind.data == "online" and (few := [block for block in found if _has_few_rows(region, block)]):
+        return [_split(region, block, multiprocessors, hints) for block in few]
+    return [Config(block=tuple(block)[:wanted]) for block in found]
+
+
+# Few rows: keys are split among program instances.
+
+
+def _has_few_rows(region: schedule.RegionOp, block: BlockShape) -> bool:
+    """Whether all rows of a matrix are in one block, of one consumer."""
+    rows = online_of(region).spaces.rows
+    return isinstance(rows, int) and block.consumers == 1 and rows <= block.m
+
+
+def _split(
+    region: schedule.RegionOp, block: BlockShape, multiprocessors: int, hints: Mapping[str, int]
+) -> Config:
+    """A block, and the split that takes the least time: whole waves of program instances, and few parts to combine.
+
+    Where symbols say how many matrices there are, they are taken to be few: that is what a split is for.
+    """
+    spaces = online_of(region).spaces
+    batch = spaces.batch if isinstance(spaces.batch, int) else _least(spaces.batch, hints)
+    keys = hinted(spaces.depth, hints)
+    iterations = max(1, -(-(keys if isinstance(keys, int) else LONG_KEYS) // block.n))
+
+    def clocks(parts: int) -> int:
+        each = -(-iterations // parts) + BEGINNING
+        return waves(batch * parts, multiprocessors) * each + (COMBINING if parts > 1 else 0)
+
+    each = -(-iterations // min(range(1, min(iterations, MOST_PARTS) + 1), key=clocks))
+    parts = -(-iterations // each)
+    return Config(block=(block.m, block.n), split=parts if parts > 1 else None)
+
+
+def _least(batch: Size, hints: Mapping[str, int]) -> int:
+    """How many matrices there are where symbols without a hint are 1."""
+    found = hinted(batch, hints)
+    return found if isinstance(found, int) else max(1, found.evaluate(dict.fromkeys(found.symbols, 1)))
 
 
 def _ranked(

@@ -32,6 +32,8 @@ from tessera.transforms.fusion.regions import enclose, erase_unused, is_splat, m
 
 CAST_FUSION_ROWS = 16
 """The rows up to which a cast of the other operand is fused into a matmul: reading that operand takes all the time."""
+TILE_ROWS = 64
+"""Rows of a tile that is copied as a whole."""
 
 _COMPUTED = Reason(
     "an operand of a matmul is computed beforehand: every program instance would compute it anew",
@@ -116,7 +118,7 @@ def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows
             inner = where
         else:
             break
-        if inner is None:
+        if inner is None or (boxed and isinstance(op, graph.ReshapeOp) and _is_cut_short(inner, op, blocks)):
             break
         chain.insert(0, op)
         value, where = op.operands[0], inner
@@ -124,6 +126,18 @@ def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows
         if is_now or (not boxed and is_whole(where, blocks)):
             best, boxed = list(chain), is_now
     return best
+
+
+def _is_cut_short(where: Map, op: graph.ReshapeOp, blocks: Extents) -> bool:
+    """Whether rows that are fewer than those of a tile would be a part of a longer axis behind a reshape.
+
+    A tile would reach into what follows them there, and copies are whole tiles. The host has the reshape for nothing.
+    """
+    sizes = zip(where, graph_type(op.operand).shape, strict=True)
+    digits = [(digit.size, extent) for index, extent in sizes for digit, _ in index.terms if digit.axis == ROW]
+    return ROW in blocks and any(
+        isinstance(size, int) and 1 < size < TILE_ROWS and size != extent for size, extent in digits
+    )
 
 
 def _is_narrow_cast(op: Operation) -> bool:
