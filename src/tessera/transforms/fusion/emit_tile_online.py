@@ -116,8 +116,8 @@ class OnlineLoop:
         """The type of what the loop carries."""
         return f64 if graph_type(online.weights[0]).dtype.base is f64 else f32
 
-    def write(self, keys: tuple[Scalar, Scalar] | None = None) -> tuple[Value, Value, Value]:
-        """The loop over keys, all of them unless told from which to which: the sum of values, the top, the total."""
+    def write(self, keys: tuple[Scalar, Scalar, int] | None = None) -> tuple[Value, Value, Value]:
+        """The loop over keys, all of them unless told a start, an end and a step: sum of values, top and total."""
         tiles, online = self.tiles, self.online
         zero, lowest = tiles.full(0.0, self.dtype), tiles.full(-math.inf, self.dtype)
         queries = tiles.fit(operand(tiles, online.scores.a, online.left), (ROW, INNER))
@@ -131,8 +131,8 @@ class OnlineLoop:
         if keys is None and isinstance(count, int) and 0 < count <= self.keys:
             found = body(tiles.number(0), *first)
         else:
-            start, stop = (0, tiles.size(count)) if keys is None else keys
-            found = tiles.loop(stop, self.keys, first, body, start)
+            start, stop, step = (0, tiles.size(count), self.keys) if keys is None else keys
+            found = tiles.loop(stop, step, first, body, start)
         acc, top, total = found
         return Value(acc, (ROW, COLUMN)), Value(top, (ROW,)), Value(total, (ROW,))
 

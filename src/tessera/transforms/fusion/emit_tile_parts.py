@@ -1,6 +1,6 @@
 """Tile functions of online regions whose keys are split: parts, and what combines them.
 
-Where program instances are few, each set of rows is given to several, which take keys side by side. A part leaves what
+Where program instances are few, each set of rows is given to several, which take blocks of keys in turn. A part leaves what
 its loop carries, as it is: sums of weighted values, the highest exponent, and the sum of weights. The second function
 brings them to the highest exponent of all, adds them up in order, and goes on with what follows the loop. Parts without
 keys weigh nothing: their highest exponent is -inf.
@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from tessera.errors import CompileError
@@ -20,7 +19,7 @@ from tessera.ir.common.locations import span_of
 from tessera.ir.graph.types import GraphTensorType, graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
-from tessera.shapes.expr import Size, ceil_div, dim, size
+from tessera.shapes.expr import Size
 from tessera.transforms.core.index_digits import Map, whole
 from tessera.transforms.fusion.emit_tile_matmuls import BATCH, COLUMN, ROW
 from tessera.transforms.fusion.emit_tile_online import OnlineLoop, block_of, grid_of, online_of, place_rows
@@ -99,16 +98,10 @@ def _emit_parts(
             span=span_of(region.location),
             hint="leave out the split",
         )
-    # Whole blocks for each part, but for the last: none has keys of two.
-    keys = online.spaces.depth
-    span = size(ceil_div(dim(keys), n * count) * n)
-    first = tiles.times(part, tiles.size(span))
-    stop = tiles.plus(first, tiles.size(span))
-    if dim(span) * count != dim(keys):
-        end = tiles.number(tiles.size(keys))
-        stop = tiles.computed(arith.MinSIOp, tiles.number(stop), end)
+    # Each takes every so many blocks: where masks leave keys out, at the end or in front, all parts have fewer.
+    keys = tiles.times(part, n), tiles.size(online.spaces.depth), n * count
     sums, rows = _places(online, count)
-    for number, (value, where) in enumerate(zip(loop.write((first, stop)), (sums, rows, rows), strict=True)):
+    for number, (value, where) in enumerate(zip(loop.write(keys), (sums, rows, rows), strict=True)):
         tiles.store(value, number, where)
     tiles.add(tile.ReturnOp())
     return tiles.function
