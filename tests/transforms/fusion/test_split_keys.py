@@ -16,10 +16,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tessera import bf16, f32
+from tessera import bf16, f32, i32, i64
+from tessera.dtypes.types import DType
 from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.ir.common.schedule_attributes import Config, ConfigAttr
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import GraphTensorType
 from tessera.ir.schedule import dialect as schedule
 from tessera.targets.choose_blocks import stages_for
 from tessera.transforms.core.stages import Stage
@@ -69,7 +72,7 @@ def test_parts_are_combined(form: str) -> None:
     check(module, arrays, made)
 
 
-def shared(causal: bool = False, lengths: bool = False) -> Callable[..., Value]:
+def shared(causal: bool = False) -> Callable[..., Value]:
     """Attention of heads in groups."""
 
     def make(g: Builder, q: Value, k: Value, v: Value) -> Value:
@@ -95,6 +98,28 @@ def test_heads_that_share_keys_are_rows(heads: int, groups: int, rows: int, spli
     for batch, keys in ((1, 1), (2, 33), (1, 200)):
         sizes = (heads, rows), (groups, keys), (groups, keys)
         check(module, [normal((batch, *one, WIDTH), f32, seed) for seed, one in enumerate(sizes)], made)
+
+
+@pytest.mark.parametrize("dtype", [i32, i64], ids=str)
+@pytest.mark.parametrize("split", [None, 4])
+def test_lengths_from_memory_end_loops(dtype: DType, split: int | None) -> None:
+    """Where lengths mask keys they are numbers of the kernel, by which targets shorten its loop."""
+
+    def make(g: Builder, q: Value, k: Value, v: Value, lengths: Value) -> Value:
+        x = (q @ k.T).cast(f32) * WIDTH**-0.5
+        counted = g.add(graph.IotaOp(3, GraphTensorType.of(x.shape, i64)))
+        x = g.where(counted.ew("lt", lengths.cast(i64).reshape(*lengths.shape, 1, 1, 1)), x, -np.inf)
+        top = x.reduce("max")
+        weights = (x - g.where(top.ew("eq", -np.inf), g.full(0, top.shape, f32), top)).ew("exp")
+        total = weights.reduce("sum")
+        return (weights / g.where(total.ew("eq", 0.0), g.full(1, total.shape, f32), total)).cast(q.dtype) @ v
+
+    types = [(["B", 4, 1, WIDTH], f32), *[(["B", 4, "T", WIDTH], f32)] * 2, (["B"], dtype)]
+    module = build(make, *types)
+    made = compile_module(module, stages=stages(split))
+    assert made.levels["tile"].count("tile.item") == 1
+    arrays = [normal((5, 4, size, WIDTH), f32, size) for size in (1, 90, 90)]
+    check(module, [*arrays, np.array([0, 1, 16, 40, 90], dtype.storage)], made)
 
 
 def test_a_part_without_keys_weighs_nothing() -> None:

@@ -135,9 +135,7 @@ def _has_few_rows(region: schedule.RegionOp, block: BlockShape) -> bool:
     return isinstance(rows, int) and block.consumers == 1 and rows <= block.m
 
 
-def _split(
-    region: schedule.RegionOp, block: BlockShape, multiprocessors: int, hints: Mapping[str, int]
-) -> Config:
+def _split(region: schedule.RegionOp, block: BlockShape, multiprocessors: int, hints: Mapping[str, int]) -> Config:
     """A block, and the split that takes the least time: whole waves of program instances, and few parts to combine.
 
     Where symbols say how many matrices there are, they are taken to be few: that is what a split is for.

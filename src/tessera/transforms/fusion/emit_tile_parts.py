@@ -108,11 +108,7 @@ def _emit_parts(
 
 
 def _emit_combine(
-    name: str,
-    region: schedule.RegionOp,
-    online: Online,
-    between: Sequence[GraphTensorType],
-    values: Sequence[SSAValue],
+    name: str, region: schedule.RegionOp, online: Online, between: Sequence[GraphTensorType], values: Sequence[SSAValue]
 ) -> tile.FuncOp:
     spaces, count = online.spaces, region.config.data.split
     assert count is not None

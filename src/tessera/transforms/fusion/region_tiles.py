@@ -276,7 +276,13 @@ class RegionTiles(KernelNumbers):
         return made, along
 
     def load(self, argument: SSAValue, where: Map) -> Value:
-        return self._load(self.views[argument], graph_type(argument).shape, where)
+        tensor = graph_type(argument)
+        digits = [digit for index in where for digit, _ in index.terms if digit.size != 1]
+        if tensor.dtype.kind is Kind.INT and all(kind_of(one, self.axes[one.axis]) == "number" for one in digits):
+            # A number for the whole program instance: masks that compare with it shorten loops.
+            places = tuple(self.number(self.parts(index)[0]) for index in where)
+            return Value(self.scalar(tile.ItemOp, self.views[argument], places), splat=True)
+        return self._load(self.views[argument], tensor.shape, where)
 
     def load_given(self, number: int, where: Map) -> Value:
         """The tile of an argument that the region does not have."""
@@ -392,6 +398,9 @@ class RegionTiles(KernelNumbers):
 
     def cast(self, value: Value, dtype: DType) -> Value:
         """Another element type, and its policy for the rounding."""
+        if value.splat and dtype is i64 and value.ssa.type == element_of(i32):
+            place = self.scalar(arith.IndexCastOp, value.ssa, _index)
+            return Value(self.scalar(arith.IndexCastOp, place, element_of(i64)), splat=True)
         if value.splat:
             value = self.fit(value, ())
         return replace(value, ssa=self.add(tile.EwOp("cast", [value.ssa], to=dtype)))
@@ -493,7 +502,8 @@ def _elementwise(tiles: RegionTiles, op: graph.EwOp, where: Map) -> Value:
         if is_carried(source) and dtype.base is f32:
             return tiles.carried(operands[0])
         # What a float is cut off to depends on its last digit.
-        value = operands[0] if dtype.is_float else tiles.rounded(operands[0], source)
+        is_number = operands[0].splat and operands[0].ssa.type == element_of(source.base)
+        value = operands[0] if dtype.is_float or is_number else tiles.rounded(operands[0], source)
         return tiles.cast(value, dtype)
     policy = NO_POLICY if is_carried(dtype) else replace(dtype.policy, accum=None)
     if op.fn.data == "select" and all(_is_stored(value, dtype) for value in operands[1:]):
