@@ -45,7 +45,7 @@ class Target(ABC):
     gemv_rows: int = 0
     """Up to how many rows a matmul is fused with what its operands are made of."""
     tile_rows: int = 0
-    """Up to how many rows matrices that share their right operands become rows of one: those of a matrix unit's tile."""
+    """Matrices of fewer rows that share their right operands become rows of one: the rows of a matrix unit's tile."""
     is_asynchronous: bool = False
     """Whether launches return before they are done: they run on streams of a device with memory of its own."""
     has_graphs: bool = False

@@ -189,7 +189,7 @@ graph.func @f(%q: !graph.tensor<[B, 4, 16], f32>, %k: !graph.tensor<[B, T, 16], 
 // CHECK-NEXT:   }
 // CHECK-NEXT:   graph.func @f(%q: !graph.tensor<[B, 4, 16], f32>, %k: !graph.tensor<[B, T, 16], f32>, %v: !graph.tensor<[B, T, 16], f32>) -> (!graph.tensor<[B, 4, 16], f32>) {
 // CHECK-NEXT:     %y, %y_1, %y_2 = schedule.launch @f_0_parts grid <[1, B, 4]> config <block = [16, 64], split = 4>(%q, %k, %v) : (!graph.tensor<[B, 4, 16], f32>, !graph.tensor<[B, T, 16], f32>, !graph.tensor<[B, T, 16], f32>) -> (!graph.tensor<[4, B, 4, 16], f32>, !graph.tensor<[4, B, 4], f32>, !graph.tensor<[4, B, 4], f32>)
-// CHECK-NEXT:     %y_3 = schedule.launch @f_0 grid <[4, B, 1]> config <block = [16, 64], split = 4>(%y, %y_1, %y_2, %k) : (!graph.tensor<[4, B, 4, 16], f32>, !graph.tensor<[4, B, 4], f32>, !graph.tensor<[4, B, 4], f32>, !graph.tensor<[B, T, 16], f32>) -> !graph.tensor<[B, 4, 16], f32>
+// CHECK-NEXT:     %y_3 = schedule.launch @f_0 grid <[4, B, 1]> config <>(%y, %y_1, %y_2, %k) : (!graph.tensor<[4, B, 4, 16], f32>, !graph.tensor<[4, B, 4], f32>, !graph.tensor<[4, B, 4], f32>, !graph.tensor<[B, T, 16], f32>) -> !graph.tensor<[B, 4, 16], f32>
 // CHECK-NEXT:     graph.return %y_3 : !graph.tensor<[B, 4, 16], f32>
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

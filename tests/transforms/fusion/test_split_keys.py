@@ -35,7 +35,7 @@ class GiveConfig(ModulePass):
     """Gives online regions a config."""
 
     name = "give-config"
-    config: Config = Config()
+    config: Config
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for region in op.walk():

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from math import gcd
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from tessera.ir.common.locations import span_of
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.slices import LAST
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Size, dim, size
+from tessera.transforms.core.compile_report import CompileReport, Refusal
+from tessera.transforms.core.context import report_of
 from tessera.transforms.core.index_digits import plain
 from tessera.transforms.core.rewriting import insert_before, replace
 from tessera.transforms.fusion.emit_tile_matmuls import BATCH
@@ -39,19 +42,33 @@ class FoldGroups(ModulePass):
         for function in op.body.block.ops:
             if isinstance(function, graph.FuncOp):
                 for block in list(function.walk_blocks()):
-                    _fold_block(block, self.rows)
+                    _fold_block(block, self.rows, report_of(ctx))
 
 
-def _fold_block(block: Block, rows: int) -> None:
+def _fold_block(block: Block, rows: int, report: CompileReport) -> None:
     for op in list(block.ops):
         if isinstance(op, graph.MatmulOp) and op.parent is block and _is_few(graph_type(op.a).shape[-2], rows):
             found = find_online(op, block)
             if isinstance(found, Online) and (group := _group(found)) > 1:
+                if found.spaces.rows != 1 and _leaves_rows(found):
+                    report.refuse(_refusal(op.location, group, _STORED))
+                    continue
+                location = op.location
                 folded = [_folded(one, group) for one in (found.scores, found.values)]
                 # What is between the matmuls has to find its elements in the new rows.
                 if not isinstance(find_online(folded[1].product, block), Online):
                     for one in folded:
                         one.undo()
+                    report.refuse(_refusal(location, group, _READ))
+
+
+_STORED = "numbers of its rows are used besides, which would lie at parts of the rows of a block"
+_READ = "something between its matmuls is read at parts of the rows of a block"
+
+
+def _refusal(location: LocationAttr, group: int, reason: str) -> Refusal:
+    hint = "give masks by positions, or ask for one query at a time"
+    return Refusal(f"one tile of {group} matrices that share keys", reason, span_of(location), hint)
 
 
 def _is_few(count: Size, rows: int) -> bool:
@@ -69,8 +86,6 @@ def _group(online: Online) -> int:
         return 1
     if spaces.rows == 1 and is_held(spaces.depth, *width_of(online)):
         return 1  # one program instance holds all keys of a row
-    if spaces.rows != 1 and _leaves_rows(online):
-        return 1
     group = outer[-1]
     for read in ((scores.b, online.right), (online.values.b, spaces.right)):
         _, where = reads_through(read)[-1]
@@ -85,8 +100,8 @@ def _group(online: Online) -> int:
 
 def _leaves_rows(online: Online) -> bool:
     """Whether others use numbers of rows, which would be stored as parts of the rows of a block."""
-    values = {value for value, _ in (*online.tops, *online.totals)}
-    return any(use.operation not in online.ops for value in values for use in value.uses)
+    ops = [op for op in online.ops if op is not online.values]
+    return any(use.operation not in online.ops for op in ops for result in op.results for use in result.uses)
 
 
 @dataclass(frozen=True)

@@ -52,28 +52,28 @@ class ScheduleToTile(ModulePass):
                 for number, region in enumerate(regions):
                     name = fresh_name(op, f"{function.sym_name.data}_{number}")
                     if (split := _split(name, region)) is not None:
-                        parts = _launch(function, split.parts, region, region.arguments, split.between)
+                        parts = _launch(function, split.parts, region.config.data, region.arguments, split.between)
                         given = [*parts.results, *(region.arguments[one] for one in split.takes)]
                         results = [graph_type(value) for value in region.results_]
-                        replace(region, [parts, _launch(function, split.combine, region, given, results)])
+                        replace(region, [parts, _launch(function, split.combine, Config(), given, results)])
                         continue
-                    results = [graph_type(value) for value in region.results_]
-                    replace(region, [_launch(function, _written(name, region), region, region.arguments, results)])
+                    kernel, results = _written(name, region), [graph_type(value) for value in region.results_]
+                    replace(region, [_launch(function, kernel, region.config.data, region.arguments, results)])
 
 
 def _launch(
     function: graph.FuncOp,
     kernel: tile.FuncOp,
-    region: schedule.RegionOp,
+    config: Config,
     arguments: Sequence[SSAValue],
     results: Sequence[GraphTensorType],
 ) -> schedule.LaunchOp:
     """Puts a tile function of a region in front of the function that it is in, and gives a launch of it."""
-    _give_hints(kernel, region.config.data)
+    _give_hints(kernel, config)
     Rewriter.insert_op(kernel, InsertPoint.before(function))
     values = match_symbols(kernel, [*(value.type for value in arguments), *results])
     grid = substitute(kernel.grid.data, values)
-    return schedule.LaunchOp(kernel.sym_name.data, grid, region.config.data, arguments, results)
+    return schedule.LaunchOp(kernel.sym_name.data, grid, config, arguments, results)
 
 
 def _split(name: str, region: schedule.RegionOp) -> Split | None:
