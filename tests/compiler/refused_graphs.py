@@ -33,14 +33,6 @@ def sorted_attention(q: Any, k: Any, v: Any) -> Any:
     return ts.exp(scores - ts.cumulative_sum(scores, axis=-1)) @ v
 
 
-def masked_queries(q: Any, k: Any, mask: Any) -> Any:
-    return ts.flash_attention(q, k, k, mask=mask)
-
-
-def logarithms_of_queries(q: Any, k: Any, mask: Any) -> Any:
-    return ts.flash_attention(q, k, k, return_lse=True)
-
-
 def normed(x: Any, w: Any) -> Any:
     mean = x.mean(axis=-1, keepdims=True)
     return (x - mean) @ w
@@ -133,6 +125,14 @@ def raised(x: Any) -> Any:
 
 def side_by_side(x: Any) -> Any:
     return ts.exp(x), ts.sin(x)
+
+
+def masked_queries(q: Any, k: Any, mask: Any) -> Any:
+    return ts.flash_attention(q, k, k, mask=mask)
+
+
+def logarithms_of_queries(q: Any, k: Any, mask: Any) -> Any:
+    return ts.flash_attention(q, k, k, return_lse=True)
 
 
 X, W, ROWS = ts.ones((64, 32)), ts.ones((32, 48)), ts.ones((2, 64, 32))
