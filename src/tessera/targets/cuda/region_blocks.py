@@ -45,6 +45,7 @@ _MOST = 4
 LONG_KEYS = 4096
 """Assumed length of keys of few queries, where it is not known."""
 MOST_PARTS = 128
+FEW_CONSUMERS = 2
 BEGINNING, COMBINING = 1, 3
 """The fixed cost of a program instance, and that of a second launch, in iterations over keys of few queries."""
 SECTOR = 256
@@ -70,7 +71,7 @@ def blocks_for(
     if (found := _of_one_row(region, multiprocessors)) is not None:
         return found
     found = _by_model(region, multiprocessors, hints) if arch == WARP_SPECIALIZED else []
-    return [*found, _portable(region, hints)]
+    return [*found, _portable(region, multiprocessors, hints)]
 
 
 def _of_one_row(region: schedule.RegionOp, multiprocessors: int) -> list[Config] | None:
@@ -122,7 +123,7 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
         return []
     found = _ranked(region, traced, multiprocessors, hints)
     if region.kind.data == "online" and (few := [block for block in found if _has_few_rows(region, block)]):
-        return [_split(region, block, multiprocessors, hints) for block in few]
+        return [_split(region, (block.m, block.n), multiprocessors, hints) for block in few]
     return [Config(block=tuple(block)[:wanted]) for block in found]
 
 
@@ -130,9 +131,9 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
 
 
 def _has_few_rows(region: schedule.RegionOp, block: BlockShape) -> bool:
-    """Whether all rows of a matrix are in one block, of one consumer."""
+    """Whether all rows of a matrix are in one block, which has no consumer without any, nor more than `FEW_CONSUMERS`."""
     rows = online_of(region).spaces.rows
-    return isinstance(rows, int) and block.consumers == 1 and rows <= block.m
+    return isinstance(rows, int) and block.consumers <= FEW_CONSUMERS and block.m - ROWS < rows <= block.m
 
 
 def _split(region: schedule.RegionOp, block: BlockShape, multiprocessors: int, hints: Mapping[str, int]) -> Config:
@@ -143,7 +144,7 @@ def _split(region: schedule.RegionOp, block: BlockShape, multiprocessors: int, h
     spaces = online_of(region).spaces
     batch = spaces.batch if isinstance(spaces.batch, int) else _least(spaces.batch, hints)
     keys = hinted(spaces.depth, hints)
-    iterations = max(1, -(-(keys if isinstance(keys, int) else LONG_KEYS) // block.n))
+    iterations = max(1, -(-(keys if isinstance(keys, int) else LONG_KEYS) // block[1]))
 
     def clocks(parts: int) -> int:
         each = -(-iterations // parts) + BEGINNING
@@ -151,7 +152,7 @@ def _split(region: schedule.RegionOp, block: BlockShape, multiprocessors: int, h
 
     each = -(-iterations // min(range(1, min(iterations, MOST_PARTS) + 1), key=clocks))
     parts = -(-iterations // each)
-    return Config(block=(block.m, block.n), split=parts if parts > 1 else None)
+    return Config(block=block, split=parts if parts > 1 else None)
 
 
 def _least(batch: Size, hints: Mapping[str, int]) -> int:
@@ -185,7 +186,7 @@ def _count(size: Size) -> int:
     return size if isinstance(size, int) else MANY
 
 
-def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
+def _portable(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[str, int]) -> Config:
     """Blocks for GPUs of all kinds."""
     spaces, bits = _spaces(region)
     rows, columns, keys = (hinted(size, hints) for size in (spaces.rows, spaces.columns, spaces.depth))
@@ -194,7 +195,10 @@ def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
         depth = spaces.depth if isinstance(spaces.depth, int) and spaces.depth > 0 else block[2]
         return Config(block=(_fitting(block[0], rows), _fitting(block[1], columns), min(block[2], depth)))
     block = (128, 64) if bits <= 16 else (64, 64)
-    return Config(block=(_fitting(block[0], rows), _fitting(block[1], keys)))
+    fitting = _fitting(block[0], rows), _fitting(block[1], keys)
+    if isinstance(spaces.rows, int) and 0 < spaces.rows <= fitting[0]:
+        return _split(region, fitting, multiprocessors, hints)
+    return Config(block=fitting)
 
 
 def _spaces(region: schedule.RegionOp) -> tuple[Spaces, int]:

@@ -1,9 +1,9 @@
 """Tile functions of online regions whose keys are split: parts, and what combines them.
 
-Where program instances are few, each set of rows is given to several, which take blocks of keys in turn. A part leaves
-what its loop carries, as it is: sums of weighted values, the highest exponent, and the sum of weights. The second
-function brings them to the highest exponent of all, adds them up in order, and goes on with what follows the loop.
-Parts without keys weigh nothing: their highest exponent is -inf.
+Where program instances are few, each set of rows is given to several, which take blocks of keys alternately. A part
+leaves what its loop carries, as it is: sums of weighted values, the highest exponent, and the sum of weights. The
+second function brings them to the highest exponent of all, adds them up in order, and goes on with what follows the
+loop. Parts without keys weigh nothing: their highest exponent is -inf.
 """
 
 from __future__ import annotations
