@@ -131,7 +131,7 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
 
 
 def _has_few_rows(region: schedule.RegionOp, block: BlockShape) -> bool:
-    """Whether all rows of a matrix are in one block, which has no consumer without any, nor more than `FEW_CONSUMERS`."""
+    """Whether all rows of a matrix are in one block of few consumers, none of which is without rows."""
     rows = online_of(region).spaces.rows
     return isinstance(rows, int) and block.consumers <= FEW_CONSUMERS and block.m - ROWS < rows <= block.m
 

@@ -29,8 +29,8 @@ from tessera.transforms.fusion.region_tiles import Axis, RegionTiles, Value
 
 PART = INNER + 1
 """The axis of the parts."""
-COLUMNS = 32
-"""Columns of a program instance that combines parts: rows are few, so that instances are many in this way."""
+COMBINED = 4096
+"""Elements of all parts that a program instance combines at once."""
 NAMES = ("sums", "tops", "totals")
 
 
@@ -115,9 +115,9 @@ def _emit_combine(
     columns = spaces.columns
     assert isinstance(columns, int)
     results = [graph_type(value) for value in region.results_]
+    padded = 1 << (count - 1).bit_length()
     # Program instances for pieces of the columns would each store numbers of rows.
-    alone = len(results) == 1
-    width = COLUMNS if alone and columns % COLUMNS == 0 else columns
+    width = _width(columns, COMBINED // padded) if len(results) == 1 else columns
 
     def grid(spell: Callable[[Size], Size]) -> list[Size]:
         return [spell(spaces.rows), spell(spaces.batch), columns // width]
@@ -129,11 +129,18 @@ def _emit_combine(
     tiles.axes[ROW] = Axis(spaces.rows, row)
     tiles.axes[BATCH] = Axis(spaces.batch, matrix)
     tiles.axes[COLUMN] = Axis(columns, tiles.times(piece, width), width)
-    tiles.axes[PART] = Axis(count, 0, 1 << (count - 1).bit_length())
+    tiles.axes[PART] = Axis(count, 0, padded)
     loop = OnlineLoop(tiles, online, 1)
     loop.conclude(*_combined(tiles, loop, online, count))
     loop.finish()
     return tiles.function
+
+
+def _width(columns: int, most: int) -> int:
+    """Columns of a piece: all, or halves of them as long as they are more than `most`."""
+    while columns > most and columns % 2 == 0:
+        columns //= 2
+    return columns
 
 
 def _combined(tiles: RegionTiles, loop: OnlineLoop, online: Online, count: int) -> tuple[Value, Value, Value]:
