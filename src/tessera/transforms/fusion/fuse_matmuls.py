@@ -106,8 +106,13 @@ def _epilogue(op: graph.MatmulOp, block: Block, refusals: FusionRefusals, *, lev
     return longest(start, block, refusals, maps=not level, obstacle=obstacle)
 
 
-def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows: Size) -> list[Operation]:
-    """The ops through which an operand is read, in order: as many as leave it a box, or at least whole blocks."""
+def operand_ops(
+    value: SSAValue, where: Map, blocks: Extents, block: Block, rows: Size, *, tiled: bool = False
+) -> list[Operation]:
+    """The ops through which an operand is read, in order: as many as leave it a box, or at least whole blocks.
+
+    With `tiled`, rows are copied as tiles of `TILE_ROWS`, and few of them have to be all of an axis.
+    """
     best: list[Operation] = []
     chain: list[Operation] = []
     boxed = is_box(where, graph_type(value).shape, blocks)
@@ -118,7 +123,7 @@ def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows
             inner = where
         else:
             break
-        if inner is None or (boxed and isinstance(op, graph.ReshapeOp) and _is_cut_short(inner, op, blocks)):
+        if inner is None or (tiled and boxed and isinstance(op, graph.ReshapeOp) and _is_cut_short(inner, op)):
             break
         chain.insert(0, op)
         value, where = op.operands[0], inner
@@ -128,16 +133,14 @@ def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows
     return best
 
 
-def _is_cut_short(where: Map, op: graph.ReshapeOp, blocks: Extents) -> bool:
+def _is_cut_short(where: Map, op: graph.ReshapeOp) -> bool:
     """Whether rows that are fewer than those of a tile would be a part of a longer axis behind a reshape.
 
     A tile would reach into what follows them there, and copies are whole tiles. The host has the reshape for nothing.
     """
     sizes = zip(where, graph_type(op.operand).shape, strict=True)
     digits = [(digit.size, extent) for index, extent in sizes for digit, _ in index.terms if digit.axis == ROW]
-    return ROW in blocks and any(
-        isinstance(size, int) and 1 < size < TILE_ROWS and size != extent for size, extent in digits
-    )
+    return any(isinstance(size, int) and 1 < size < TILE_ROWS and size != extent for size, extent in digits)
 
 
 def _is_narrow_cast(op: Operation) -> bool:
