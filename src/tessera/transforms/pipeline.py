@@ -43,6 +43,7 @@ from tessera.transforms.facts.apply_facts import ApplyFacts
 from tessera.transforms.facts.fix_sizes import FixSizes
 from tessera.transforms.facts.mark_readonly import MarkReadonly
 from tessera.transforms.facts.specialize_kernels import SpecializeKernels
+from tessera.transforms.fusion.fold_groups import FoldGroups
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.fusion.schedule_to_tile import ScheduleToTile
 from tessera.transforms.fusion.split_depth import SplitDepth
@@ -81,6 +82,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         PrefetchEpilogue,
         FastMath,
         SinkIntoBranches,
+        FoldGroups,
         GraphToSchedule,
         GuardParts,
         Instrument,
