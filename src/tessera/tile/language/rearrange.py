@@ -216,7 +216,10 @@ def scan(x: Any, combine: Callable[[Any, Any], Any], axis: int = -1, *, reverse:
 
 def cumsum(x: Tile, axis: int = -1, *, reverse: bool = False) -> Tile:
     """Running sums along an axis."""
-    return scan(checked_tile(x, "cumsum"), lambda a, b: tracer().combine("add", a, b), axis, reverse=reverse)
+    along = axis_of(checked_tile(x, "cumsum"), axis, "cumsum")
+    if not reverse:
+        return tracer().scanned("sum", x, along)
+    return flip(tracer().scanned("sum", flip(x, along), along), along)
 
 
 def _is_greater(a: Tile, b: Tile) -> Tile:

@@ -16,6 +16,7 @@ from tessera.targets.cuda.emit import (
     memory,
     mma,
     reductions,
+    scans,
     shared,
     values,
     wgmma,
@@ -25,7 +26,7 @@ from tessera.targets.cuda.ir import dialect as nv
 
 RULE_FILES = (
     *(control, conversions, copies, effects, hopper, hopper_transpose),
-    *(memory, mma, reductions, shared, values, wgmma),
+    *(memory, mma, reductions, scans, shared, values, wgmma),
 )
 
 

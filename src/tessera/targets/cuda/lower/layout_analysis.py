@@ -251,6 +251,8 @@ class LayoutAnalysis:
                 return Anchor(halved, known.strength)
             case tile.EwOp():
                 return self._best(op.operands_)
+            case tile.ScanOp():
+                return self.anchors.get(op.operand)
             case tile.ReduceOp():
                 known = self.anchors.get(op.operand)
                 return None if known is None else Anchor(known.layout.without(op.axis.value.data), known.strength)
@@ -452,6 +454,8 @@ def needs(op: Operation, layout: Layout, analysis: LayoutAnalysis) -> list[tuple
     match op:
         case tile.EwOp():
             return [(operand, layout) for operand in op.operands_]
+        case tile.ScanOp():
+            return [(op.operand, layout)]
         case tile.ReadOp():
             return [(operand, layout) for operand in at_places(op)]
         case tile.TakeOp():
