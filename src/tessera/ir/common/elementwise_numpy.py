@@ -36,6 +36,14 @@ def same(x: Array) -> Any:
     return x
 
 
+def sort_key(x: Array) -> Any:
+    """The bits of a float, those below the sign inverted where it is negative: NaN last, zeros alike."""
+    words = np.int64 if x.dtype == np.float64 else np.int32
+    largest = np.iinfo(words).max
+    bits = np.asarray(x + 0.0, x.dtype).view(words)
+    return np.where(np.isnan(x), largest, np.where(bits < 0, bits ^ largest, bits))
+
+
 def rsqrt(x: Array) -> Any:
     return 1.0 / np.sqrt(x, dtype=np.float64)
 

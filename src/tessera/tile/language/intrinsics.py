@@ -107,6 +107,7 @@ __all__ = [
     "softmax_accumulate",
     "softmax_online",
     "sort",
+    "sort_key",
     "sqrt",
     "store",
     "sum",
@@ -507,6 +508,7 @@ _MEANINGS = {
     "isnan": "Whether x is NaN",
     "isinf": "Whether x is infinite",
     "isfinite": "Whether x is neither infinite nor NaN",
+    "sort_key": "A whole number that sorts as the float does, NaN last and zeros alike",
 }
 
 
@@ -527,6 +529,7 @@ sin, cos, tanh, erf, sigmoid = (_unary(n) for n in ("sin", "cos", "tanh", "erf",
 floor, ceil, round, trunc, abs = (_unary(n) for n in ("floor", "ceil", "round", "trunc", "abs"))  # noqa: A001  (the table's names)
 tan = _unary("tan")
 isnan, isinf, isfinite = (_unary(n) for n in ("isnan", "isinf", "isfinite"))
+sort_key = _unary("sort_key")
 
 
 def maximum(a: Any, b: Any) -> Any:
