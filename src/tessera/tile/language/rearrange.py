@@ -180,12 +180,15 @@ def concat(tiles: Sequence[Tile], axis: int = -1) -> Tile:
     return found
 
 
-def scan(x: Any, combine: Callable[[Any, Any], Any], axis: int = -1, *, reverse: bool = False) -> Any:
+def scan(x: Any, combine: Callable[[Any, Any], Any] | str, axis: int = -1, *, reverse: bool = False) -> Any:
     """Running results along an axis: element i is that of elements 0 to i, or i to the last with `reverse`.
 
     `combine` is any associative function of two tiles; of tuples of tiles where `x` is one. The order of its
-    operands is that of elements, however they are grouped, and the grouping is always the same.
+    operands is that of elements, however they are grouped, and the grouping is always the same. Reductions that have a
+    name, "sum", "prod", "max" and "min", are faster.
     """
+    if isinstance(combine, str):
+        return _named_scan(checked_tile(x, "scan"), combine, axis, reverse=reverse)
     several = isinstance(x, tuple)
     state: tuple[Tile, ...] = tuple(checked_tile(one, "scan") for one in as_tuple(x))
     along, work = axis_of(state[0], axis, "scan"), tracer()
@@ -216,10 +219,14 @@ def scan(x: Any, combine: Callable[[Any, Any], Any], axis: int = -1, *, reverse:
 
 def cumsum(x: Tile, axis: int = -1, *, reverse: bool = False) -> Tile:
     """Running sums along an axis."""
-    along = axis_of(checked_tile(x, "cumsum"), axis, "cumsum")
+    return _named_scan(checked_tile(x, "cumsum"), "sum", axis, reverse=reverse)
+
+
+def _named_scan(x: Tile, kind: str, axis: int, *, reverse: bool) -> Tile:
+    along = axis_of(x, axis, "scan")
     if not reverse:
-        return tracer().scanned("sum", x, along)
-    return flip(tracer().scanned("sum", flip(x, along), along), along)
+        return tracer().scanned(kind, x, along)
+    return flip(tracer().scanned(kind, flip(x, along), along), along)
 
 
 def _is_greater(a: Tile, b: Tile) -> Tile:
