@@ -19,12 +19,14 @@ from tessera.tile.language.schedule import Schedule
 MOST = 32768
 """The longest row that an instance holds: of words of 32 bits, one for each thread and 32 or so of its registers."""
 _SHARE = 32
+PART = 4096
+"""A part of a longer row: enough for an instance, few enough for many."""
 _WARP = 32
 
 
-def held(function: Kernel, length: int) -> Kernel:
+def held(function: Kernel, length: int, dtype: DType = f32) -> Kernel:
     """A kernel with a row in each instance, and threads enough to hold it."""
-    warps = 1
+    warps, length = 1, length * max(1, dtype.bits // 32)
     while warps < 32 and length > warps * _WARP * _SHARE:
         warps *= 2
     return function.with_schedule(Schedule(block=(1, 16), warps=warps))
@@ -58,6 +60,8 @@ def running_parts(x: Any, before: Any, *, kind: str) -> Any:
 # Places of extremes
 
 _BLOCK = 2048
+PIECE = 16
+"""Bytes that a thread reads at once."""
 
 
 def _is_ahead(x: Any, best: Any, *, largest: bool) -> Any:
@@ -73,26 +77,28 @@ def extremes_of_rows(x: Any, *, largest: bool) -> Any:
     Each thread keeps the best of what it meets, and they are compared when all of the row has been read.
     """
     here = tile.context()
-    width = min(_BLOCK, here.d)
-    worst = _worst(x.dtype, largest=largest)
-    best = tile.load(x, at=(here.row_start, 0), shape=(here.m, width))
+    width, least = min(_BLOCK, here.d), worst(x.dtype, largest=largest)
+    work = f32 if x.dtype.is_float and x.dtype.bits < 32 else x.dtype
+    vector = PIECE // x.dtype.storage.itemsize if width == _BLOCK else None
+    best = tile.load(x, at=(here.row_start, 0), shape=(here.m, width), vector=vector).to(work)
     at = tile.iota((here.m, width), 1, 0, i32)
     for start in tile.range(width, here.d, width):
-        rows = tile.load(x, at=(here.row_start, start), shape=(here.m, width), pad=worst)
+        rows = tile.load(x, at=(here.row_start, start), shape=(here.m, width), pad=least, vector=vector).to(work)
         ahead = _is_ahead(rows, best, largest=largest)
         at = tile.where(ahead, tile.iota((here.m, width), 1, start, i32), at)
         best = tile.where(ahead, rows, best)
     found = (tile.max if largest else tile.min)(best, keepdims=True)
     hits = best == found
-    if x.dtype.is_float:
+    if work.is_float:
         hits = hits | (tile.isnan(best) & tile.isnan(found))
-    return found, tile.min(tile.where(hits, at, here.d), keepdims=True)
+    return tile.cast(found, x.dtype), tile.min(tile.where(hits, at, here.d), keepdims=True)
 
 
-def _worst(dtype: DType, *, largest: bool) -> float:
+def worst(dtype: DType, *, largest: bool) -> float:
+    """An element that no other is worse than."""
     if dtype.is_float:
         return -tile.INF if largest else tile.INF
-    return float(dtype.min_value if largest else dtype.max_value)
+    return int(dtype.min_value if largest else dtype.max_value)
 
 
 # Selection
@@ -142,7 +148,7 @@ def selecting(k: int) -> Kernel:
         rows = tile.iota((here.m, here.d), 0, here.row_start)
         tile.scatter(out, (rows, slot), tile.iota((here.m, here.d), 1, 0, i32), mask=chosen)
 
-    select_of_rows.__annotations__ = {"out": Out[KTile["R", k, i32]]}
+    select_of_rows.__annotations__ = {"x": KTile["R", "N"], "out": Out[KTile["R", k, i32]]}
     return kernel(select_of_rows)
 
 

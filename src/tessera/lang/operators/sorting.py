@@ -8,6 +8,7 @@ from typing import Any
 from tessera.dtypes.types import Kind, i64, u8
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
+from tessera.lang.operators.by_rows import MOST_SELECTED, goes_by_rows, selected
 from tessera.lang.operators.operands import expanded, known, moved_from_last, moved_last, one_axis
 from tessera.lang.operators.searching import before, halved
 from tessera.lang.tracing import primitives
@@ -156,9 +157,24 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
     return _from_rows(picked(rows, order), made, axis)
 
 
+def _selected(x: Any, k: int, axis: int, largest: bool) -> tuple[Traced, Traced] | None:
+    """Few elements of each row without sorting all; None where that is no way."""
+    made = tensor(x)
+    if not made.ndim or not 0 < k <= MOST_SELECTED:
+        return None
+    axis = one_axis(made, axis, "topk")
+    length = made.sizes[axis]
+    if not goes_by_rows(made, length, most_bits=32) or not isinstance(length, int) or k > length:
+        return None
+    values, places = selected(_as_rows(made, axis), k, largest=largest)
+    return _from_rows(values, made, axis), _from_rows(places, made, axis)
+
+
 @operator
 def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Traced, Traced]:
     """The k largest elements along `axis`, the largest first, and their indices; the smallest without `largest`."""
+    if (found := _selected(x, k, axis, largest)) is not None:
+        return found
     made, axis, rows, order = _sorted("topk", x, axis, largest)
     count = rows.sizes[1]
     if k < 0 or (isinstance(count, int) and k > count):

@@ -123,11 +123,13 @@ class LayoutAnalysis:
     def _anchor(self) -> None:
         self._settle_all()
         # Free values that loops and branches carry have layouts, too, and so have reductions of free values.
-        for op in self.function.body.walk():
-            for value in self._boundary(op):
-                if value not in self.anchors:
+        # Narrow elements say first how many neighbours a thread has: the others then go along with them.
+        carried = [value for op in self.function.body.walk() for value in self._boundary(op)]
+        for itemsize in sorted({tile_dtype(value).storage.itemsize for value in carried}):
+            for value in carried:
+                if value not in self.anchors and tile_dtype(value).storage.itemsize == itemsize:
                     self._set(value, Anchor(self.spread(value), MEMORY))
-        self._settle_all()
+            self._settle_all()
         for op in self.function.body.walk():
             if isinstance(op, tile.ReduceOp) and op.result not in self.anchors:
                 layout = self.to_fold(op.operand).without(op.axis.value.data)
