@@ -100,3 +100,10 @@ def test_the_same_in_the_interpreter() -> None:
     with knobs.interpret.using(True):
         places = ts.jit(lambda one: ts.ops.topk(one, 5))(x)[1].numpy()
     assert np.array_equal(places, ordered(x, largest=True)[:, :5])
+
+
+def test_numbers_that_are_close_are_told_apart() -> None:
+    x = np.random.default_rng(3).standard_normal((2, 3000)).astype(np.float32)
+    values, places = ts.jit(lambda one: ts.ops.topk(one, 100))(x)
+    assert np.array_equal(places.numpy(), ordered(x, largest=True)[:, :100])
+    assert np.array_equal(values.numpy(), -np.sort(-x, -1)[:, :100])

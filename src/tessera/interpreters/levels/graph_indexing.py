@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tessera.dtypes.casting import cast
-from tessera.dtypes.promotion import accumulator
-from tessera.dtypes.types import Kind, f64, i64, u64
 from tessera.errors import RangeError, ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning
 from tessera.interpreters.core.running import running
-from tessera.ir.common import elementwise, reductions
+from tessera.ir.common import elementwise
 from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import dim

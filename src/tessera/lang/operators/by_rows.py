@@ -6,7 +6,7 @@ the machine busy where rows are few, and what the parts give is combined in orde
 
 from __future__ import annotations
 
-from tessera.dtypes.types import Kind, i64
+from tessera.dtypes.types import Kind
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise
 from tessera.lang.tracing.values import Traced
@@ -73,7 +73,9 @@ def running_rows(kind: str, rows: Traced) -> Traced:
     upto = running_rows(kind, primitives.reshape(totals, (rows.sizes[0], count)))
     first = primitives.constant(neutral, (rows.sizes[0], 1), totals.dtype)
     before = primitives.concatenate([first, primitives.slice_(upto, [None, None], [None, count - 1])], 1)
-    found = kernels.held(kernels.running_parts, width, rows.dtype)(parts, primitives.reshape(before, totals.sizes), kind=kind)
+    found = kernels.held(kernels.running_parts, width, rows.dtype)(
+        parts, primitives.reshape(before, totals.sizes), kind=kind
+    )
     whole = primitives.reshape(found, (rows.sizes[0], count * width))
     return whole if count * width == length else primitives.slice_(whole, [None, None], [None, length])
 
@@ -89,7 +91,7 @@ def extreme_places(rows: Traced, *, largest: bool) -> Traced:
     assert isinstance(length, int)
     few = isinstance(count, int) and count < _BUSY
     if not few or length <= kernels.PART:
-        return primitives.cast(_extremes(rows, largest=largest)[1], i64)
+        return _extremes(rows, largest=largest)[1]
     most = max(kernels.PART, min(_LONG, -(-length * count // _BUSY)))
     parts, several = _cut(rows, kernels.worst(rows.dtype, largest=largest), most)
     width = parts.sizes[1]
@@ -98,7 +100,7 @@ def extreme_places(rows: Traced, *, largest: bool) -> Traced:
     row = primitives.iota((count, several), 1)
     hit = primitives.ew("eq", row, primitives.broadcast_to(which, row.sizes))
     starts = elementwise("mul", row, width)
-    at = primitives.ew("add", starts, primitives.cast(places, i64))
+    at = primitives.ew("add", starts, places)
     return primitives.reduce("sum", elementwise("select", hit, at, 0), [1], keepdims=True)
 
 
@@ -123,7 +125,7 @@ def selected(rows: Traced, k: int, *, largest: bool) -> tuple[Traced, Traced]:
     if length <= kernels.MOST:
         found = kernels.held(kernels.selecting(k), length)(rows, largest=largest)
         values, places = kernels.held(kernels.order_selected, k * k)(found, rows, largest=largest)
-        return values, primitives.cast(places, i64)
+        return values, places
     parts, several = _cut(rows, kernels.worst(rows.dtype, largest=largest), kernels.MOST)
     width = parts.sizes[1]
     # Of equal elements those of the first parts come first, as they do in the row.

@@ -10,13 +10,13 @@ from functools import cache
 from typing import Any
 
 from tessera.dtypes.promotion import accumulator
-from tessera.dtypes.types import DType, Kind, f32, i32, u32
+from tessera.dtypes.types import DType, Kind, f32, i32, i64, u32
 from tessera.shapes.annotations import KTile, Out
 from tessera.tile.calls.function import Kernel, kernel
 from tessera.tile.language import intrinsics as tile
 from tessera.tile.language.schedule import Schedule
 
-MOST = 32768
+MOST = 16384
 """The longest row that an instance holds: of words of 32 bits, one for each thread and 32 or so of its registers."""
 _SHARE = 32
 PART = 4096
@@ -91,7 +91,7 @@ def extremes_of_rows(x: Any, *, largest: bool) -> Any:
     hits = best == found
     if work.is_float:
         hits = hits | (tile.isnan(best) & tile.isnan(found))
-    return tile.cast(found, x.dtype), tile.min(tile.where(hits, at, here.d), keepdims=True)
+    return tile.cast(found, x.dtype), tile.cast(tile.min(tile.where(hits, at, here.d), keepdims=True), i64)
 
 
 def worst(dtype: DType, *, largest: bool) -> float:
@@ -166,4 +166,4 @@ def order_selected(places: Any, x: Any, *, largest: bool) -> Any:
     rank = tile.sum(tile.cast((other > mine) | ((other == mine) & earlier), i32), axis=1)
     source = tile.sum(tile.where(rank[:, None] == tile.iota(count, 1, 0, i32), tile.iota(count, 0, 0, i32), 0), axis=0)
     order = tile.reshape(source, (1, here.d))
-    return tile.take(values, order, 1), tile.take(at, order, 1)
+    return tile.take(values, order, 1), tile.cast(tile.take(at, order, 1), i64)

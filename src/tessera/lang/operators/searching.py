@@ -10,15 +10,7 @@ from tessera.errors import ShapeError
 from tessera.lang.operator import operator
 from tessera.lang.operators import statistics
 from tessera.lang.operators.by_rows import extreme_places, goes_by_rows
-from tessera.lang.operators.operands import (
-    expanded,
-    folded,
-    moved_last,
-    one_axis,
-    replaced,
-    require_elements,
-    tensors,
-)
+from tessera.lang.operators.operands import expanded, folded, moved_last, one_axis, replaced, require_elements, tensors
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown

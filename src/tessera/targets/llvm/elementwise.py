@@ -182,7 +182,7 @@ def _sort_key(w: VectorWork, x: Value) -> Value:
     f, k = w.f, w.floats(x)
     largest = 2 ** (31 if element_of(x.type) == "float" else 63) - 1
     words = k.bits(k.add(x, 0.0))  # of zeros, +0
-    signs = k.on_bits("ashr", words, largest.bit_length() - 1)
+    signs = k.on_bits("ashr", words, largest.bit_length())
     found = k.on_bits("xor", words, k.on_bits("and", signs, largest))
     return f.select(k.compare("uno", x, 0.0), k.word(largest), found)
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 
 from tessera.dtypes.promotion import compute_type
-from tessera.dtypes.types import NO_POLICY, DType, Kind, bf16, f16, f32, f64, i32, i64, u32, u64
+from tessera.dtypes.types import NO_POLICY, DType, bf16, f16, f32, f64, i32, i64, u32, u64
 from tessera.errors import TesseraError
 from tessera.ir.common import elementwise as table
 from tessera.ir.common.locations import span_of

@@ -235,7 +235,9 @@ def _through_memory(
         return found
     for first in range(0, len(values), side):
         constant, position, distance = index(first)
-        groups = [read_parts(emitter, slot, at(position, constant + part * distance), side, item) for part in range(ways)]
+        groups = [
+            read_parts(emitter, slot, at(position, constant + part * distance), side, item) for part in range(ways)
+        ]
         columns = [[f.convert("trunc", part, type_) for part in column] for column in zip(*groups, strict=True)]
         found += [_folded(column, combine) for column in columns]
     return found

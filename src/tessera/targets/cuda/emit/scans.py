@@ -27,7 +27,7 @@ from tessera.targets.cuda.emit.reductions import (
 from tessera.targets.cuda.ir.layouts import WARP, Layout
 from tessera.targets.cuda.ptx.inline import barrier, shuffle_from, shuffle_up
 from tessera.targets.llvm import elementwise
-from tessera.targets.llvm.text import Value, bits_of, number
+from tessera.targets.llvm.text import Value, bits_of
 
 Key = tuple[int, ...]
 """The values of the digits of a register's number; 0 for those that are behind."""
@@ -103,7 +103,9 @@ def _scan(emitter: Emitter, op: tile.ScanOp) -> None:
     operand, kind, axis = emitter.tile(op.operand), op.kind.data, op.axis.value.data
     layout, levels = operand.layout, levels_of(operand.layout, axis)
     if any(above.step < level.step * level.size for level, above in zip(levels, levels[1:], strict=False)):
-        raise CompileError(f"{op.name} along axis {axis} of layout {layout}: its digits overlap", span=span_of(op.location))
+        raise CompileError(
+            f"{op.name} along axis {axis} of layout {layout}: its digits overlap", span=span_of(op.location)
+        )
     combine, neutral = combining(emitter, kind, operand.dtype), elementwise.identity(kind, operand.dtype)
     scan = _Scan(emitter, layout, levels, combine, neutral)
     emitter.bind(op.result, scan.run([operand.element(register) for register in range(operand.count)]))
