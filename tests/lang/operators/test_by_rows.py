@@ -107,3 +107,23 @@ def test_numbers_that_are_close_are_told_apart() -> None:
     values, places = ts.jit(lambda one: ts.ops.topk(one, 100))(x)
     assert np.array_equal(places.numpy(), ordered(x, largest=True)[:, :100])
     assert np.array_equal(values.numpy(), -np.sort(-x, -1)[:, :100])
+
+
+@pytest.mark.parametrize("shape", [(3, 300), (2, 2, 1024)])
+@pytest.mark.parametrize("dtype", [ts.f32, ts.bf16, ts.f16, ts.i32, ts.u8, ts.i64, ts.f64])
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorting(shape: tuple[int, ...], dtype: DType, descending: bool) -> None:
+    x = rows(shape, dtype)
+    given = ts.array(x, dtype)
+    expected = ordered(x, largest=descending)
+    found = ts.jit(lambda one: ts.ops.sort(one, descending=descending))(given).numpy().astype(np.float64)
+    assert np.array_equal(found, np.take_along_axis(x.astype(np.float64), expected, -1), equal_nan=True)
+    if dtype.bits <= 32:
+        assert np.array_equal(ts.jit(lambda one: ts.ops.argsort(one, descending=descending))(given).numpy(), expected)
+
+
+@pytest.mark.acceptance
+def test_rows_that_no_instance_holds_are_merged() -> None:
+    x = rows((1, 40000), ts.f32)
+    found = ts.jit(lambda one: ts.ops.argsort(one))(x).numpy()
+    assert np.array_equal(found, ordered(x, largest=False))

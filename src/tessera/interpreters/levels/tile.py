@@ -181,6 +181,7 @@ meanings(
         tile.ScanOp: lambda frame, op, operands: [
             running(op.kind.data, operands[0], tile_dtype(op.operand), op.axis.value.data)
         ],
+        tile.SortOp: lambda frame, op, operands: [np.sort(operands[0], axis=op.axis.value.data)],
         tile.AnyOp: lambda frame, op, operands: [bool(np.any(operands[0]))],
         tile.ExpandOp: lambda frame, op, operands: [np.expand_dims(operands[0], op.axis.value.data)],
         tile.BroadcastOp: lambda frame, op, operands: [np.broadcast_to(operands[0], tile_type(op.result).get_shape())],

@@ -120,6 +120,13 @@ def _scan(padding: Padding, op: tile.ScanOp, operands: Sequence[Any], marks: Mar
     return np.where(alone, mark, np.maximum.accumulate(counted, axis=axis))
 
 
+def _sort(padding: Padding, op: tile.SortOp, operands: Sequence[Any], marks: Marks, program: Sequence[int]) -> Mark:
+    """Marks go where their elements do."""
+    axis = op.axis.value.data
+    order = np.argsort(operands[0], axis=axis, kind="stable")
+    return None if marks[0] is None else np.take_along_axis(marks[0], order, axis)
+
+
 def _dot(padding: Padding, op: tile.DotOp, operands: Sequence[Any], marks: Marks, program: Sequence[int]) -> Mark:
     """A reduction over the products; one is made up if a factor is, and neutral if a factor is zero."""
     a, b, _ = operands
@@ -175,6 +182,7 @@ _SPREAD: Mapping[type[Operation], Callable[..., Mark]] = MappingProxyType(
         tile.EwOp: _elementwise,
         tile.ReduceOp: _reduce,
         tile.ScanOp: _scan,
+        tile.SortOp: _sort,
         tile.DotOp: _dot,
         tile.TakeOp: _take,
         tile.PackOp: _pack,

@@ -112,6 +112,12 @@ def _type_key(dtypes: tuple[DType, ...], to: DType | None) -> DType:
     return i64 if dtypes[0].bits > 32 else i32
 
 
+def _type_of_key(dtypes: tuple[DType, ...], to: DType | None) -> DType:
+    if len(dtypes) != 1 or to is not None or dtypes[0].base not in (i32, i64):
+        raise _refusal("from_sort_key", dtypes, to, "one operand, i32 or i64", "give what sort_key gave")
+    return f64 if dtypes[0].base is i64 else f32
+
+
 def _merged(name: str, dtypes: tuple[DType, ...], alike: tuple[DType, ...]) -> DType:
     """The one type of the operands `alike`; a policy on some of them holds for the result."""
     first = alike[0]
@@ -213,6 +219,7 @@ _ROWS = (
     _question("gt", 2, _NUMBERS, np.greater),
     _question("ge", 2, _NUMBERS, np.greater_equal),
     Elementwise("sort_key", 1, _type_key, meanings.sort_key, None, Cost(simple=5)),
+    Elementwise("from_sort_key", 1, _type_of_key, meanings.from_sort_key, None, Cost(simple=3)),
     Elementwise("select", 3, _type_select, np.where, rules.select, Cost(simple=1)),
     Elementwise("cast", 1, _type_cast, meanings.same, rules.cast, Cost(convert=1)),
 )

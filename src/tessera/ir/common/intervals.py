@@ -516,6 +516,11 @@ def sort_key(dtype: DType, x: Interval) -> Interval:
     return all_values(i64 if dtype.bits > 32 else i32)
 
 
+@_rule("from_sort_key")
+def from_sort_key(dtype: DType, x: Interval) -> Interval:
+    return Interval(-INFINITY, INFINITY, may_nan=True)
+
+
 @_rule("isinf")
 def is_infinite(_: DType, x: Interval) -> Interval:
     return _answer(x.is_point and math.isinf(x.lo), not x.may_be_infinite)

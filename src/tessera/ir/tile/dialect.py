@@ -57,6 +57,7 @@ from tessera.ir.tile.values import (
     PackOp,
     ReduceOp,
     ScanOp,
+    SortOp,
     TakeOp,
     TransOp,
     UnpackOp,
@@ -646,6 +647,6 @@ def records_prints(function: Operation) -> bool:
 
 _COMPUTE = (
     *(AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp),
-    *(PackOp, ReduceOp, ScanOp, TakeOp, TransOp, UnpackOp),
+    *(PackOp, ReduceOp, ScanOp, SortOp, TakeOp, TransOp, UnpackOp),
 )
 Tile = Dialect("tile", [*ops_of(__name__), *_COMPUTE], [ViewType, HintsAttr])

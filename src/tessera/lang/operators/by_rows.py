@@ -1,4 +1,4 @@
-"""Operators by kernels of rows: how arrays become rows that program instances hold, and what is combined of their parts.
+"""Operators by kernels of rows: how arrays become rows that program instances hold, and what becomes of their parts.
 
 Rows that an instance holds are one launch. Longer ones are cut into parts that are rows of their own, as many as keep
 the machine busy where rows are few, and what the parts give is combined in order: results are the same in every run.
@@ -41,7 +41,7 @@ def _part(length: int, most: int) -> int | None:
 
 
 def _cut(rows: Traced, filler: object, most: int) -> tuple[Traced, int]:
-    """Rows in parts that are rows of their own, and how many of them a row is; what does not fill a part is filled up."""
+    """Rows in parts that are rows of their own, and how many of them a row is; the last part is filled up."""
     length = rows.sizes[1]
     assert isinstance(length, int)
     part = _part(length, most)
@@ -136,3 +136,26 @@ def selected(rows: Traced, k: int, *, largest: bool) -> tuple[Traced, Traced]:
     flat = primitives.reshape(places, (element_count([count, several * k]),))
     first = elementwise("mul", primitives.iota(which.sizes, 0), several * k)
     return values, primitives.gather(flat, primitives.ew("add", first, which), 0)
+
+
+# Sorting
+
+
+def sorted_rows(rows: Traced, *, descending: bool) -> Traced | None:
+    """Rows of [n, length] in order; None where no program instance holds one."""
+    from tessera.lang.operators import row_kernels as kernels
+
+    length = rows.sizes[1]
+    if not isinstance(length, int) or length > kernels.MOST:
+        return None
+    return kernels.in_order(kernels.sort_rows, length, rows.dtype.bits)(rows, descending=descending)
+
+
+def order_of_rows(rows: Traced, *, descending: bool) -> Traced:
+    """The places that sort rows of [n, length], which program instances hold."""
+    from tessera.lang.operators import row_kernels as kernels
+
+    length = rows.sizes[1]
+    assert isinstance(length, int)
+    bits = 32 if kernels.packs(rows.dtype, length) else 64
+    return kernels.in_order(kernels.order_of_rows, length, bits)(rows, descending=descending)

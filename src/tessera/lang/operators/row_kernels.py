@@ -1,4 +1,4 @@
-"""Tile kernels of operators that go along rows in other ways than folds do: running results, places of extremes, selection.
+"""Tile kernels of operators that go along rows in other ways than folds do: running results, extremes, orders.
 
 Graphs call them on GPUs, where a program instance holds a row, or a part of a long one, in registers. Rows are
 [rows, length] with a length that is known; what is longer than an instance holds comes as more rows, one for each part.
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from tessera.dtypes.promotion import accumulator
-from tessera.dtypes.types import DType, Kind, f32, i32, i64, u32
+from tessera.dtypes.types import DType, Kind, f32, i16, i32, i64, u32
 from tessera.shapes.annotations import KTile, Out
 from tessera.tile.calls.function import Kernel, kernel
 from tessera.tile.language import intrinsics as tile
@@ -167,3 +167,45 @@ def order_selected(places: Any, x: Any, *, largest: bool) -> Any:
     source = tile.sum(tile.where(rank[:, None] == tile.iota(count, 1, 0, i32), tile.iota(count, 0, 0, i32), 0), axis=0)
     order = tile.reshape(source, (1, here.d))
     return tile.take(values, order, 1), tile.cast(tile.take(at, order, 1), i64)
+
+
+# Sorting
+
+
+def in_order(function: Kernel, length: int, bits: int) -> Kernel:
+    """A kernel that sorts a row in each instance: with fewer elements in a thread more of them are worked on at once."""
+    warps, share = 1, 16 if bits <= 32 else 8
+    while warps < 32 and length > warps * _WARP * share:
+        warps *= 2
+    return function.with_schedule(Schedule(block=(1, 16), warps=warps))
+
+
+def packs(dtype: DType, length: int) -> bool:
+    """Whether a key and a place have room in 32 bits."""
+    return dtype.bits <= 16 and dtype.name != "f16" and length <= 1 << 16
+
+
+@kernel
+def sort_rows(x: Any, *, descending: bool) -> Any:
+    """The elements of each row in order, NaN last either way."""
+    rows = tile.load(x)
+    if not descending or not x.dtype.is_float:
+        return tile.sort(rows, descending=descending)
+    # What comes last in one order comes first in the other: NaN are taken for what comes before all.
+    keys = tile.sort(tile.where(tile.isnan(rows), -tile.INF, rows), descending=True)
+    count = tile.sum(tile.cast(tile.isnan(rows), i32), keepdims=True)
+    here = tile.context()
+    return tile.where(tile.iota((1, here.d), 1, 0, i32) >= here.d - count, float("nan"), keys)
+
+
+@kernel
+def order_of_rows(x: Any, *, descending: bool) -> Any:
+    """The places that sort each row, those of equal elements in order, and of NaN last."""
+    rows = tile.load(x)
+    if descending and x.dtype.is_float:
+        # NaN are below all others, and below each other as they come.
+        key = tile.where(tile.isnan(rows), -(1 << 31), tile.sort_key(rows))
+        if packs(x.dtype, rows.shape[1]):
+            return tile.argsort(tile.cast(key >> 16, i16), descending=True)
+        return tile.argsort(key, descending=True)
+    return tile.argsort(rows, descending=descending)

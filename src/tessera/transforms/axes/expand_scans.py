@@ -1,4 +1,4 @@
-"""expand-scans: a running reduction becomes elementwise work on elements that are taken from further and further before.
+"""expand-scans: a running reduction becomes elementwise work on elements that are taken from further before each time.
 
 For targets that have no code of their own for them: log n steps, each over the whole tile.
 """

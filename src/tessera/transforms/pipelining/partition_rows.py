@@ -229,7 +229,7 @@ _ASKS: Mapping[type[Operation], Callable[[Rows, Any, int], bool]] = {
     tile.BroadcastOp: _ask_broadcast,
     tile.ExpandOp: _ask_expand,
     tile.ReduceOp: _ask_reduce,
-    tile.ScanOp: _ask_scan,
+    **dict.fromkeys((tile.ScanOp, tile.SortOp), _ask_scan),
     tile.TransOp: _ask_transpose,
     tile.UnpackOp: _ask_halves,
     tile.PackOp: _ask_halves,

@@ -18,6 +18,7 @@ from tessera.transforms.algebra.scaled_differences import ScaledDifferences
 from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
 from tessera.transforms.axes.expand_scans import ExpandScans
+from tessera.transforms.axes.expand_sorts import ExpandSorts
 from tessera.transforms.axes.fold_leading_axes import FoldLeadingAxes
 from tessera.transforms.axes.loop_leading_axes import LoopLeadingAxes
 from tessera.transforms.axes.split_batched_dots import SplitBatchedDots, SplitCarriedDots
@@ -34,6 +35,7 @@ def legalize_stages(level: str, *, contract: bool = True) -> dict[str, FunctionP
         MarkMultiples(),
         WidenAccumulation(),
         ExpandScans(),
+        ExpandSorts(),
         SplitCarriedDots(),
         LoopLeadingAxes(),
         SplitBatchedDots(),

@@ -395,7 +395,7 @@ def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
     following = None if last is None else last.next_op
     while (
         following is not None
-        and not isinstance(following, nv.ConvertOp | tile.ReduceOp | tile.ScanOp | tile.TakeOp | tile.PrintRecordOp)
+        and not isinstance(following, nv.ConvertOp | tile.ReduceOp | tile.ScanOp | tile.SortOp | tile.TakeOp | tile.PrintRecordOp)
         and not following.regions
     ):
         following = following.next_op

@@ -18,6 +18,7 @@ from tessera.targets.cuda.emit import (
     reductions,
     scans,
     shared,
+    sorts,
     values,
     wgmma,
 )
@@ -26,7 +27,7 @@ from tessera.targets.cuda.ir import dialect as nv
 
 RULE_FILES = (
     *(control, conversions, copies, effects, hopper, hopper_transpose),
-    *(memory, mma, reductions, scans, shared, values, wgmma),
+    *(memory, mma, reductions, scans, shared, sorts, values, wgmma),
 )
 
 

@@ -1,4 +1,4 @@
-"""nv level → LLVM text: running reductions. Registers one after the other, lanes by shuffles, warps through shared memory.
+"""nv level → LLVM text: running reductions. Registers one by one, lanes by shuffles, warps through shared memory.
 
 Digits of a layout along the axis are levels, from those whose steps are the smallest up. On each level a group of
 elements gets what the groups before it come to, and all of them together are a group of the next level. An element is
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import gcd, prod
 
 from tessera.errors import CompileError
@@ -102,7 +103,7 @@ def scan_slots(layout: Layout, axis: int) -> int:
 def _scan(emitter: Emitter, op: tile.ScanOp) -> None:
     operand, kind, axis = emitter.tile(op.operand), op.kind.data, op.axis.value.data
     layout, levels = operand.layout, levels_of(operand.layout, axis)
-    if any(above.step < level.step * level.size for level, above in zip(levels, levels[1:], strict=False)):
+    if any(above.step < level.step * level.size for level, above in pairwise(levels)):
         raise CompileError(
             f"{op.name} along axis {axis} of layout {layout}: its digits overlap", span=span_of(op.location)
         )

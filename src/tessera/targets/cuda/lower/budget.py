@@ -23,6 +23,7 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emit.conversion_plans import plan
 from tessera.targets.cuda.emit.emitter import WORD
 from tessera.targets.cuda.emit.scans import scan_slots
+from tessera.targets.cuda.emit.sorts import sort_bytes
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.emit.values import registers_of
 from tessera.targets.cuda.ir import dialect as nv
@@ -261,6 +262,8 @@ def _scratch(op: Operation, threads: int) -> int:
         return WORD
     if isinstance(op, tile.TakeOp):
         return prod(tile_type(op.operand).get_shape()) * tile_dtype(op.operand).storage.itemsize
+    if isinstance(op, tile.SortOp):
+        return sort_bytes(layout_of(op.operand), op.axis.value.data, tile_dtype(op.operand), threads)
     if isinstance(op, tile.ScanOp):
         return scan_slots(layout_of(op.operand), op.axis.value.data) * max(4, tile_dtype(op.operand).storage.itemsize)
     if isinstance(op, tile.ReduceOp):
