@@ -54,7 +54,10 @@ ROWS = words(
     "and or xor not shl shr eq ne lt le gt ge sort_key from_sort_key select cast"
 )
 QUESTIONS = words("isnan isinf isfinite eq ne lt le gt ge")
-NOT_DIFFERENTIABLE = {*words("sign floor ceil round trunc floordiv and or xor not shl shr sort_key from_sort_key"), *QUESTIONS}
+NOT_DIFFERENTIABLE = {
+    *words("sign floor ceil round trunc floordiv and or xor not shl shr sort_key from_sort_key"),
+    *QUESTIONS,
+}
 
 
 def operand_types(name: str, dtype: DType) -> list[DType]:

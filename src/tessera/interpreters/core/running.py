@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, Kind, f64, i64, u64
+from tessera.interpreters.core.views import Array
 from tessera.ir.common import elementwise, reductions
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @np.errstate(all="ignore")

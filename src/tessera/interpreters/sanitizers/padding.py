@@ -112,7 +112,7 @@ def _reduce(padding: Padding, op: tile.ReduceOp, operands: Sequence[Any], marks:
     return np.asarray(np.where((mark > 0).all(axis=axis), np.max(mark, axis=axis, initial=0), source))
 
 
-def _scan(padding: Padding, op: tile.ScanOp, operands: Sequence[Any], marks: Marks, program: Sequence[int]) -> Mark:
+def _scan(padding: Padding, op: tile.ScanOp, operands: Sequence[Array], marks: Marks, program: Sequence[int]) -> Mark:
     """What is made up spoils what is behind it, unless it is neutral: then it is as if it were not there."""
     axis, mark = op.axis.value.data, _filled(operands[0], marks[0])
     counted = np.where(_neutral(operands[0], op.kind.data, tile_dtype(op.operand)), 0, mark)
@@ -120,7 +120,7 @@ def _scan(padding: Padding, op: tile.ScanOp, operands: Sequence[Any], marks: Mar
     return np.where(alone, mark, np.maximum.accumulate(counted, axis=axis))
 
 
-def _sort(padding: Padding, op: tile.SortOp, operands: Sequence[Any], marks: Marks, program: Sequence[int]) -> Mark:
+def _sort(padding: Padding, op: tile.SortOp, operands: Sequence[Array], marks: Marks, program: Sequence[int]) -> Mark:
     """Marks go where their elements do."""
     axis = op.axis.value.data
     order = np.argsort(operands[0], axis=axis, kind="stable")

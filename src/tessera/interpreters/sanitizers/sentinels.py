@@ -58,7 +58,7 @@ def _folded(op: tile.ReduceOp, operands: Sequence[Any], index: Index) -> str:
     return _line(operands[0][(*index[:axis], slice(None), *index[axis:])])
 
 
-def _any_before(op: tile.ScanOp, flags: Sequence[Any]) -> Any:
+def _any_before(op: tile.ScanOp, flags: Sequence[Array]) -> Array:
     return np.logical_or.accumulate(flags[0], axis=op.axis.value.data)
 
 

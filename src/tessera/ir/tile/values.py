@@ -203,7 +203,7 @@ class SortOp(DeclaredOp):
         check_axis(self.axis.value.data, source.get_num_dims())
         dtype = tile_dtype(self.operand)
         if not dtype.is_integer or dtype.bits < 8:
-            raise VerifyException(f"whole numbers of 8 bits or more are sorted, not {dtype}: floats by tile.ew<sort_key>")
+            raise VerifyException(f"whole numbers of 8 bits or more are sorted, not {dtype}; floats have keys")
         if _plain(result) != _plain(source):
             raise VerifyException(f"sorting axis {self.axis.value.data} of {source} does not give {result}")
 

@@ -7,7 +7,6 @@ Graphs call them on GPUs, where a program instance holds a row, or a part of a l
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, Kind, f32, i16, i32, i64, u32
@@ -15,6 +14,7 @@ from tessera.shapes.annotations import KTile, Out
 from tessera.tile.calls.function import Kernel, kernel
 from tessera.tile.language import intrinsics as tile
 from tessera.tile.language.schedule import Schedule
+from tessera.tile.language.values import Tile, View
 
 MOST = 16384
 """The longest row that an instance holds: of words of 32 bits, one for each thread and 32 or so of its registers."""
@@ -36,21 +36,21 @@ def held(function: Kernel, length: int, dtype: DType = f32) -> Kernel:
 
 
 @kernel
-def running_rows(x: Any, *, kind: str) -> Any:
+def running_rows(x: View, *, kind: str):
     """Each element with all before it in its row."""
     found = tile.scan(tile.load(x).to(accumulator(x.dtype).base), kind)
     return tile.cast(found, x.dtype)
 
 
 @kernel
-def totals_of_rows(x: Any, *, kind: str) -> Any:
+def totals_of_rows(x: View, *, kind: str):
     """A row as one element, as running results carry it."""
     rows = tile.load(x).to(accumulator(x.dtype).base)
     return getattr(tile, kind)(rows, keepdims=True)
 
 
 @kernel
-def running_parts(x: Any, before: Any, *, kind: str) -> Any:
+def running_parts(x: View, before: View, *, kind: str):
     """Each element with all before it in its row, and with what comes before the row."""
     found = tile.scan(tile.load(x).to(accumulator(x.dtype).base), kind)
     first = tile.load(before)
@@ -64,14 +64,14 @@ PIECE = 16
 """Bytes that a thread reads at once."""
 
 
-def _is_ahead(x: Any, best: Any, *, largest: bool) -> Any:
+def _is_ahead(x: Tile, best: Tile, *, largest: bool) -> Tile:
     """Whether an element beats an earlier one; a NaN beats all that are none."""
     found = x > best if largest else x < best
     return found | (tile.isnan(x) & ~tile.isnan(best)) if x.dtype.is_float else found
 
 
 @kernel
-def extremes_of_rows(x: Any, *, largest: bool) -> Any:
+def extremes_of_rows(x: View, *, largest: bool):
     """The first of the largest elements of each row, or of the smallest, and its place.
 
     Each thread keeps the best of what it meets, and they are compared when all of the row has been read.
@@ -112,7 +112,7 @@ def key_bits(dtype: DType) -> tuple[int, int]:
     return dtype.bits - 1, dtype.bits
 
 
-def _keys(x: Any, *, largest: bool) -> Any:
+def _keys(x: Tile, *, largest: bool) -> Tile:
     """Whole numbers, the largest of which are wanted: of numbers as they are sorted, with NaN last either way."""
     dtype = x.dtype
     if dtype.is_float:
@@ -127,7 +127,7 @@ def _keys(x: Any, *, largest: bool) -> Any:
 def selecting(k: int) -> Kernel:
     """The kernel that finds which k elements of each row come first when it is sorted, in the order of the row."""
 
-    def select_of_rows(x: Any, out: Any, *, largest: bool) -> None:
+    def select_of_rows(x: View, out: View, *, largest: bool) -> None:
         here = tile.context()
         keys = _keys(tile.load(x), largest=largest)
         highest, bits = key_bits(x.dtype)
@@ -153,7 +153,7 @@ def selecting(k: int) -> Kernel:
 
 
 @kernel
-def order_selected(places: Any, x: Any, *, largest: bool) -> Any:
+def order_selected(places: View, x: View, *, largest: bool):
     """Elements of each row at places that ascend, the first in order first, and their places."""
     here = tile.context()
     at = tile.load(places)
@@ -173,7 +173,7 @@ def order_selected(places: Any, x: Any, *, largest: bool) -> Any:
 
 
 def in_order(function: Kernel, length: int, bits: int) -> Kernel:
-    """A kernel that sorts a row in each instance: with fewer elements in a thread more of them are worked on at once."""
+    """A kernel that sorts a row in each instance, with more threads than holding it takes."""
     warps, share = 1, 16 if bits <= 32 else 8
     while warps < 32 and length > warps * _WARP * share:
         warps *= 2
@@ -186,7 +186,7 @@ def packs(dtype: DType, length: int) -> bool:
 
 
 @kernel
-def sort_rows(x: Any, *, descending: bool) -> Any:
+def sort_rows(x: View, *, descending: bool):
     """The elements of each row in order, NaN last either way."""
     rows = tile.load(x)
     if not descending or not x.dtype.is_float:
@@ -199,7 +199,7 @@ def sort_rows(x: Any, *, descending: bool) -> Any:
 
 
 @kernel
-def order_of_rows(x: Any, *, descending: bool) -> Any:
+def order_of_rows(x: View, *, descending: bool):
     """The places that sort each row, those of equal elements in order, and of NaN last."""
     rows = tile.load(x)
     if descending and x.dtype.is_float:

@@ -149,7 +149,7 @@ def _sorted(name: str, x: Any, axis: int, descending: bool) -> tuple[Traced, int
     return made, axis, rows, _sorting_order(rows, descending)
 
 
-def _sorted_at_once(x: Any, axis: int, descending: bool) -> Traced | None:
+def _sorted_at_once(x: object, axis: int, descending: bool) -> Traced | None:
     """Values without their places; None where that is no way."""
     made = tensor(x)
     if not made.ndim:
@@ -177,7 +177,7 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
     return _from_rows(picked(rows, order), made, axis)
 
 
-def _selected(x: Any, k: int, axis: int, largest: bool) -> tuple[Traced, Traced] | None:
+def _selected(x: object, k: int, axis: int, largest: bool) -> tuple[Traced, Traced] | None:
     """Few elements of each row without sorting all; None where that is no way."""
     made = tensor(x)
     if not made.ndim or not 0 < k <= MOST_SELECTED:

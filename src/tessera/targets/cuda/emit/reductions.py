@@ -112,7 +112,7 @@ def _positions_without(layout: Layout, axis: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Part:
+class ThreadPart:
     """A part of the thread's number: the digit above `below` threads, modulo `size`."""
 
     below: int
@@ -130,28 +130,28 @@ class _Threads:
     """How threads meet along an axis: by shuffles across these lanes, then through memory."""
 
     shuffles: list[int]
-    met: list[Part]
+    met: list[ThreadPart]
     """Parts of the thread's number that shuffles have made replicas."""
-    left: list[Part]
+    left: list[ThreadPart]
     """Parts that are left to meet in memory."""
-    others: list[Part]
+    others: list[ThreadPart]
     """Parts that tell apart elements of the result."""
-    replicas: list[Part]
+    replicas: list[ThreadPart]
 
     @staticmethod
     def of(layout: Layout, axis: int) -> _Threads:
         made = _Threads([], [], [], [], [])
         for digit, below in layout.positions:
             if digit.axis != axis:
-                (made.others if digit.axis >= 0 else made.replicas).append(Part(below, digit.size))
+                (made.others if digit.axis >= 0 else made.replicas).append(ThreadPart(below, digit.size))
                 continue
             # Lanes are neighbours within a power of two; what remains of the digit lies above them.
             lanes = gcd(digit.size, max(1, WARP // below)) if below & (below - 1) == 0 else 1
             if lanes > 1:
-                made.met.append(Part(below, lanes))
+                made.met.append(ThreadPart(below, lanes))
                 made.shuffles.extend(below << bit for bit in range(lanes.bit_length() - 1))
             if digit.size > lanes:
-                made.left.append(Part(below * lanes, digit.size // lanes))
+                made.left.append(ThreadPart(below * lanes, digit.size // lanes))
         return made
 
 
@@ -172,11 +172,11 @@ def moved_by_words(f: Function, value: Value, move: Callable[[Value], Value]) ->
     return f.op(value.type, f"bitcast {pair} to {value.type}")
 
 
-def _count(parts: Sequence[Part]) -> int:
+def _count(parts: Sequence[ThreadPart]) -> int:
     return prod(part.size for part in parts)
 
 
-def number_in(emitter: Emitter, parts: Sequence[Part]) -> Value:
+def number_in(emitter: Emitter, parts: Sequence[ThreadPart]) -> Value:
     """The number that parts of the thread's number make by themselves."""
     f, total, below = emitter.f, number(0, "i32"), 1
     for part in parts:
@@ -313,7 +313,7 @@ def _halves(positions: Sequence[int]) -> int | None:
     return next(iter(apart)) if len(apart) == 1 else None
 
 
-def _is_first(emitter: Emitter, parts: Sequence[Part], layout: Layout) -> Value | None:
+def _is_first(emitter: Emitter, parts: Sequence[ThreadPart], layout: Layout) -> Value | None:
     """Whether a thread's number is 0 in all these parts, and it is one of the layout's threads."""
     f = emitter.f
     tests = [f.compare("eq", part.value(emitter), 0) for part in parts if part.size > 1]

@@ -20,10 +20,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.dtypes.types import Kind, bf16
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.targets.cuda.emit.along_axes import scan_slots, sort_bytes
 from tessera.targets.cuda.emit.conversion_plans import plan
 from tessera.targets.cuda.emit.emitter import WORD
-from tessera.targets.cuda.emit.scans import scan_slots
-from tessera.targets.cuda.emit.sorts import sort_bytes
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.emit.values import registers_of
 from tessera.targets.cuda.ir import dialect as nv
