@@ -24,6 +24,8 @@ from tessera.transforms.algebra.scaled_differences import ScaledDifferences
 from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches
 from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
+from tessera.transforms.axes.expand_scans import ExpandScans
+from tessera.transforms.axes.expand_sorts import ExpandSorts
 from tessera.transforms.axes.fold_leading_axes import FoldLeadingAxes
 from tessera.transforms.axes.loop_leading_axes import LoopLeadingAxes
 from tessera.transforms.axes.split_batched_dots import SplitBatchedDots, SplitCarriedDots
@@ -74,6 +76,8 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         ClipRanges,
         CommonSubexpressions,
         DeadCode,
+        ExpandScans,
+        ExpandSorts,
         DegenerateMatmuls,
         MarkMultiples,
         ScaleMaxima,
