@@ -13,7 +13,8 @@ import numpy as np
 
 import tessera as ts
 from tessera import stdlib
-from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, row
+from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
+from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.instruments.libraries import library
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "kernels"))
@@ -22,6 +23,8 @@ import differential_attention
 import varlen_attention
 
 TOKENS, HEADS = 8192, 32
+VARLEN_ROWS = 64
+"""Of a program instance, as the example has them."""
 LOOKED_AT = 64
 """Rows of each head that are compared with the truth."""
 
@@ -88,7 +91,16 @@ def declare_varlen(documents: int, width: int) -> None:
     lengths = lengths_of(documents)
     flops = 4.0 * HEADS * width * sum(length * (length + 1) / 2 for length in lengths)
 
-    @row(f"beside varlen {documents} documents D {width} bf16", "bf16", flops=flops, bars={"best": 1.1})
+    called = f"beside varlen {documents} documents D {width} bf16"
+    grid = documents, HEADS, -(-max(lengths) // VARLEN_ROWS)
+    kernel, static = varlen_attention.varlen_attention[grid], {"rows": VARLEN_ROWS, "d": width, "causal": True}
+
+    @kernel_text(called)
+    def text() -> str:
+        *given, out = (ts.empty((TOKENS, HEADS, width), ts.bf16) for _ in range(4))
+        return text_for(kernel, *given, ts.empty((documents + 1,), ts.i32), out, **static)
+
+    @row(called, "bf16", flops=flops, bars={"best": 1.1}, kernels=[called])
     def contest(make: Inputs) -> Contest:
         from tessera.bench.cuda.device import made_late
 
@@ -99,7 +111,7 @@ def declare_varlen(documents: int, width: int) -> None:
         ours = [ts.from_dlpack(x) for x in (q, k, v, starts, out)]
 
         def call() -> Any:
-            varlen_attention.attend(*ours, longest, causal=True)
+            kernel(*ours, **static)
             return out
 
         return Contest(
@@ -112,6 +124,7 @@ def declare_varlen(documents: int, width: int) -> None:
                 "varlen_attn": partial(torch_varlen, q, k, v, starts, longest),
             },
             part=lambda result: result.reshape(TOKENS, HEADS, width)[:: TOKENS // LOOKED_AT],
+            ptx={called: program_of(kernel, *ours, **static).ptx.decode()},
             ways=lambda: str(varlen_attention.varlen_attention.explain()).splitlines(),
         )
 
@@ -132,7 +145,23 @@ def declare_sparse(width: int) -> None:
     each = round(blocks * SHARE)
     flops = 4.0 * SPARSE_HEADS * width * LENGTH * each * BLOCK
 
-    @row(f"beside sparse {SPARSE_HEADS}×{LENGTH}×{width} a quarter bf16", "bf16", flops=flops, bars={"plain": 0.85})
+    called = f"beside sparse {SPARSE_HEADS}×{LENGTH}×{width} a quarter bf16"
+    plain_text = f"beside plain attention {SPARSE_HEADS}×{LENGTH}×{width} bf16"
+    kernel, static = block_sparse_attention.block_sparse_attention[blocks, SPARSE_HEADS], {"rows": BLOCK, "d": width}
+
+    def unmade() -> list[Any]:
+        return [ts.empty((SPARSE_HEADS, LENGTH, width), ts.bf16) for _ in range(3)]
+
+    @kernel_text(called)
+    def text() -> str:
+        lists = ts.empty((blocks + 1,), ts.i32), ts.empty((blocks * each,), ts.i32)
+        return text_for(kernel, *unmade(), *lists, unmade()[0], **static)
+
+    @kernel_text(plain_text)
+    def text_of_plain() -> str:
+        return text_for(stdlib.attention, *unmade())
+
+    @row(called, "bf16", flops=flops, bars={"plain": 0.85}, kernels=[called, plain_text])
     def contest(make: Inputs) -> Contest:
         torch = library("torch")
         q, k, v = (make.normal(SPARSE_HEADS, LENGTH, width) for _ in range(3))
@@ -144,7 +173,7 @@ def declare_sparse(width: int) -> None:
         rows = torch.arange(0, LENGTH, LENGTH // LOOKED_AT, device=make.device)
 
         def call() -> Any:
-            block_sparse_attention.attend(*ours, rows=BLOCK)
+            kernel(*ours, **static)
             return out
 
         def expected() -> Any:
@@ -159,6 +188,10 @@ def declare_sparse(width: int) -> None:
             ours=call,
             yardsticks={"plain": plain},
             part=lambda result: result[:, rows],
+            ptx={
+                called: program_of(kernel, *ours, **static).ptx.decode(),
+                plain_text: program_of(stdlib.attention, *ours[:3]).ptx.decode(),
+            },
             ways=lambda: str(block_sparse_attention.block_sparse_attention.explain()).splitlines(),
         )
 
@@ -176,9 +209,15 @@ def declare_differential(length: int, width: int) -> None:
     shape = BATCH * SEVERAL, length, width
     flops = 2 * 4.0 * math.prod(shape) * length
 
+    called = f"beside differential {BATCH}×{SEVERAL}×{length}×{width} bf16"
+    kernel = differential_attention.differential_attention
+
+    @kernel_text(called)
+    def text() -> str:
+        return text_for(kernel, *(ts.empty(shape, ts.bf16) for _ in range(5)), TIMES)
+
     # A difference has the errors of both, and less of a norm.
-    @row(f"beside differential {BATCH}×{SEVERAL}×{length}×{width} bf16", "bf16", flops=flops,
-         bars={"cudnn twice": 1.2}, bound=8e-3)  # fmt: skip
+    @row(called, "bf16", flops=flops, bars={"cudnn twice": 1.2}, kernels=[called], bound=8e-3)
     def contest(make: Inputs) -> Contest:
         torch = library("torch")
         functional, ways = library("torch.nn.functional"), library("torch.nn.attention")
@@ -198,10 +237,11 @@ def declare_differential(length: int, width: int) -> None:
 
         return Contest(
             truth=lambda: softmax(q1, k1) - TIMES * softmax(q2, k2),
-            ours=partial(differential_attention.differential_attention, *ours, TIMES),
+            ours=partial(kernel, *ours, TIMES),
             peers={"cudnn twice": twice},
             part=lambda result: result[:, rows],
-            ways=lambda: str(differential_attention.differential_attention.explain()).splitlines(),
+            ptx={called: program_of(kernel, *ours, TIMES).ptx.decode()},
+            ways=lambda: str(kernel.explain()).splitlines(),
         )
 
 

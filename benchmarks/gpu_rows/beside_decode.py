@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import tessera as ts
-from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, row
+from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
+from tessera.bench.cuda.kernel_texts import program_of, program_text_for, text_for, text_of_program
 from tessera.bench.instruments.libraries import library
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "kernels"))
@@ -54,11 +55,23 @@ def part(result: Any) -> Any:
     return result.reshape(-1, HEADS, GROUP, WIDTH)
 
 
+def contiguous(batch: int, keys: int) -> str:
+    """The name of a row."""
+    return f"beside decode B {batch} T {keys} bf16"
+
+
 def declare(batch: int, keys: int) -> None:
     moves, flops, queries, cached = sizes_of(batch, keys)
     bars = {"cudnn": 0.95, **({"copy": 0.9} if batch * keys >= MEMORY_BOUND else {})}
 
-    @row(f"beside decode B {batch} T {keys} bf16", "bf16", moves=moves, flops=flops, bars=bars)
+    called = contiguous(batch, keys)
+
+    @kernel_text(called)
+    def text() -> str:
+        shapes = queries, cached, cached
+        return program_text_for(ts.flash_attention.eager, [ts.empty(shape, ts.bf16) for shape in shapes])
+
+    @row(called, "bf16", moves=moves, flops=flops, bars=bars, kernels=[called])
     def contest(make: Inputs) -> Contest:
         from tessera.bench.cuda.device import copies_beyond_cache, in_rotation
 
@@ -66,9 +79,11 @@ def declare(batch: int, keys: int) -> None:
         q = make.normal(*queries)
         k, v = (make.normal(*cached, copies=copies) for _ in range(2))
         ours = [[ts.from_dlpack(x) for x in (q, k[i], v[i])] for i in range(copies)]
+        ts.flash_attention(*ours[0])
         return Contest(
             truth=lambda: truth(q, k[0], v[0]),
             ours=in_rotation([partial(ts.flash_attention, *each) for each in ours]),
+            ptx={called: text_of_program(ts.flash_attention.eager, *ours[0])},
             peers={
                 name: in_rotation([partial(attend, (q, k[i], v[i]), way) for i in range(copies)])
                 for name, way in BACKENDS.items()
@@ -82,7 +97,18 @@ def declare_paged(batch: int, keys: int) -> None:
     """The bar is on the operator with keys that lie one behind the other."""
     moves, flops, queries, cached = sizes_of(batch, keys)
 
-    @row(f"beside decode paged B {batch} T {keys} bf16", "bf16", moves=moves, flops=flops, bars={"contiguous": 0.95})
+    called = f"beside decode paged B {batch} T {keys} bf16"
+    kernel, group = paged_decode.paged_decode[batch, HEADS], 16
+
+    @kernel_text(called)
+    def text() -> str:
+        rows, pages = (batch, HEADS, GROUP, WIDTH), (batch * keys // PAGE, HEADS, PAGE, WIDTH)
+        given = [ts.empty(shape, ts.bf16) for shape in (rows, pages, pages)]
+        where = ts.empty((batch, keys // PAGE), ts.i32), ts.empty((batch,), ts.i32)
+        return text_for(kernel, *given, *where, ts.empty(rows, ts.bf16), g=group, p=PAGE, d=WIDTH)
+
+    # What the bar is on runs the other row's kernel.
+    @row(called, "bf16", moves=moves, flops=flops, bars={"contiguous": 0.95}, kernels=[called, contiguous(batch, keys)])
     def contest(make: Inputs) -> Contest:
         from tessera.bench.cuda.device import copies_beyond_cache, in_rotation
 
@@ -108,14 +134,21 @@ def declare_paged(batch: int, keys: int) -> None:
             paged_decode.attend(rows, *held, where, counts, filled)
             return out
 
-        contiguous = [[ts.from_dlpack(x) for x in (q, k[i], v[i])] for i in range(copies)]
+        lying = [[ts.from_dlpack(x) for x in (q, k[i], v[i])] for i in range(copies)]
+        ts.flash_attention(*lying[0])
+        held = [ts.from_dlpack(x) for x in shuffled[0]]
+        program = program_of(kernel, rows, *held, where, counts, filled, g=group, p=PAGE, d=WIDTH)
         return Contest(
             truth=lambda: truth(q, k[0], v[0]),
             ours=in_rotation([partial(call, [ts.from_dlpack(x) for x in held]) for held in shuffled]),
             yardsticks={
-                "contiguous": Yardstick(in_rotation([partial(ts.flash_attention, *each) for each in contiguous]), flops)
+                "contiguous": Yardstick(in_rotation([partial(ts.flash_attention, *each) for each in lying]), flops)
             },
             part=part,
+            ptx={
+                called: program.ptx.decode(),
+                contiguous(batch, keys): text_of_program(ts.flash_attention.eager, *lying[0]),
+            },
             ways=lambda: str(paged_decode.paged_decode.explain()).splitlines(),
         )
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import tessera as ts
-from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, row
+from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
+from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.instruments.libraries import library
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.language.schedule import Schedule
@@ -32,7 +33,14 @@ GROUP = 128
 def declare_amax(m: int, n: int, k: int) -> None:
     kernel = quantizing_gemm.quantizing_gemm.with_schedule(Schedule(block=(128, GROUP, 64)))
 
-    @row(f"beside amax {m}×{n}×{k} f8e4m3 of bf16", "bf16", flops=2.0 * m * n * k, bars={"best": 1.05}, bound=0.04)
+    called = f"beside amax {m}×{n}×{k} f8e4m3 of bf16"
+
+    @kernel_text(called)
+    def text() -> str:
+        given = ts.empty((m, k), ts.bf16), ts.empty((k, n), ts.bf16)
+        return text_for(kernel, *given, ts.empty((m, n), ts.f8e4m3), ts.empty((m, n // GROUP), ts.f32))
+
+    @row(called, "bf16", flops=2.0 * m * n * k, bars={"best": 1.05}, kernels=[called], bound=0.04)
     def contest(make: Inputs) -> Contest:
         torch, triton = library("torch"), library("triton_peers.products")
         a, b = make.normal(m, k), make.normal(k, n, scale=k**-0.5)
@@ -80,6 +88,7 @@ def declare_amax(m: int, n: int, k: int) -> None:
             ours=call,
             peers={"triton": of_triton, "inductor": lambda: known(*compiled(a, b))},
             part=part,
+            ptx={called: program_of(kernel, *ours).ptx.decode()},
             ways=lambda: str(kernel.explain()).splitlines(),
         )
 
@@ -103,7 +112,17 @@ def declare_loss(block: tuple[int, int] | None) -> None:
     flops = 2.0 * TOKENS * WIDTH * WORDS
     bars = {"best": 1.1} if block is None else {"default": 1 / 1.6}
 
-    @row(f"beside loss {TOKENS}×{WIDTH}×{WORDS} {said} bf16", "f32", flops=flops, bars=bars, bound=1e-4)
+    default_text = f"beside loss {TOKENS}×{WIDTH}×{WORDS} default block bf16"
+    called = f"beside loss {TOKENS}×{WIDTH}×{WORDS} {said} bf16"
+
+    @kernel_text(called)
+    def text() -> str:
+        given = ts.empty((TOKENS, WIDTH), ts.bf16), ts.empty((WORDS, WIDTH), ts.bf16)
+        return text_for(kernel, *given, ts.empty((TOKENS,), ts.i32), ts.empty((TOKENS,), ts.f32))
+
+    used = list(dict.fromkeys([called, default_text]))
+
+    @row(called, "f32", flops=flops, bars=bars, kernels=used, bound=1e-4)
     def contest(make: Inputs) -> Contest:
         torch, triton = library("torch"), library("triton_peers.products")
         x, weights = (
@@ -138,6 +157,10 @@ def declare_loss(block: tuple[int, int] | None) -> None:
             ours=call,
             peers=peers,
             yardsticks={} if block is None else {"default": Yardstick(default, flops)},
+            ptx={
+                called: program_of(kernel, *ours).ptx.decode(),
+                default_text: program_of(linear_cross_entropy.linear_cross_entropy, *ours).ptx.decode(),
+            },
             part=lambda result: result[::step],
             ways=lambda: str(kernel.explain()).splitlines(),
         )
@@ -163,16 +186,27 @@ def declare_experts(experts: int) -> None:
     flops = 2.0 * EXPERT_TOKENS * DEPTH * COLUMNS
     ends = shares_of(experts)
 
-    @row(
-        f"beside experts {experts} of {EXPERT_TOKENS}×{COLUMNS}×{DEPTH} bf16", "bf16", flops=flops, bars={"torch": 1.0}
-    )
+    called = f"beside experts {experts} of {EXPERT_TOKENS}×{COLUMNS}×{DEPTH} bf16"
+    block = {"m": 64, "n": 64, "k": 32}
+    most = int(np.diff(ends, prepend=0).max())
+    kernel = grouped_gemm.grouped_gemm[experts, -(-most // block["m"]), -(-COLUMNS // block["n"])]
+
+    @kernel_text(called)
+    def text() -> str:
+        x, weights, out = (
+            ts.empty(shape, ts.bf16)
+            for shape in ((EXPERT_TOKENS, DEPTH), (experts, DEPTH, COLUMNS), (EXPERT_TOKENS, COLUMNS))
+        )
+        return text_for(kernel, x, weights, ts.empty((experts + 1,), ts.i32), out, **block)
+
+    @row(called, "bf16", flops=flops, bars={"torch": 1.0}, kernels=[called])
     def contest(make: Inputs) -> Contest:
         torch = library("torch")
         x = make.normal(EXPERT_TOKENS, DEPTH)
         weights = make.normal(experts, DEPTH, COLUMNS, scale=DEPTH**-0.5)
         starts = torch.tensor([0, *ends], dtype=torch.int32, device=make.device)
         out = torch.empty((EXPERT_TOKENS, COLUMNS), dtype=x.dtype, device=make.device)
-        ours, most = [ts.from_dlpack(one) for one in (x, weights, starts, out)], int(np.diff(ends, prepend=0).max())
+        ours = [ts.from_dlpack(one) for one in (x, weights, starts, out)]
         step = EXPERT_TOKENS // LOOKED_AT
         rows = torch.arange(0, EXPERT_TOKENS, step, device=make.device)
         experts_of = torch.searchsorted(starts[1:], rows, right=True)
@@ -185,7 +219,7 @@ def declare_experts(experts: int) -> None:
             return found
 
         def call() -> Any:
-            grouped_gemm.multiply(*ours, most)
+            kernel(*ours, **block)
             return out
 
         grouped = torch._grouped_mm  # noqa: SLF001  (it has no other name)
@@ -198,6 +232,7 @@ def declare_experts(experts: int) -> None:
                 "torch [N, K]": lambda: grouped(x, lying.mT, offs=starts[1:]),
             },
             part=lambda result: result[::step],
+            ptx={called: program_of(kernel, *ours, **block).ptx.decode()},
             ways=lambda: str(grouped_gemm.grouped_gemm.explain()).splitlines(),
         )
 

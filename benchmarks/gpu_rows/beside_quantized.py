@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import tessera as ts
-from tessera.bench.cuda.declarations import Contest, Inputs, row
+from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
+from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.instruments.libraries import library
 
 sys.path += [str(Path(__file__).parents[2] / "examples" / "kernels"), str(Path(__file__).parent)]
@@ -52,7 +53,16 @@ def declare(bits: int, m: int, k: int, n: int) -> None:
     few = m <= 16
     bars = {"best": 1.2, **({"copy": 0.8} if packed >= LARGE else {})} if few else {"cublas": 0.85}
 
-    @row(f"beside int{bits} M {m} {k}×{n}", "bf16", moves=moves, flops=2.0 * m * n * k, bars=bars, bound=6e-3)
+    called = f"beside int{bits} M {m} {k}×{n}"
+    kernel = group_quantized_gemm.int8_gemm if bits == 8 else group_quantized_gemm.int4_gemm
+
+    @kernel_text(called)
+    def text() -> str:
+        weights = ts.empty((k, n), ts.i8) if bits == 8 else ts.empty((k // 2, n), ts.u8)
+        x, scales, out = (ts.empty(shape, ts.bf16) for shape in ((m, k), (k // GROUP, n), (m, n)))
+        return text_for(kernel, x, weights, scales, out)
+
+    @row(called, "bf16", moves=moves, flops=2.0 * m * n * k, bars=bars, kernels=[called], bound=6e-3)
     def contest(make: Inputs) -> Contest:
         from tessera.bench.cuda.device import copies_beyond_cache, in_rotation, made_late
 
@@ -90,11 +100,12 @@ def declare(bits: int, m: int, k: int, n: int) -> None:
             peers["tinygemm"] = made_late(tinygemm)
         step = max(1, n // LOOKED_AT)
         rows = max(1, m // LOOKED_AT)
-        kernel = group_quantized_gemm.int8_gemm if bits == 8 else group_quantized_gemm.int4_gemm
+        program = program_of(kernel, ours[0], ts.from_dlpack(held[0]), ours[1], ours[2])
         return Contest(
             truth=lambda: x[::rows].double() @ dequantised(held[0][:, ::step], scales[:, ::step], bits, torch.float64),
             ours=in_rotation([partial(call, ts.from_dlpack(one)) for one in held]),
             peers=peers,
+            ptx={called: program.ptx.decode()},
             part=lambda result: result[::rows, ::step],
             ways=lambda: str(kernel.explain()).splitlines(),
         )

@@ -3,93 +3,90 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import tessera as ts
-from tessera.bench.cuda.declarations import Contest, Inputs, row
+from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
+from tessera.bench.cuda.kernel_texts import program_text_for, text_of_program
 from tessera.bench.instruments.libraries import library
 
 sys.path.append(str(Path(__file__).parent))
 
 
-def ways_of(operator: Any) -> list[str]:
-    """How the last of an operator's programs was compiled."""
-    program = operator.eager.explain().variants[-1].program
-    return [f"{len(program.kernels)} kernels", *program.explain()]
+def identity(x: Any) -> Any:
+    return x
 
 
-def declare(
-    name: str, shape: tuple[int, int], dtype: str, written: float, ours: Callable[..., Any], eager: Any, plain: Any,
-    tuned: Callable[[Any, Any], Callable[[], Any]], truth: Callable[[Any], Any], picks: bool = False,
-) -> None:  # fmt: skip
-    """`picks`: the results are indices, and what lies there is compared with the truth."""
-    size = {"f32": 4, "bf16": 2}[dtype]
-    moves = size * float(shape[0] * shape[1]) + written
+@dataclass(frozen=True)
+class Operator:
+    """An operator along rows, and the same in torch and Triton."""
 
-    @row(f"beside rows {name} {shape[0]}×{shape[1]} {dtype}", dtype, moves=moves, bars={"best": 0.9},
-         bound=1e-5 if dtype == "f32" else None)  # fmt: skip
+    name: str
+    shape: tuple[int, int]
+    ours: Any
+    plain: Callable[[Any], Any]
+    tuned: Callable[[Any, Any], Callable[[], Any]]
+    """Of the module of Triton's kernels and the input."""
+    truth: Callable[[Any], Any]
+    written: float
+    """Bytes."""
+    given: tuple[Any, ...] = ()
+    static: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    chosen: Callable[[Any], Any] = identity
+    """The part of the result that is looked at."""
+    dtype: str = "f32"
+    gives_indices: bool = False
+    """Then what lies there is compared with the truth."""
+
+
+def declare(one: Operator) -> None:
+    rows, columns = one.shape
+    called = f"beside rows {one.name} {rows}×{columns} {one.dtype}"
+    moves = {"f32": 4.0, "bf16": 2.0}[one.dtype] * rows * columns + one.written
+    bound = 1e-5 if one.dtype == "f32" else None
+
+    @kernel_text(called)
+    def text() -> str:
+        x = ts.empty(one.shape, getattr(ts, one.dtype))
+        return program_text_for(one.ours.eager, (x, *one.given), **one.static)
+
+    @row(called, one.dtype, moves=moves, bars={"best": 0.9}, kernels=[called], bound=bound)
     def contest(make: Inputs) -> Contest:
         torch, triton = library("torch"), library("triton_peers.rows")
-        x = make.normal(*shape)
+        x = make.normal(*one.shape)
+        ours = ts.from_dlpack(x), *one.given
         torch.compiler.reset()
 
+        def call() -> Any:
+            return one.chosen(one.ours(*ours, **one.static))
+
         def part(result: Any) -> Any:
-            if not picks:
+            if not one.gives_indices:
                 return result
             # What was not written is no index.
-            found = result.reshape(shape[0], -1).long().clamp(0, shape[1] - 1)
-            return x.gather(1, found)
+            return x.gather(1, result.reshape(rows, -1).long().clamp(0, columns - 1))
 
+        call()
         return Contest(
-            truth=lambda: truth(x),
-            ours=partial(ours, ts.from_dlpack(x)),
+            truth=lambda: one.truth(x),
+            ours=call,
             peers={
-                "torch": partial(plain, x),
-                "inductor": partial(torch.compile(plain, dynamic=False), x),
-                "triton": tuned(triton, x),
+                "torch": partial(one.plain, x),
+                "inductor": partial(torch.compile(one.plain, dynamic=False), x),
+                "triton": one.tuned(triton, x),
             },
             part=part,
-            ways=lambda: ways_of(eager),
+            ptx={called: text_of_program(one.ours.eager, *ours, **one.static)},
+            ways=lambda: one.ours.eager.lower(*ours, **one.static).program.explain(),
         )
 
 
 def running(x: Any) -> Any:
     return x.cumsum(-1)
-
-
-def whole(triton: Any, x: Any) -> Callable[[], Any]:
-    return partial(triton.cumsum, x)
-
-
-def long(triton: Any, x: Any) -> Callable[[], Any]:
-    return partial(triton.LongCumsum(x), x)
-
-
-for _shape, _tuned in (((16384, 4096), whole), ((64, 1 << 20), long)):
-    declare(
-        "cumsum", _shape, "f32", 4.0 * _shape[0] * _shape[1], partial(ts.cumulative_sum, axis=-1), ts.cumulative_sum,
-        running, _tuned, lambda x: x.double().cumsum(-1),
-    )  # fmt: skip
-
-
-def declare_topk(count: int) -> None:
-    def ours(x: Any) -> Any:
-        return ts.topk(x, count)[1]
-
-    def plain(x: Any) -> Any:
-        return library("torch").topk(x, count).indices
-
-    declare(
-        f"topk {count}", (16384, 4096), "f32", 12.0 * 16384 * count, ours, ts.topk, plain,
-        lambda triton, x: partial(triton.topk, x, count), lambda x: x.double().topk(count).values, picks=True,
-    )  # fmt: skip
-
-
-for _count in (8, 50):
-    declare_topk(_count)
 
 
 def sorted_rows(x: Any) -> Any:
@@ -100,11 +97,60 @@ def largest(x: Any) -> Any:
     return x.argmax(-1)
 
 
-declare(
-    "sort", (4096, 4096), "f32", 4.0 * 4096 * 4096, ts.sort, ts.sort, sorted_rows,
-    lambda triton, x: partial(triton.sort, x), lambda x: x.double().sort(-1).values,
-)  # fmt: skip
-declare(
-    "argmax", (4096, 32000), "bf16", 8.0 * 4096, partial(ts.argmax, axis=-1), ts.argmax, largest,
-    lambda triton, x: partial(triton.argmax, x), lambda x: x.double().amax(-1, keepdim=True), picks=True,
-)  # fmt: skip
+def indices_of_largest(count: int, x: Any) -> Any:
+    return library("torch").topk(x, count).indices
+
+
+def operators() -> Iterator[Operator]:
+    for shape, tuned in (
+        ((16384, 4096), lambda triton, x: partial(triton.cumsum, x)),
+        ((64, 1 << 20), lambda triton, x: partial(triton.LongCumsum(x), x)),
+    ):
+        yield Operator(
+            "cumsum",
+            shape,
+            ts.cumulative_sum,
+            running,
+            tuned,
+            truth=lambda x: x.double().cumsum(-1),
+            written=4.0 * shape[0] * shape[1],
+            static={"axis": -1},
+        )
+    for count in (8, 50):
+        yield Operator(
+            f"topk {count}",
+            (16384, 4096),
+            ts.topk,
+            partial(indices_of_largest, count),
+            lambda triton, x, count=count: partial(triton.topk, x, count),
+            truth=lambda x, count=count: x.double().topk(count).values,
+            written=12.0 * 16384 * count,
+            given=(count,),
+            chosen=lambda found: found[1],
+            gives_indices=True,
+        )
+    yield Operator(
+        "sort",
+        (4096, 4096),
+        ts.sort,
+        sorted_rows,
+        lambda triton, x: partial(triton.sort, x),
+        truth=lambda x: x.double().sort(-1).values,
+        written=4.0 * 4096 * 4096,
+    )
+    yield Operator(
+        "argmax",
+        (4096, 32000),
+        ts.argmax,
+        largest,
+        lambda triton, x: partial(triton.argmax, x),
+        truth=lambda x: x.double().amax(-1, keepdim=True),
+        written=8.0 * 4096,
+        static={"axis": -1},
+        dtype="bf16",
+        gives_indices=True,
+    )
+
+
+for _operator in operators():
+    declare(_operator)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import tessera as ts
-from tessera.bench.cuda.declarations import Contest, Inputs, row
+from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
+from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.instruments.libraries import library
 
 sys.path += [str(Path(__file__).parents[2] / "examples" / "kernels"), str(Path(__file__).parent)]
@@ -42,8 +43,17 @@ def declare(name: str) -> None:
     gated = name == "gated"
     moves = MOVES + (2 * MOVES / 4 if gated else 0.0)
 
-    @row(f"beside states {name} {BATCH}×{HEADS}×{LENGTH}×{WIDTH} bf16", "bf16", moves=moves, flops=FLOPS,
-         bars={"triton": 1.1}, bound=BOUND)  # fmt: skip
+    called = f"beside states {name} {BATCH}×{HEADS}×{LENGTH}×{WIDTH} bf16"
+    kernel = (linear_attention_chunks.gated if gated else linear_attention_chunks.retention)[SHAPE[0]]
+    static = {"chunk": CHUNK, "d": WIDTH}
+
+    @kernel_text(called)
+    def text() -> str:
+        given = [ts.empty(SHAPE, ts.bf16) for _ in range(3)]
+        fades = ts.empty(SHAPE if gated else SHAPE[:1], ts.f32)
+        return text_for(kernel, *given, fades, ts.empty(SHAPE, ts.bf16), **static)
+
+    @row(called, "bf16", moves=moves, flops=FLOPS, bars={"triton": 1.1}, kernels=[called], bound=BOUND)
     def contest(make: Inputs) -> Contest:
         torch, triton = library("torch"), library("triton_peers.states")
         q, v = make.normal(*SHAPE), make.normal(*SHAPE)
@@ -56,20 +66,20 @@ def declare(name: str) -> None:
             fades = 1 - torch.exp2(-5.0 - torch.arange(HEADS, device=make.device) / 4).repeat(BATCH)
         out = torch.empty_like(q)
         ours = [ts.from_dlpack(x) for x in (q, k, v, fades, out)]
-        fill = linear_attention_chunks.attend if gated else linear_attention_chunks.retain
+        program = program_of(kernel, *ours, **static)
 
         def call() -> Any:
-            fill(*ours, chunk=CHUNK)
+            kernel(*ours, **static)
             return out
 
         def gates() -> Any:
             return fades if gated else fades.log2()[:, None, None].expand(SHAPE)
 
-        kernel = linear_attention_chunks.gated if gated else linear_attention_chunks.retention
         return Contest(
             truth=lambda: truth(q, k, v, gates()),
             ours=call,
             peers={"triton": lambda: getattr(triton, name)(q, k, v, fades)},
+            ptx={called: program.ptx.decode()},
             ways=lambda: str(kernel.explain()).splitlines(),
         )
 
