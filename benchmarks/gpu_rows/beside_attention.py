@@ -14,7 +14,7 @@ import numpy as np
 import tessera as ts
 from tessera import stdlib
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
-from tessera.bench.cuda.kernel_texts import program_of, text_for
+from tessera.bench.cuda.kernel_texts import program_of, text_for, ways_of
 from tessera.bench.instruments.libraries import library
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "kernels"))
@@ -125,7 +125,7 @@ def declare_varlen(documents: int, width: int) -> None:
             },
             part=lambda result: result.reshape(TOKENS, HEADS, width)[:: TOKENS // LOOKED_AT],
             ptx={called: program_of(kernel, *ours, **static).ptx.decode()},
-            ways=lambda: str(varlen_attention.varlen_attention.explain()).splitlines(),
+            ways=lambda: ways_of(kernel, *ours, **static),
         )
 
 
@@ -192,7 +192,7 @@ def declare_sparse(width: int) -> None:
                 called: program_of(kernel, *ours, **static).ptx.decode(),
                 plain_text: program_of(stdlib.attention, *ours[:3]).ptx.decode(),
             },
-            ways=lambda: str(block_sparse_attention.block_sparse_attention.explain()).splitlines(),
+            ways=lambda: ways_of(kernel, *ours, **static),
         )
 
 
@@ -241,7 +241,7 @@ def declare_differential(length: int, width: int) -> None:
             peers={"cudnn twice": twice},
             part=lambda result: result[:, rows],
             ptx={called: program_of(kernel, *ours, TIMES).ptx.decode()},
-            ways=lambda: str(kernel.explain()).splitlines(),
+            ways=lambda: ways_of(kernel, *ours, TIMES),
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import tessera as ts
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
-from tessera.bench.cuda.kernel_texts import program_of, program_text_for, text_for, text_of_program
+from tessera.bench.cuda.kernel_texts import program_of, program_text_for, text_for, text_of_program, ways_of
 from tessera.bench.instruments.libraries import library
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "kernels"))
@@ -89,7 +89,7 @@ def declare(batch: int, keys: int) -> None:
                 for name, way in BACKENDS.items()
             },
             part=part,
-            ways=lambda: ts.flash_attention.eager.lower(*ours[0]).program.explain(),
+            ways=lambda: ways_of(ts.flash_attention.eager, *ours[0]),
         )
 
 
@@ -149,7 +149,7 @@ def declare_paged(batch: int, keys: int) -> None:
                 called: program.ptx.decode(),
                 contiguous(batch, keys): text_of_program(ts.flash_attention.eager, *lying[0]),
             },
-            ways=lambda: str(paged_decode.paged_decode.explain()).splitlines(),
+            ways=lambda: ways_of(kernel, rows, *held, where, counts, filled, g=group, p=PAGE, d=WIDTH),
         )
 
 

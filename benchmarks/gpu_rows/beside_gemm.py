@@ -11,7 +11,7 @@ from typing import Any
 
 import tessera as ts
 from tessera.bench.cuda.declarations import KERNELS, Contest, Inputs, kernel_text, mean, row
-from tessera.bench.cuda.kernel_texts import program_text_for, text_of_program
+from tessera.bench.cuda.kernel_texts import program_text_for, text_of_program, ways_of
 from tessera.bench.instruments.libraries import library
 from tessera.runtime.tensor.tensor import Tensor
 
@@ -32,11 +32,6 @@ def gradient(x: Any, dy: Any) -> Any:
 
 def narrow_product(x: Any, w: Any) -> Any:
     return ts.matmul(x, w.T, dtype=ts.bf16)
-
-
-def ways_of(jitted: Any, *given: Any) -> list[str]:
-    """How the program for these arguments was compiled."""
-    return [line.strip() for line in jitted.lower(*given).program.explain()]
 
 
 def seen_with_all_rows(x: Any, w: Any) -> None:

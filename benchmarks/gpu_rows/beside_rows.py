@@ -11,7 +11,7 @@ from typing import Any
 
 import tessera as ts
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
-from tessera.bench.cuda.kernel_texts import program_text_for, text_of_program
+from tessera.bench.cuda.kernel_texts import program_text_for, text_of_program, ways_of
 from tessera.bench.instruments.libraries import library
 
 sys.path.append(str(Path(__file__).parent))
@@ -47,7 +47,8 @@ def declare(one: Operator) -> None:
     rows, columns = one.shape
     called = f"beside rows {one.name} {rows}×{columns} {one.dtype}"
     moves = {"f32": 4.0, "bf16": 2.0}[one.dtype] * rows * columns + one.written
-    bound = 1e-5 if one.dtype == "f32" else None
+    # Sums of a million numbers, one after the other, have errors of 1.5e-5.
+    bound = 5e-5 if one.dtype == "f32" else None
 
     @kernel_text(called)
     def text() -> str:
@@ -81,7 +82,7 @@ def declare(one: Operator) -> None:
             },
             part=part,
             ptx={called: text_of_program(one.ours.eager, *ours, **one.static)},
-            ways=lambda: one.ours.eager.lower(*ours, **one.static).program.explain(),
+            ways=lambda: ways_of(one.ours.eager, *ours, **one.static),
         )
 
 

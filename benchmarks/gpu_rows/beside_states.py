@@ -8,7 +8,7 @@ from typing import Any
 
 import tessera as ts
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
-from tessera.bench.cuda.kernel_texts import program_of, text_for
+from tessera.bench.cuda.kernel_texts import program_of, text_for, ways_of
 from tessera.bench.instruments.libraries import library
 
 sys.path += [str(Path(__file__).parents[2] / "examples" / "kernels"), str(Path(__file__).parent)]
@@ -80,7 +80,7 @@ def declare(name: str) -> None:
             ours=call,
             peers={"triton": lambda: getattr(triton, name)(q, k, v, fades)},
             ptx={called: program.ptx.decode()},
-            ways=lambda: str(kernel.explain()).splitlines(),
+            ways=lambda: ways_of(kernel, *ours, **static),
         )
 
 

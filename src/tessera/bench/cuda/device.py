@@ -32,6 +32,8 @@ _TYPES = {
     "i64": "int64",
 }
 _BEYOND = 2.5
+_ALIGNED = 1024
+"""Bytes: where buffers of copies begin."""
 _UNUSED = (1 << 13) - 1
 """The bits of an f32 number that one of tf32 does not have."""
 
@@ -129,25 +131,24 @@ class TorchGpu:
 
     def capture(self, call: Call, calls: int, *, ours: bool) -> Replay:
         repeated = [call] * calls
-        if not ours:
-            return timing.TorchGraph(repeated)
         try:
-            return timing.OurGraph(repeated)
-        except EffectError:  # a program of several kernels, say
+            return timing.OurGraph(repeated) if ours else timing.TorchGraph(repeated)
+        except (EffectError, RuntimeError):  # a program of ours, or what waits for the GPU
             return timing.Queued(repeated)
 
     def is_queued(self, replay: Replay | None) -> bool:
         return isinstance(replay, timing.Queued)
 
     def copying(self, moved: float) -> Call:
-        shape = copies_beyond_cache(moved), int(moved) // 2
-        source = self._torch.empty(shape, dtype=self._torch.uint8, device="cuda").random_(0, 255)
+        copies, nbytes = copies_beyond_cache(moved), int(moved) // 2
+        rows = copies, -(-nbytes // _ALIGNED) * _ALIGNED
+        source = self._torch.empty(rows, dtype=self._torch.uint8, device="cuda").random_(0, 255)
         target = self._torch.empty_like(source)
 
         def copy(index: int) -> Any:
-            return target[index].copy_(source[index])
+            return target[index, :nbytes].copy_(source[index, :nbytes])
 
-        return in_rotation([partial(copy, index) for index in range(shape[0])])
+        return in_rotation([partial(copy, index) for index in range(copies)])
 
     def size(self, result: Any) -> int:
         return self._tensor(result).nbytes

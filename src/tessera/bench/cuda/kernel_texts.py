@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -21,6 +22,7 @@ from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.settings import Settings, settings
 
 ARCHITECTURE = "sm_90a"
+_FOLDERS = re.compile(r"/[^\s:]*/(?=[^\s:/]+\.py:)")
 
 
 def text_for(kernel: Kernel, *args: Any, arch: str = ARCHITECTURE, **kwargs: Any) -> str:
@@ -41,6 +43,20 @@ def program_of(kernel: Kernel, *args: Any, **kwargs: Any) -> CudaExecutable:
     if chosen is None:
         raise BenchError(f"{kernel.__name__} runs in the interpreter", hint="unset TESSERA_INTERPRET and its like")
     return _executable(kernel.program_for(args, kwargs, chosen)[0])
+
+
+def ways_of(called: Kernel | Jitted, *args: Any, **kwargs: Any) -> list[str]:
+    """How what a call with these arguments, tensors of a GPU, runs was compiled, and what was refused: a line for each.
+
+    Files are named without their folders.
+    """
+    if isinstance(called, Jitted):
+        lines = called.lower(*args, **kwargs).program.explain()
+    else:
+        chosen = settings()
+        assert chosen is not None, "who has results has run"
+        lines = called.program_for(args, kwargs, chosen)[0].report.lines()
+    return [_FOLDERS.sub("", line.strip()) for line in lines]
 
 
 def _executable(program: GuardedKernel) -> CudaExecutable:
