@@ -95,6 +95,25 @@ def test_selection(shape: tuple[int, ...], dtype: DType, k: int, largest: bool) 
     assert np.array_equal(values.numpy().astype(np.float64), np.take_along_axis(wide, expected, -1), equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", [ts.f32, ts.bf16, ts.f16])
+@pytest.mark.parametrize("largest", [True, False])
+def test_equal_elements_beside_the_last_one_that_is_selected(dtype: DType, largest: bool) -> None:
+    """Narrow floats of either sign have keys whose lowest bits are all ones."""
+    x = np.full((2, 300), -1.0 if largest else 1.0, np.float32)
+    x[:, 0], x[:, 7] = x[0, 0] / 2, x[0, 0] / 4
+    values, places = ts.jit(lambda one: ts.ops.topk(one, 4, largest=largest))(ts.array(x, dtype))
+    assert np.array_equal(places.numpy(), [[7, 0, 1, 2]] * 2)
+    assert np.array_equal(values.numpy().astype(np.float32), np.take_along_axis(x, places.numpy(), 1))
+
+
+def test_nan_are_selected_before_what_fills_parts_up() -> None:
+    x = np.full((1, 16411), np.nan, np.float32)
+    x[0, 16400] = -np.inf
+    values, places = ts.jit(lambda one: ts.ops.topk(one, 3))(x)
+    assert np.array_equal(places.numpy(), [[16400, 0, 1]])
+    assert np.array_equal(values.numpy(), [[-np.inf, np.nan, np.nan]], equal_nan=True)
+
+
 def test_the_same_in_the_interpreter() -> None:
     x = rows((2, 700), ts.f32)
     with knobs.interpret.using(True):

@@ -6,6 +6,8 @@ the machine busy where rows are few, and what the parts give is combined in orde
 
 from __future__ import annotations
 
+import math
+
 from tessera.dtypes.types import Kind
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise
@@ -126,7 +128,9 @@ def selected(rows: Traced, k: int, *, largest: bool) -> tuple[Traced, Traced]:
         found = kernels.held(kernels.selecting(k), length)(rows, largest=largest)
         values, places = kernels.held(kernels.order_selected, k * k)(found, rows, largest=largest)
         return values, places
-    parts, several = _cut(rows, kernels.worst(rows.dtype, largest=largest), kernels.MOST)
+    # NaN come last either way, also behind what is made up: that has to be NaN, too.
+    last = math.nan if rows.dtype.is_float else kernels.worst(rows.dtype, largest=largest)
+    parts, several = _cut(rows, last, kernels.MOST)
     width = parts.sizes[1]
     # Of equal elements those of the first parts come first, as they do in the row.
     best, at = selected(parts, k, largest=largest)

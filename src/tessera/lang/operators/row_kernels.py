@@ -104,12 +104,12 @@ def worst(dtype: DType, *, largest: bool) -> float:
 # Selection
 
 
-def key_bits(dtype: DType) -> tuple[int, int]:
-    """Of keys of 32 bits the highest that may differ, and how many of them do, from there on."""
+def key_bits(dtype: DType) -> int:
+    """How many bits tell keys apart: the highest of 32 those of floats, the lowest those of whole numbers."""
     if dtype.is_float:
         exponent, mantissa = (8, 23) if dtype.bits > 16 else (8, 7 if dtype.name == "bf16" else 10)
-        return 31, 1 + exponent + mantissa
-    return dtype.bits - 1, dtype.bits
+        return 1 + exponent + mantissa
+    return dtype.bits
 
 
 def _keys(x: Tile, *, largest: bool) -> Tile:
@@ -129,9 +129,11 @@ def selecting(k: int) -> Kernel:
 
     def select_of_rows(x: View, out: View, *, largest: bool) -> None:
         here = tile.context()
-        keys = _keys(tile.load(x), largest=largest)
-        highest, bits = key_bits(x.dtype)
-        least, step = tile.zeros((here.m, 1), u32), tile.full((here.m, 1), 1 << highest, u32)
+        keys, bits = _keys(tile.load(x), largest=largest), key_bits(x.dtype)
+        if x.dtype.is_float:
+            # What is below is ones in keys of one sign: a key has to be equal to one that ends behind these bits.
+            keys = keys >> (32 - bits)
+        least, step = tile.zeros((here.m, 1), u32), tile.full((here.m, 1), 1 << (bits - 1), u32)
         # The key that k elements reach, bit by bit.
         for _ in tile.range(bits):
             more = least | step
