@@ -44,6 +44,8 @@ class Target(ABC):
     """`module:attribute` of a `Local`, where there is one."""
     gemv_rows: int = 0
     """Up to how many rows a matmul is fused with what its operands are made of."""
+    tile_rows: int = 0
+    """Matrices of fewer rows that share their right operands become rows of one: the rows of a matrix unit's tile."""
     is_asynchronous: bool = False
     """Whether launches return before they are done: they run on streams of a device with memory of its own."""
     has_graphs: bool = False

@@ -88,6 +88,12 @@ class Codes:
         return list({(name, id(one)): (name, _REPORTS.get(one, CompileReport())) for name, one in found}.values())
 
     @property
+    def made(self) -> list[Any]:
+        """All executables that were asked for so far, in the order of their kernels."""
+        found = list(self._found.items())
+        return [executable for _, executable in sorted(found, key=lambda one: (one[0][0], one[0][2] or ()))]
+
+    @property
     def nbytes(self) -> int:
         """The size of all machine code that was asked for so far."""
         return sum(found.nbytes for found in list(self._found.values()))

@@ -18,6 +18,7 @@ from tessera.compiler.target import target_named
 from tessera.ir.common.schedule_attributes import Config, ConfigAttr
 from tessera.ir.schedule import dialect as schedule
 from tessera.transforms.checks.check_indices import CheckIndices
+from tessera.transforms.fusion.fold_groups import FoldGroups
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.fusion.split_depth import SplitDepth
 from tessera.transforms.pipeline import Stage, default_stages
@@ -66,6 +67,8 @@ def stages_for(
         stages[CheckIndices.name] = Stage(CheckIndices(), "graph")
     for name, stage in default_stages().items():
         if name == GraphToSchedule.name and joined:
+            if rows := target_named(target).tile_rows:
+                stages[FoldGroups.name] = Stage(FoldGroups(rows), "graph")
             stages[name] = Stage(GraphToSchedule(target_named(target).gemv_rows), "schedule")
             continue
         if name == "schedule-to-tile":

@@ -34,6 +34,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     best_by_consumers,
     ranked,
     splits,
+    waves,
 )
 from tessera.transforms.fusion.emit_tile_matmuls import Spaces, folds, matmul_of, spaces_of
 from tessera.transforms.fusion.emit_tile_online import online_of
@@ -49,6 +50,12 @@ MANY = 2048
 _MOST = 4
 FEW = 1
 """Blocks of a result to a multiprocessor, up to which products are few rows or columns: they may be done in parts."""
+LONG_KEYS = 4096
+"""Assumed length of keys of few queries, where it is not known."""
+MOST_PARTS = 128
+FEW_CONSUMERS = 2
+BEGINNING, COMBINING = 1, 3
+"""The fixed cost of a program instance, and that of a second launch, in iterations over keys of few queries."""
 SECTOR = 256
 """Bits that memory is read by."""
 READS = {"online": 4, "matmul": 16}
@@ -72,7 +79,7 @@ def blocks_for(
     if (found := _of_one_row(region, multiprocessors)) is not None:
         return found
     found = _by_model(region, multiprocessors, hints) if arch == WARP_SPECIALIZED else []
-    return [*found, _portable(region, hints)]
+    return [*found, _portable(region, multiprocessors, hints)]
 
 
 def _of_one_row(region: schedule.RegionOp, multiprocessors: int) -> list[Config] | None:
@@ -122,9 +129,46 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
     holder.erase()
     if traced is None:
         return []
-    if region.kind.data != "matmul":
-        return [Config(block=tuple(block)[:wanted]) for block in best_by_consumers(traced).values()]
-    return _ranked(region, traced, multiprocessors, hints)
+    if region.kind.data == "matmul":
+        return _ranked(region, traced, multiprocessors, hints)
+    found = list(best_by_consumers(traced).values())
+    if few := [block for block in found if _has_few_rows(region, block)]:
+        return [_split(region, (block.m, block.n), multiprocessors, hints) for block in few]
+    return [Config(block=tuple(block)[:wanted]) for block in found]
+
+
+# Few rows: keys are split among program instances.
+
+
+def _has_few_rows(region: schedule.RegionOp, block: BlockShape) -> bool:
+    """Whether all rows of a matrix are in one block of few consumers, none of which is without rows."""
+    rows = online_of(region).spaces.rows
+    return isinstance(rows, int) and block.consumers <= FEW_CONSUMERS and block.m - ROWS < rows <= block.m
+
+
+def _split(region: schedule.RegionOp, block: tuple[int, int], multiprocessors: int, hints: Mapping[str, int]) -> Config:
+    """A block, and the split that takes the least time: whole waves of program instances, and few parts to combine.
+
+    Where symbols say how many matrices there are, they are taken to be few: that is what a split is for.
+    """
+    spaces = online_of(region).spaces
+    batch = spaces.batch if isinstance(spaces.batch, int) else _least(spaces.batch, hints)
+    keys = hinted(spaces.depth, hints)
+    iterations = max(1, -(-(keys if isinstance(keys, int) else LONG_KEYS) // block[1]))
+
+    def clocks(parts: int) -> int:
+        each = -(-iterations // parts) + BEGINNING
+        return waves(batch * parts, multiprocessors) * each + (COMBINING if parts > 1 else 0)
+
+    each = -(-iterations // min(range(1, min(iterations, MOST_PARTS) + 1), key=clocks))
+    parts = -(-iterations // each)
+    return Config(block=block, split=parts if parts > 1 else None)
+
+
+def _least(batch: Size, hints: Mapping[str, int]) -> int:
+    """How many matrices there are where symbols without a hint are 1."""
+    found = hinted(batch, hints)
+    return found if isinstance(found, int) else max(1, found.evaluate(dict.fromkeys(found.symbols, 1)))
 
 
 def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]) -> list[Config]:
@@ -160,7 +204,7 @@ def _count(size: Size) -> int:
     return size if isinstance(size, int) else MANY
 
 
-def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
+def _portable(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[str, int]) -> Config:
     """Blocks for GPUs of all kinds."""
     spaces, bits = _spaces(region)
     rows, columns, keys = (hinted(size, hints) for size in (spaces.rows, spaces.columns, spaces.depth))
@@ -169,7 +213,10 @@ def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
         depth = spaces.depth if isinstance(spaces.depth, int) and spaces.depth > 0 else block[2]
         return Config(block=(_fitting(block[0], rows), _fitting(block[1], columns), min(block[2], depth)))
     block = (128, 64) if bits <= 16 else (64, 64)
-    return Config(block=(_fitting(block[0], rows), _fitting(block[1], keys)))
+    fitting = _fitting(block[0], rows), _fitting(block[1], keys)
+    if isinstance(spaces.rows, int) and 0 < spaces.rows <= fitting[0]:
+        return _split(region, fitting, multiprocessors, hints)
+    return Config(block=fitting)
 
 
 def _spaces(region: schedule.RegionOp) -> tuple[Spaces, int]:

@@ -34,7 +34,7 @@ from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import adopt_location, inherit_locations
 from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots
-from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, rows_of
+from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, row_stores, rows_of
 from tessera.transforms.pipelining.tile_order import TileOrder, can_form_clusters
 
 PERSISTENT, CLUSTER = "persistent", "cluster"
@@ -64,7 +64,7 @@ class WarpSpecialize(FunctionPass):
 
     def partition(self, function: tile.FuncOp) -> CompileError | None:
         """Partitions a function; gives the reason where it cannot be, and leaves it as it is."""
-        count = rows_of(function)
+        count = rows_of(function, at_places=True)
         axes = len(function.grid.data)
         if not 1 <= axes <= _MOST_AXES:
             return _refusal(
@@ -84,15 +84,13 @@ class WarpSpecialize(FunctionPass):
                 f"{self.consumers} consumers cannot share its {count} rows",
                 "give it a block of a multiple of 64 rows",
             )
-        stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
+        stores = row_stores(function)
         needed = Slice(stores)
         rows = Rows(function, count, needed)
         if not rows.find():
             op, reason = rows.refused
             return _refusal(
-                op or function,
-                reason,
-                "compute rows independently of each other, and store them at the top level of the kernel",
+                op or function, reason, "compute rows independently of each other, and store them outside of loops"
             )
         loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.LoadOp)]
         loads = [op for op in loads if feeds_dots(op)]
@@ -241,7 +239,7 @@ class _Writer:
             if (name := tile.base_of(ring.loads[0].view).name_hint) is not None:
                 op.result.name_hint = f"{name}_ring"
             made.append(op)
-        if order.uneven is not None:
+        if order.fetches:
             queue = tile_scheduler.WorkQueueOp(self.ahead)
             self.work_queue, queue.result.name_hint = queue.result, "programs"
             made.append(queue)

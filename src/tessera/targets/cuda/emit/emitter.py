@@ -383,6 +383,10 @@ def _block(function: nv.FuncOp, maps: int) -> EmittedBlock:
     return EmittedBlock(first, grid, report, counters, words, starts, start + MAP_BYTES * maps)
 
 
+_THROUGH_SCRATCH = (nv.ConvertOp, tile.ReduceOp, tile.ScanOp, tile.SortOp, tile.TakeOp, tile.PrintRecordOp)
+"""Ops that may move elements through shared memory of their own."""
+
+
 def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
     """The last op of a function that has to do with tiles in shared memory; None where warp groups share it."""
     last: Operation | None = None
@@ -393,11 +397,7 @@ def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
             if any(isinstance(value.type, SharedType) for value in (*inner.operands, *inner.results)):
                 last = op
     following = None if last is None else last.next_op
-    while (
-        following is not None
-        and not isinstance(following, nv.ConvertOp | tile.ReduceOp | tile.TakeOp | tile.PrintRecordOp)
-        and not following.regions
-    ):
+    while following is not None and not isinstance(following, _THROUGH_SCRATCH) and not following.regions:
         following = following.next_op
     # If nothing behind it uses that memory, no wait is needed.
     return None if following is None else last

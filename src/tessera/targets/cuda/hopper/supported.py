@@ -96,11 +96,15 @@ def check_alone(function: nv.FuncOp) -> None:
                 )
         elif isinstance(op, tile.TakeOp):
             raise refusal(op, "elements of a tile change places: that takes all threads of a block")
+        elif isinstance(op, tile.SortOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
+            raise refusal(op, f"a tile of {_plain(op)} is sorted along axis {op.axis.value.data}, across warps")
+        elif isinstance(op, tile.ScanOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
+            raise refusal(op, f"a tile of {_plain(op)} is scanned along axis {op.axis.value.data}, across warps")
         elif isinstance(op, tile.ReduceOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
             raise refusal(op, f"a tile of {_plain(op)} is reduced along axis {op.axis.value.data}, across warps")
 
 
-def _plain(op: nv.ConvertOp | tile.ReduceOp) -> str:
+def _plain(op: nv.ConvertOp | tile.ReduceOp | tile.ScanOp | tile.SortOp) -> str:
     return f"{'x'.join(map(str, tile_type(op.operand).get_shape()))}x{tile_dtype(op.operand)}"
 
 
