@@ -58,7 +58,7 @@ def test_few_rows_have_a_program_of_their_own(product: Program) -> None:
 
 
 def test_parts_are_explained(product: Program) -> None:
-    deep = product.program_for({"M": 128, "K": 14336, "N": 4096})
+    deep = product.program_for({"M": 256, "K": 14336, "N": 4096})
     assert any("multiplies its depth in" in line for line in deep.explain())
     assert any("multiplies its depth in" in line for line in product.explain())
 

@@ -20,6 +20,7 @@ from tessera.programs.levels import Levels, LevelText
 from tessera.programs.lowered import described, host_of
 from tessera.programs.machine_code import machine_texts
 from tessera.programs.program import Program
+from tessera.programs.size_classes import SizeClasses
 from tessera.runtime.device.device import device
 from tessera.targets.choose_blocks import stages_for
 from tessera.tile.calls.compiling import log_compile
@@ -59,7 +60,8 @@ def compile_graph(
     """
     chosen = settings_for(target)
     program = _interpreted(module, name) if chosen is None else _lowered(module, chosen, name, stages, facts)
-    program.has_size_classes = stages is None and facts is None
+    if chosen is not None and stages is None and facts is None:
+        program.size_classes = SizeClasses(program, chosen, compile_for_sizes)
     if isinstance(target, str):
         program.device = device(target)
     if world is not None:

@@ -8,14 +8,12 @@ is another program of the same function for these: as many as the model makes di
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from tessera.cached_property import cached_property
+from tessera.programs.program import Program
 from tessera.tile.calls.program_cache import WORK
 from tessera.tile.calls.settings import Settings
-
-if TYPE_CHECKING:
-    from tessera.programs.program import Program
 
 MOST_PROGRAMS = 32
 """Programs of one function besides the one for many rows; the best of these serve what others would be for."""
@@ -24,8 +22,14 @@ SMALLEST, STEPS = 64, 4
 """Sizes up to the former are one class; beyond it there are so many in each octave."""
 _REGION = "schedule.region<matmul>"
 
-Compile = Callable[[tuple[str, ...]], "Program"]
-"""Compiles a function with blocks for sizes: `("S=512", …)`."""
+if TYPE_CHECKING:
+    from tessera.ir.common.schedule_attributes import Config
+    from tessera.ir.schedule.dialect import RegionOp
+
+Choice: TypeAlias = "tuple[Config, ...]"
+"""What the model chooses for each region."""
+Compile = Callable[[Program, tuple[str, ...]], Program]
+"""Compiles the function of a program with blocks for sizes: `("S=512", …)`."""
 
 
 def size_class(number: int) -> int:
@@ -42,7 +46,7 @@ class SizeClasses:
     def __init__(self, general: Program, chosen: Settings, compile_: Compile) -> None:
         self.general, self.chosen, self.compile = general, chosen, compile_
         self._by_class: dict[tuple[int, ...], Program] = {}
-        self._by_choice: dict[tuple[Any, ...], Program] = {}
+        self._by_choice: dict[Choice, Program] = {}
 
     @property
     def programs(self) -> list[Program]:
@@ -51,7 +55,7 @@ class SizeClasses:
 
     def program_for(self, sizes: Mapping[str, int]) -> Program:
         """The program for these sizes."""
-        if not self._is_open or not sizes:
+        if not sizes or not self._is_open:
             return self.general
         key = tuple([size_class(number) for number in sizes.values()])
         found = self._by_class.get(key)
@@ -71,28 +75,28 @@ class SizeClasses:
         return _REGION in self.general.levels.schedule_ir.text and bool(self._regions)
 
     @cached_property
-    def _regions(self) -> list[Any]:
+    def _regions(self) -> list[RegionOp]:
         from tessera.ir import text
         from tessera.ir.schedule import dialect as schedule
         from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
 
         module = text.read(self.general.levels.schedule_ir.text)
         regions = [one for one in module.walk() if isinstance(one, schedule.RegionOp) and one.kind.data == "matmul"]
-        found: list[Any] = []
+        found: list[RegionOp] = []
         for region in regions:
             spaces = spaces_of(matmul_of(region))
             if not all(isinstance(size, int) for size in (spaces.rows, spaces.columns, spaces.depth)):
                 found.append(region)
         return found
 
-    def _choices(self, hints: Mapping[str, int]) -> list[tuple[Any, ...]]:
+    def _choices(self, hints: Mapping[str, int]) -> list[Choice]:
         """What the model chooses for each region, and what it would choose next."""
         compiler, level = self.chosen.compiler, self.chosen.level
         ranked = [compiler.blocks_for(region, level, hints) for region in self._regions]
         return list(zip(*[[one[min(rank, len(one) - 1)] for rank in range(RANKS)] for one in ranked], strict=True))
 
     @cached_property
-    def _general_choice(self) -> tuple[Any, ...]:
+    def _general_choice(self) -> Choice:
         return self._choices({})[0]
 
     def _made(self, hints: Mapping[str, int]) -> Program:
@@ -103,5 +107,7 @@ class SizeClasses:
                 return found
         if len(self._by_choice) >= MOST_PROGRAMS:
             return self.general
-        made = self._by_choice[choices[0]] = self.compile(tuple(f"{name}={size}" for name, size in hints.items()))
+        made = self._by_choice[choices[0]] = self.compile(
+            self.general, tuple(f"{name}={size}" for name, size in hints.items())
+        )
         return made

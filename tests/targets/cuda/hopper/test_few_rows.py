@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -25,19 +26,26 @@ from tessera.transforms.pipeline import compile_module
 Array = np.ndarray[Any, np.dtype[Any]]
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 LAYER = """
-graph.func @layer(%x: !graph.tensor<[M, 160], bf16>, %w: !graph.tensor<[160, 96], bf16>) -> (!graph.tensor<[M, 96], bf16>) {
-  %p = graph.matmul %x, %w : !graph.tensor<[M, 160], bf16>, !graph.tensor<[160, 96], bf16> -> !graph.tensor<[M, 96], bf16>
-  %q = graph.ew<tanh> %p : !graph.tensor<[M, 96], bf16> -> !graph.tensor<[M, 96], bf16>
-  graph.return %q : !graph.tensor<[M, 96], bf16>
+graph.func @layer(%x: X, %w: W) -> (Y) {
+  %p = graph.matmul %x, %w : X, W -> Y
+  %q = graph.ew<tanh> %p : Y -> Y
+  graph.return %q : Y
 }
 """
+
+
+def layer(rows: int) -> str:
+    found, shapes = LAYER, {"X": (rows, 160), "W": (160, 96), "Y": (rows, 96)}
+    for name, shape in shapes.items():
+        found = re.sub(rf"\b{name}\b", f"!graph.tensor<{list(shape)}, bf16>", found)
+    return found
 
 
 def lowered(rows: int, block: tuple[int, int, int]) -> tuple[Any, str]:
     stages = stages_for("cuda", "sm_90a")
     names = list(stages)
     before = {name: stages[name] for name in names[: names.index(ChooseBlocks.name)]}
-    made = compile_module(text.read(LAYER.replace("M", str(rows))), stages=before).module
+    made = compile_module(text.read(layer(rows)), stages=before).module
     for region in made.walk():
         if isinstance(region, schedule.RegionOp):
             region.properties["config"] = ConfigAttr(Config(block=block))

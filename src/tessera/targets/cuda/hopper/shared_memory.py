@@ -123,11 +123,8 @@ class RingPlan:
         if parted == {0} and parts == 1:
             found = replace(found, filled=_filled(op, rows))
         # Where pieces cannot be shared evenly, every block copies all of them for itself.
-        return (
-            replace(found, blocks=cluster)
-            if op.multicast is not None and found._shared_axis(cluster) is not None
-            else found
-        )
+        shares = op.multicast is not None and found.shared_axis(cluster) is not None
+        return replace(found, blocks=cluster) if shares else found
 
     @property
     def panel(self) -> int:
@@ -167,12 +164,18 @@ class RingPlan:
         ones = [1] * len(box.others)
         others = [(axis, "whole", 1) for axis in box.others]
         row_axis = (down, "whole", 1)
-        if self.blocks == 1 and not self.across and self.filled is None and box.splits(self.columns, panel) and self.rows <= WIDEST_BOX:
+        if (
+            self.blocks == 1
+            and not self.across
+            and self.filled is None
+            and box.splits(self.columns, panel)
+            and self.rows <= WIDEST_BOX
+        ):
             axes = ((across, "inner", panel), row_axis, (across, "outer", panel), *others)
             map_ = self._map(panel, self.rows, self.panels, *ones)
             pieces = [Piece(_path((part, self.parts)), part * self.rows, 0) for part in range(self.parts)]
             return Copies(tuple(axes), map_, (self.memory,), tuple(pieces), splits=True)
-        parts, rows, shared = *self._groups, self._shared_axis(self.blocks)
+        parts, rows, shared = *self._groups, self.shared_axis(self.blocks)
         at_once = self.filled or rows_at_once(rows // self.blocks if shared == _ROW_AXIS else rows)
         counts = (parts, self.panels, rows // at_once)
         mine = [count // (self.blocks if axis == shared else 1) for axis, count in enumerate(counts)]
@@ -205,7 +208,7 @@ class RingPlan:
         together = self.panels == 1 and not self.across
         return (1, self.parts * self.rows) if together else (self.parts, self.rows)
 
-    def _shared_axis(self, blocks: int) -> int | None:
+    def shared_axis(self, blocks: int) -> int | None:
         """The axis along which blocks of a cluster share the copies of a tile evenly; None where there is none."""
         if blocks & (blocks - 1):
             # Clusters have a power of two of them.

@@ -75,7 +75,7 @@ FETCH_SHOWING = 0.04
 MEMORY_BYTES = 2200
 """From memory in a clock, for all multiprocessors together."""
 MEMORY_LATENCY, ARRIVING_BYTES = 1400, 90
-"""Clocks from issuing a copy to its first bytes, where all is read once, out of memory; bytes in a clock from then on."""
+"""Clocks from issuing a copy to its first bytes, where all is read once, out of memory; bytes in a clock after that."""
 BANKED_BYTES = 154
 """Of shared memory in a clock, beside dots without anything in between."""
 ALONE = 1.05
@@ -87,8 +87,7 @@ DEEPEST = 12
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Parts that a depth is tried in: each is one more array of sums to be written and read."""
 SUM_BYTES, SUMMING, SUMMING_BYTES = 4, 4800, 3500
-"""Of an element of a part's sums; clocks that the kernel takes which adds them up, besides reading; and what it reads in
-a clock."""
+"""Of an element of parts; clocks of the kernel that adds them up, besides reading; bytes that it reads in a clock."""
 HIDDEN = 0.05
 """The share that shows of what does not take longest: of reading beside computing, or the other way round."""
 
@@ -372,7 +371,7 @@ def ranked(traced: Traced, instances: Callable[[BlockShape], int], multiprocesso
     return sorted(blocks(traced), key=clocks)
 
 
-class Extents(NamedTuple):
+class ProductSizes(NamedTuple):
     """The sizes of a product: rows, columns, its depth, and how many there are; and bytes of an element."""
 
     rows: int
@@ -386,7 +385,7 @@ class Extents(NamedTuple):
         return -(-self.rows // block.m) * -(-self.columns // block.n) * self.batch
 
 
-class Split(NamedTuple):
+class ProductSplit(NamedTuple):
     """A block, in how many parts the depth is multiplied, and how many slots rings have."""
 
     block: BlockShape
@@ -402,12 +401,12 @@ def deepest(traced: Traced, block: BlockShape) -> int:
     return min(DEEPEST, (SHARED - SMALL - stored - once) // max(1, repeated))
 
 
-def product_clocks(traced: Traced, split: Split, sizes: Extents, multiprocessors: int) -> float:
+def product_clocks(traced: Traced, split: ProductSplit, sizes: ProductSizes, multiprocessors: int) -> float:
     """Clocks until a product is done that reads its operands out of memory, what adds up its parts included.
 
     It takes as long as the busiest multiprocessor, or as memory takes for all of them.
     """
-    (block, parts, depth), (iteration,) = split, traced.iterations
+    (block, parts, _), (iteration,) = split, traced.iterations
     steps = ceil(ceil(sizes.depth / block.k) / parts)
     clocks = _product_iteration(traced, iteration, split, sizes.rows)
     one = PRODUCT_START + PRODUCT_END * block.consumers + steps * clocks
@@ -422,7 +421,7 @@ def product_clocks(traced: Traced, split: Split, sizes: Extents, multiprocessors
     return total + stored * sizes.itemsize / MEMORY_BYTES
 
 
-def _product_iteration(traced: Traced, iteration: ModelledIteration, split: Split, rows: int) -> float:
+def _product_iteration(traced: Traced, iteration: ModelledIteration, split: ProductSplit, rows: int) -> float:
     """Clocks of an iteration: of the tensor cores, of shared memory, and until a slot that was released is full."""
     block = split.block
     # Rows that are not there are not read.
@@ -433,12 +432,14 @@ def _product_iteration(traced: Traced, iteration: ModelledIteration, split: Spli
     return max(tensor, (_read(iteration, block) + written) / BANKED_BYTES, arriving)
 
 
-def splits(traced: Traced, sizes: Extents, multiprocessors: int, parts: Sequence[int] = PARTS) -> list[Split]:
+def splits(
+    traced: Traced, sizes: ProductSizes, multiprocessors: int, parts: Sequence[int] = PARTS
+) -> list[ProductSplit]:
     """The blocks that fit, each in the best number of parts of the depth, the fastest first."""
-    found: list[tuple[float, Split]] = []
+    found: list[tuple[float, ProductSplit]] = []
     for block in blocks(traced):
         most, depth = max(1, sizes.depth // block.k), deepest(traced, block)
-        tried = [Split(block, count, depth) for count in parts if count <= most]
+        tried = [ProductSplit(block, count, depth) for count in parts if count <= most]
         found.append(min((product_clocks(traced, one, sizes, multiprocessors), one) for one in tried))
     return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
