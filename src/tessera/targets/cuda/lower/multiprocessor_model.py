@@ -88,6 +88,8 @@ PARTS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Parts that a depth is tried in: each is one more array of sums to be written and read."""
 SUM_BYTES, SUMMING, SUMMING_BYTES = 4, 4800, 3500
 """Of an element of parts; clocks of the kernel that adds them up, besides reading; bytes that it reads in a clock."""
+TWICE = 0.25
+"""The share of what is read twice that memory sees."""
 HIDDEN = 0.05
 """The share that shows of what does not take longest: of reading beside computing, or the other way round."""
 
@@ -411,14 +413,23 @@ def product_clocks(traced: Traced, split: ProductSplit, sizes: ProductSizes, mul
     clocks = _product_iteration(traced, iteration, split, sizes.rows)
     one = PRODUCT_START + PRODUCT_END * block.consumers + steps * clocks
     computing = waves(sizes.tiles(block) * parts, multiprocessors) * one
-    once = (sizes.rows + sizes.columns) * sizes.depth * sizes.batch * sizes.itemsize
-    reading = PRODUCT_START + PRODUCT_END + once / MEMORY_BYTES
+    reading = PRODUCT_START + PRODUCT_END + _once(traced, block, sizes) / MEMORY_BYTES
     total = max(computing, reading) + HIDDEN * min(computing, reading)
     stored = sizes.rows * sizes.columns * sizes.batch
     if parts > 1:
         summed = parts * stored * SUM_BYTES
         total += SUMMING + summed / MEMORY_BYTES + summed / SUMMING_BYTES
     return total + stored * sizes.itemsize / MEMORY_BYTES
+
+
+def _once(traced: Traced, block: BlockShape, sizes: ProductSizes) -> float:
+    """Bytes of the operands; what fills up a panel is read by two program instances."""
+    found = 0.0
+    for ring in (one for one in traced.rings if one.repeated):
+        length = sizes.rows if "m" in (ring.rows, ring.columns) else sizes.columns
+        plain = block.of(ring.rows) * block.of(ring.columns) * ring.itemsize
+        found += length * sizes.depth * ring.itemsize * (1 + TWICE * (_ring_bytes(ring, block) / plain - 1))
+    return found * sizes.batch
 
 
 def _product_iteration(traced: Traced, iteration: ModelledIteration, split: ProductSplit, rows: int) -> float:
