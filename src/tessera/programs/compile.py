@@ -27,6 +27,7 @@ from tessera.tile.calls.compiling import log_compile
 from tessera.tile.calls.settings import Settings, settings, settings_on
 from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.facts import Facts
+from tessera.transforms.facts.limit_sizes import LimitSizes
 from tessera.transforms.pipeline import Stage, compile_module
 
 
@@ -69,11 +70,16 @@ def compile_graph(
     return program
 
 
-def compile_for_sizes(general: Program, hints: tuple[str, ...]) -> Program:
-    """The function of a program compiled again, with blocks for about these sizes of its symbols."""
+def compile_for_sizes(general: Program, hints: tuple[str, ...], most: tuple[str, ...] = ()) -> Program:
+    """The function of a program compiled again, with blocks for about these sizes of its symbols.
+
+    It serves no larger ones than `most` says.
+    """
     chosen, name = general.settings, general.name
     assert chosen is not None
     stages = stages_for(chosen.target, chosen.level, hints, checks=chosen.checks)
+    if most:
+        stages[LimitSizes.name] = Stage(LimitSizes(most), "tile")
     program = _lowered(general.codes.graph_module, chosen, name, stages, None)
     program.world, program.device = general.world, general.device
     return program

@@ -108,10 +108,10 @@ class VariantStore:
         return found
 
 
-def _for_sizes(general: Program, hints: tuple[str, ...]) -> Program:
+def _for_sizes(general: Program, hints: tuple[str, ...], most: tuple[str, ...]) -> Program:
     from tessera.programs.compile import compile_for_sizes
 
-    return compile_for_sizes(general, hints)
+    return compile_for_sizes(general, hints, most)
 
 
 def _kinds(call: Call) -> tuple[object, ...] | None:

@@ -21,7 +21,8 @@ from tessera.targets.cuda.compile import CompiledPtx, compile_lowered, lower_ker
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir.hopper_copies import TensorMapOp
 from tessera.targets.cuda.ir.hopper_types import map_type
-from tessera.transforms.pipeline import compile_module
+from tessera.transforms.facts.limit_sizes import LimitSizes
+from tessera.transforms.pipeline import Stage, compile_module
 
 Array = np.ndarray[Any, np.dtype[Any]]
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
@@ -34,14 +35,14 @@ graph.func @layer(%x: X, %w: W) -> (Y) {
 """
 
 
-def layer(rows: int) -> str:
+def layer(rows: int | str) -> str:
     found, shapes = LAYER, {"X": (rows, 160), "W": (160, 96), "Y": (rows, 96)}
     for name, shape in shapes.items():
-        found = re.sub(rf"\b{name}\b", f"!graph.tensor<{list(shape)}, bf16>", found)
+        found = re.sub(rf"\b{name}\b", f"!graph.tensor<[{', '.join(map(str, shape))}], bf16>", found)
     return found
 
 
-def lowered(rows: int, block: tuple[int, int, int]) -> tuple[Any, str]:
+def lowered(rows: int | str, block: tuple[int, int, int], most: tuple[str, ...] = ()) -> tuple[Any, str]:
     stages = stages_for("cuda", "sm_90a")
     names = list(stages)
     before = {name: stages[name] for name in names[: names.index(ChooseBlocks.name)]}
@@ -50,6 +51,7 @@ def lowered(rows: int, block: tuple[int, int, int]) -> tuple[Any, str]:
         if isinstance(region, schedule.RegionOp):
             region.properties["config"] = ConfigAttr(Config(block=block))
     after = {name: stages[name] for name in names[names.index(ChooseBlocks.name) + 1 :]}
+    after[LimitSizes.name] = Stage(LimitSizes(most), "tile")
     module = compile_module(made, stages=after).module
     (name,) = (op.sym_name.data for op in module.body.block.ops if isinstance(op, tile.FuncOp))
     count = len(symbol_in(module, name, tile.FuncOp).arguments)
@@ -69,6 +71,18 @@ def test_rows_that_are_there_are_copied(rows: int, copied: int, block: tuple[int
         found = np.full((rows, 96), np.nan, bfloat16)
         run_warpgroups(module, name, [x, w, found], blocks=2, seed=seed)
         assert np.allclose(found.astype(np.float64), expected, atol=2e-2)
+
+
+@pytest.mark.parametrize(("most", "copied"), [((), 64), (("M=8",), 8), (("M=32", "K=4"), 32), (("N=8",), 64)])
+def test_limits_of_symbols_are_known(most: tuple[str, ...], copied: int) -> None:
+    module, name = lowered("M", (64, 96, 64), most)
+    first = next(op for op in module.walk() if isinstance(op, TensorMapOp))
+    assert map_type(first.result).box[1] == copied
+    chance = np.random.default_rng(5)
+    x, w = (chance.standard_normal(shape).astype(bfloat16) for shape in ((5, 160), (160, 96)))
+    found = np.full((5, 96), np.nan, bfloat16)
+    run_warpgroups(module, name, [x, w, found], blocks=2, seed=0)
+    assert np.allclose(found.astype(np.float64), np.tanh(x.astype(np.float64) @ w.astype(np.float64)), atol=2e-2)
 
 
 def test_fewer_rows_assemble_clean() -> None:

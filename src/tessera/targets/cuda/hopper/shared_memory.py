@@ -26,6 +26,7 @@ from tessera.targets.cuda.hopper.tma_boxes import ROWS, Box, Start, box_of, fits
 from tessera.targets.cuda.ir.hopper_types import WIDEST_BOX, BarriersType, MapType
 from tessera.targets.cuda.ir.types import PAIRED, PLAIN, SharedType
 from tessera.targets.cuda.lower.division_narrowing import is_of_instances
+from tessera.transforms.facts.limit_sizes import most_of
 
 SWIZZLE = 128
 _PANEL_AXIS, _ROW_AXIS = 1, 2
@@ -252,8 +253,8 @@ def _filled(op: pipe.RingOp, rows: int) -> int | None:
     ]
     most = ROWS
     for box in boxes:
-        size = None if box is None else box.sizes[box.axes[0]]
-        if box is None or not isinstance(size, int) or not _is_natural(box.starts[box.axes[0]]):
+        size = None if box is None else most_of(box.argument, box.sizes[box.axes[0]])
+        if box is None or size is None or not _is_natural(box.starts[box.axes[0]]):
             return None
         while most < size:
             most *= 2
