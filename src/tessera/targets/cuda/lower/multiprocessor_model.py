@@ -458,10 +458,23 @@ def splits(
 def best_by_consumers(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, BlockShape]:
     """For each number of consumers the block with which rows take the fewest clocks, the best of all first.
 
-    It assumes many program instances, one for each block of rows. Blocks begin with the sizes `fixed`.
+    It assumes many program instances, one for each block of rows, and of columns where they are divided. Blocks begin
+    with the sizes `fixed`.
     """
     found: dict[int, BlockShape] = {}
     open_ = [block for block in blocks(traced) if block[: len(fixed)] == fixed]
-    for block in sorted(open_, key=lambda block: instance_clocks(traced, block) / block.m):
+    columns = divides_columns(traced)
+
+    def share(block: BlockShape) -> int:
+        return block.m * (block.n if columns else 1)
+
+    for block in sorted(open_, key=lambda block: instance_clocks(traced, block) / share(block)):
         found.setdefault(block.consumers, block)
     return found
+
+
+def divides_columns(traced: Traced) -> bool:
+    """Whether each program instance has some columns of the result: dots have as many as a block, and no loop goes
+    along them."""
+    stepped = {step for iteration in traced.iterations for step in iteration.steps}
+    return "n" in traced.axes and "n" not in stepped
