@@ -2,36 +2,43 @@
 
 A program with symbols serves all sizes, with blocks for many rows. When it is bound, its target's model is asked again,
 about the sizes at hand, rounded up to a few in each octave. Where it chooses other blocks, or parts of a depth, there
-is another program of the same function for these: as many as the model makes differences, and a few at most.
+is another program of the same function for these: as many as the model makes differences, and a few at most. Rows
+that are fewer than a block has are a limit besides: such a program serves no more of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from tessera.cached_property import cached_property
+from tessera.programs.program import Program
 from tessera.tile.calls.program_cache import WORK
 from tessera.tile.calls.settings import Settings
-
-if TYPE_CHECKING:
-    from tessera.programs.program import Program
 
 MOST_PROGRAMS = 32
 """Programs of one function besides the one for many rows; the best of these serve what others would be for."""
 MOST_CLASSES, RANKS = 512, 4
-SMALLEST, STEPS = 64, 4
-"""Sizes up to the former are one class; beyond it there are so many in each octave."""
+SMALLEST, FEWEST, STEPS = 64, 8, 4
+"""Sizes up to the first have a class for each power of two, from the second on; beyond are so many in an octave."""
 _REGION = "schedule.region<matmul>"
 
-Compile = Callable[[tuple[str, ...]], "Program"]
-"""Compiles a function with blocks for sizes: `("S=512", …)`."""
+if TYPE_CHECKING:
+    from tessera.ir.common.schedule_attributes import Config
+    from tessera.ir.schedule.dialect import RegionOp
+
+Choice: TypeAlias = "tuple[Config, ...]"
+"""What the model chooses for each region."""
+Limits = tuple[str, ...]
+"""How large symbols are at most: `("M=16",)`."""
+Compile = Callable[[Program, tuple[str, ...], Limits], Program]
+"""Compiles the function of a program with blocks for sizes, `("S=512", …)`, and for no larger ones than limits say."""
 
 
 def size_class(number: int) -> int:
     """The largest size of the class that a size is in."""
     if number <= SMALLEST:
-        return SMALLEST if number > 1 else 1
+        return max(FEWEST, 1 << (number - 1).bit_length()) if number > 1 else 1
     unit = 1 << (number - 1).bit_length() >> STEPS.bit_length()
     return -(-number // unit) * unit
 
@@ -42,7 +49,7 @@ class SizeClasses:
     def __init__(self, general: Program, chosen: Settings, compile_: Compile) -> None:
         self.general, self.chosen, self.compile = general, chosen, compile_
         self._by_class: dict[tuple[int, ...], Program] = {}
-        self._by_choice: dict[tuple[Any, ...], Program] = {}
+        self._by_choice: dict[tuple[Choice, Limits], Program] = {}
 
     @property
     def programs(self) -> list[Program]:
@@ -51,7 +58,7 @@ class SizeClasses:
 
     def program_for(self, sizes: Mapping[str, int]) -> Program:
         """The program for these sizes."""
-        if not self._is_open or not sizes:
+        if not sizes or not self._is_open:
             return self.general
         key = tuple([size_class(number) for number in sizes.values()])
         found = self._by_class.get(key)
@@ -71,37 +78,49 @@ class SizeClasses:
         return _REGION in self.general.levels.schedule_ir.text and bool(self._regions)
 
     @cached_property
-    def _regions(self) -> list[Any]:
+    def _regions(self) -> list[RegionOp]:
         from tessera.ir import text
         from tessera.ir.schedule import dialect as schedule
         from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
 
         module = text.read(self.general.levels.schedule_ir.text)
         regions = [one for one in module.walk() if isinstance(one, schedule.RegionOp) and one.kind.data == "matmul"]
-        found: list[Any] = []
+        found: list[RegionOp] = []
         for region in regions:
             spaces = spaces_of(matmul_of(region))
             if not all(isinstance(size, int) for size in (spaces.rows, spaces.columns, spaces.depth)):
                 found.append(region)
         return found
 
-    def _choices(self, hints: Mapping[str, int]) -> list[tuple[Any, ...]]:
+    def _choices(self, hints: Mapping[str, int]) -> list[Choice]:
         """What the model chooses for each region, and what it would choose next."""
         compiler, level = self.chosen.compiler, self.chosen.level
         ranked = [compiler.blocks_for(region, level, hints) for region in self._regions]
         return list(zip(*[[one[min(rank, len(one) - 1)] for rank in range(RANKS)] for one in ranked], strict=True))
 
     @cached_property
-    def _general_choice(self) -> tuple[Any, ...]:
+    def _general_choice(self) -> Choice:
         return self._choices({})[0]
 
+    def _limits(self, hints: Mapping[str, int]) -> Limits:
+        """The limits of rows that are fewer than a block has: what is not there is not copied then."""
+        from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
+
+        rows = {str(spaces_of(matmul_of(region)).rows) for region in self._regions}
+        return tuple(f"{name}={size}" for name, size in sorted(hints.items()) if name in rows and size < SMALLEST)
+
     def _made(self, hints: Mapping[str, int]) -> Program:
-        choices = self._choices(hints)
-        for choice in choices[: 1 if len(self._by_choice) < MOST_PROGRAMS else RANKS]:
-            found = self.general if choice == self._general_choice else self._by_choice.get(choice)
-            if found is not None:
-                return found
-        if len(self._by_choice) >= MOST_PROGRAMS:
+        choices, limits = self._choices(hints), self._limits(hints)
+        is_full = len(self._by_choice) >= MOST_PROGRAMS
+        for choice in choices[: RANKS if is_full else 1]:
+            # A program without limits serves those that have some, too.
+            for one in (limits, ()) if is_full else (limits,):
+                same = choice == self._general_choice and not one
+                found = self.general if same else self._by_choice.get((choice, one))
+                if found is not None:
+                    return found
+        if is_full:
             return self.general
-        made = self._by_choice[choices[0]] = self.compile(tuple(f"{name}={size}" for name, size in hints.items()))
+        sizes = tuple(f"{name}={size}" for name, size in hints.items())
+        made = self._by_choice[choices[0], limits] = self.compile(self.general, sizes, limits)
         return made

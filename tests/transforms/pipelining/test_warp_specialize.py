@@ -405,6 +405,28 @@ def test_a_grid_without_instances_divides_nothing() -> None:
         )
 
 
+TURNED = f"""
+  %t = tile.load %b[%c0, %row] : {VIEW} -> tensor<4x12xf32>
+  %l = tile.trans %t, [1, 0] : tensor<4x12xf32> -> tensor<12x4xf32>
+{RIGHT}{DOT}{STORE}"""
+
+
+@pytest.mark.parametrize("consumers", [1, 2, 3])
+def test_left_operands_that_lie_across_are_shared_by_their_columns(consumers: int) -> None:
+    module = text.read(kernel(TURNED))
+    after, function, said = rewritten(
+        kernel(TURNED), lambda function: warp_specialize(function, consumers=consumers, depth=2)
+    )
+    assert said is True
+    assert rings_of(function) == [(2, (4, 12)), (2, (4, 4))]
+    waits = [op for op in function.walk() if isinstance(op, ConsumerWaitOp)]
+    assert [op.shared_axis for op in waits] == [1, None]
+    check_partitions(
+        module, lambda function: warp_specialize(function, consumers=consumers, depth=2), arguments(), [Machine()]
+    )
+    assert "part columns" in text.write(after)
+
+
 # What is left alone
 
 COLUMNS = f"""
