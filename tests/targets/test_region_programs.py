@@ -126,7 +126,7 @@ def test_hints_choose_blocks_and_leave_sizes_open(target: str, level: str) -> No
 
     def blocks(*hints: str, rank: int = 0) -> tuple[int, ...]:
         made = compile_module(module, stages=stages_for(target, level, hints, rank))
-        (found,) = re.findall(r"schedule\.region<matmul> <block = \[([\d, ]+)\]>", made.levels["schedule"])
+        (found,) = re.findall(r"schedule\.region<matmul> <block = \[([\d, ]+)\][^>]*>", made.levels["schedule"])
         assert "!graph.tensor<[M, 512]" in made.levels["schedule"]
         return tuple(map(int, found.split(", ")))
 

@@ -87,7 +87,7 @@ class Target(ABC):
 
     @abstractmethod
     def lower(
-        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
+        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, int], local: Local | None
     ) -> LoweredKernel:
         """A tile function brought down to the text that machine code is made of, for arguments with these facts.
 
@@ -103,7 +103,7 @@ class Target(ABC):
         raise CompileError(f"the target {self.name} has no assembly", hint="read what its emitter writes")
 
     def compile(
-        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
+        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, int], local: Local | None
     ) -> Artifact:
         """Machine code of a tile function."""
         return self.lower(source, options, facts, lines, local).finish()

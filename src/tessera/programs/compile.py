@@ -59,10 +59,21 @@ def compile_graph(
     """
     chosen = settings_for(target)
     program = _interpreted(module, name) if chosen is None else _lowered(module, chosen, name, stages, facts)
+    program.has_size_classes = stages is None and facts is None
     if isinstance(target, str):
         program.device = device(target)
     if world is not None:
         program.world = world
+    return program
+
+
+def compile_for_sizes(general: Program, hints: tuple[str, ...]) -> Program:
+    """The function of a program compiled again, with blocks for about these sizes of its symbols."""
+    chosen, name = general.settings, general.name
+    assert chosen is not None
+    stages = stages_for(chosen.target, chosen.level, hints, checks=chosen.checks)
+    program = _lowered(general.codes.graph_module, chosen, name, stages, None)
+    program.world, program.device = general.world, general.device
     return program
 
 
@@ -104,8 +115,9 @@ def program_of(
         below=lambda: machine_texts(codes.tile_module, codes.kernels, chosen),
     )
     count = len(program.launches)
+    found = CompileReport() if report is None else report
     way = f"as {count} kernel{'s' * (count != 1)}{_splits(tile_module)}"
-    made = CompileReport(way, [] if report is None else report.refusals)
+    made = CompileReport(way, found.refusals, found.choices)
     return Program(program, chosen, levels, codes, report=made)
 
 

@@ -20,6 +20,7 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.transforms.checks.check_indices import CheckIndices
 from tessera.transforms.fusion.fold_groups import FoldGroups
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
+from tessera.transforms.fusion.split_depth import SplitDepth
 from tessera.transforms.pipeline import Stage, default_stages
 
 KINDS = ("matmul", "online")
@@ -72,6 +73,7 @@ def stages_for(
             continue
         if name == "schedule-to-tile":
             stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level, tuple(hints), rank), "schedule")
+            stages[SplitDepth.name] = Stage(SplitDepth(), "schedule")
         stages[name] = stage
     return {**stages, **target_named(target).graph_stages()}
 

@@ -21,14 +21,19 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, hinted
 from tessera.targets.cuda.hopper.modelled_work import work_of
 from tessera.targets.cuda.lower.multiprocessor_model import (
+    DEPTHS,
+    PARTS,
     REGISTERS,
     ROWS,
     THREADS,
     Axis,
     BlockShape,
+    Extents,
+    Split,
     Traced,
     best_by_consumers,
     ranked,
+    splits,
     waves,
 )
 from tessera.transforms.fusion.emit_tile_matmuls import Spaces, folds, matmul_of, spaces_of
@@ -36,12 +41,15 @@ from tessera.transforms.fusion.emit_tile_online import online_of
 from tessera.transforms.fusion.gemv_fusion import is_held, is_short
 from tessera.transforms.fusion.online_algebra import width_of
 from tessera.transforms.fusion.schedule_to_tile import WRITERS
+from tessera.transforms.fusion.split_depth import why_whole
 
 WARP_SPECIALIZED = "sm_90a"
 MULTIPROCESSORS = 132
 MANY = 2048
 """Assumed size along an axis whose size is not known."""
 _MOST = 4
+FEW = 1
+"""Blocks of a result to a multiprocessor, up to which products are few rows or columns: they may be done in parts."""
 LONG_KEYS = 4096
 """Assumed length of keys of few queries, where it is not known."""
 MOST_PARTS = 128
@@ -121,8 +129,10 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
     holder.erase()
     if traced is None:
         return []
-    found = _ranked(region, traced, multiprocessors, hints)
-    if region.kind.data == "online" and (few := [block for block in found if _has_few_rows(region, block)]):
+    if region.kind.data == "matmul":
+        return _ranked(region, traced, multiprocessors, hints)
+    found = list(best_by_consumers(traced).values())
+    if few := [block for block in found if _has_few_rows(region, block)]:
         return [_split(region, (block.m, block.n), multiprocessors, hints) for block in few]
     return [Config(block=tuple(block)[:wanted]) for block in found]
 
@@ -136,7 +146,7 @@ def _has_few_rows(region: schedule.RegionOp, block: BlockShape) -> bool:
     return isinstance(rows, int) and block.consumers <= FEW_CONSUMERS and block.m - ROWS < rows <= block.m
 
 
-def _split(region: schedule.RegionOp, block: BlockShape, multiprocessors: int, hints: Mapping[str, int]) -> Config:
+def _split(region: schedule.RegionOp, block: tuple[int, int], multiprocessors: int, hints: Mapping[str, int]) -> Config:
     """A block, and the split that takes the least time: whole waves of program instances, and few parts to combine.
 
     Where symbols say how many matrices there are, they are taken to be few: that is what a split is for.
@@ -161,20 +171,28 @@ def _least(batch: Size, hints: Mapping[str, int]) -> int:
     return found if isinstance(found, int) else max(1, found.evaluate(dict.fromkeys(found.symbols, 1)))
 
 
-def _ranked(
-    region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]
-) -> list[BlockShape]:
-    if region.kind.data != "matmul":
-        return list(best_by_consumers(traced).values())
-    spaces = spaces_of(matmul_of(region))
-    rows, columns, batch = (_count(hinted(size, hints)) for size in (spaces.rows, spaces.columns, spaces.batch))
+def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]) -> list[Config]:
+    op = matmul_of(region)
+    spaces = spaces_of(op)
+    sizes = hinted(spaces.rows, hints), hinted(spaces.columns, hints), hinted(spaces.depth, hints)
+    rows, columns, depth, batch = (_count(size) for size in (*sizes, hinted(spaces.batch, hints)))
+    extents = Extents(rows, columns, depth, batch, graph_type(op.b).dtype.storage.itemsize)
+    long = any(isinstance(one, graph.EwOp) and TABLE[one.fn.data].cost.simple >= LONG for one in region.body.walk())
+    found = ranked(traced, extents.tiles, multiprocessors)
+    fitting = [block for block in found if not long or _has_room(block)][:_MOST]
+    known = all(isinstance(size, int) for size in sizes) and len(traced.iterations) == 1
+    if not known or not fitting or extents.tiles(fitting[0]) > FEW * multiprocessors:
+        return [Config(block=tuple(block)) for block in fitting]
+    # Long functions are computed behind, of sums that another kernel reads.
+    parts = (1,) if why_whole(region) is not None else PARTS
+    tried = [one for one in splits(traced, extents, multiprocessors, parts) if not long or _has_room(one.block)]
+    return list(map(_config, tried[:_MOST]))
 
-    def instances(block: BlockShape) -> int:
-        return -(-rows // block.m) * -(-columns // block.n) * batch
 
-    long = any(isinstance(op, graph.EwOp) and TABLE[op.fn.data].cost.simple >= LONG for op in region.body.walk())
-    found = ranked(traced, instances, multiprocessors)
-    return [block for block in found if not long or _has_room(block)][:_MOST]
+def _config(split: Split) -> Config:
+    """The config of a product in parts; rings as deep as every kernel's are not mentioned."""
+    parts, depth = split.parts if split.parts > 1 else None, split.depth if split.depth > DEPTHS[0][1] else None
+    return Config(block=tuple(split.block), stages=depth, parts=parts)
 
 
 def _has_room(block: BlockShape) -> bool:
