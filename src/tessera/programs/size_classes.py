@@ -22,18 +22,33 @@ MOST_PROGRAMS = 32
 MOST_CLASSES, RANKS = 512, 4
 SMALLEST, STEPS = 64, 4
 """Sizes up to the former are one class; beyond it there are so many in each octave."""
-_REGION = "schedule.region<matmul>"
+_REGIONS = "schedule.region<matmul>", "schedule.region<online>"
 
 Compile = Callable[[tuple[str, ...]], "Program"]
 """Compiles a function with blocks for sizes: `("S=512", …)`."""
 
 
-def size_class(number: int) -> int:
+def size_class(number: int, *, smallest: int = SMALLEST) -> int:
     """The largest size of the class that a size is in."""
-    if number <= SMALLEST:
-        return SMALLEST if number > 1 else 1
-    unit = 1 << (number - 1).bit_length() >> STEPS.bit_length()
+    if number <= smallest:
+        return smallest if number > 1 else 1
+    unit = max(1, 1 << (number - 1).bit_length() >> STEPS.bit_length())
     return -(-number // unit) * unit
+
+
+def _asked(region: Any) -> tuple[Any, ...]:
+    """The sizes of a region that blocks are chosen by."""
+    from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
+    from tessera.transforms.fusion.emit_tile_online import online_of
+
+    if region.kind.data == "matmul":
+        spaces = spaces_of(matmul_of(region))
+        return spaces.rows, spaces.columns, spaces.depth
+    if region.kind.data == "online":
+        spaces = online_of(region).spaces
+        # Where the number of queries is open, keys are not split.
+        return (spaces.batch, spaces.depth) if isinstance(spaces.rows, int) else ()
+    return ()
 
 
 class SizeClasses:
@@ -53,7 +68,7 @@ class SizeClasses:
         """The program for these sizes."""
         if not self._is_open or not sizes:
             return self.general
-        key = tuple([size_class(number) for number in sizes.values()])
+        key = tuple([self._class(number) for number in sizes.values()])
         found = self._by_class.get(key)
         if found is None:
             with WORK.compiling():
@@ -68,22 +83,21 @@ class SizeClasses:
         """Whether blocks are chosen by a model, for sizes that are symbols."""
         if not self.chosen.compiler.models_blocks(self.chosen.level) or self.chosen.checks:
             return False
-        return _REGION in self.general.levels.schedule_ir.text and bool(self._regions)
+        return any(one in self.general.levels.schedule_ir.text for one in _REGIONS) and bool(self._regions)
+
+    def _class(self, number: int) -> int:
+        """The class of a size. Of few matrices with many keys each counts: keys are split by how many there are."""
+        counts = any(one.kind.data == "online" for one in self._regions)
+        return size_class(number, smallest=1 if counts else SMALLEST)
 
     @cached_property
     def _regions(self) -> list[Any]:
         from tessera.ir import text
         from tessera.ir.schedule import dialect as schedule
-        from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
 
         module = text.read(self.general.levels.schedule_ir.text)
-        regions = [one for one in module.walk() if isinstance(one, schedule.RegionOp) and one.kind.data == "matmul"]
-        found: list[Any] = []
-        for region in regions:
-            spaces = spaces_of(matmul_of(region))
-            if not all(isinstance(size, int) for size in (spaces.rows, spaces.columns, spaces.depth)):
-                found.append(region)
-        return found
+        regions = [one for one in module.walk() if isinstance(one, schedule.RegionOp)]
+        return [one for one in regions if not all(isinstance(size, int) for size in _asked(one))]
 
     def _choices(self, hints: Mapping[str, int]) -> list[tuple[Any, ...]]:
         """What the model chooses for each region, and what it would choose next."""

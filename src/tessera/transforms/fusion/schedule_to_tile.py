@@ -22,6 +22,7 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.hint_attributes import give_hints
 from tessera.ir.tile.hints import Hints
+from tessera.transforms.core.context import report_of
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.symbol_names import fresh_name
 from tessera.transforms.fusion.emit_tile_matmuls import emit_matmul
@@ -56,6 +57,8 @@ class ScheduleToTile(ModulePass):
                         given = [*parts.results, *(region.arguments[one] for one in split.takes)]
                         results = [graph_type(value) for value in region.results_]
                         replace(region, [parts, _launch(function, split.combine, Config(), given, results)])
+                        said = f"the keys of @{name} are split in {parts.config.data.split} parts, combined behind"
+                        report_of(ctx).choices.append(said)
                         continue
                     kernel, results = _written(name, region), [graph_type(value) for value in region.results_]
                     replace(region, [_launch(function, kernel, region.config.data, region.arguments, results)])
