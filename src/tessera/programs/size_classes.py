@@ -15,7 +15,9 @@ from tessera.tile.calls.program_cache import WORK
 from tessera.tile.calls.settings import Settings
 
 if TYPE_CHECKING:
+    from tessera.ir.schedule.dialect import RegionOp
     from tessera.programs.program import Program
+    from tessera.shapes.expr import Size
 
 MOST_PROGRAMS = 32
 """Programs of one function besides the one for many rows; the best of these serve what others would be for."""
@@ -36,7 +38,7 @@ def size_class(number: int, *, smallest: int = SMALLEST) -> int:
     return -(-number // unit) * unit
 
 
-def _asked(region: Any) -> tuple[Any, ...]:
+def _asked(region: RegionOp) -> tuple[Size, ...]:
     """The sizes of a region that blocks are chosen by."""
     from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
     from tessera.transforms.fusion.emit_tile_online import online_of
@@ -91,7 +93,7 @@ class SizeClasses:
         return size_class(number, smallest=1 if counts else SMALLEST)
 
     @cached_property
-    def _regions(self) -> list[Any]:
+    def _regions(self) -> list[RegionOp]:
         from tessera.ir import text
         from tessera.ir.schedule import dialect as schedule
 
