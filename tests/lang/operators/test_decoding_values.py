@@ -68,9 +68,10 @@ def attended(arrays: list[Any], options: dict[str, Any]) -> tuple[Any, Any]:
     if "soft_cap" in options:
         scores = np.tanh(scores / options["soft_cap"]) * options["soft_cap"]
     scores = scores + options.get("bias", 0)
-    rows, keys = (np.arange(size) for size in scores.shape[-2:])
+    rows: Any = np.arange(scores.shape[-2])
+    keys: Any = np.arange(scores.shape[-1])
     last = rows[:, None] + options.get("offset", len(keys) - len(rows))
-    seen = np.broadcast_to(options.get("mask", True), scores.shape)
+    seen: Any = np.broadcast_to(options.get("mask", True), scores.shape)
     if "causal" in options:
         seen = seen & (keys <= last)
     if "window" in options:
@@ -97,11 +98,10 @@ def check(case: Decode, device: str, seed: int = 0) -> None:
 
     tensors = [given(array) for array in arrays]
     rounded = [x.cpu().to(ts.f32).numpy() for x in tensors]
-    moved = {name: ts.asarray(x).to(device) if isinstance(x, np.ndarray) else x for name, x in options.items()}
-    found = ts.flash_attention(*tensors, **moved)
-    again = ts.flash_attention(*tensors, **moved)
-    expected = attended(rounded, options)
-    for one, same, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, again)), expected, strict=False):
+    moved = {name: ts.asarray(x).to(device) if hasattr(x, "shape") else x for name, x in options.items()}
+    found: list[Any] = [ts.flash_attention(*tensors, **moved) for _ in range(2)]
+    results, again = ([x] if isinstance(x, Tensor) else [*x] for x in found)
+    for one, same, other in zip(results, again, attended(rounded, options), strict=False):
         mine = one.cpu().to(ts.f32).numpy().astype(np.float64)
         finite = np.isfinite(other)
         assert np.array_equal(mine[~finite], other[~finite])
