@@ -64,21 +64,23 @@ def made(case: Decode, seed: int = 0) -> tuple[list[Any], dict[str, Any]]:
 def attended(arrays: list[Any], options: dict[str, Any]) -> tuple[Any, Any]:
     q, k, v = (np.asarray(x, np.float64) for x in arrays)
     k, v = (x.repeat(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores: Any
     scores = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
     if "soft_cap" in options:
         scores = np.tanh(scores / options["soft_cap"]) * options["soft_cap"]
     scores = scores + options.get("bias", 0)
-    rows: Any = np.arange(scores.shape[-2])
-    keys: Any = np.arange(scores.shape[-1])
-    last = rows[:, None] + options.get("offset", len(keys) - len(rows))
-    seen: Any = np.broadcast_to(options.get("mask", True), scores.shape)
+    count, length = int(scores.shape[-2]), int(scores.shape[-1])
+    last: Any = np.arange(count)[:, None] + options.get("offset", length - count)
+    keys: Any = np.arange(length)
+    hidden: list[Any] = [~options["mask"]] if "mask" in options else []
     if "causal" in options:
-        seen = seen & (keys <= last)
+        hidden.append(keys > last)
     if "window" in options:
-        seen = seen & (last - keys < options["window"])
+        hidden.append(last - keys >= options["window"])
     if "key_lengths" in options:
-        seen = seen & (keys < options["key_lengths"][:, None, None, None])
-    scores = np.where(seen, scores, -np.inf)
+        hidden.append(keys >= options["key_lengths"][:, None, None, None])
+    for one in hidden:
+        scores = np.where(one, -np.inf, scores)
     top = scores.max(-1, keepdims=True)
     weights = np.exp(scores - np.where(np.isinf(top), 0, top))
     total = weights.sum(-1, keepdims=True)
