@@ -73,6 +73,7 @@ graph.func @main(%q: {types[0]}, %k: {types[1]}, %v: {types[1]}) -> ({types[0]})
     program = compile_graph(text.read(source), GPU)
     cases = {(b, t): program.program_for({"B": b, "T": t}) for b in (1, 3, 8, 11, 64, 512) for t in (100, 4096, 32768)}
     splits = {sizes: re.findall(r"split = (\d+)", one.levels.schedule_ir.text) for sizes, one in cases.items()}
+    assert any("are split in 16 parts" in line for line in program.explain())
     assert splits[8, 4096] == ["16"]
     assert splits[512, 4096] == splits[8, 100] == []
     assert len({id(one) for one in cases.values()}) <= 8
