@@ -243,7 +243,63 @@ def _grown(root: Operation, *, quick: bool = True) -> _Grown:
             refused[consumer] = reason
     if quick and len(group) > 1 and isinstance(_space(group, copied), Reason):
         return _grown(root, quick=False)
+    if left := _of_others(root, group, refused):
+        # What both need is done twice.
+        again = copied | {op for op in group - left if _serves_some(op, left)}
+        rest = group - left - again
+        needed = {op for op in again if _needs_copy(op, rest, again)}
+        if all(isinstance(op, VIEWS) or _takes_few_steps(op) for op in needed) and _obstacle(rest, needed) is None:
+            group, copied = rest, needed
     return _Grown(group, copied, refused)
+
+
+def _needs_copy(op: Operation, group: set[Operation], copied: set[Operation]) -> bool:
+    """Whether a group reads what an op makes, perhaps by way of others that are done again."""
+    users = {_around(use.operation, op) for result in op.results for use in result.uses}
+    return any(user in group or (user in copied and _needs_copy(user, group, copied)) for user in users if user)
+
+
+def _of_others(root: Operation, group: set[Operation], refused: Collection[Operation]) -> set[Operation]:
+    """Ops that are sooner done with reductions that others make: element by element of their results, then folded here.
+
+    What is handed on is one array then, and all that such reductions read can be one kernel.
+    """
+    made: dict[Operation, Size] = {
+        op: element_count(graph_type(op.results[0]).shape)
+        for op in refused
+        if isinstance(op, FOLDS) and any(_around(use.operation, op) in group for use in op.results[0].uses)
+    }
+    found: set[Operation] = set()
+    for op in sorted(group, key=_index):
+        sizes = {
+            made[owner] for operand in op.operands if isinstance(owner := operand.owner, Operation) and owner in made
+        }
+        if not sizes or not isinstance(op, (graph.EwOp, *VIEWS)) or op is root:
+            continue
+        if len(sizes) > 1 or element_count(graph_type(op.results[0]).shape) not in sizes:
+            return set()
+        made[op] = sizes.pop()
+        found.add(op)
+    if not found:
+        return set()
+    # All that they make goes into folds of this kernel, which need it as a whole.
+    handed = {use.operation for op in found for use in op.results[0].uses}.difference(found)
+    if not handed or not all(isinstance(op, FOLDS) and op in group for op in handed):
+        return set()
+    while more := {op for op in group - found - {root} if _serves(op, found)}:
+        found |= more
+    return found
+
+
+def _serves_some(op: Operation, ops: set[Operation]) -> bool:
+    users = {_around(use.operation, op) for result in op.results for use in result.uses}
+    return any(
+        user in ops or (user is not None and not isinstance(user, FOLDS) and _serves_some(user, ops)) for user in users
+    )
+
+
+def _serves(op: Operation, ops: set[Operation]) -> bool:
+    return all(_around(use.operation, op) in ops for result in op.results for use in result.uses)
 
 
 def _counts_alone(op: Operation) -> bool:
@@ -311,11 +367,14 @@ def _joined(
 
 
 def _is_cheap(op: Operation) -> bool:
+    return _takes_few_steps(op) and sum(not is_splat(operand) for operand in op.operands) <= 1
+
+
+def _takes_few_steps(op: Operation) -> bool:
     if not isinstance(op, graph.EwOp):
         return False
     cost = elementwise.TABLE[op.fn.data].cost
-    inputs = [operand for operand in op.operands_ if not is_splat(operand)]
-    return not cost.special and not cost.divide and cost.simple + cost.convert <= _CHEAP and len(inputs) <= 1
+    return not cost.special and not cost.divide and cost.simple + cost.convert <= _CHEAP
 
 
 def _obstacle(group: set[Operation], copied: set[Operation], *, same: bool = False) -> Reason | None:
