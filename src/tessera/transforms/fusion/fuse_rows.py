@@ -23,6 +23,7 @@ from tessera.shapes.expr import Size, element_count
 from tessera.transforms.core.index_maps import RULES, Var
 from tessera.transforms.core.legality import LEVELS, VIEWS
 from tessera.transforms.core.rewriting import replace
+from tessera.transforms.fusion.divided_folds import divide_long_folds
 from tessera.transforms.fusion.emit_tile_steps import steps_config
 from tessera.transforms.fusion.fusion_refusals import AS_KERNEL, NOT_AT_ONCE, FusionRefusals, Reason, first_user, named
 from tessera.transforms.fusion.region_spaces import FOLDS, Space, UnfitError, folded_extents, space_of
@@ -59,9 +60,9 @@ class _Grown:
     refused: dict[Operation, Reason] = field(default_factory=dict[Operation, Reason])
 
 
-def fuse_rows(block: Block, refusals: FusionRefusals) -> None:
+def fuse_rows(block: Block, refusals: FusionRefusals, instances: int = 0) -> None:
     """Puts all algebra of a block that is in no region yet into regions; views that cost nothing stay."""
-    divided = divide_reductions(block)
+    divided = divide_reductions(block) | (divide_long_folds(block, instances) if instances else set())
     algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp}
     waiting = [op for op in block.ops if type(op) in algebra]
     left: set[Operation] = set()
@@ -81,15 +82,15 @@ def fuse_rows(block: Block, refusals: FusionRefusals) -> None:
         if all(isinstance(member, VIEWS) for member in group) and _is_free(op, group):
             left.add(op)
         else:
-            _form(group, copied)
+            _form(group, copied, instances)
     for op in list(block.ops):
         before = op.operand.owner if isinstance(op, graph.ReshapeOp) else None
         if before in left and isinstance(before, VIEWS) and not isinstance(before, graph.ReshapeOp):
             # Its elements do not lie one behind the other.
             both: set[Operation] = {op, before}
-            _form(both if _obstacle(both, set()) is None else {before}, set())
+            _form(both if _obstacle(both, set()) is None else {before}, set(), instances)
         elif isinstance(op, graph.IotaOp) and op in left:
-            erase_unused(op) if op.result.first_use is None else _form({op}, set())
+            erase_unused(op) if op.result.first_use is None else _form({op}, set(), instances)
 
 
 def divide_reductions(block: Block) -> set[Operation]:
@@ -141,7 +142,7 @@ def _is_free(op: Operation, group: set[Operation]) -> bool:
     return all(isinstance(use.operation, (schedule.RegionOp, *VIEWS)) for use in op.results[0].uses)
 
 
-def _form(group: set[Operation], copied: set[Operation]) -> None:
+def _form(group: set[Operation], copied: set[Operation], instances: int) -> None:
     # A kernel that counts along an axis has to know how long it is; one that reads the numbers does.
     told = not _untold(group | copied, results_of(group, copied))
     region = enclose(group, "pointwise", Config(), copied=copied, counts=told)
@@ -160,7 +161,7 @@ def _form(group: set[Operation], copied: set[Operation]) -> None:
     except UnfitError:
         # The lowering to tiles reports what is missing.
         return
-    region.properties["config"] = ConfigAttr(choose_block(space, list(end.values)))
+    region.properties["config"] = ConfigAttr(choose_block(space, list(end.values), instances))
 
 
 def _refuse(grown: _Grown, divided: set[Operation], refusals: FusionRefusals) -> None:

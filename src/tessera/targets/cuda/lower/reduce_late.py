@@ -1,4 +1,4 @@
-"""reduce-late: what a loop folds, and carries, is folded behind the loop; until then each element has a total of its own.
+"""reduce-late: what a loop folds, and carries, is folded behind it; until then each element has a total of its own.
 
 Folding a tile takes shuffles, and where warps share rows a wait for all of them, in every iteration. Totals of elements
 are a thread's own business, and loads of the next iterations need not wait for anything.
