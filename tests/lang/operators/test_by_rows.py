@@ -17,7 +17,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @pytest.fixture(autouse=True)
 def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_rows, "on_a_gpu", lambda _: True)
+    monkeypatch.setattr(by_rows, "_on_a_gpu", lambda _: True)
 
 
 def rows(shape: tuple[int, ...], dtype: DType, *, odd: bool = True) -> Array:

@@ -36,7 +36,7 @@ def held(function: Kernel, length: int, dtype: DType = f32) -> Kernel:
 
 
 @kernel
-def running_rows(x: View, *, kind: str):
+def running_along_rows(x: View, *, kind: str):
     """Each element with all before it in its row."""
     found = tile.scan(tile.load(x).to(accumulator(x.dtype).base), kind)
     return tile.cast(found, x.dtype)
@@ -104,7 +104,7 @@ def worst(dtype: DType, *, largest: bool) -> float:
 # Selection
 
 
-def key_bits(dtype: DType) -> tuple[int, int]:
+def _key_bits(dtype: DType) -> tuple[int, int]:
     """Of keys of 32 bits the highest that may differ, and how many of them do, from there on."""
     if dtype.is_float:
         exponent, mantissa = (8, 23) if dtype.bits > 16 else (8, 7 if dtype.name == "bf16" else 10)
@@ -130,7 +130,7 @@ def selecting(k: int) -> Kernel:
     def select_of_rows(x: View, out: View, *, largest: bool) -> None:
         here = tile.context()
         keys = _keys(tile.load(x), largest=largest)
-        highest, bits = key_bits(x.dtype)
+        highest, bits = _key_bits(x.dtype)
         least, step = tile.zeros((here.m, 1), u32), tile.full((here.m, 1), 1 << highest, u32)
         # The key that k elements reach, bit by bit.
         for _ in tile.range(bits):
@@ -199,7 +199,7 @@ def sort_rows(x: View, *, descending: bool):
 
 
 @kernel
-def order_of_rows(x: View, *, descending: bool):
+def places_of_rows(x: View, *, descending: bool):
     """The places that sort each row, those of equal elements in order, and of NaN last."""
     rows = tile.load(x)
     if descending and x.dtype.is_float:

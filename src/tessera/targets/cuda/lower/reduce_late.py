@@ -105,7 +105,7 @@ def _widen(loop: scf.ForOp, total: _Total) -> None:
     added = tile.EwOp(total.added.fn.data, [carried, reduced.operand])
     body.insert_op_before(added, total.added)
     end.operands[total.place] = added.result
-    # Whoever reads the total behind the loop reads what is folded there.
+    # What reads the total behind the loop reads what is folded there.
     folded = tile.ReduceOp(kind, result, axis)
     made: list[Operation] = [folded]
     if total.expanded is not None:
