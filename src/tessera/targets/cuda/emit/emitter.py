@@ -19,7 +19,7 @@ from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
-from tessera.targets.cuda.emit.divisors import has_aligned_rows
+from tessera.targets.cuda.emit.divisors import aligned_axis
 from tessera.targets.cuda.emit.thread_tiles import Affine, Question, ThreadTile
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper import IdOp, MbarriersOp, WordsOp
@@ -194,8 +194,8 @@ class Emitter(KernelEmitter):
                 for axis, size in enumerate(shape.data)
             )
             strides = tuple(self.param(first + 1 + rank + axis) for axis in range(rank))
-            if has_aligned_rows(argument):
-                strides = (*strides[:-1], number(1, "i64"))
+            if (rows := aligned_axis(argument)) is not None:
+                strides = (*strides[:rows], number(1, "i64"), *strides[rows + 1 :])
             return ViewDescriptor(pointer, sizes, strides, type_.dtype)
         dtype = dtype_of(type_)
         memory = elements.memory_type(dtype, 0)

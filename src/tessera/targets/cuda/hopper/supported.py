@@ -66,8 +66,8 @@ def _check_dot(op: warp_groups.DotStartOp) -> None:
         raise refusal(op, f"a dot of {left} and {right}: wgmma has {said}, of integers 16·n")
     if not is_taken(op.b):
         raise refusal(op, "a right operand is computed: wgmma reads it from shared memory only")
-    if is_taken(op.a) and isinstance(op.a.owner, tile.TransOp):
-        raise refusal(op, "a left operand in shared memory is transposed")
+    if is_taken(op.a) and isinstance(op.a.owner, tile.TransOp) and not transposes_in_memory(tile_dtype(op.a)):
+        raise refusal(op, f"a left operand of {tile_dtype(op.a)} lies across the depth: wgmma needs it along the depth")
     if not transposes_in_memory(dtype) and not isinstance(op.b.owner, tile.TransOp):
         raise refusal(
             op, f"a right operand of {dtype} is contiguous along its columns: wgmma needs it so along the depth"
