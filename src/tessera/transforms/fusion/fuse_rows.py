@@ -6,7 +6,7 @@ with it. If others use it as well, it becomes a second result, or is done again 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -23,7 +23,6 @@ from tessera.shapes.expr import Size, element_count
 from tessera.transforms.core.index_maps import RULES, Var
 from tessera.transforms.core.legality import LEVELS, VIEWS
 from tessera.transforms.core.rewriting import replace
-from tessera.transforms.fusion.divided_folds import divide_long_folds
 from tessera.transforms.fusion.emit_tile_steps import steps_config
 from tessera.transforms.fusion.fusion_refusals import AS_KERNEL, NOT_AT_ONCE, FusionRefusals, Reason, first_user, named
 from tessera.transforms.fusion.region_spaces import FOLDS, Space, UnfitError, folded_extents, space_of
@@ -38,6 +37,14 @@ _CHEAP = 4
 """Simple steps that are sooner done again than written and read."""
 _STEPS = (graph_indexing.CumulateOp, graph_indexing.ScatterOp)
 _COMPUTED = (graph.EwOp, *FOLDS)
+_LONG_FOLD = 1 << 21
+"""Elements that are read in more time than a kernel takes to start."""
+_TIMES_BUSY = 8
+"""Times as many instances as keep the machine busy: each has few loads on their way at once."""
+_FOLDED_COLUMNS = 64
+"""Columns of a program instance that folds a leading axis."""
+_LEAST_PART = {True: 2048, False: 128}
+"""Elements of a part, of rows along which memory lies, and of columns."""
 
 _MANY_OPS = Reason(f"a kernel has at most {_MOST_OPS} ops", AS_KERNEL, is_limit=True)
 _MANY_INPUTS = Reason(f"a kernel reads at most {_MOST_INPUTS} arrays", AS_KERNEL, is_limit=True)
@@ -126,6 +133,59 @@ def _first_axes(op: graph.ReduceOp) -> list[int] | None:
     if len(large) < 2 or not isinstance(left, int) or left >= _MANY:
         return None
     return [axis for axis in axes if axis >= large[-1]]
+
+
+def divide_long_folds(block: Block, instances: int) -> set[Operation]:
+    """Makes two reductions of one that leaves fewer program instances than half of those that are wanted."""
+    divided = set[Operation]()
+    for op in list(block.ops):
+        if isinstance(op, graph.ReduceOp) and (parts := _parts_of(op, instances)) is not None:
+            made = list(_divided(op, parts))
+            replace(op, made)
+            divided.update(made)
+    return divided
+
+
+def _parts_of(op: graph.ReduceOp, instances: int) -> int | None:
+    """How many parts its axis is divided into; None where it stays whole."""
+    shape, axes = graph_type(op.operand).shape, list(op.axes.iter_values())
+    total, length = element_count(shape), shape[axes[0]] if len(axes) == 1 else None
+    if not isinstance(total, int) or not isinstance(length, int) or total < _LONG_FOLD:
+        return None
+    along = axes[0] == len(shape) - 1
+    programs = max(1, total // length // (1 if along else _FOLDED_COLUMNS))
+    if 2 * programs >= instances:
+        return None
+    wanted = -(-_TIMES_BUSY * instances // programs)
+    possible = [
+        parts for parts in _divisors(length) if 1 < parts <= 2 * wanted and length // parts >= _LEAST_PART[along]
+    ]
+    return min(possible, key=lambda parts: abs(parts - wanted), default=None)
+
+
+def _divisors(number: int) -> Iterator[int]:
+    root = int(number**0.5)
+    for one in range(1, root + 1):
+        if number % one == 0:
+            yield from {one, number // one}
+
+
+def _divided(op: graph.ReduceOp, parts: int) -> Iterator[Operation]:
+    (axis,) = op.axes.iter_values()
+    kind, dtype, shape = op.kind.data, graph_type(op.operand).dtype, graph_type(op.operand).shape
+    carried = accumulator(dtype).base if reductions.TABLE[kind].combine in ("add", "mul") else dtype.base
+    value = op.operand
+    if dtype is not carried:
+        yield (wide := graph.EwOp("cast", [value], to=carried))
+        value = wide.result
+    length = shape[axis]
+    assert isinstance(length, int)
+    sizes: list[Size] = [*shape[:axis], parts, length // parts, *shape[axis + 1 :]]
+    yield (apart := graph.ReshapeOp(value, sizes))
+    yield (first := graph.ReduceOp(kind, apart.result, [axis + 1]))
+    yield (last := graph.ReduceOp(kind, first.result, [axis], keepdims=op.keepdims is not None))
+    if dtype is not carried:
+        yield graph.EwOp("cast", [last.result], to=dtype)
 
 
 def _takes_counts(user: Operation) -> bool:
