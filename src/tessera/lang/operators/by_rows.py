@@ -116,15 +116,15 @@ def _extremes(rows: Traced, *, largest: bool) -> tuple[Traced, Traced]:
 
 def selected(rows: Traced, k: int, *, largest: bool) -> tuple[Traced, Traced]:
     """The k elements of each row of [n, length] that come first in order, and their places, of i64."""
-    from tessera.lang.operators.row_kernels import MOST, held, order_selected, selecting, worst
+    from tessera.lang.operators.row_kernels import SELECTED, held, order_selected, selecting, worst
 
     count, length = rows.sizes
     assert isinstance(length, int)
-    if length <= MOST:
+    if length <= SELECTED:
         found = held(selecting(k), length)(rows, largest=largest)
         values, places = held(order_selected, k * k)(found, rows, largest=largest)
         return values, places
-    parts, several = _cut(rows, worst(rows.dtype, largest=largest), MOST)
+    parts, several = _cut(rows, worst(rows.dtype, largest=largest), SELECTED)
     width = parts.sizes[1]
     # Of equal elements those of the first parts come first, as they do in the row.
     best, at = selected(parts, k, largest=largest)

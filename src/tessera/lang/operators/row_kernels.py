@@ -19,6 +19,8 @@ from tessera.tile.language.values import Tile, View
 MOST = 16384
 """The longest row that an instance holds: of words of 32 bits, one for each thread and 32 or so of its registers."""
 _SHARE = 32
+SELECTED = 8192
+"""The longest row of which an instance selects some: it has the counts beside the keys, and others wait beside it."""
 PART = 4096
 """A part of a longer row: enough for an instance, few enough for many."""
 _WARP = 32
