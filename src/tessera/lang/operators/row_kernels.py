@@ -131,7 +131,8 @@ def selecting(k: int) -> Kernel:
 
     def select_of_rows(x: View, out: View, *, largest: bool) -> None:
         here = tile.context()
-        keys = _keys(tile.load(x), largest=largest)
+        vector = PIECE // x.dtype.storage.itemsize
+        keys = _keys(tile.load(x, vector=None if here.d % vector else vector), largest=largest)
         highest, bits = _key_bits(x.dtype)
         least, step = tile.zeros((here.m, 1), u32), tile.full((here.m, 1), 1 << highest, u32)
         # The key that k elements reach, bit by bit.
