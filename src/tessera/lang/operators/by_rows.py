@@ -40,7 +40,7 @@ def _part(length: int, most: int) -> int | None:
     return None if count is None else length // count
 
 
-def _cut(rows: Traced, filler: object, most: int) -> tuple[Traced, int]:
+def _cut(rows: Traced, filler: float, most: int) -> tuple[Traced, int]:
     """Rows in parts that are rows of their own, and how many of them a row is; the last part is filled up."""
     length = rows.sizes[1]
     assert isinstance(length, int)
@@ -87,8 +87,7 @@ def extreme_places(rows: Traced, *, largest: bool) -> Traced:
 
     count, length = rows.sizes
     assert isinstance(length, int)
-    few = isinstance(count, int) and count < _BUSY
-    if not few or length <= PART:
+    if not isinstance(count, int) or count >= _BUSY or length <= PART:
         return _extremes(rows, largest=largest)[1]
     most = max(PART, min(_LONG, -(-length * count // _BUSY)))
     parts, several = _cut(rows, worst(rows.dtype, largest=largest), most)

@@ -69,7 +69,9 @@ class _Grown:
 
 def fuse_rows(block: Block, refusals: FusionRefusals, instances: int = 0) -> None:
     """Puts all algebra of a block that is in no region yet into regions; views that cost nothing stay."""
-    divided = divide_reductions(block) | (divide_long_folds(block, instances) if instances else set())
+    divided = divide_reductions(block)
+    if instances:
+        divided |= divide_long_folds(block, instances)
     algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp}
     waiting = [op for op in block.ops if type(op) in algebra]
     left: set[Operation] = set()
