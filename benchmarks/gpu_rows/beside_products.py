@@ -26,12 +26,12 @@ LOOKED_AT = 512
 
 # Rows scaled into 8 bits
 
-GROUP = 128
+GROUP = quantizing_gemm.COLUMNS
 """Columns that have a scale in common."""
 
 
 def declare_amax(m: int, n: int, k: int) -> None:
-    kernel = quantizing_gemm.quantizing_gemm.with_schedule(Schedule(block=(128, GROUP, 64)))
+    kernel = quantizing_gemm.quantizing_gemm.grid(quantizing_gemm.by_blocks)
 
     called = f"beside amax {m}×{n}×{k} f8e4m3 of bf16"
 

@@ -54,7 +54,8 @@ def declare(bits: int, m: int, k: int, n: int) -> None:
     bars = {"best": 1.2, **({"copy": 0.8} if packed >= LARGE else {})} if few else {"cublas": 0.85}
 
     called = f"beside int{bits} M {m} {k}×{n}"
-    kernel = group_quantized_gemm.int8_gemm if bits == 8 else group_quantized_gemm.int4_gemm
+    plain = group_quantized_gemm.int8_gemm if bits == 8 else group_quantized_gemm.int4_gemm
+    kernel = plain.grid(group_quantized_gemm.by_blocks)
 
     @kernel_text(called)
     def text() -> str:
@@ -75,7 +76,7 @@ def declare(bits: int, m: int, k: int, n: int) -> None:
         ours = [ts.from_dlpack(one) for one in (x, scales, out)]
 
         def call(weights: Any) -> Any:
-            group_quantized_gemm.multiply(ours[0], weights, ours[1], ours[2])
+            kernel(ours[0], weights, ours[1], ours[2])
             return out
 
         multiply = triton.Product(x, bits, n)
