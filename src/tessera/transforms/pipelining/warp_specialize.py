@@ -34,7 +34,7 @@ from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import adopt_location, inherit_locations
 from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots
-from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, rows_of
+from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, row_stores, rows_of
 from tessera.transforms.pipelining.tile_order import TileOrder, can_form_clusters
 
 PERSISTENT, CLUSTER = "persistent", "cluster"
@@ -64,7 +64,7 @@ class WarpSpecialize(FunctionPass):
 
     def partition(self, function: tile.FuncOp) -> CompileError | None:
         """Partitions a function; gives the reason where it cannot be, and leaves it as it is."""
-        count = rows_of(function)
+        count = rows_of(function, at_places=True)
         axes = len(function.grid.data)
         if not 1 <= axes <= _MOST_AXES:
             return _refusal(
@@ -84,15 +84,13 @@ class WarpSpecialize(FunctionPass):
                 f"{self.consumers} consumers cannot share its {count} rows",
                 "give it a block of a multiple of 64 rows",
             )
-        stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
+        stores = row_stores(function)
         needed = Slice(stores)
         rows = Rows(function, count, needed)
         if not rows.find():
             op, reason = rows.refused
             return _refusal(
-                op or function,
-                reason,
-                "compute rows independently of each other, and store them at the top level of the kernel",
+                op or function, reason, "compute rows independently of each other, and store them outside of loops"
             )
         loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.LoadOp)]
         loads = [op for op in loads if feeds_dots(op)]
@@ -110,12 +108,6 @@ class WarpSpecialize(FunctionPass):
                 function,
                 "where a tile is loaded depends on other tiles: the producer computes none",
                 "compute places from program_id, loop counters and sizes",
-            )
-        if (load := next((load for load in loads if rows.axes.get(load.result, 0)), None)) is not None:
-            return _refusal(
-                load,
-                "rows of the result are columns of a loaded tile, which consumers cannot share",
-                "keep the left operand with its rows first, transposed in memory beforehand",
             )
         # Tiles that all rows share come out of rings; every consumer would compute all of them otherwise.
         dots = [op for op in needed.ops if isinstance(op, tile.DotOp)]
@@ -168,7 +160,8 @@ class _Ring:
 
     depth: int
     held: TileType
-    is_part: bool
+    axis: int | None
+    """The axis along which consumers share its tiles; None where each needs all of them."""
     loads: list[tile.LoadOp] = field(default_factory=list[tile.LoadOp])
     end: int = -1
     """The number of the op up to which its last tile is needed."""
@@ -181,12 +174,12 @@ def _rings(
     numbers = {op: number for number, op in enumerate(function.body.walk())}
     rings: dict[object, list[_Ring]] = {}
     for load in loads:
-        is_part = load.result in rows.axes
-        alike = rings.setdefault((tile.base_of(load.view), load.result.type, is_part), [])
+        axis = rows.axes.get(load.result)
+        alike = rings.setdefault((tile.base_of(load.view), load.result.type, axis), [])
         start, end = numbers[load], max(numbers[op] for op in _last_user(load, consumed).walk())
         ring = next((ring for ring in alike if ring.end < start), None)
         if ring is None:
-            ring = _Ring(depths[1], tile_type(load.result), is_part)
+            ring = _Ring(depths[1], tile_type(load.result), axis)
             alike.append(ring)
         ring.loads.append(load)
         ring.end = end
@@ -246,7 +239,7 @@ class _Writer:
             if (name := tile.base_of(ring.loads[0].view).name_hint) is not None:
                 op.result.name_hint = f"{name}_ring"
             made.append(op)
-        if order.uneven is not None:
+        if order.fetches:
             queue = tile_scheduler.WorkQueueOp(self.ahead)
             self.work_queue, queue.result.name_hint = queue.result, "programs"
             made.append(queue)
@@ -461,9 +454,8 @@ class _Consumer(_Partition):
             self.ends.setdefault(_last_user(load, needed), []).append(ring)
 
     def load(self, op: tile.LoadOp, ring: _Ring, block: Block) -> None:
-        wait = warp_groups.ConsumerWaitOp(
-            self.memory[ring], self.states[ring], self.consumers if ring.is_part else None
-        )
+        shared = (None, 0) if ring.axis is None else (self.consumers, ring.axis)
+        wait = warp_groups.ConsumerWaitOp(self.memory[ring], self.states[ring], *shared)
         wait.location, wait.result.name_hint = op.location, op.result.name_hint
         block.add_op(wait)
         self.values[op.result] = wait.result
