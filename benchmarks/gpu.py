@@ -108,14 +108,15 @@ def prepare(rows: Sequence[Row], options: argparse.Namespace) -> None:
             break
         try:
             contest = row.build(TorchInputs(row.dtype, options.seed))
-            calls = [*([contest.ours] if contest.ours else []), *contest.peers.values()]
-            calls += [yardstick.call for yardstick in contest.yardsticks.values()]
+            calls = {**({OURS: contest.ours} if contest.ours else {}), **contest.peers}
+            calls |= {name: yardstick.call for name, yardstick in contest.yardsticks.items()}
         except Exception as error:
             print(f"{row.name}: {type(error).__name__}: {error}", flush=True)
             continue
-        for call in calls:
-            with suppress(Exception):
-                call()
+        for name, call in calls.items():
+            if not options.entrant or name in options.entrant:
+                with suppress(Exception):
+                    call()
         del contest, calls
         gc.collect()
 
@@ -188,6 +189,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no row is begun later than that")
     parser.add_argument("--merge", action="store_true", help="keep rows of the result file that are not measured now")
     parser.add_argument("--prepare", action="store_true", help="call everything once, so that caches of compilers fill")
+    parser.add_argument("--entrant", action="append", default=[], help="whom to call to prepare; all, if none is named")
     parser.add_argument("--under-ncu", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     rows = chosen(options.only, exactly=options.under_ncu)
