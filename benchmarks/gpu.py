@@ -59,7 +59,7 @@ def measured(row: Row, gpu: TorchGpu, options: argparse.Namespace) -> tuple[dict
         if options.energy:
             for entrant in race.running:
                 found["entrants"][entrant.name]["joules"] = joules(entrant, gpu)
-        return found, contest.ptx
+        return found, contest.texts()
     except Exception as error:
         traceback.print_exc()
         said = error.message if isinstance(error, TesseraError) else f"{type(error).__name__}: {error}"

@@ -14,7 +14,7 @@ import numpy as np
 import tessera as ts
 from tessera import stdlib
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
-from tessera.bench.cuda.kernel_texts import program_of, text_for, ways_of
+from tessera.bench.cuda.kernel_texts import text_for, text_of, ways_of
 from tessera.bench.instruments.libraries import library
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "kernels"))
@@ -124,7 +124,7 @@ def declare_varlen(documents: int, width: int) -> None:
                 "varlen_attn": partial(torch_varlen, q, k, v, starts, longest),
             },
             part=lambda result: result.reshape(TOKENS, HEADS, width)[:: TOKENS // LOOKED_AT],
-            ptx={called: program_of(kernel, *ours, **static).ptx.decode()},
+            ptx={called: partial(text_of, kernel, *ours, **static)},
             ways=lambda: ways_of(kernel, *ours, **static),
         )
 
@@ -189,8 +189,8 @@ def declare_sparse(width: int) -> None:
             yardsticks={"plain": plain},
             part=lambda result: result[:, rows],
             ptx={
-                called: program_of(kernel, *ours, **static).ptx.decode(),
-                plain_text: program_of(stdlib.attention, *ours[:3]).ptx.decode(),
+                called: partial(text_of, kernel, *ours, **static),
+                plain_text: partial(text_of, stdlib.attention, *ours[:3]),
             },
             ways=lambda: ways_of(kernel, *ours, **static),
         )
@@ -246,7 +246,7 @@ def declare_differential(length: int, width: int) -> None:
             ours=call,
             peers={"cudnn twice": twice},
             part=lambda result: result[:, rows],
-            ptx={called: program_of(kernel, *ours, **static).ptx.decode()},
+            ptx={called: partial(text_of, kernel, *ours, **static)},
             ways=lambda: ways_of(kernel, *ours, **static),
         )
 

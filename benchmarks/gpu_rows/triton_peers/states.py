@@ -10,16 +10,17 @@ import triton.language as tl
 
 from triton_peers.tuning import tuned
 
+CONFIGS = [
+    triton.Config({"C": chunk, "BV": width}, num_warps=warps, num_stages=stages)
+    for chunk, width, warps in (
+        *((32, 64, 4), (32, 128, 4), (64, 32, 4), (64, 64, 4), (64, 128, 4), (64, 128, 8)),
+        *((128, 64, 8), (128, 128, 8)),
+    )
+    for stages in (1, 2, 3)
+]
 
-def _configs() -> list[triton.Config]:
-    return [
-        triton.Config({"C": chunk, "BV": width}, num_warps=warps, num_stages=stages)
-        for chunk, width, warps in ((32, 64, 4), (32, 128, 4), (64, 32, 4), (64, 64, 4), (64, 128, 4), (64, 128, 8), (128, 64, 8), (128, 128, 8))
-        for stages in (1, 2, 3)
-    ]  # fmt: skip
 
-
-@tuned(_configs(), key=["S", "D"])
+@tuned(CONFIGS, key=["S", "D"])
 @triton.jit
 def _retention(q, k, v, gammas, out, S, D: tl.constexpr, C: tl.constexpr, BV: tl.constexpr):
     h = tl.program_id(1).to(tl.int64)
@@ -42,7 +43,7 @@ def _retention(q, k, v, gammas, out, S, D: tl.constexpr, C: tl.constexpr, BV: tl
         state = tl.dot(tl.trans(kept), values, state * whole)
 
 
-@tuned(_configs(), key=["S", "D"])
+@tuned(CONFIGS, key=["S", "D"])
 @triton.jit
 def _gated(q, k, v, gates, out, S, D: tl.constexpr, C: tl.constexpr, BV: tl.constexpr):
     h = tl.program_id(1).to(tl.int64)

@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from tessera.bench.measuring.precision import BOUNDS
 from tessera.bench.results.definitions import BenchError
+from tessera.errors import TesseraError
 
 COPY = "copy"
 """The entrant that copies as many bytes as the row has to move: it is in every row that says how many."""
@@ -85,12 +87,23 @@ class Contest:
     yardsticks: Mapping[str, Yardstick] = field(default_factory=dict[str, Yardstick])
     part: Callable[[Any], Any] = _whole
     """Selects the part of a result, a torch tensor, that is compared with the truth."""
-    ptx: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The texts that ours runs, by the names of the row's kernels."""
+    ptx: Mapping[str, str | Callable[[], str]] = field(default_factory=dict[str, "str | Callable[[], str]"])
+    """The texts that ours runs, by the names of the row's kernels; functions are asked for them after the calls.
+
+    Where ours cannot be compiled a function that raises takes out ours alone, not the row.
+    """
     ways: Callable[[], Sequence[str]] | None = None
     """Asked after the calls: how each kernel of ours was compiled, and what was refused."""
     occupancy: Callable[[], Mapping[str, float]] | None = None
     """The driver's figures of our kernel: registers_per_thread, shared_memory_per_block, occupancy_percent."""
+
+    def texts(self) -> dict[str, str]:
+        """All texts of what has run."""
+        found: dict[str, str] = {}
+        for name, text in self.ptx.items():
+            with suppress(TesseraError):  # what was not compiled has no text, and its entrant says why
+                found[name] = text if isinstance(text, str) else text()
+        return found
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,11 @@ def program_of(kernel: Kernel, *args: Any, **kwargs: Any) -> CudaExecutable:
     return _executable(kernel.program_for(args, kwargs, chosen)[0])
 
 
+def text_of(kernel: Kernel, *args: Any, **kwargs: Any) -> str:
+    """The PTX that a call with these arguments, tensors of a GPU, runs."""
+    return program_of(kernel, *args, **kwargs).ptx.decode()
+
+
 def ways_of(called: Kernel | Jitted, *args: Any, **kwargs: Any) -> list[str]:
     """How what a call with these arguments, tensors of a GPU, runs was compiled, and what was refused: a line for each.
 
