@@ -287,7 +287,9 @@ class Race:
     def _ways(self, asked: Callable[[], Sequence[str]]) -> list[str]:
         try:
             return list(asked())
-        except Exception as error:  # of a kernel that was not compiled, say: that is told elsewhere
+        except TesseraError as error:  # of a kernel that was not compiled, say
+            return [error.message]
+        except Exception as error:
             return [f"{type(error).__name__}: {error}"]
 
     def _seen(self, entrant: Entrant) -> dict[str, Any]:

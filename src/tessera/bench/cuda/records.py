@@ -63,7 +63,7 @@ def merged(
     """
     measured = {row["name"] for row in record["rows"]}
     when = {name: earlier["environment"].get(name) for name in ("date", "commit")}
-    kept = [
+    kept: list[Mapping[str, Any]] = [
         {"measured": when, **row} for row in earlier["rows"] if row["name"] not in measured and row["name"] in declared
     ]
     order = {name: number for number, name in enumerate(declared)}
