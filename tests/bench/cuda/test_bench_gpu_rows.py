@@ -322,6 +322,21 @@ def test_runs_are_merged_row_by_row() -> None:
     assert [one.get("measured", {}).get("date") for one in third["rows"]] == ["2", "1", None]
 
 
+def test_rows_of_a_kernel_that_has_changed_are_not_merged() -> None:
+    kernel_text("shared")(lambda: "text")
+    for name in ("a", "b", "c"):
+        row(name, "f32", kernels=["shared"] if name != "c" else [])(no_contest)
+
+    def run(names: str, text: str) -> dict[str, Any]:
+        rows = [{"name": name, "kernels": ["shared"] if name != "c" else []} for name in names]
+        return records.record(rows, {"shared": text}, {"gpu": "H200"}, means=[])
+
+    same = records.merged(run("abc", "one"), run("a", "one"), declarations.ROWS, [])
+    assert [one["name"] for one in same["rows"]] == ["a", "b", "c"]
+    other = records.merged(run("abc", "one"), run("a", "another"), declarations.ROWS, [])
+    assert [one["name"] for one in other["rows"]] == ["a", "c"]
+
+
 def test_only_results_of_this_version_are_merged(tmp_path: Path) -> None:
     path = tmp_path / "h200-a.json"
     records.write(path, records.record([], {}, {"gpu": "x"}))

@@ -34,6 +34,8 @@ OURS = "tessera"
 BEST = "best"
 """A bar on it is one on the fastest of the row's peers."""
 
+TorchTensor = Any
+"""A tensor of torch, which need not be there to read these files."""
 Call = Callable[[], Any]
 """Starts the work on the current stream, and returns the result without waiting for it."""
 
@@ -46,7 +48,7 @@ class Inputs(Protocol):
         """The GPU, as torch calls it."""
         ...
 
-    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0, copies: int = 0) -> Any:
+    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0, copies: int = 0) -> TorchTensor:
         """A torch tensor of normal numbers, of the row's type if nothing else is said.
 
         With `copies`, so many that hold the same numbers, along a first axis: calls take one after the other, and find
@@ -54,16 +56,16 @@ class Inputs(Protocol):
         """
         ...
 
-    def integers(self, low: int, high: int, *shape: int, dtype: str = "i8", copies: int = 0) -> Any:
+    def integers(self, low: int, high: int, *shape: int, dtype: str = "i8", copies: int = 0) -> TorchTensor:
         """A torch tensor of whole numbers from `low` to `high`, without the latter."""
         ...
 
-    def derived(self, compute: Callable[[], Any]) -> Any:
+    def derived(self, compute: Callable[[], TorchTensor]) -> TorchTensor:
         """A torch tensor that is computed of inputs, and again whenever those are filled anew."""
         ...
 
 
-def _whole(result: Any) -> Any:
+def _whole(result: Any) -> TorchTensor:
     return result
 
 
@@ -79,13 +81,13 @@ class Yardstick:
 class Contest:
     """A row made ready on the GPU."""
 
-    truth: Callable[[], Any]
+    truth: Callable[[], TorchTensor]
     """The result in float64, a torch tensor, of the inputs as they are when it is called."""
     ours: Call | None = None
     peers: Mapping[str, Call] = field(default_factory=dict[str, Call])
     """A call of torch or another library, which torch can capture into a graph."""
     yardsticks: Mapping[str, Yardstick] = field(default_factory=dict[str, Yardstick])
-    part: Callable[[Any], Any] = _whole
+    part: Callable[[TorchTensor], TorchTensor] = _whole
     """Selects the part of a result, a torch tensor, that is compared with the truth."""
     ptx: Mapping[str, str | Callable[[], str]] = field(default_factory=dict[str, "str | Callable[[], str]"])
     """The texts that ours runs, by the names of the row's kernels; functions are asked for them after the calls.
