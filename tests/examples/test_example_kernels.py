@@ -322,7 +322,8 @@ def linear_attention_chunks(seed: int, dtype: Any) -> Case:
     (q, k, v), random = recurrent(seed, dtype)
     single = seed % 2 == 0
     gammas = (0.9 + 0.1 * random.random(2)).astype(np.float32)
-    gates = -0.2 * random.random(q.shape).astype(np.float32)
+    drawn: Array = random.random(q.shape)
+    gates = (-0.2 * drawn).astype(np.float32)
     kept = np.broadcast_to(gammas[:, None, None], q.shape) if single else np.exp2(gates.astype(np.float64))
     wide, expected = [one.astype(np.float64) for one in (q, k, v)], np.zeros(q.shape)
     for h in range(2):
@@ -330,7 +331,7 @@ def linear_attention_chunks(seed: int, dtype: Any) -> Case:
         for t in range(45):
             state = kept[h, t][:, None] * state + np.outer(wide[1][h, t], wide[2][h, t])
             expected[h, t] = wide[0][h, t] @ state
-    given = [q, k, v, gammas if single else gates, np.full(q.shape, 7, dtype)]
+    given: list[Array] = [q, k, v, gammas if single else gates, np.full(q.shape, 7, dtype)]
     return Case("retain" if single else "attend", given, 4, expected, chunk=16)
 
 

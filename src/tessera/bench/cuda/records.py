@@ -48,10 +48,11 @@ def means(rows: Sequence[Mapping[str, Any]], declared: Iterable[Mean]) -> list[d
 
 def read(path: Path) -> dict[str, Any]:
     """A result file of this module's."""
-    found: Any = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(found, dict) or found.get("version") != VERSION:
+    read: Any = json.loads(path.read_text(encoding="utf-8"))
+    found = cast(dict[str, Any], read) if isinstance(read, dict) else {}
+    if found.get("version") != VERSION:
         raise BenchError(f"{path}: expected results of version {VERSION}", hint="measure anew under another name")
-    return cast(dict[str, Any], found)
+    return found
 
 
 def merged(
