@@ -13,11 +13,12 @@ from triton_peers.tuning import tuned
 CONFIGS = [
     triton.Config({"C": chunk, "BV": width}, num_warps=warps, num_stages=stages)
     for chunk, width, warps in (
-        *((32, 64, 4), (32, 128, 4), (64, 32, 4), (64, 64, 4), (64, 128, 4), (64, 128, 8)),
-        *((32, 32, 4), (128, 64, 8)),
+        *((64, 32, 4), (64, 32, 8), (64, 64, 4), (64, 64, 8), (64, 128, 4), (64, 128, 8)),
+        *((128, 32, 4), (128, 64, 8)),
     )
     for stages in (1, 2)
 ]
+"""Shorter chunks are no whole operands of a warpgroup's matrix instructions."""
 
 
 @tuned(CONFIGS, key=["S", "D"])

@@ -188,6 +188,14 @@ class TorchGpu:
     def conditions(self) -> dict[str, Any]:
         return gpu_conditions(self._index)
 
+    def is_lost(self) -> bool:
+        """Whether the driver has given up this process: after an illegal access it refuses everything."""
+        try:
+            self._torch.cuda.synchronize()
+        except RuntimeError:
+            return True
+        return False
+
     def release(self) -> None:
         """Gives unused memory back to the device."""
         self._torch.cuda.empty_cache()
