@@ -16,7 +16,7 @@ from tessera.bench.cuda import declarations, records, tables
 from tessera.bench.cuda.contest import Race
 from tessera.bench.cuda.declarations import Contest, Inputs, Row, Yardstick, kernel_text, mean, row
 from tessera.bench.results.definitions import BenchError
-from tessera.errors import CompileError
+from tessera.errors import CompileError, EffectError
 
 ROOT = Path(__file__).parents[3]
 MEGABYTE = 1e6
@@ -273,11 +273,12 @@ def test_texts_are_asked_for_after_the_calls_and_a_refusal_is_none() -> None:
 
 def test_calls_that_no_graph_holds_are_queued_behind_a_gpu_at_work() -> None:
     class Queueing(PretendedGpu):
-        def is_queued(self, replay: Any) -> bool:
-            return True
-
         def capture(self, call: Any, calls: int, *, ours: bool) -> Any:
-            made = super().capture(call, calls, ours=ours)
+            assert ours, "peers are queued, because ours is"
+            raise EffectError("a program cannot be recorded in a graph")
+
+        def queue(self, call: Any, calls: int) -> Any:
+            made = super().capture(call, calls, ours=True)
 
             def hold() -> None:
                 self.log.append("hold")
@@ -288,13 +289,13 @@ def test_calls_that_no_graph_holds_are_queued_behind_a_gpu_at_work() -> None:
 
     gpu = Queueing()
     x = gpu.normal(8, 4)
-    contest = Contest(truth=lambda: x**2, ours=Work(gpu, np.square, 1.0))
+    contest = Contest(truth=lambda: x**2, ours=Work(gpu, np.square, 1.0), peers={"torch": Work(gpu, np.square, 2.0)})
     row = Row("squares", "f32", no_contest, bound=2e-6)
     found = Race(row, contest, gpu, gpu, np.random.default_rng(1)).measure(5)
     ours = found["entrants"]["tessera"]
     assert ours["queued"] is True
     assert ours["us"] == pytest.approx(1000)  # without the time that the GPU was held
-    assert [gpu.log[index - 1] for index, word in enumerate(gpu.log) if word == "hold"] == ["flush"] * 5
+    assert [gpu.log[index - 1] for index, word in enumerate(gpu.log) if word == "hold"] == ["flush"] * 10
 
 
 def test_runs_are_merged_row_by_row() -> None:

@@ -8,12 +8,10 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
-from tessera.bench.cuda.contest import Replay
 from tessera.bench.cuda.declarations import Call, TorchTensor
 from tessera.bench.instruments import gpu_timing as timing
 from tessera.bench.instruments.gpu_conditions import gpu_conditions
 from tessera.bench.instruments.libraries import library
-from tessera.errors import EffectError
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Event, synchronize
@@ -131,15 +129,12 @@ class TorchGpu:
     def synchronize(self) -> None:
         synchronize()
 
-    def capture(self, call: Call, calls: int, *, ours: bool) -> Replay:
+    def capture(self, call: Call, calls: int, *, ours: bool) -> timing.OurGraph | timing.TorchGraph:
         repeated = [call] * calls
-        try:
-            return timing.OurGraph(repeated) if ours else timing.TorchGraph(repeated)
-        except (EffectError, RuntimeError):  # a program of ours, or what waits for the GPU
-            return timing.Queued(repeated)
+        return timing.OurGraph(repeated) if ours else timing.TorchGraph(repeated)
 
-    def is_queued(self, replay: Replay | None) -> bool:
-        return isinstance(replay, timing.Queued)
+    def queue(self, call: Call, calls: int) -> timing.Queued:
+        return timing.Queued([call] * calls)
 
     def copying(self, moved: float) -> Call:
         copies, nbytes = copies_beyond_cache(moved), int(moved) // 2
