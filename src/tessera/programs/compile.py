@@ -13,7 +13,6 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.core.machine import Machine
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
-from tessera.ir.schedule import dialect as schedule
 from tessera.programs import host
 from tessera.programs.code import Codes
 from tessera.programs.levels import Levels, LevelText
@@ -124,16 +123,8 @@ def program_of(
     )
     count = len(program.launches)
     found = CompileReport() if report is None else report
-    way = f"as {count} kernel{'s' * (count != 1)}{_splits(tile_module)}"
-    made = CompileReport(way, found.refusals, found.choices)
+    made = CompileReport(f"as {count} kernel{'s' * (count != 1)}", found.refusals, found.choices)
     return Program(program, chosen, levels, codes, report=made)
-
-
-def _splits(module: ModuleOp) -> str:
-    """Says in how many parts sums are split among program instances, which other kernels combine."""
-    launches = [op for op in module.walk() if isinstance(op, schedule.LaunchOp) and op.config.data.split]
-    found = [f"@{op.callee.string_value()} in {op.config.data.split} parts" for op in launches]
-    return f", sums split: {', '.join(found)}" if found else ""
 
 
 def _interpreted(module: ModuleOp, name: str) -> Program:

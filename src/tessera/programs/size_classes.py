@@ -21,11 +21,12 @@ MOST_PROGRAMS = 32
 MOST_CLASSES, RANKS = 512, 4
 SMALLEST, FEWEST, STEPS = 64, 8, 4
 """Sizes up to the first have a class for each power of two, from the second on; beyond are so many in an octave."""
-_REGION = "schedule.region<matmul>"
+_REGIONS = "schedule.region<matmul>", "schedule.region<online>"
 
 if TYPE_CHECKING:
     from tessera.ir.common.schedule_attributes import Config
     from tessera.ir.schedule.dialect import RegionOp
+    from tessera.shapes.expr import Size
 
 Choice: TypeAlias = "tuple[Config, ...]"
 """What the model chooses for each region."""
@@ -35,12 +36,27 @@ Compile = Callable[[Program, tuple[str, ...], Limits], Program]
 """Compiles the function of a program with blocks for sizes, `("S=512", …)`, and for no larger ones than limits say."""
 
 
-def size_class(number: int) -> int:
-    """The largest size of the class that a size is in."""
-    if number <= SMALLEST:
+def size_class(number: int, *, smallest: int = SMALLEST) -> int:
+    """The largest size of the class that a size is in. Up to the `smallest`, those are powers of two."""
+    if number <= smallest:
         return max(FEWEST, 1 << (number - 1).bit_length()) if number > 1 else 1
-    unit = 1 << (number - 1).bit_length() >> STEPS.bit_length()
+    unit = max(1, 1 << (number - 1).bit_length() >> STEPS.bit_length())
     return -(-number // unit) * unit
+
+
+def _asked(region: RegionOp) -> tuple[Size, ...]:
+    """The sizes of a region that blocks are chosen by."""
+    from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
+    from tessera.transforms.fusion.emit_tile_online import online_of
+
+    if region.kind.data == "matmul":
+        spaces = spaces_of(matmul_of(region))
+        return spaces.rows, spaces.columns, spaces.depth
+    if region.kind.data == "online":
+        spaces = online_of(region).spaces
+        # Where the number of queries is open, keys are not split.
+        return (spaces.batch, spaces.depth) if isinstance(spaces.rows, int) else ()
+    return ()
 
 
 class SizeClasses:
@@ -60,7 +76,7 @@ class SizeClasses:
         """The program for these sizes."""
         if not sizes or not self._is_open:
             return self.general
-        key = tuple([size_class(number) for number in sizes.values()])
+        key = tuple([self._class(number) for number in sizes.values()])
         found = self._by_class.get(key)
         if found is None:
             with WORK.compiling():
@@ -75,22 +91,21 @@ class SizeClasses:
         """Whether blocks are chosen by a model, for sizes that are symbols."""
         if not self.chosen.compiler.models_blocks(self.chosen.level) or self.chosen.checks:
             return False
-        return _REGION in self.general.levels.schedule_ir.text and bool(self._regions)
+        return any(one in self.general.levels.schedule_ir.text for one in _REGIONS) and bool(self._regions)
+
+    def _class(self, number: int) -> int:
+        """The class of a size. Of few matrices with many keys each counts: keys are split by how many there are."""
+        counts = any(one.kind.data == "online" for one in self._regions)
+        return size_class(number, smallest=1 if counts else SMALLEST)
 
     @cached_property
     def _regions(self) -> list[RegionOp]:
         from tessera.ir import text
         from tessera.ir.schedule import dialect as schedule
-        from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
 
         module = text.read(self.general.levels.schedule_ir.text)
-        regions = [one for one in module.walk() if isinstance(one, schedule.RegionOp) and one.kind.data == "matmul"]
-        found: list[RegionOp] = []
-        for region in regions:
-            spaces = spaces_of(matmul_of(region))
-            if not all(isinstance(size, int) for size in (spaces.rows, spaces.columns, spaces.depth)):
-                found.append(region)
-        return found
+        regions = [one for one in module.walk() if isinstance(one, schedule.RegionOp)]
+        return [one for one in regions if not all(isinstance(size, int) for size in _asked(one))]
 
     def _choices(self, hints: Mapping[str, int]) -> list[Choice]:
         """What the model chooses for each region, and what it would choose next."""
@@ -106,7 +121,8 @@ class SizeClasses:
         """The limits of rows that are fewer than a block has: what is not there is not copied then."""
         from tessera.transforms.fusion.emit_tile_matmuls import matmul_of, spaces_of
 
-        rows = {str(spaces_of(matmul_of(region)).rows) for region in self._regions}
+        products = [region for region in self._regions if region.kind.data == "matmul"]
+        rows = {str(spaces_of(matmul_of(region)).rows) for region in products}
         return tuple(f"{name}={size}" for name, size in sorted(hints.items()) if name in rows and size < SMALLEST)
 
     def _made(self, hints: Mapping[str, int]) -> Program:

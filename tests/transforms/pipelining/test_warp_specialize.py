@@ -219,6 +219,10 @@ ASKING = f"""
   tile.store %column_of, %y[%row, %column] : tensor<12x1xf32>, {VIEW}
 """
 EACH = "tile.ew<select> %above, %halves, %ones"
+TURNED = f"""
+  %t = tile.load %b[%c0, %row] : {VIEW} -> tensor<4x12xf32>
+  %l = tile.trans %t, [1, 0] : tensor<4x12xf32> -> tensor<12x4xf32>
+{RIGHT}{DOT}{STORE}"""
 # Kernels, and the depths of their rings where those that loops fill have 3 slots.
 RINGS = {
     "tiles that are needed at once": (TWICE, [2, 2, 2]),
@@ -227,6 +231,7 @@ RINGS = {
     "a branch that does nothing": (ALONE, [2, 2]),
     "an offset that a loop carries": (SLICED, [3, 3]),
     "a branch that rows ask for": (ASKING.format(factor=EACH, kept="%t"), [2, 3]),
+    "shares that are columns of what is loaded": (TURNED, [2, 2]),
 }
 
 
@@ -455,6 +460,13 @@ LEFT_ALONE = {
   %at = arith.select %any, %c0, %c4 : index
   %r = tile.load %b[%at, %column] : {VIEW} -> tensor<4x4xf32>
 {LEFT}{DOT}{STORE}""",
+    "stores for all rows where one asks": f"""
+{LEFT}{RIGHT}{DOT}
+  %is = tile.ew<gt> %s, %s : tensor<12x4xf32>, tensor<12x4xf32> -> tensor<12x4xi1>
+  %any = tile.any %is : tensor<12x4xi1>
+  scf.if %any {{
+    {STORE}
+  }}""",
     "no dots": LEFT + "%s = tile.ew<neg> %l : tensor<12x4xf32> -> tensor<12x4xf32>\n" + STORE,
     "stores in a loop": ALONE_STORE,
     "atomics": LEFT + RIGHT + DOT + STORE.replace("tile.store", "tile.atomic<sum>"),

@@ -160,8 +160,13 @@ def _split(region: schedule.RegionOp, block: tuple[int, int], multiprocessors: i
         each = -(-iterations // parts) + BEGINNING
         return waves(batch * parts, multiprocessors) * each + (COMBINING if parts > 1 else 0)
 
-    each = -(-iterations // min(range(1, min(iterations, MOST_PARTS) + 1), key=clocks))
-    parts = -(-iterations // each)
+    most = min(iterations, MOST_PARTS)
+    if isinstance(spaces.batch, int) and isinstance(spaces.depth, int):
+        each = -(-iterations // min(range(1, most + 1), key=clocks))
+        parts = -(-iterations // each)
+    else:
+        # Programs for classes of sizes are to be few.
+        parts = min((1 << power for power in range((most - 1).bit_length() + 1)), key=clocks)
     return Config(block=block, split=parts if parts > 1 else None)
 
 
