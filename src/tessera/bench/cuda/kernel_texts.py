@@ -67,7 +67,7 @@ def calls_of(
 def text_of_calls(function: Callable[..., object], *args: object) -> str:
     """The PTX of all kernels that a function calls, with tensors of the host as arguments or those of a GPU."""
     on_host = all(arg.device.is_host for arg in args if isinstance(arg, Tensor))
-    made = text_for if on_host else text_of
+    made: Callable[..., str] = text_for if on_host else text_of
     return "\n".join(made(kernel, *given, **static) for kernel, given, static in calls_of(function, *args))
 
 
