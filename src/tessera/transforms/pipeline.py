@@ -50,6 +50,7 @@ from tessera.transforms.pipelining.defer_epilogue_store import DeferEpilogueStor
 from tessera.transforms.pipelining.early_exit_consumers import EarlyExitConsumers
 from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits
 from tessera.transforms.pipelining.late_start_consumers import LateStartConsumers
+from tessera.transforms.pipelining.form_box_loads import FormBoxLoads
 from tessera.transforms.pipelining.make_async import MakeAsync
 from tessera.transforms.pipelining.multicast_loads import MulticastLoads
 from tessera.transforms.pipelining.partition_rows import PartitionRows
@@ -84,6 +85,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         Instrument,
         DeferEpilogueStore,
         LazyRescale,
+        FormBoxLoads,
         MakeAsync,
         MarkReadonly,
         MergeMasks,

@@ -372,6 +372,57 @@ class LoadOp(DeclaredOp):
             raise VerifyException(f"pad {pad} is not a value of {view_type(self.view).element}")
 
 
+def check_boxes(
+    view: SSAValue, starts: Sequence[SSAValue], axes: Sequence[int], tile: TileType
+) -> None:
+    """Refuses boxes that do not make a tile, or do not lie in a view."""
+    seen, shape = view_type(view), tile.get_shape()
+    rank = seen.rank.data
+    if not starts or not rank or len(starts) % rank:
+        raise VerifyException(f"{len(starts)} starts of boxes in {seen}: each has one for every axis")
+    if list(axes) != sorted(set(axes)) or len(axes) != len(shape) or not all(0 <= axis < rank for axis in axes):
+        raise VerifyException(f"axes {list(axes)} of {seen}, for {tile}: expected one for each of its axes, ascending")
+    if not shape or shape[0] % (len(starts) // rank):
+        raise VerifyException(f"{len(starts) // rank} boxes do not share the rows of {tile}")
+    if tile.element_type != seen.element:
+        raise VerifyException(f"the view holds {seen.element}, the tile {tile.element_type}")
+
+
+@irdl_op_definition
+class LoadBoxesOp(DeclaredOp):
+    """Boxes of a view, one behind the other along the first axis of a tile, whose rows they share evenly.
+
+    `starts` has a number for each axis of the view, box by box. A box goes along `axes` of the view, and has one element
+    along the others. What lies outside of the view is 0, as are rows of the tile from `until` on, which are not read.
+    """
+
+    name = "tile.load_boxes"
+    view: SSAValue = fields.operand_def(AnyView)
+    starts: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    until: SSAValue | None = fields.opt_operand_def(IndexType, default=None)
+    axes: Integers = fields.prop_def(Integers, converter=integers)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
+    traits = traits_def(HasEffects())
+    effects = accesses(read=("view",))
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$view `[` $starts `]` `along` $axes (`until` $until^)? attr-dict `:` type($view) `->` type($result)"
+    )
+
+    @property
+    def pad_value(self) -> float:
+        return 0.0
+
+    @property
+    def boxes(self) -> list[Sequence[SSAValue]]:
+        """Where each box starts."""
+        rank = view_type(self.view).rank.data
+        return [self.starts[first : first + rank] for first in range(0, len(self.starts), rank)]
+
+    def verify_(self) -> None:
+        check_boxes(self.view, self.starts, tuple(self.axes.iter_values()), check_tile(self.result, "the tile"))
+
+
 def _check_places(
     view: SSAValue, indices: Sequence[SSAValue], mask: SSAValue | None, moved: SSAValue, what: str
 ) -> None:
@@ -536,9 +587,11 @@ def _shows_order(kind: str, dtype: DType) -> bool:
 
 
 Writer = StoreOp | AtomicOp | WriteOp | AtomicAtOp
-Reader = LoadOp | ReadOp | ItemOp | AtomicOp | AtomicAtOp
+Reader = LoadOp | LoadBoxesOp | ReadOp | ItemOp | AtomicOp | AtomicAtOp
 Atomic = AtomicOp | AtomicAtOp
 AtPlaces = ReadOp | WriteOp | AtomicAtOp
+BoxLoad = LoadOp | LoadBoxesOp
+"""Loads of boxes: of one, or of several."""
 
 
 def title(op: AtPlaces | AtomicOp) -> str:

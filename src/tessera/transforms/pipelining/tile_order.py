@@ -54,7 +54,7 @@ def unevenness(function: tile.FuncOp) -> Uneven | None:
     for op in function.body.walk():
         if not isinstance(op, scf.ForOp) or not isinstance(op.lb.type, IndexType):
             continue
-        loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and feeds_dots(load)]
+        loads = [load for load in op.body.block.ops if isinstance(load, tile.BoxLoad) and feeds_dots(load)]
         ends, starts = _trend(op.ub, 0), _trend(op.lb, 0)
         step, size = integer_of(op.step), _size_in(function, op.ub)
         if not loads or ends is None or starts is None or ends == starts or step is None or size is None:
@@ -169,12 +169,12 @@ def crosses(function: tile.FuncOp) -> bool:
 
 def _operand_axes(function: tile.FuncOp) -> list[frozenset[int]]:
     """The axes of the grid that each loaded operand of a dot depends on."""
-    return [axes_of(op) for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
+    return [axes_of(op) for op in function.body.walk() if isinstance(op, tile.BoxLoad) and feeds_dots(op)]
 
 
 def is_decided_by_memory(function: tile.FuncOp) -> bool:
     """Whether a number out of memory says how often operands of dots are loaded."""
-    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
+    loads = [op for op in function.body.walk() if isinstance(op, tile.BoxLoad) and feeds_dots(op)]
     pending: list[SSAValue] = []
     for load in loads:
         around = load.parent_op()
@@ -198,7 +198,7 @@ def band_height(function: tile.FuncOp) -> int:
 
     Of `h` rows and `ABREAST / h` columns of instances, each row reads a left operand and each column a right one.
     """
-    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
+    loads = [op for op in function.body.walk() if isinstance(op, tile.BoxLoad) and feeds_dots(op)]
     along = [(axes_of(op), _bytes(op.result)) for op in loads]
     row, column, *_ = axis_order(function)
     by_row = sum(moved for axes, moved in along if row in axes and column not in axes)

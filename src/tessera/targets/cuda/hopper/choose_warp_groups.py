@@ -150,12 +150,12 @@ def _refusal(op: Operation, reason: str, hint: str) -> CompileError:
 
 def _is_kept_in_registers(op: Operation) -> bool:
     """Whether an op loads what only dots read, under a hint that it does not go through shared memory."""
-    return isinstance(op, tile.LoadOp) and hints_of(op).memory == hints.REGISTERS and is_only_multiplied(op.result)
+    return isinstance(op, tile.BoxLoad) and hints_of(op).memory == hints.REGISTERS and is_only_multiplied(op.result)
 
 
-def _operand_loads(function: tile.FuncOp) -> list[tile.LoadOp]:
+def _operand_loads(function: tile.FuncOp) -> list[tile.BoxLoad]:
     """Loads of tiles that are operands of dots only."""
-    return [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
+    return [op for op in function.body.walk() if isinstance(op, tile.BoxLoad) and feeds_dots(op)]
 
 
 def _instance_count(function: tile.FuncOp) -> int | None:
@@ -164,7 +164,7 @@ def _instance_count(function: tile.FuncOp) -> int | None:
     return prod(extents) if len(extents) == len(function.grid.data) else None
 
 
-def _cluster(function: tile.FuncOp, loads: Sequence[tile.LoadOp], instances: int) -> int:
+def _cluster(function: tile.FuncOp, loads: Sequence[tile.BoxLoad], instances: int) -> int:
     """The size of a cluster: CTAs whose program instances are neighbours along the first axis of the grid."""
     if not crosses(function) or not can_form_clusters(function, CLUSTER, bands=True):
         return 1
@@ -178,7 +178,7 @@ def _cluster(function: tile.FuncOp, loads: Sequence[tile.LoadOp], instances: int
 
 
 def shared_bytes(
-    function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: WarpGroupPlan, row_aligned: Collection[int]
+    function: tile.FuncOp, loads: Sequence[tile.BoxLoad], plan: WarpGroupPlan, row_aligned: Collection[int]
 ) -> int:
     """About how much shared memory a plan takes: a ring for each kind of tile, and room for what is stored."""
     slots: dict[tuple[object, object, int], int] = {}
@@ -193,7 +193,7 @@ def shared_bytes(
     return rings + STAGED * plan.consumers * len(stored)
 
 
-def _tile_bytes(op: tile.LoadOp) -> int:
+def _tile_bytes(op: tile.BoxLoad) -> int:
     """Bytes of shared memory of a loaded tile, and of its transpose where it has one."""
     (rows, columns), itemsize = tile_type(op.result).get_shape(), tile_dtype(op.result).storage.itemsize
     found = slot_bytes(rows, columns, itemsize)
@@ -211,7 +211,7 @@ def _has_warpgroups(op: tile.DotOp) -> bool:
     return right.bits in BITS and rows % TRANSPOSED_ROWS == 0 and columns % TRANSPOSED_COLUMNS == 0
 
 
-def needs_transpose(op: tile.LoadOp) -> bool:
+def needs_transpose(op: tile.BoxLoad) -> bool:
     """Whether a tile is a right operand that dots read only along the depth, and memory has it across."""
     uses = list(op.result.uses)
     across = all(isinstance(use.operation, tile.DotOp) and use.index == 1 for use in uses)
@@ -224,9 +224,9 @@ def spare_registers(function: tile.FuncOp, consumers: int) -> int:
     for op in (op for op in function.body.walk() if isinstance(op, tile.DotOp)):
         # Accumulators that are promoted are there twice.
         taken += thread_registers(op.result, consumers) * (2 if loses_bits(op) else 1)
-        if not isinstance(operand_source(op.a), tile.LoadOp):
+        if not isinstance(operand_source(op.a), tile.BoxLoad):
             taken += thread_registers(op.a, consumers)
-    transposing = any(isinstance(op, tile.LoadOp) and needs_transpose(op) for op in function.body.walk())
+    transposing = any(isinstance(op, tile.BoxLoad) and needs_transpose(op) for op in function.body.walk())
     return (TRANSPOSING_REGISTERS if transposing else REGISTERS)[consumers] - taken
 
 

@@ -18,9 +18,9 @@ from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.emit.divisors import is_natural
 from tessera.targets.cuda.hopper.barrier_sharing import leaders
 from tessera.targets.cuda.hopper.consumer_layouts import ConsumerLayouts, is_accumulator
-from tessera.targets.cuda.hopper.shared_memory import MapAxes, RingPlan, Shift, fill_box, staging, store_map
+from tessera.targets.cuda.hopper.shared_memory import MapAxes, RingPlan, Shift, fill_box, fill_boxes, staging, store_map
 from tessera.targets.cuda.hopper.supported import check_warp_groups, refusal
-from tessera.targets.cuda.hopper.tma_boxes import Start, box_of, is_mapped
+from tessera.targets.cuda.hopper.tma_boxes import Box, Start, box_of, is_mapped
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import BarriersType, MapType
@@ -33,7 +33,7 @@ WARPS, THREADS = 4, 128
 """Of a warpgroup."""
 ALL_REGISTERS = 65536
 """Of a multiprocessor."""
-_FAR_OUTSIDE = 2**31 - 2**16
+FAR_OUTSIDE = 2**31 - 2**16
 """A coordinate behind every array. Copies to memory fault at negative ones, those from there do not."""
 LEAST_REGISTERS, MOST_REGISTERS = 24, 232
 """Of a thread of the producer, and of a consumer: with a few more, too few would be left for four coordinates."""
@@ -152,11 +152,11 @@ class KernelSetup(Lowering):
             return self.number(known + more)
         found = self.put(arith.IndexCastOp(self.values[start], i32))
         if stored and not is_natural(start, is_of_instances):
-            held = self.put(arith.CmpiOp(self.values[start], self.wide(self.number(_FAR_OUTSIDE)), "ult"))
-            found = self.put(arith.SelectOp(held, found, self.number(_FAR_OUTSIDE)))
+            held = self.put(arith.CmpiOp(self.values[start], self.wide(self.number(FAR_OUTSIDE)), "ult"))
+            found = self.put(arith.SelectOp(held, found, self.number(FAR_OUTSIDE)))
         elif not stored and rests_on_memory(start):
             held = self.put(arith.CmpiOp(self.wide(found), self.values[start], "eq"))
-            found = self.put(arith.SelectOp(held, found, self.number(_FAR_OUTSIDE)))
+            found = self.put(arith.SelectOp(held, found, self.number(FAR_OUTSIDE)))
         return self.put(arith.AddiOp(found, self.number(more))) if more else found
 
     def _divide(self, op: Division) -> None:
@@ -176,12 +176,17 @@ class KernelSetup(Lowering):
             self.at = op
             if isinstance(op, warp_groups.ProducerCopyOp):
                 box = fill_box(op)
-                if box.argument.index not in self.row_aligned:
-                    raise refusal(op, "a tile is copied out of an argument whose rows are not aligned to 16 bytes")
+                self._check_aligned(op, box)
                 found = self.rings[op.ring].plan.copies(box)
                 self._map(box.argument, found.axes, found.map)
                 if found.shift is not None:
                     self._shift(found.shift)
+            elif isinstance(op, warp_groups.ProducerCopyBoxesOp):
+                boxes = fill_boxes(op)
+                self._check_aligned(op, boxes[0])
+                copies = self.rings[op.ring].plan.box_copies(boxes)
+                for map_ in (copies.map, *([] if op.until is None else [copies.row_map])):
+                    self._map(boxes[0].argument, copies.axes, map_)
             elif isinstance(op, tile.StoreOp) and self._goes_out(op):
                 box = box_of(op.view, op.offsets)
                 assert box is not None
@@ -209,6 +214,10 @@ class KernelSetup(Lowering):
         self.add(nv.BarrierOp(), self.partitions)
         if self._is_cluster:
             self.add(hopper.ClusterSyncOp(aligned=True), self.partitions)
+
+    def _check_aligned(self, op: Operation, box: Box) -> None:
+        if box.argument.index not in self.row_aligned:
+            raise refusal(op, "a tile is copied out of an argument whose rows are not aligned to 16 bytes")
 
     def _shift(self, shift: Shift) -> None:
         """Makes the numbers by which the pieces of this block are shifted."""

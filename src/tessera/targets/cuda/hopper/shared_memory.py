@@ -21,7 +21,7 @@ from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups
 from tessera.ir.pipe.transpose import is_transposed_into
 from tessera.targets.cuda.hopper.consumer_layouts import is_paired
-from tessera.targets.cuda.hopper.tma_boxes import ROWS, Box, Start, box_of, fits, panel_columns, rows_at_once
+from tessera.targets.cuda.hopper.tma_boxes import ROWS, Box, Start, box_of, boxes_of, fits, panel_columns, rows_at_once
 from tessera.targets.cuda.ir.hopper_types import WIDEST_BOX, BarriersType, MapType
 from tessera.targets.cuda.ir.types import PAIRED, PLAIN, SharedType
 
@@ -77,6 +77,18 @@ class Copies:
             yield box.starts[down], piece.row
         for axis in box.others:
             yield box.starts[axis], 0
+
+
+@dataclass(frozen=True)
+class BoxCopies:
+    """How a slot is filled with boxes of `rows` rows: through a map with these axes, one for a box and one for a row."""
+
+    axes: MapAxes
+    map: MapType
+    row_map: MapType
+    memory: tuple[SharedType, ...]
+    """As of `Copies`: the last has a tile for each panel."""
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -177,6 +189,17 @@ class RingPlan:
             shift = Shift(index, tiles, *moved)
         return Copies(axes, map_, _apart(steps), tuple(pieces), splits=False, shift=shift)
 
+    def box_copies(self, boxes: Sequence[Box]) -> BoxCopies:
+        """How copies fill a slot with boxes of an argument, one behind the other, panel by panel."""
+        if self.parts > 1 or self.blocks > 1:
+            raise _refused(self.ring, "boxes are copied into tiles that all consumers read")
+        first = boxes[0]
+        (down, across), ones = first.axes, [1] * len(first.others)
+        axes = ((across, "whole", 1), (down, "whole", 1), *((axis, "whole", 1) for axis in first.others))
+        rows = self.rows // len(boxes)
+        memory = _apart((self.memory, self._seen(self.panels, self.rows, self.panel)))
+        return BoxCopies(axes, self._map(self.panel, rows, *ones), self._map(self.panel, 1, *ones), memory, rows)
+
     @property
     def _groups(self) -> tuple[int, int]:
         """Groups of rows, and rows of each: those of one panel lie behind each other, also of several consumers."""
@@ -224,7 +247,14 @@ def fill_box(op: warp_groups.ProducerCopyOp) -> Box:
     return found
 
 
-def _refused(op: pipe.RingOp | warp_groups.ProducerCopyOp, message: str) -> CompileError:
+def fill_boxes(op: warp_groups.ProducerCopyBoxesOp) -> list[Box]:
+    found = boxes_of(op.view, op.boxes, tuple(op.axes.iter_values()))
+    if found is None:
+        raise _refused(op, "a tile is copied that is not made of boxes of an argument")
+    return found
+
+
+def _refused(op: pipe.RingOp | warp_groups.ProducerCopies, message: str) -> CompileError:
     return CompileError(message, span=span_of(op.location), hint="the portable path copies it")
 
 

@@ -1,0 +1,294 @@
+"""`form-box-loads`: elements read at computed places become boxes, where groups of rows lie side by side in memory.
+
+Rows of a sequence in pages are such: the number of its page is the same for all rows of a group, and their places in
+the page follow each other. Copies by tensor maps bring boxes to shared memory, so only operands of dots are looked at.
+What the mask of a read asks of rows is that they come before an end; boxes are cut there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.dtypes.types import i64
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.transforms.core.constants import integer_of
+from tessera.transforms.core.function_pass import function_pass
+from tessera.transforms.core.rewriting import replace
+from tessera.transforms.core.tile_ops import Ops
+from tessera.transforms.pipelining.make_async import is_only_multiplied
+
+MOST_BOXES = 16
+"""Boxes of a tile: each is a copy of its own, and one thread begins all of them."""
+Number = SSAValue | int
+
+
+def form_box_loads(function: tile.FuncOp) -> None:
+    """Replaces reads whose tiles go into dots only by loads of boxes, where they are some."""
+    written = tile.written_memory(function)
+    known: dict[Block | None, dict[tuple[SSAValue, int], Number]] = {}
+    for op in [op for op in function.body.walk() if isinstance(op, tile.ReadOp)]:
+        if len(tile_type(op.result).get_shape()) != 2 or not is_only_multiplied(op.result):
+            continue
+        if tile.memory_of(op.view) in written or (found := _boxes(op)) is None:
+            continue
+        writer = Ops()
+        # Blocks of keys and of values have one page: its number is read once.
+        starts, until = found.write(writer, known.setdefault(op.parent_block(), {}))
+        made = tile.LoadBoxesOp(op.view, starts, found.axes, op.result.type, until=until)
+        made.attributes.update(op.attributes)
+        replace(op, [*writer.ops, made])
+
+
+FormBoxLoads = function_pass("form-box-loads", form_box_loads)
+
+
+@dataclass(frozen=True)
+class _Boxes:
+    """The boxes that the places of a read are."""
+
+    read: tile.ReadOp
+    rows: int
+    axes: tuple[int, int]
+    """The axes of the view along which the tile's rows and columns go."""
+    ends: tuple[SSAValue, ...]
+    """Conditions that positions come before an end, one of which is the last row that there is."""
+
+    def write(
+        self, ops: Ops, known: dict[tuple[SSAValue, int], Number]
+    ) -> tuple[list[SSAValue], SSAValue | None]:
+        """Writes where each box starts, and the end. What is `known` of other boxes in the block is not written again."""
+        numbers, made = _Numbers(ops, known), list[SSAValue]()
+        count = tile_type(self.read.result).get_shape()[0]
+        for first in range(0, count, self.rows):
+            for axis, index in enumerate(self.read.indices):
+                start = _column_start(index) if axis == self.axes[1] else numbers.at(index, first)
+                assert start is not None
+                made.append(numbers.value(start))
+        until: SSAValue | None = None
+        for end in self.ends:
+            position, bound = _compared(end)
+            left = ops.add(arith.SubiOp(numbers.value(numbers.at(bound, 0)), numbers.value(numbers.at(position, 0))))
+            until = left if until is None else ops.add(arith.MinSIOp(until, left))
+        return made, until
+
+
+def _boxes(op: tile.ReadOp) -> _Boxes | None:
+    count = tile_type(op.result).get_shape()[0]
+    columns = [axis for axis, index in enumerate(op.indices) if _column_start(index) is not None]
+    ends = () if op.mask is None else tuple(_conditions(op.mask))
+    whole = _Slopes(count)
+    if columns != [len(op.indices) - 1] or not all(_is_end(end, whole) for end in ends):
+        return None
+    others = op.indices[:-1]
+    for rows in sorted({count, *_steps(others)}, reverse=True):
+        if rows < 1 or count % rows or count // rows > MOST_BOXES:
+            continue
+        slopes = [_Slopes(rows).of(index) for index in others]
+        if None not in slopes and sum(slope == 1 for slope in slopes) == 1:
+            return _Boxes(op, rows, (slopes.index(1), columns[0]), ends)
+    return None
+
+
+def _is_end(condition: SSAValue, slopes: _Slopes) -> bool:
+    """Whether a condition says that the position of a row comes before a number."""
+    owner = _spread(condition).owner
+    if not isinstance(owner, tile.EwOp) or owner.fn.data != "lt":
+        return False
+    position, bound = owner.operands_
+    return slopes.of(position) == 1 and slopes.of(bound) == 0
+
+
+def _compared(condition: SSAValue) -> Sequence[SSAValue]:
+    owner = _spread(condition).owner
+    assert isinstance(owner, tile.EwOp)
+    return owner.operands_
+
+
+def _conditions(mask: SSAValue) -> Iterator[SSAValue]:
+    """The conditions that a mask is the conjunction of."""
+    owner = _spread(mask).owner
+    if isinstance(owner, tile.EwOp) and owner.fn.data == "and":
+        for operand in owner.operands_:
+            yield from _conditions(operand)
+    else:
+        yield mask
+
+
+def _spread(value: SSAValue) -> SSAValue:
+    """A tile before it was repeated along axes of size 1."""
+    while isinstance(owner := value.owner, tile.BroadcastOp):
+        value = owner.operand
+    return value
+
+
+def _column_start(index: SSAValue) -> SSAValue | None:
+    """The first of positions that count up along the columns, and are the same for all rows."""
+    owner = _spread(index).owner
+    return owner.base if isinstance(owner, tile.IotaOp) and owner.axis.value.data == 1 else None
+
+
+def _steps(indices: Sequence[SSAValue]) -> Iterator[int]:
+    """The numbers by which positions are divided on the way to some indices."""
+    pending, seen = list(indices), set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        if value in seen or not isinstance(owner := value.owner, Operation):
+            continue
+        seen.add(value)
+        if isinstance(owner, tile.EwOp) and owner.fn.data in _DIVIDES:
+            number = _constant(owner.operands_[1])
+            if number is not None:
+                yield number
+        if isinstance(owner, tile.EwOp | tile.BroadcastOp | tile.ReadOp):
+            pending += owner.operands
+
+
+_DIVIDES = ("floordiv", "rem")
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = _spread(value).owner
+    return integer_of(owner.value) if isinstance(owner, tile.FullOp) else None
+
+
+class _Slopes:
+    """How tiles of numbers change from row to row within each group of so many rows: by 1, or (0) not at all.
+
+    They are the same in all columns. None where that is not so, or not known.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def of(self, value: SSAValue) -> int | None:
+        if not isinstance(value.owner, Operation):
+            return None
+        rule = _SLOPES.get(type(value.owner))
+        return None if rule is None else rule(self, value.owner)
+
+
+def _slope_of_iota(slopes: _Slopes, op: tile.IotaOp) -> int | None:
+    if op.axis.value.data != 0:
+        return None
+    return 0 if tile_type(op.result).get_shape()[0] == 1 else 1
+
+
+def _slope_of_read(slopes: _Slopes, op: tile.ReadOp) -> int | None:
+    """What is read at one place, and is not left out for some rows, is one number."""
+    return 0 if op.mask is None and all(slopes.of(index) == 0 for index in op.indices) else None
+
+
+def _slope_of_elementwise(slopes: _Slopes, op: tile.EwOp) -> int | None:
+    name, found = op.fn.data, [slopes.of(operand) for operand in op.operands_]
+    if None in found or (name not in _SCALAR and name != "cast"):
+        return None
+    if name == "cast":
+        return found[0] if tile_dtype(op.result) is i64 and tile_dtype(op.operands_[0]).is_integer else None
+    if tile_dtype(op.result) is not i64:
+        return None
+    by = _constant(op.operands_[1]) if name in _DIVIDES else 1
+    if by is None or by < 1:
+        return None
+    if found == [0, 0]:
+        return 0
+    if found == [1, 0] and name in _DIVIDES:
+        # Groups of rows do not reach over multiples of what they are divided by.
+        first = _first(op.operands_[0])
+        is_whole = first is not None and by % slopes.rows == 0 and first % slopes.rows == 0
+        return (1 if name == "rem" else 0) if is_whole else None
+    return 1 if (name, found) in (("add", [1, 0]), ("add", [0, 1]), ("sub", [1, 0])) else None
+
+
+def _first(value: SSAValue) -> int | None:
+    """The constant that a tile of positions, one in each row, begins with."""
+    owner = _spread(value).owner
+    return integer_of(owner.base) if isinstance(owner, tile.IotaOp) else None
+
+
+_SLOPES: Mapping[type[Operation], Callable[[_Slopes, Any], int | None]] = {
+    tile.FullOp: lambda slopes, op: 0,
+    tile.IotaOp: _slope_of_iota,
+    tile.BroadcastOp: lambda slopes, op: slopes.of(op.operand),
+    tile.ReadOp: _slope_of_read,
+    tile.EwOp: _slope_of_elementwise,
+}
+_SCALAR: Mapping[str, tuple[type[Any], Callable[[int, int], int]]] = {
+    "add": (arith.AddiOp, lambda a, b: a + b),
+    "sub": (arith.SubiOp, lambda a, b: a - b),
+    "mul": (arith.MuliOp, lambda a, b: a * b),
+    "min": (arith.MinSIOp, min),
+    "max": (arith.MaxSIOp, max),
+    "floordiv": (arith.FloorDivSIOp, lambda a, b: a // b),
+    "rem": (arith.RemSIOp, lambda a, b: a % b),
+}
+"""Scalars and numbers of elementwise functions of tiles."""
+
+
+class _Numbers:
+    """Writes elements of tiles of numbers as scalars."""
+
+    def __init__(self, ops: Ops, known: dict[tuple[SSAValue, int], Number]) -> None:
+        self.ops = ops
+        self.known = known
+        self.constants: dict[int, SSAValue] = {}
+
+    def value(self, number: Number) -> SSAValue:
+        if not isinstance(number, int):
+            return number
+        if number not in self.constants:
+            self.constants[number] = self.ops.index(number)
+        return self.constants[number]
+
+    def at(self, value: SSAValue, row: int) -> Number:
+        """The number in a row of a tile, in every column."""
+        value = _spread(value)
+        row = row if tile_type(value).get_shape()[0] > 1 else 0
+        if (value, row) not in self.known:
+            self.known[value, row] = self._made(value, row)
+        return self.known[value, row]
+
+    def _made(self, value: SSAValue, row: int) -> Number:
+        match value.owner:
+            case tile.FullOp() as op:
+                return self._scalar(op.value)
+            case tile.IotaOp() as op:
+                return self._combined("add", self._scalar(op.base), row)
+            case tile.ReadOp() as op:
+                places = [self.value(self.at(index, row)) for index in op.indices]
+                return self._index(self.ops.add(tile.ItemOp(op.view, places)))
+            case tile.EwOp() as op if op.fn.data == "cast":
+                return self.at(op.operands_[0], row)
+            case tile.EwOp() as op:
+                return self._combined(op.fn.data, *(self.at(operand, row) for operand in op.operands_))
+            case owner:
+                raise AssertionError(f"no slope was found for {owner}")
+
+    def _scalar(self, value: SSAValue) -> Number:
+        number = integer_of(value)
+        if number is not None:
+            return number
+        owner = value.owner
+        if isinstance(owner, arith.IndexCastOp) and isinstance(owner.input.type, IndexType):
+            return owner.input
+        return self._index(value)
+
+    def _index(self, value: SSAValue) -> SSAValue:
+        return value if isinstance(value.type, IndexType) else self.ops.add(arith.IndexCastOp(value, IndexType()))
+
+    def _combined(self, name: str, one: Number, other: Number) -> Number:
+        kind, compute = _SCALAR[name]
+        if isinstance(one, int) and isinstance(other, int):
+            return compute(one, other)
+        if name == "add" and 0 in (one, other):
+            return other if one == 0 else one
+        if name == "rem":
+            # With the sign of the divisor, as tiles have it.
+            return self._combined("sub", one, self._combined("mul", self._combined("floordiv", one, other), other))
+        return self.ops.add(kind(self.value(one), self.value(other)))
