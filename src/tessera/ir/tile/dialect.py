@@ -45,7 +45,18 @@ from tessera.ir.common.effects import IO, MEMORY, HasEffects, reads, writes
 from tessera.ir.common.elements import TileType, is_element
 from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
 from tessera.ir.tile.hint_attributes import HintsAttr
-from tessera.ir.tile.types import AnyTile, AnyView, ViewType, check_axis, check_tile, tile_dtype, tile_type, view_type
+from tessera.ir.tile.types import (
+    AnyTile,
+    AnyView,
+    ViewType,
+    boxes_in,
+    check_axis,
+    check_boxes,
+    check_tile,
+    tile_dtype,
+    tile_type,
+    view_type,
+)
 from tessera.ir.tile.values import (
     AnyOp,
     BroadcastOp,
@@ -56,6 +67,8 @@ from tessera.ir.tile.values import (
     IotaOp,
     PackOp,
     ReduceOp,
+    ScanOp,
+    SortOp,
     TakeOp,
     TransOp,
     UnpackOp,
@@ -372,22 +385,6 @@ class LoadOp(DeclaredOp):
             raise VerifyException(f"pad {pad} is not a value of {view_type(self.view).element}")
 
 
-def check_boxes(
-    view: SSAValue, starts: Sequence[SSAValue], axes: Sequence[int], tile: TileType
-) -> None:
-    """Refuses boxes that do not make a tile, or do not lie in a view."""
-    seen, shape = view_type(view), tile.get_shape()
-    rank = seen.rank.data
-    if not starts or not rank or len(starts) % rank:
-        raise VerifyException(f"{len(starts)} starts of boxes in {seen}: each has one for every axis")
-    if list(axes) != sorted(set(axes)) or len(axes) != len(shape) or not all(0 <= axis < rank for axis in axes):
-        raise VerifyException(f"axes {list(axes)} of {seen}, for {tile}: expected one for each of its axes, ascending")
-    if not shape or shape[0] % (len(starts) // rank):
-        raise VerifyException(f"{len(starts) // rank} boxes do not share the rows of {tile}")
-    if tile.element_type != seen.element:
-        raise VerifyException(f"the view holds {seen.element}, the tile {tile.element_type}")
-
-
 @irdl_op_definition
 class LoadBoxesOp(DeclaredOp):
     """Boxes of a view, one behind the other along the first axis of a tile, whose rows they share evenly.
@@ -416,8 +413,7 @@ class LoadBoxesOp(DeclaredOp):
     @property
     def boxes(self) -> list[Sequence[SSAValue]]:
         """Where each box starts."""
-        rank = view_type(self.view).rank.data
-        return [self.starts[first : first + rank] for first in range(0, len(self.starts), rank)]
+        return boxes_in(self.view, self.starts)
 
     def verify_(self) -> None:
         check_boxes(self.view, self.starts, tuple(self.axes.iter_values()), check_tile(self.result, "the tile"))
@@ -696,5 +692,8 @@ def records_prints(function: Operation) -> bool:
     return any(isinstance(op, PrintRecordOp) for op in function.walk())
 
 
-_COMPUTE = (AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp, PackOp, ReduceOp, TakeOp, TransOp, UnpackOp)
+_COMPUTE = (
+    *(AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp),
+    *(PackOp, ReduceOp, ScanOp, SortOp, TakeOp, TransOp, UnpackOp),
+)
 Tile = Dialect("tile", [*ops_of(__name__), *_COMPUTE], [ViewType, HintsAttr])

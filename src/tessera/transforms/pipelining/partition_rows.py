@@ -229,6 +229,10 @@ def _ask_halves(rows: Rows, op: tile.UnpackOp | tile.PackOp, axis: int) -> bool:
     return axis != op.axis.value.data and rows.ask(op.operand, axis)
 
 
+def _ask_scan(rows: Rows, op: Any, axis: int) -> bool:
+    return axis != op.axis.value.data and rows.ask(op.operand, axis)
+
+
 def _ask_dot(rows: Rows, op: Any, axis: int) -> bool:
     """Rows of a dot are rows of its left operand and of its accumulator; all of them meet the right operand."""
     return rows.needed is not None and axis == 0 and rows.ask(op.a, 0) and rows.ask(op.c, 0) and rows.ask(op.b, None)
@@ -243,6 +247,7 @@ _ASKS: Mapping[type[Operation], Callable[[Rows, Any, int], bool]] = {
     tile.BroadcastOp: _ask_broadcast,
     tile.ExpandOp: _ask_expand,
     tile.ReduceOp: _ask_reduce,
+    **dict.fromkeys((tile.ScanOp, tile.SortOp), _ask_scan),
     tile.TransOp: _ask_transpose,
     tile.UnpackOp: _ask_halves,
     tile.PackOp: _ask_halves,

@@ -109,12 +109,6 @@ class WarpSpecialize(FunctionPass):
                 "where a tile is loaded depends on other tiles: the producer computes none",
                 "compute places from program_id, loop counters and sizes",
             )
-        if (load := next((load for load in loads if rows.axes.get(load.result, 0)), None)) is not None:
-            return _refusal(
-                load,
-                "rows of the result are columns of a loaded tile, which consumers cannot share",
-                "keep the left operand with its rows first, transposed in memory beforehand",
-            )
         # Tiles that all rows share come out of rings; every consumer would compute all of them otherwise.
         dots = [op for op in needed.ops if isinstance(op, tile.DotOp)]
         if (op := next((op for op in dots if op.result not in rows.axes), None)) is not None:
@@ -166,7 +160,8 @@ class _Ring:
 
     depth: int
     held: TileType
-    is_part: bool
+    axis: int | None
+    """The axis along which consumers share its tiles; None where each needs all of them."""
     loads: list[tile.BoxLoad] = field(default_factory=list[tile.BoxLoad])
     end: int = -1
     """The number of the op up to which its last tile is needed."""
@@ -179,12 +174,12 @@ def _rings(
     numbers = {op: number for number, op in enumerate(function.body.walk())}
     rings: dict[object, list[_Ring]] = {}
     for load in loads:
-        is_part = load.result in rows.axes
-        alike = rings.setdefault((tile.base_of(load.view), load.result.type, is_part), [])
+        axis = rows.axes.get(load.result)
+        alike = rings.setdefault((tile.base_of(load.view), load.result.type, axis), [])
         start, end = numbers[load], max(numbers[op] for op in _last_user(load, consumed).walk())
         ring = next((ring for ring in alike if ring.end < start), None)
         if ring is None:
-            ring = _Ring(depths[1], tile_type(load.result), is_part)
+            ring = _Ring(depths[1], tile_type(load.result), axis)
             alike.append(ring)
         ring.loads.append(load)
         ring.end = end
@@ -465,9 +460,8 @@ class _Consumer(_Partition):
             self.ends.setdefault(_last_user(load, needed), []).append(ring)
 
     def load(self, op: tile.BoxLoad, ring: _Ring, block: Block) -> None:
-        wait = warp_groups.ConsumerWaitOp(
-            self.memory[ring], self.states[ring], self.consumers if ring.is_part else None
-        )
+        shared = (None, 0) if ring.axis is None else (self.consumers, ring.axis)
+        wait = warp_groups.ConsumerWaitOp(self.memory[ring], self.states[ring], *shared)
         wait.location, wait.result.name_hint = op.location, op.result.name_hint
         block.add_op(wait)
         self.values[op.result] = wait.result
