@@ -16,7 +16,18 @@ from tessera.tile.calls.block_selection import MULTIPROCESSORS
 
 @kernel
 def paged_parts(
-    q: Any, keys: Any, values: Any, table: Any, lengths: Any, parts: Any, logs: Any, span: int, *, g: int, n: int, d: int
+    q: Any,
+    keys: Any,
+    values: Any,
+    table: Any,
+    lengths: Any,
+    parts: Any,
+    logs: Any,
+    span: int,
+    *,
+    g: int,
+    n: int,
+    d: int,
 ):
     s, h, b = tile.program_id(0), tile.program_id(1), tile.program_id(2)
     length = tile.item(lengths, b)
@@ -54,7 +65,5 @@ def attend(q: Any, keys: Any, values: Any, table: Any, lengths: Any, out: Any) -
     splits, span = split(batch * heads, table.shape[1] * page, MULTIPROCESSORS, block)
     parts, logs = (ts.empty((batch, heads, group, splits, size), ts.f32, q.device) for size in (depth, 1))
     rows = -(-group // 64) * 64
-    paged_parts[splits, heads, batch](
-        q, keys, values, table, lengths, parts, logs, span, g=rows, n=block, d=depth
-    )
+    paged_parts[splits, heads, batch](q, keys, values, table, lengths, parts, logs, span, g=rows, n=block, d=depth)
     combined[-(-depth // 32), heads * group, batch](parts, logs, out, splits=splits, width=32)

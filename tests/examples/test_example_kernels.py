@@ -6,6 +6,7 @@ import ast
 import itertools
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -393,10 +394,10 @@ def large_block_sparse(seed: int) -> Case:
     return Case("attend", [q, k, v, starts, columns, np.full(q.shape, 7, BF16)], 5, expected, rows=64)
 
 
-def large_paged_decode(seed: int) -> Case:
+def large_paged_decode(seed: int, page: int = 64) -> Case:
     random = np.random.default_rng(seed)
     lengths, heads, depth = random.integers(0, 500, 5), 2, 128
-    keys, values, table, plain = paged(random, lengths, heads, 64, depth, BF16)
+    keys, values, table, plain = paged(random, lengths, heads, page, depth, BF16)
     q = random.standard_normal((5, heads, 64, depth)).astype(BF16)
     expected = np.stack(
         [[attended(q[b, h], plain(keys, b, h), plain(values, b, h)) for h in range(heads)] for b in range(5)]
@@ -407,6 +408,8 @@ def large_paged_decode(seed: int) -> Case:
 LARGE: dict[str, tuple[str, Callable[[int], Case]]] = {
     "block_sparse_attention": ("block_sparse_attention", large_block_sparse),
     "paged_decode": ("paged_decode", large_paged_decode),
+    "paged_decode, small pages": ("paged_decode", partial(large_paged_decode, page=16)),
+    "paged_decode, large pages": ("paged_decode", partial(large_paged_decode, page=256)),
 }
 
 
@@ -417,5 +420,5 @@ def test_warps_are_specialized_where_a_table_says_what_is_next(name: str, seed: 
     kernel, make = LARGE[name]
     case = make(seed)
     check(launched(kernel, case, lambda array: ts.asarray(array).cuda()), case, BF16)
-    (one,) = kernels_of(kernel)
+    one = kernels_of(kernel)[0]
     assert "compiled: warp-specialized, " in one.explain()

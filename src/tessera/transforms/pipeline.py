@@ -53,9 +53,9 @@ from tessera.transforms.loops.live_iterations import ClipRanges, SplitRanges
 from tessera.transforms.pipelining.defer_epilogue_store import DeferEpilogueStore
 from tessera.transforms.pipelining.early_exit_consumers import EarlyExitConsumers
 from tessera.transforms.pipelining.exchange_axes import ExchangeAxes
+from tessera.transforms.pipelining.form_box_loads import FormBoxLoads
 from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits
 from tessera.transforms.pipelining.late_start_consumers import LateStartConsumers
-from tessera.transforms.pipelining.form_box_loads import FormBoxLoads
 from tessera.transforms.pipelining.make_async import MakeAsync
 from tessera.transforms.pipelining.multicast_loads import MulticastLoads
 from tessera.transforms.pipelining.partition_rows import PartitionRows

@@ -389,7 +389,7 @@ class LoadOp(DeclaredOp):
 class LoadBoxesOp(DeclaredOp):
     """Boxes of a view, one behind the other along the first axis of a tile, whose rows they share evenly.
 
-    `starts` has a number for each axis of the view, box by box. A box goes along `axes` of the view, and has one element
+    `starts` has a number for each axis of the view, box by box. A box goes along `axes` of the view, with one element
     along the others. What lies outside of the view is 0, as are rows of the tile from `until` on, which are not read.
     """
 

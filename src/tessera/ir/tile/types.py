@@ -94,9 +94,7 @@ def boxes_in(view: SSAValue, starts: Sequence[SSAValue]) -> list[Sequence[SSAVal
     return [starts[first : first + rank] for first in range(0, len(starts), rank)]
 
 
-def check_boxes(
-    view: SSAValue, starts: Sequence[SSAValue], axes: Sequence[int], tile: TileType
-) -> None:
+def check_boxes(view: SSAValue, starts: Sequence[SSAValue], axes: Sequence[int], tile: TileType) -> None:
     """Refuses boxes that do not make a tile, or do not lie in a view."""
     seen, shape = view_type(view), tile.get_shape()
     rank = seen.rank.data

@@ -61,7 +61,7 @@ def load_pages(view: View, at: Sequence[object], shape: Sequence[int], pad: floa
         )
 
     if rows > size:
-        return _gathered(view, at, found, shape, pad)
+        return _gathered(view, at, found, shape, pad, hints)
     indices = {axis: one for axis, one in enumerate(at[:leading]) if axis != places[0]}
     indices[places[0]] = _number(found, size)
     first = found.start % size if rows < size else 0
@@ -81,7 +81,7 @@ def _last(found: Pages, size: int) -> Position | None:
     return None if found.length is None else tracer().combine("max", (found.length - 1) // size, 0)
 
 
-def _gathered(view: View, at: Sequence[object], found: Pages, shape: Sequence[int], pad: float) -> Tile:
+def _gathered(view: View, at: Sequence[object], found: Pages, shape: Sequence[int], pad: float, hints: Hints) -> Tile:
     """A tile whose rows lie in several pages: every row has the number of its page, and its place there."""
     work, leading = tracer(), view.rank - len(shape)
     size = work.static_size(view, leading, "a load through tile.page")
@@ -101,7 +101,7 @@ def _gathered(view: View, at: Sequence[object], found: Pages, shape: Sequence[in
             inside = work.combine("lt", index, end)
             there = inside if there is None else work.combine("and", there, inside)
     there = None if there is None else work.broadcast(there, tuple(shape))
-    return work.read(view, places_of_each(work, view, indices, there), pad)
+    return work.read(view, places_of_each(work, view, indices, there), pad, hints)
 
 
 def _ended(whole: Tile, start: Position, length: Position, pad: float) -> Tile:

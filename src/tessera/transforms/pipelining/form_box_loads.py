@@ -8,6 +8,7 @@ What the mask of a read asks of rows is that they come before an end; boxes are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from tessera.dtypes.types import i64
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.core.constants import integer_of
+from tessera.transforms.core.dead_code import sweep
 from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.tile_ops import Ops
@@ -36,7 +38,7 @@ def form_box_loads(function: tile.FuncOp) -> None:
     for op in [op for op in function.body.walk() if isinstance(op, tile.ReadOp)]:
         if len(tile_type(op.result).get_shape()) != 2 or not is_only_multiplied(op.result):
             continue
-        if tile.memory_of(op.view) in written or (found := _boxes(op)) is None:
+        if tile.memory_of(op.view) in written or (found := _boxes(op, written)) is None:
             continue
         writer = Ops()
         # Blocks of keys and of values have one page: its number is read once.
@@ -44,6 +46,8 @@ def form_box_loads(function: tile.FuncOp) -> None:
         made = tile.LoadBoxesOp(op.view, starts, found.axes, op.result.type, until=until)
         made.attributes.update(op.attributes)
         replace(op, [*writer.ops, made])
+    if known:
+        sweep(function.body.block)
 
 
 FormBoxLoads = function_pass("form-box-loads", form_box_loads)
@@ -60,10 +64,8 @@ class _Boxes:
     ends: tuple[SSAValue, ...]
     """Conditions that positions come before an end, one of which is the last row that there is."""
 
-    def write(
-        self, ops: Ops, known: dict[tuple[SSAValue, int], Number]
-    ) -> tuple[list[SSAValue], SSAValue | None]:
-        """Writes where each box starts, and the end. What is `known` of other boxes in the block is not written again."""
+    def write(self, ops: Ops, known: dict[tuple[SSAValue, int], Number]) -> tuple[list[SSAValue], SSAValue | None]:
+        """Writes where each box starts, and the end. What is `known` of others in the block is not written again."""
         numbers, made = _Numbers(ops, known), list[SSAValue]()
         count = tile_type(self.read.result).get_shape()[0]
         for first in range(0, count, self.rows):
@@ -74,23 +76,23 @@ class _Boxes:
         until: SSAValue | None = None
         for end in self.ends:
             position, bound = _compared(end)
-            left = ops.add(arith.SubiOp(numbers.value(numbers.at(bound, 0)), numbers.value(numbers.at(position, 0))))
+            left = numbers.value(numbers.combined("sub", numbers.at(bound, 0), numbers.at(position, 0)))
             until = left if until is None else ops.add(arith.MinSIOp(until, left))
         return made, until
 
 
-def _boxes(op: tile.ReadOp) -> _Boxes | None:
+def _boxes(op: tile.ReadOp, written: AbstractSet[SSAValue]) -> _Boxes | None:
     count = tile_type(op.result).get_shape()[0]
     columns = [axis for axis, index in enumerate(op.indices) if _column_start(index) is not None]
     ends = () if op.mask is None else tuple(_conditions(op.mask))
-    whole = _Slopes(count)
+    whole = _Slopes(count, written)
     if columns != [len(op.indices) - 1] or not all(_is_end(end, whole) for end in ends):
         return None
     others = op.indices[:-1]
     for rows in sorted({count, *_steps(others)}, reverse=True):
         if rows < 1 or count % rows or count // rows > MOST_BOXES:
             continue
-        slopes = [_Slopes(rows).of(index) for index in others]
+        slopes = [_Slopes(rows, written).of(index) for index in others]
         if None not in slopes and sum(slope == 1 for slope in slopes) == 1:
             return _Boxes(op, rows, (slopes.index(1), columns[0]), ends)
     return None
@@ -164,8 +166,9 @@ class _Slopes:
     They are the same in all columns. None where that is not so, or not known.
     """
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, written: AbstractSet[SSAValue]) -> None:
         self.rows = rows
+        self.written = written
 
     def of(self, value: SSAValue) -> int | None:
         if not isinstance(value.owner, Operation):
@@ -181,8 +184,9 @@ def _slope_of_iota(slopes: _Slopes, op: tile.IotaOp) -> int | None:
 
 
 def _slope_of_read(slopes: _Slopes, op: tile.ReadOp) -> int | None:
-    """What is read at one place, and is not left out for some rows, is one number."""
-    return 0 if op.mask is None and all(slopes.of(index) == 0 for index in op.indices) else None
+    """What is read at one place, is not left out for some rows and never written, is one number."""
+    is_still = op.mask is None and tile.memory_of(op.view) not in slopes.written
+    return 0 if is_still and all(slopes.of(index) == 0 for index in op.indices) else None
 
 
 def _slope_of_elementwise(slopes: _Slopes, op: tile.EwOp) -> int | None:
@@ -259,14 +263,14 @@ class _Numbers:
             case tile.FullOp() as op:
                 return self._scalar(op.value)
             case tile.IotaOp() as op:
-                return self._combined("add", self._scalar(op.base), row)
+                return self.combined("add", self._scalar(op.base), row)
             case tile.ReadOp() as op:
                 places = [self.value(self.at(index, row)) for index in op.indices]
                 return self._index(self.ops.add(tile.ItemOp(op.view, places)))
             case tile.EwOp() as op if op.fn.data == "cast":
                 return self.at(op.operands_[0], row)
             case tile.EwOp() as op:
-                return self._combined(op.fn.data, *(self.at(operand, row) for operand in op.operands_))
+                return self.combined(op.fn.data, *(self.at(operand, row) for operand in op.operands_))
             case owner:
                 raise AssertionError(f"no slope was found for {owner}")
 
@@ -282,13 +286,14 @@ class _Numbers:
     def _index(self, value: SSAValue) -> SSAValue:
         return value if isinstance(value.type, IndexType) else self.ops.add(arith.IndexCastOp(value, IndexType()))
 
-    def _combined(self, name: str, one: Number, other: Number) -> Number:
+    def combined(self, name: str, one: Number, other: Number) -> Number:
+        """An elementwise function of two numbers."""
         kind, compute = _SCALAR[name]
         if isinstance(one, int) and isinstance(other, int):
             return compute(one, other)
-        if name == "add" and 0 in (one, other):
-            return other if one == 0 else one
+        if other == 0 and name in ("add", "sub"):
+            return one
         if name == "rem":
             # With the sign of the divisor, as tiles have it.
-            return self._combined("sub", one, self._combined("mul", self._combined("floordiv", one, other), other))
+            return self.combined("sub", one, self.combined("mul", self.combined("floordiv", one, other), other))
         return self.ops.add(kind(self.value(one), self.value(other)))

@@ -81,7 +81,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class BoxCopies:
-    """How a slot is filled with boxes of `rows` rows: through a map with these axes, one for a box and one for a row."""
+    """How a slot is filled with boxes of `rows` rows: through maps with these axes, for a box and for one row."""
 
     axes: MapAxes
     map: MapType

@@ -268,7 +268,7 @@ class WarpGroupLowering(KernelSetup):
     # Rings
 
     def _fill(self, op: warp_groups.ProducerCopyOp) -> None:
-        ring, (slot, phase) = self.rings[op.ring], self.states[op.state]
+        ring, (slot, _) = self.rings[op.ring], self.states[op.state]
         box = fill_box(op)
         found = ring.plan.copies(box)
         map_ = self._map(box.argument, found.axes, found.map)

@@ -57,9 +57,7 @@ class PrefetchOp(OrderedOp):
     assembly_format = "$map attr-dict `:` type($map)"
 
 
-def _check_box(
-    map_: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue, *, is_part: bool = False
-) -> None:
+def _check_box(map_: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue, *, is_part: bool = False) -> None:
     made, there = map_type(map_), shared_type(shared)
     check_plain(there)
     if len(offsets) != len(made.box):
@@ -78,8 +76,8 @@ def _check_box(
 class TmaLoadOp(OrderedOp):
     """Begins to copy the box at `offsets` (innermost first) into shared memory; its bytes count at an mbarrier.
 
-    What lies outside the array becomes zeros. A box may be some rows of a panel, those from `row` on. With `multicast`, every block of the cluster whose bit is set gets it,
-    at the same offset, and its mbarrier counts.
+    What lies outside the array becomes zeros. A box may be some rows of a panel, from `row` on. With `multicast`, every
+    block of the cluster whose bit is set gets it, at the same offset, and its mbarrier counts.
     """
 
     name = "nv.tma_load"
@@ -92,8 +90,8 @@ class TmaLoadOp(OrderedOp):
     multicast: SSAValue | None = fields.opt_operand_def(i32, default=None)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
-        "$map `[` $offsets `]` `,` $shared (`row` $row^)? `,` $barriers `[` $number `]` (`multicast` $multicast^)? attr-dict "
-        "`:` type($map) `,` type($shared) `,` type($barriers)"
+        "$map `[` $offsets `]` `,` $shared (`row` $row^)? `,` $barriers `[` $number `]` "
+        "(`multicast` $multicast^)? attr-dict `:` type($map) `,` type($shared) `,` type($barriers)"
     )
 
     def verify_(self) -> None:
