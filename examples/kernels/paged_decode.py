@@ -11,23 +11,14 @@ from typing import Any
 import tessera as ts
 from tessera import kernel, tile
 from tessera.stdlib.decoding import split
-from tessera.tile.calls.block_selection import MULTIPROCESSORS
+
+MULTIPROCESSORS = 132
+"""Of an H200. Keys are split so that these have work; the result is the same with any number."""
 
 
 @kernel
 def paged_parts(
-    q: Any,
-    keys: Any,
-    values: Any,
-    table: Any,
-    lengths: Any,
-    parts: Any,
-    logs: Any,
-    span: int,
-    *,
-    g: int,
-    n: int,
-    d: int,
+    q: Any, k: Any, v: Any, table: Any, lengths: Any, parts: Any, logs: Any, span: int, *, g: int, n: int, d: int
 ):
     s, h, b = tile.program_id(0), tile.program_id(1), tile.program_id(2)
     length = tile.item(lengths, b)
@@ -35,10 +26,10 @@ def paged_parts(
     acc, top, total = tile.zeros((g, d)), tile.full((g,), -tile.INF), tile.zeros((g,))
     for first in tile.range(s * span, stop, n):
         page = tile.page(table, b, first, length=length)
-        scores = tile.dot(queries, tile.load(keys, at=(page, h, 0, 0), shape=(n, d)).T) * d**-0.5
+        scores = tile.dot(queries, tile.load(k, at=(page, h, 0, 0), shape=(n, d)).T) * d**-0.5
         scores = tile.where(tile.iota((1, n), 1, first) < stop, scores, -tile.INF)
         weights, best, sums = tile.softmax_online(scores)
-        block = tile.load(values, at=(page, h, 0, 0), shape=(n, d))
+        block = tile.load(v, at=(page, h, 0, 0), shape=(n, d))
         acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block, best, sums)
     tile.store(parts[b, h, :, s], acc / total[:, None], at=(0, 0))
     tile.store(logs[b, h, :, s], (top + tile.log(total))[:, None], at=(0, 0))
@@ -58,12 +49,12 @@ def combined(parts: Any, logs: Any, out: Any, *, splits: int, width: int):
     tile.store(out[b, h], tile.cast(whole, out.dtype), at=(g, column))
 
 
-def attend(q: Any, keys: Any, values: Any, table: Any, lengths: Any, out: Any) -> None:
+def attend(q: Any, pages: Any, values: Any, table: Any, lengths: Any, out: Any) -> None:
     """Fills `out` with what each query sees of its sequence."""
-    (batch, heads, group, depth), page = q.shape, keys.shape[2]
+    (batch, heads, group, depth), page = q.shape, pages.shape[2]
     block = page * (128 // page) if page < 128 else 128 if page % 128 == 0 else page
     splits, span = split(batch * heads, table.shape[1] * page, MULTIPROCESSORS, block)
     parts, logs = (ts.empty((batch, heads, group, splits, size), ts.f32, q.device) for size in (depth, 1))
     rows = -(-group // 64) * 64
-    paged_parts[splits, heads, batch](q, keys, values, table, lengths, parts, logs, span, g=rows, n=block, d=depth)
+    paged_parts[splits, heads, batch](q, pages, values, table, lengths, parts, logs, span, g=rows, n=block, d=depth)
     combined[-(-depth // 32), heads * group, batch](parts, logs, out, splits=splits, width=32)
