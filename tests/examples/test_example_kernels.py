@@ -96,9 +96,9 @@ def paged_decode(seed: int, dtype: Any) -> Case:
     return Case("attend", [q, keys, values, table, lengths.astype(np.int32), np.full(q.shape, 7, dtype)], 5, expected)
 
 
-def paged_prefill(seed: int, dtype: Any) -> Case:
+def paged_prefill(seed: int, dtype: Any, depth: int = 32) -> Case:
     random = np.random.default_rng(seed)
-    lengths, heads, depth, most = np.array([5, 70, 33]), 2, 32, 40
+    lengths, heads, most = np.array([5, 70, 33]), 2, 40
     counts = np.array([5, 40, 1 + seed])
     keys, values, table, plain = paged(random, lengths, heads, 16, depth, dtype)
     q = random.standard_normal((len(lengths), heads, most, depth)).astype(dtype)
@@ -108,7 +108,7 @@ def paged_prefill(seed: int, dtype: Any) -> Case:
         for h in range(heads):
             expected[b, h, :count] = attended(q[b, h, :count], plain(keys, b, h), plain(values, b, h), seen)
     given = [q, keys, values, table, lengths.astype(np.int32), counts.astype(np.int32), np.full(q.shape, 7, dtype)]
-    return Case("attend", given, 6, expected, rows=16)
+    return Case("attend", given, 6, expected, rows=(16, 32, 64, 128)[seed % 4])
 
 
 def varlen_attention(seed: int, dtype: Any) -> Case:
@@ -408,6 +408,7 @@ def large_paged_decode(seed: int, page: int = 64) -> Case:
 LARGE: dict[str, tuple[str, Callable[[int], Case]]] = {
     "block_sparse_attention": ("block_sparse_attention", large_block_sparse),
     "paged_decode": ("paged_decode", large_paged_decode),
+    "paged_prefill": ("paged_prefill", lambda seed: paged_prefill(seed % 2 + 2, BF16, 128)),
     "paged_decode, small pages": ("paged_decode", partial(large_paged_decode, page=16)),
     "paged_decode, large pages": ("paged_decode", partial(large_paged_decode, page=256)),
 }

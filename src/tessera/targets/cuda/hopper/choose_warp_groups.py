@@ -22,6 +22,7 @@ from tessera.targets.cuda.ir.hopper_transpose import ROWS as TRANSPOSED_ROWS
 from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step, transposes_in_memory
 from tessera.targets.cuda.lower.multiprocessor_model import (
     AT_ONCE,
+    BOXING_REGISTERS,
     CLUSTER,
     DEPTHS,
     MOST_CONSUMERS,
@@ -227,7 +228,8 @@ def spare_registers(function: tile.FuncOp, consumers: int) -> int:
         if not isinstance(operand_source(op.a), tile.BoxLoad):
             taken += thread_registers(op.a, consumers)
     transposing = any(isinstance(op, tile.BoxLoad) and needs_transpose(op) for op in function.body.walk())
-    return (TRANSPOSING_REGISTERS if transposing else REGISTERS)[consumers] - taken
+    boxing = any(isinstance(op, tile.LoadBoxesOp) for op in function.body.walk())
+    return (TRANSPOSING_REGISTERS if transposing else BOXING_REGISTERS if boxing else REGISTERS)[consumers] - taken
 
 
 def thread_registers(value: SSAValue, consumers: int = 1) -> int:

@@ -39,16 +39,18 @@ LEAST_REGISTERS, MOST_REGISTERS = 24, 232
 """Of a thread of the producer, and of a consumer: with a few more, too few would be left for four coordinates."""
 TRANSPOSER_REGISTERS, COPY_REGISTERS = 40, 32
 """Of a thread of the transposer, and the least of the producer beside it."""
+BOX_REGISTERS = 56
+"""The least of a producer that copies several boxes at a time: it keeps where each of them begins."""
 FIRST_PINGPONG = 1
 """The ping-pong barrier of consumer 0, a named one; those of other consumers follow. 0 is for all threads."""
 FETCHES, LEAVES = 0, 1
 """Counters of a launch: program instances that were fetched, and blocks that have left. Each has four bytes."""
 
 
-def share_registers(count: int, *, transposes: bool = False) -> tuple[int, int] | None:
+def share_registers(count: int, *, transposes: bool = False, boxes: bool = False) -> tuple[int, int] | None:
     """The registers of a thread of the producer and of a consumer; None where all have enough without `setmaxnreg`.
 
-    Where a warp group `transposes` tiles, its threads have registers, too.
+    Where a warp group `transposes` tiles, its threads have registers, too; and the producer has more for `boxes`.
     """
     if count == 1 and not transposes:
         return None
@@ -56,7 +58,7 @@ def share_registers(count: int, *, transposes: bool = False) -> tuple[int, int] 
     first = ALL_REGISTERS // (THREADS * groups) // 8 * 8
     # The sum over one thread of each warp group.
     pool = first * groups - (TRANSPOSER_REGISTERS if transposes else 0)
-    least = COPY_REGISTERS if transposes else LEAST_REGISTERS
+    least = BOX_REGISTERS if boxes else COPY_REGISTERS if transposes else LEAST_REGISTERS
     more = min(MOST_REGISTERS, (pool - least) // count // 8 * 8)
     return min(first, (pool - more * count) // 8 * 8), more
 
@@ -106,7 +108,9 @@ class KernelSetup(Lowering):
         transposes = self.partitions.transposer is not None
         self.helpers = 2 if transposes else 1
         """Warp groups in front of the consumers."""
-        self.registers = share_registers(self.count, transposes=transposes) if registers is None else registers
+        boxes = any(isinstance(op, warp_groups.ProducerCopyBoxesOp) for op in self.partitions.producer.walk())
+        shared = share_registers(self.count, transposes=transposes, boxes=boxes)
+        self.registers = shared if registers is None else registers
         self.row_aligned = range(len(function.arguments)) if row_aligned is None else row_aligned
         self.states: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.rings: dict[SSAValue, Ring] = {}
