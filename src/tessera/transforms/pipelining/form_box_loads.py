@@ -223,7 +223,7 @@ _SLOPES: Mapping[type[Operation], Callable[[_Slopes, Any], int | None]] = {
     tile.ReadOp: _slope_of_read,
     tile.EwOp: _slope_of_elementwise,
 }
-_SCALAR: Mapping[str, tuple[type[Any], Callable[[int, int], int]]] = {
+_SCALAR: Mapping[str, tuple[Callable[[SSAValue, SSAValue], Operation], Callable[[int, int], int]]] = {
     "add": (arith.AddiOp, lambda a, b: a + b),
     "sub": (arith.SubiOp, lambda a, b: a - b),
     "mul": (arith.MuliOp, lambda a, b: a * b),
