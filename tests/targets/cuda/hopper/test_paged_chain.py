@@ -16,8 +16,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tessera as ts
 from tessera import kernel, tile
+from tessera.errors import ShapeError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.levels.tile import run_kernel
+from tessera.interpreters.sanitizers.access_trace import Trace
+from tessera.interpreters.sanitizers.checks import Checks
 from tessera.ir.tile import dialect as tile_ir
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
@@ -86,17 +89,31 @@ def test_any_lengths_mean_the_same(sizes: tuple[int, int], lengths: list[int], d
 @settings(max_examples=10, deadline=None)
 @given(st.sampled_from([4, 8, 16, 32]), st.lists(st.integers(0, 70), min_size=1, max_size=3), st.integers(0, 99))
 def test_boxes_are_what_is_read(page: int, lengths: list[int], seed: int) -> None:
-    """In the interpreter, which sees the same elements."""
+    """In the interpreter, whose checks see the same elements."""
     found = traced(page, lengths, 32, 16, seed)
     read, boxes = copies(found.arguments), copies(found.arguments)
-    run_kernel(found.module, found.name, read)
+    checks, traces = Checks(bounds=True, races=True, padding=True), (Trace(), Trace())
+    run_kernel(found.module, found.name, read, checks=checks, trace=traces[0])
     drop_implied_masks(found.function)
     form_box_loads(found.function)
     formed = [op for op in found.function.body.walk() if isinstance(op, tile_ir.LoadBoxesOp)]
     assert len(formed) == (2 if page < 32 else 0)
     assert all(len(op.boxes) == 32 // page for op in formed)
-    run_kernel(found.module, found.name, boxes)
+    run_kernel(found.module, found.name, boxes, checks=checks, trace=traces[1])
     np.testing.assert_array_equal(read[-1], boxes[-1])
+    of_pages = [
+        [(one.program, one.argument, *one.offsets) for one in trace if one.argument in (1, 2)] for trace in traces
+    ]
+    assert of_pages[0] == of_pages[1]
+
+
+def test_a_page_that_is_none_is_told() -> None:
+    found = traced(8, [40], 32, 16)
+    found.arguments[3][0, 2] = 99
+    drop_implied_masks(found.function)
+    form_box_loads(found.function)
+    with pytest.raises(ShapeError, match="index 99 of axis 0 is out of range"):
+        run_kernel(found.module, found.name, found.arguments, checks=Checks(bounds=True))
 
 
 @pytest.mark.parametrize(("page", "d"), [(16, 128), (8, 64)])
@@ -124,3 +141,11 @@ def test_places_that_are_no_boxes_stay() -> None:
     before = str(found.function)
     form_box_loads(found.function)
     assert str(found.function) == before
+
+
+def test_many_small_pages_are_refused_with_a_reason() -> None:
+    found = traced(4, [80], 128, 64)
+    report = lower_kernel(found.module, found.name, gpu(row_aligned=found.aligned)).report
+    (refused,) = report.fallbacks
+    assert "looked up one by one" in refused.reason
+    assert "16 groups" in (refused.hint or "")

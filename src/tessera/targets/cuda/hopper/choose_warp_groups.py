@@ -39,6 +39,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
 )
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import operand_source
+from tessera.transforms.pipelining.form_box_loads import MOST_BOXES
 from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied
 from tessera.transforms.pipelining.partition_rows import rows_of
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
@@ -112,6 +113,10 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
         words = f"the schedule has {warps} warps, and {rows} rows are {4 * consumers} warps of consumers"
         return _refusal(function, words, f"leave warps out, or give {4 * consumers}")
     if not any(map(is_repeated, loads)):
+        if (looked_up := next(filter(_is_looked_up, function.body.walk()), None)) is not None:
+            words = "rows of an operand of a dot are looked up one by one, and producers copy boxes"
+            hint = f"look up groups of rows that lie side by side, at most {MOST_BOXES} groups for a tile"
+            return _refusal(looked_up, words, hint)
         words = "no loop loads a tile that is an operand of a dot only: there is nothing to copy ahead"
         return _refusal(dots[0], words, "load operands in the loop of the dot, and compute them in a kernel before")
     for op in dots:
@@ -152,6 +157,15 @@ def _refusal(op: Operation, reason: str, hint: str) -> CompileError:
 def _is_kept_in_registers(op: Operation) -> bool:
     """Whether an op loads what only dots read, under a hint that it does not go through shared memory."""
     return isinstance(op, tile.BoxLoad) and hints_of(op).memory == hints.REGISTERS and is_only_multiplied(op.result)
+
+
+def _is_looked_up(op: Operation) -> bool:
+    """Whether an op reads a right operand of dots at computed places."""
+    return (
+        isinstance(op, tile.ReadOp)
+        and is_only_multiplied(op.result)
+        and any(isinstance(use.operation, tile.TransOp) or use.index == 1 for use in op.result.uses)
+    )
 
 
 def _operand_loads(function: tile.FuncOp) -> list[tile.BoxLoad]:
