@@ -62,6 +62,7 @@ from tessera.transforms.pipelining.partition_rows import PartitionRows
 from tessera.transforms.pipelining.pingpong_consumers import PingpongConsumers
 from tessera.transforms.pipelining.prefetch_epilogue import PrefetchEpilogue
 from tessera.transforms.pipelining.promote_accumulators import PromoteAccumulators
+from tessera.transforms.pipelining.read_items_ahead import ReadItemsAhead
 from tessera.transforms.pipelining.release_early import ReleaseEarly
 from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots
 from tessera.transforms.pipelining.transpose_operands import TransposeOperands
@@ -94,6 +95,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         DeferEpilogueStore,
         LazyRescale,
         FormBoxLoads,
+        ReadItemsAhead,
         MakeAsync,
         MarkReadonly,
         MergeMasks,

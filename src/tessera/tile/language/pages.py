@@ -72,13 +72,10 @@ def load_pages(view: View, at: Sequence[object], shape: Sequence[int], pad: floa
 def _number(found: Pages, size: int) -> Scalar:
     """The number of the page of a block; behind the last one that there is, the last."""
     place = found.start // size
-    last = _last(found, size)
-    return tracer().item(found.table, [*found.row, place if last is None else tracer().combine("min", place, last)])
-
-
-def _last(found: Pages, size: int) -> Position | None:
-    """The place in the table of the last page that there is, if that is known."""
-    return None if found.length is None else tracer().combine("max", (found.length - 1) // size, 0)
+    if found.length is not None:
+        last = tracer().combine("max", (found.length - 1) // size, 0)
+        place = tracer().combine("min", place, last)
+    return tracer().item(found.table, [*found.row, place])
 
 
 def _gathered(view: View, at: Sequence[object], found: Pages, shape: Sequence[int], pad: float, hints: Hints) -> Tile:
@@ -87,12 +84,11 @@ def _gathered(view: View, at: Sequence[object], found: Pages, shape: Sequence[in
     size = work.static_size(view, leading, "a load through tile.page")
     upright = (shape[0], *(1 for _ in shape[1:]))
     row = work.iota(upright, 0, 0, i64)
-    place, last = work.combine("add", work.combine("floordiv", row, size), found.start // size), _last(found, size)
-    place = place if last is None else work.combine("min", place, last)
-    number = work.read(found.table, places_of_each(work, found.table, [*found.row, place], None), 0)
+    place = work.combine("add", work.combine("floordiv", row, size), found.start // size)
+    there = None if found.length is None else work.combine("lt", work.iota(upright, 0, found.start, i64), found.length)
+    number = work.read(found.table, places_of_each(work, found.table, [*found.row, place], there), 0)
     indices: list[object] = [number if isinstance(one, Pages) else one for one in at[:leading]]
     indices.append(work.combine("rem", row, size))
-    there = None if found.length is None else work.combine("lt", work.iota(upright, 0, found.start, i64), found.length)
     for axis, extent in enumerate(shape[1:], 1):
         along, first = tuple(extent if one == axis else 1 for one in range(len(shape))), at[leading + axis]
         index, end = work.iota(along, axis, first, i64), work.size(view, leading + axis)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dtypes.types import i64
@@ -85,14 +85,14 @@ def _boxes(op: tile.ReadOp, written: AbstractSet[SSAValue]) -> _Boxes | None:
     count = tile_type(op.result).get_shape()[0]
     columns = [axis for axis, index in enumerate(op.indices) if _column_start(index) is not None]
     ends = () if op.mask is None else tuple(_conditions(op.mask))
-    whole = _Slopes(count, written)
+    whole, asked = _Slopes(count, written, frozenset()), {_spread(end) for end in ends}
     if columns != [len(op.indices) - 1] or not all(_is_end(end, whole) for end in ends):
         return None
     others = op.indices[:-1]
     for rows in sorted({count, *_steps(others)}, reverse=True):
         if rows < 1 or count % rows or count // rows > MOST_BOXES:
             continue
-        slopes = [_Slopes(rows, written).of(index) for index in others]
+        slopes = [_Slopes(rows, written, asked).of(index) for index in others]
         if None not in slopes and sum(slope == 1 for slope in slopes) == 1:
             return _Boxes(op, rows, (slopes.index(1), columns[0]), ends)
     return None
@@ -166,9 +166,11 @@ class _Slopes:
     They are the same in all columns. None where that is not so, or not known.
     """
 
-    def __init__(self, rows: int, written: AbstractSet[SSAValue]) -> None:
+    def __init__(self, rows: int, written: AbstractSet[SSAValue], asked: AbstractSet[SSAValue]) -> None:
         self.rows = rows
         self.written = written
+        self.asked = asked
+        """Conditions that hold in the rows that count."""
 
     def of(self, value: SSAValue) -> int | None:
         if not isinstance(value.owner, Operation):
@@ -184,8 +186,9 @@ def _slope_of_iota(slopes: _Slopes, op: tile.IotaOp) -> int | None:
 
 
 def _slope_of_read(slopes: _Slopes, op: tile.ReadOp) -> int | None:
-    """What is read at one place, is not left out for some rows and never written, is one number."""
-    is_still = op.mask is None and tile.memory_of(op.view) not in slopes.written
+    """What is read at one place, and never written, is one number, except where rows are left out that do not count."""
+    is_asked = op.mask is None or {_spread(one) for one in _conditions(op.mask)} <= slopes.asked
+    is_still = is_asked and tile.memory_of(op.view) not in slopes.written
     return 0 if is_still and all(slopes.of(index) == 0 for index in op.indices) else None
 
 
@@ -266,7 +269,11 @@ class _Numbers:
                 return self.combined("add", self._scalar(op.base), row)
             case tile.ReadOp() as op:
                 places = [self.value(self.at(index, row)) for index in op.indices]
-                return self._index(self.ops.add(tile.ItemOp(op.view, places)))
+                item = tile.ItemOp(op.view, places)
+                if op.mask is not None:
+                    # The mask has left out what is not used here.
+                    item.attributes[tile.OPEN] = UnitAttr()
+                return self._index(self.ops.add(item))
             case tile.EwOp() as op if op.fn.data == "cast":
                 return self.at(op.operands_[0], row)
             case tile.EwOp() as op:
@@ -291,8 +298,8 @@ class _Numbers:
         kind, compute = _SCALAR[name]
         if isinstance(one, int) and isinstance(other, int):
             return compute(one, other)
-        if other == 0 and name in ("add", "sub"):
-            return one
+        if 0 in (one, other) and (name == "add" or (name == "sub" and other == 0)):
+            return one if other == 0 else other
         if name == "rem":
             # With the sign of the divisor, as tiles have it.
             return self.combined("sub", one, self.combined("mul", self.combined("floordiv", one, other), other))
