@@ -44,6 +44,8 @@ class Target(ABC):
     """`module:attribute` of a `Local`, where there is one."""
     gemv_rows: int = 0
     """Up to how many rows a matmul is fused with what its operands are made of."""
+    instances: int = 0
+    """Program instances that keep it busy: long folds with fewer are divided. 0 where few are enough."""
     tile_rows: int = 0
     """Matrices of fewer rows that share their right operands become rows of one: the rows of a matrix unit's tile."""
     is_asynchronous: bool = False

@@ -6,7 +6,14 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tessera.targets.cuda.hopper.modelled_work import work_of
-from tessera.targets.cuda.lower.multiprocessor_model import AXES, BlockShape, Traced, best_by_consumers, instance_clocks
+from tessera.targets.cuda.lower.multiprocessor_model import (
+    AXES,
+    BlockShape,
+    Traced,
+    best_by_consumers,
+    divides_columns,
+    instance_clocks,
+)
 
 if TYPE_CHECKING:
     from tessera.ir.tile import dialect as tile
@@ -22,7 +29,10 @@ def modelled_blocks(
     traced = work_of(function, dict(zip(probe, AXES, strict=True)), row_aligned)
     if traced is None or (fixed and "k" not in traced.axes):
         return []
-    found = best_by_consumers(traced, fixed).values()
+    found = list(best_by_consumers(traced, fixed).values())
+    if divides_columns(traced):
+        # How many columns there are is not known: with rows alone, program instances cannot be counted.
+        found = found[:1]
     return [(_used(traced, block), instance_clocks(traced, block)) for block in found]
 
 

@@ -35,6 +35,7 @@ class CudaTarget(Target):
     module = "tessera.runtime.cuda.modules:Module"
     """`module:attribute` of what loads code into the context of a GPU."""
     gemv_rows = 1
+    instances = 264
     tile_rows = 64
     is_asynchronous = has_graphs = has_warps = keeps_row_alignment = True
 
