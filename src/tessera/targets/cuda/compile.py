@@ -45,7 +45,7 @@ from tessera.transforms.core.unheeded_hints import unheeded
 from tessera.transforms.facts.fix_sizes import FixSizes
 from tessera.transforms.facts.mark_readonly import readonly_arguments
 from tessera.transforms.pipelining.exchange_axes import ExchangeAxes
-from tessera.transforms.pipelining.form_box_loads import FormBoxLoads
+from tessera.transforms.pipelining.form_box_loads import FormBoxLoads, has_box_loads
 
 FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+ptx84", "sm_90a": "+ptx84"}
 FEW_SPILLS = 64
@@ -202,7 +202,7 @@ class _NvLowering:
             front[ExchangeAxes.name] = Stage(ExchangeAxes.of(options.exchanged), "tile")
         front |= first_stages(self.function(self.source), facts, options.checks)
         front[TakeHostChecks.name] = Stage(TakeHostChecks(), "tile")
-        if fixed and any(isinstance(op, tile.ReadOp) for op in self.function(self.source).body.walk()):
+        if fixed and has_box_loads(self.function(self.source)):
             front[FormBoxLoads.name] = Stage(FormBoxLoads(), "tile")
         module = runner.run(runner.begin(isolated(self.source, self.name), "kernel"), front)
         check_supported(self.function(module))

@@ -1,8 +1,9 @@
 """`form-box-loads`: elements read at computed places become boxes, where groups of rows lie side by side in memory.
 
 Rows of a sequence in pages are such: the number of its page is the same for all rows of a group, and their places in
-the page follow each other. Copies by tensor maps bring boxes to shared memory, so only operands of dots are looked at.
-What the mask of a read asks of rows is that they come before an end; boxes are cut there.
+the page follow each other. Copies by tensor maps bring boxes to shared memory, from where dots read right operands: only
+those are looked at. What the mask of a read asks of rows is that they come before an end; boxes are cut there. So is a
+loaded tile whose rows from an end on become zeros.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.dtypes.types import i64
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.dead_code import sweep
 from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.tile_ops import Ops
-from tessera.transforms.pipelining.make_async import is_only_multiplied
+from tessera.transforms.pipelining.make_async import is_only_multiplied, is_transposed, why_not_copied
 
 MOST_BOXES = 16
 """Boxes of a tile: each is a copy of its own, and one thread begins all of them."""
@@ -32,11 +34,11 @@ Number = SSAValue | int
 
 
 def form_box_loads(function: tile.FuncOp) -> None:
-    """Replaces reads whose tiles go into dots only by loads of boxes, where they are some."""
+    """Replaces reads, and loads whose last rows are cut off, by loads of boxes where dots only read their tiles."""
     written = tile.written_memory(function)
     known: dict[Block | None, dict[tuple[SSAValue, int], Number]] = {}
     for op in [op for op in function.body.walk() if isinstance(op, tile.ReadOp)]:
-        if len(tile_type(op.result).get_shape()) != 2 or not is_only_multiplied(op.result):
+        if len(tile_type(op.result).get_shape()) != 2 or not is_right_operand(op.result):
             continue
         if tile.memory_of(op.view) in written or (found := _boxes(op, written)) is None:
             continue
@@ -46,8 +48,50 @@ def form_box_loads(function: tile.FuncOp) -> None:
         made = tile.LoadBoxesOp(op.view, starts, found.axes, op.result.type, until=until)
         made.attributes.update(op.attributes)
         replace(op, [*writer.ops, made])
-    if known:
+    cut = [op for op in function.body.walk() if isinstance(op, tile.EwOp) and _cut_load(op, written)]
+    for op in cut:
+        writer, load = Ops(), op.operands_[1].owner
+        assert isinstance(load, tile.LoadOp)
+        until = _until(tuple(_conditions(op.operands_[0])), _Numbers(writer, {}))
+        made = tile.LoadBoxesOp(load.view, load.offsets, (0, 1), op.result.type, until=until)
+        made.attributes.update(load.attributes)
+        replace(op, [*writer.ops, made])
+    if known or cut:
         sweep(function.body.block)
+
+
+def is_right_operand(value: SSAValue) -> bool:
+    """Whether a tile is the right operand of dots, as it is or transposed, and nothing else.
+
+    Left ones may be in registers: consumers look up, and mask, the rows that they have.
+    """
+    users = [use.operation for use in value.uses]
+    turned = [op.result for op in users if isinstance(op, tile.TransOp) and is_transposed(op)]
+    uses = [use for one in (value, *turned) for use in one.uses if isinstance(use.operation, tile.DotOp)]
+    return is_only_multiplied(value) and all(use.index == 1 for use in uses)
+
+
+def has_box_loads(function: tile.FuncOp) -> bool:
+    """Whether there may be such reads, or such loads."""
+    return any(
+        isinstance(op, tile.ReadOp)
+        or (isinstance(op, tile.EwOp) and op.fn.data == "select" and isinstance(op.operands_[1].owner, tile.LoadOp))
+        for op in function.body.walk()
+    )
+
+
+def _cut_load(op: tile.EwOp, written: AbstractSet[SSAValue]) -> bool:
+    """Whether an op puts zeros into the last rows of a loaded tile, which then goes into dots only."""
+    if op.fn.data != "select" or not isinstance(load := op.operands_[1].owner, tile.LoadOp):
+        return False
+    slopes = _Slopes(tile_type(op.result).get_shape()[0], written, frozenset())
+    return (
+        why_not_copied(load) is None
+        and is_right_operand(op.result)
+        and constant_of(op.operands_[2]) == 0
+        and tile.memory_of(load.view) not in written
+        and all(_is_end(end, slopes) for end in _conditions(op.operands_[0]))
+    )
 
 
 FormBoxLoads = function_pass("form-box-loads", form_box_loads)
@@ -73,12 +117,17 @@ class _Boxes:
                 start = _column_start(index) if axis == self.axes[1] else numbers.at(index, first)
                 assert start is not None
                 made.append(numbers.value(start))
-        until: SSAValue | None = None
-        for end in self.ends:
-            position, bound = _compared(end)
-            left = numbers.value(numbers.combined("sub", numbers.at(bound, 0), numbers.at(position, 0)))
-            until = left if until is None else ops.add(arith.MinSIOp(until, left))
-        return made, until
+        return made, _until(self.ends, numbers)
+
+
+def _until(ends: Sequence[SSAValue], numbers: _Numbers) -> SSAValue | None:
+    """Writes the first row that does not come before all ends."""
+    found: Number | None = None
+    for end in ends:
+        position, bound = _compared(end)
+        left = numbers.combined("sub", numbers.at(bound, 0), numbers.at(position, 0))
+        found = left if found is None else numbers.combined("min", found, left)
+    return None if found is None else numbers.value(found)
 
 
 def _boxes(op: tile.ReadOp, written: AbstractSet[SSAValue]) -> _Boxes | None:

@@ -69,9 +69,9 @@ def run(page: int, lengths: list[int], n: int, d: int, blocks: int, seed: int) -
     np.testing.assert_allclose(arguments[-1], found.expected, rtol=2e-2, atol=2e-2)
 
 
-@pytest.mark.parametrize(("page", "d"), [(16, 64), (8, 128)])
+@pytest.mark.parametrize(("page", "d"), [(16, 64), (8, 128), (64, 64), (128, 80)])
 def test_they_mean_the_same(page: int, d: int) -> None:
-    run(page, [37, 64, 0], 64, d, blocks=2, seed=3)
+    run(page, [37, 64, 0, 83], 64, d, blocks=2, seed=3)
 
 
 @pytest.mark.acceptance
@@ -79,7 +79,7 @@ def test_they_mean_the_same(page: int, d: int) -> None:
 @given(
     st.sampled_from([(4, 64), (8, 64), (16, 64), (16, 128), (32, 64), (64, 64), (128, 64)]),
     st.lists(st.integers(0, 150), min_size=1, max_size=3),
-    st.sampled_from([32, 64, 72, 128]),
+    st.sampled_from([32, 64, 80, 128]),
     st.integers(0, 99),
 )
 def test_any_lengths_mean_the_same(sizes: tuple[int, int], lengths: list[int], d: int, seed: int) -> None:
@@ -97,14 +97,16 @@ def test_boxes_are_what_is_read(page: int, lengths: list[int], seed: int) -> Non
     drop_implied_masks(found.function)
     form_box_loads(found.function)
     formed = [op for op in found.function.body.walk() if isinstance(op, tile_ir.LoadBoxesOp)]
-    assert len(formed) == (2 if page < 32 else 0)
-    assert all(len(op.boxes) == 32 // page for op in formed)
+    assert [len(op.boxes) for op in formed] == [32 // page, 32 // page]
     run_kernel(found.module, found.name, boxes, checks=checks, trace=traces[1])
     np.testing.assert_array_equal(read[-1], boxes[-1])
     of_pages = [
         [(one.program, one.argument, *one.offsets) for one in trace if one.argument in (1, 2)] for trace in traces
     ]
-    assert of_pages[0] == of_pages[1]
+    # A block of one page is loaded, and cut off behind that.
+    assert all(
+        set(seen) <= set(loaded) if page == 32 else seen == loaded for loaded, seen in zip(*of_pages, strict=True)
+    )
 
 
 def test_a_page_that_is_none_is_told() -> None:

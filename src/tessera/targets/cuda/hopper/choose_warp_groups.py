@@ -39,7 +39,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
 )
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import operand_source
-from tessera.transforms.pipelining.form_box_loads import MOST_BOXES
+from tessera.transforms.pipelining.form_box_loads import MOST_BOXES, is_right_operand
 from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied
 from tessera.transforms.pipelining.partition_rows import rows_of
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
@@ -161,11 +161,7 @@ def _is_kept_in_registers(op: Operation) -> bool:
 
 def _is_looked_up(op: Operation) -> bool:
     """Whether an op reads a right operand of dots at computed places."""
-    return (
-        isinstance(op, tile.ReadOp)
-        and is_only_multiplied(op.result)
-        and any(isinstance(use.operation, tile.TransOp) or use.index == 1 for use in op.result.uses)
-    )
+    return isinstance(op, tile.ReadOp) and is_right_operand(op.result)
 
 
 def _operand_loads(function: tile.FuncOp) -> list[tile.BoxLoad]:

@@ -188,8 +188,8 @@ class KernelSetup(Lowering):
             elif isinstance(op, warp_groups.ProducerCopyBoxesOp):
                 boxes = fill_boxes(op)
                 self._check_aligned(op, boxes[0])
-                copies = self.rings[op.ring].plan.box_copies(boxes)
-                for map_ in (copies.map, *([] if op.until is None else [copies.row_map])):
+                copies = self.rings[op.ring].plan.box_copies(boxes, cut=op.until is not None)
+                for map_ in copies.maps.values():
                     self._map(boxes[0].argument, copies.axes, map_)
             elif isinstance(op, tile.StoreOp) and self._goes_out(op):
                 box = box_of(op.view, op.offsets)

@@ -8,7 +8,7 @@ some pieces of a tile, into all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -84,11 +84,11 @@ class Copies:
 
 @dataclass(frozen=True)
 class BoxCopies:
-    """How a slot is filled with boxes of `rows` rows: through maps with these axes, for a box and for one row."""
+    """How a slot is filled with boxes of `rows` rows: through maps with these axes, by how many rows a copy brings."""
 
     axes: MapAxes
-    map: MapType
-    row_map: MapType
+    maps: Mapping[int, MapType]
+    """The most rows first: those of a box."""
     memory: tuple[SharedType, ...]
     """As of `Copies`: the last has a tile for each panel."""
     rows: int
@@ -215,16 +215,21 @@ class RingPlan:
         down, along = (0, group * self.columns) if self.across else (group * self._groups[1], 0)
         return down + below * at_once, along + panel * self.panel
 
-    def box_copies(self, boxes: Sequence[Box]) -> BoxCopies:
-        """How copies fill a slot with boxes of an argument, one behind the other, panel by panel."""
+    def box_copies(self, boxes: Sequence[Box], *, cut: bool) -> BoxCopies:
+        """How copies fill a slot with boxes of an argument, one behind the other, panel by panel.
+
+        Boxes that may be `cut` are also copied in groups of rows, and row by row.
+        """
         if self.parts > 1 or self.blocks > 1:
             raise _refused(self.ring, "boxes are copied into tiles that all consumers read")
-        first = boxes[0]
+        first, rows = boxes[0], self.rows // len(boxes)
+        if rows > WIDEST_BOX:
+            raise _refused(self.ring, f"a box has {rows} rows, and a copy brings at most {WIDEST_BOX}")
         (down, across), ones = first.axes, [1] * len(first.others)
         axes = ((across, "whole", 1), (down, "whole", 1), *((axis, "whole", 1) for axis in first.others))
-        rows = self.rows // len(boxes)
+        sizes = dict.fromkeys((rows, *([ROWS] if rows % ROWS == 0 else []), 1) if cut else (rows,))
         memory = _apart((self.memory, self._seen(self.panels, self.rows, self.panel)))
-        return BoxCopies(axes, self._map(self.panel, rows, *ones), self._map(self.panel, 1, *ones), memory, rows)
+        return BoxCopies(axes, {size: self._map(self.panel, size, *ones) for size in sizes}, memory, rows)
 
     @property
     def _groups(self) -> tuple[int, int]:

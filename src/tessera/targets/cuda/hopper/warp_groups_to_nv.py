@@ -50,7 +50,6 @@ from tessera.targets.cuda.hopper.tma_boxes import box_of
 from tessera.targets.cuda.hopper.warp_vote_max import vote_before_max
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, hopper_copies, hopper_transpose, wgmma
-from tessera.targets.cuda.ir.hopper_types import MapType
 from tessera.targets.cuda.ir.types import SharedType, laid_out
 from tessera.targets.cuda.lower.division_narrowing import can_narrow_division
 from tessera.targets.cuda.lower.layout_analysis import is_tile
@@ -301,55 +300,55 @@ class WarpGroupLowering(KernelSetup):
     def _fill_boxes(self, op: warp_groups.ProducerCopyBoxesOp) -> None:
         ring, (slot, _) = self.rings[op.ring], self.states[op.state]
         boxes = fill_boxes(op)
-        found = ring.plan.box_copies(boxes)
+        found = ring.plan.box_copies(boxes, cut=op.until is not None)
         (down, across), rows = boxes[0].axes, found.rows
         starts = [{axis: self.narrow(start) for axis, start in enumerate(box.starts)} for box in boxes]
-        maps = {
-            type_: self._map(boxes[0].argument, found.axes, type_)
-            for type_ in (found.map, *([] if op.until is None else [found.row_map]))
-        }
+        maps = {size: self._map(boxes[0].argument, found.axes, type_) for size, type_ in found.maps.items()}
         whole, panels = self._acquire(op, found.memory), ring.plan.panels
         targets = [whole if panels == 1 else self.put(nv.SlotOp(whole, self.number(one))) for one in range(panels)]
 
-        def copy(box: int, type_: MapType, coordinate: SSAValue, row: SSAValue) -> None:
-            """Copies what begins at a coordinate to a row of each panel."""
+        def copy(box: int, size: int, below: SSAValue, begins: SSAValue | None = None) -> None:
+            """Copies so many rows of a box to their place, from a row `below` its first on; zeros if they are none."""
+            coordinate = self.put(arith.AddiOp(starts[box][down], below))
+            if begins is not None:
+                coordinate = self.put(arith.SelectOp(begins, coordinate, self.number(FAR_OUTSIDE)))
+            row = self.put(arith.AddiOp(self.number(box * rows), below))
             for panel, target in enumerate(targets):
                 column = starts[box][across]
                 if panel:
                     column = self.put(arith.AddiOp(column, self.number(panel * ring.plan.panel)))
                 offsets = [column, coordinate, *(starts[box][axis] for axis in boxes[box].others)]
-                self.add(hopper_copies.TmaLoadOp(maps[type_], offsets, target, ring.full, slot, row=row), op)
+                self.add(hopper_copies.TmaLoadOp(maps[size], offsets, target, ring.full, slot, row=row), op)
+
+        def copy_until(until: SSAValue, box: int, sizes: Sequence[int], below: SSAValue) -> None:
+            """Copies what comes before an end: all of the first of the sizes, or, where they are cut, smaller ones."""
+            size, *smaller = sizes
+            row = self.put(arith.AddiOp(self.number(box * rows), below))
+            begins = self.put(arith.CmpiOp(row, until, "slt"))
+            if not smaller:
+                copy(box, size, below, begins)
+                return
+            ends = self.put(arith.CmpiOp(until, self.put(arith.AddiOp(row, self.number(size))), "slt"))
+
+            def copy_parts() -> None:
+                body = Block(arg_types=[i32])
+                outside, self.out = self.out, body
+                copy_until(until, box, smaller, self.put(arith.AddiOp(below, body.args[0])))
+                body.add_op(scf.YieldOp())
+                self.out = outside
+                bounds = self.number(0), self.number(size), self.number(smaller[0])
+                self.add(scf.ForOp(*bounds, [], Region(body)), op)
+
+            is_cut = self.put(arith.AndIOp(begins, ends))
+            self._choose(op, is_cut, copy_parts, partial(copy, box, size, below, begins))
 
         def copy_all() -> None:
             for box in range(len(boxes)):
-                copy(box, found.map, starts[box][down], self.number(box * rows))
+                copy(box, rows, self.number(0))
 
         def copy_some(until: SSAValue) -> None:
-            """Copies boxes that are there; rows of the one that ends early one by one, and zeros behind them."""
-            far = self.number(FAR_OUTSIDE)
-
-            def copy_rows(box: int) -> None:
-                first, start = self.number(box * rows), starts[box][down]
-                body = Block(arg_types=[i32])
-                outside, self.out = self.out, body
-                row = self.put(arith.AddiOp(first, body.args[0]))
-                is_there = self.put(arith.CmpiOp(row, until, "slt"))
-                coordinate = self.put(arith.AddiOp(start, body.args[0]))
-                copy(box, found.row_map, self.put(arith.SelectOp(is_there, coordinate, far)), row)
-                body.add_op(scf.YieldOp())
-                self.out = outside
-                self.add(scf.ForOp(self.number(0), self.number(rows), self.number(1), [], Region(body)), op)
-
-            def copy_box(box: int, begins: SSAValue) -> None:
-                coordinate = self.put(arith.SelectOp(begins, starts[box][down], far))
-                copy(box, found.map, coordinate, self.number(box * rows))
-
             for box in range(len(boxes)):
-                begins = self.put(arith.CmpiOp(self.number(box * rows), until, "slt"))
-                ends = self.put(arith.CmpiOp(until, self.number((box + 1) * rows), "slt"))
-                self._choose(
-                    op, self.put(arith.AndIOp(begins, ends)), partial(copy_rows, box), partial(copy_box, box, begins)
-                )
+                copy_until(until, box, list(maps), self.number(0))
 
         if op.until is None:
             copy_all()
