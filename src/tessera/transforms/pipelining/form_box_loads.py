@@ -1,8 +1,8 @@
 """`form-box-loads`: elements read at computed places become boxes, where groups of rows lie side by side in memory.
 
 Rows of a sequence in pages are such: the number of its page is the same for all rows of a group, and their places in
-the page follow each other. Copies by tensor maps bring boxes to shared memory, from where dots read right operands: only
-those are looked at. What the mask of a read asks of rows is that they come before an end; boxes are cut there. So is a
+the page follow each other. Copies by tensor maps bring boxes to shared memory, from where dots read right operands:
+only those are looked at. What the mask of a read asks of rows is that they come before an end; boxes are cut there. So is a
 loaded tile whose rows from an end on become zeros.
 """
 
