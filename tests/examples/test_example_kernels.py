@@ -6,6 +6,7 @@ import ast
 import itertools
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -98,9 +99,9 @@ def paged_decode(seed: int, dtype: Any) -> Case:
     return Case("attend", [q, keys, values, table, lengths.astype(np.int32), np.full(q.shape, 7, dtype)], 5, expected)
 
 
-def paged_prefill(seed: int, dtype: Any) -> Case:
+def paged_prefill(seed: int, dtype: Any, depth: int = 32) -> Case:
     random = np.random.default_rng(seed)
-    lengths, heads, depth, most = np.array([5, 70, 33]), 2, 32, 40
+    lengths, heads, most = np.array([5, 70, 33]), 2, 40
     counts = np.array([5, 40, 1 + seed])
     keys, values, table, plain = paged(random, lengths, heads, 16, depth, dtype)
     q = random.standard_normal((len(lengths), heads, most, depth)).astype(dtype)
@@ -110,7 +111,7 @@ def paged_prefill(seed: int, dtype: Any) -> Case:
         for h in range(heads):
             expected[b, h, :count] = attended(q[b, h, :count], plain(keys, b, h), plain(values, b, h), seen)
     given = [q, keys, values, table, lengths.astype(np.int32), counts.astype(np.int32), np.full(q.shape, 7, dtype)]
-    return Case("attend", given, 6, expected, rows=16)
+    return Case("attend", given, 6, expected, rows=(16, 32, 64, 128)[seed % 4])
 
 
 def varlen_attention(seed: int, dtype: Any) -> Case:
@@ -458,10 +459,10 @@ def large_block_sparse(seed: int) -> Case:
     return Case("attend", [q, k, v, starts, columns, np.full(q.shape, 7, BF16)], 5, expected, rows=64)
 
 
-def large_paged_decode(seed: int) -> Case:
+def large_paged_decode(seed: int, page: int = 64) -> Case:
     random = np.random.default_rng(seed)
     lengths, heads, depth = random.integers(0, 500, 5), 2, 128
-    keys, values, table, plain = paged(random, lengths, heads, 64, depth, BF16)
+    keys, values, table, plain = paged(random, lengths, heads, page, depth, BF16)
     q = random.standard_normal((5, heads, 64, depth)).astype(BF16)
     expected = np.stack(
         [[attended(q[b, h], plain(keys, b, h), plain(values, b, h)) for h in range(heads)] for b in range(5)]
@@ -472,6 +473,9 @@ def large_paged_decode(seed: int) -> Case:
 LARGE: dict[str, tuple[str, Callable[[int], Case]]] = {
     "block_sparse_attention": ("block_sparse_attention", large_block_sparse),
     "paged_decode": ("paged_decode", large_paged_decode),
+    "paged_prefill": ("paged_prefill", lambda seed: paged_prefill(seed % 2 + 2, BF16, 128)),
+    "paged_decode, small pages": ("paged_decode", partial(large_paged_decode, page=16)),
+    "paged_decode, large pages": ("paged_decode", partial(large_paged_decode, page=256)),
 }
 
 
@@ -482,5 +486,5 @@ def test_warps_are_specialized_where_a_table_says_what_is_next(name: str, seed: 
     kernel, make = LARGE[name]
     case = make(seed)
     check(launched(kernel, case, lambda array: ts.asarray(array).cuda()), case, BF16)
-    (one,) = kernels_of(kernel)
+    one = kernels_of(kernel)[0]
     assert "compiled: warp-specialized, " in one.explain()

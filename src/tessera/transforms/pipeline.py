@@ -54,6 +54,7 @@ from tessera.transforms.loops.live_iterations import ClipRanges, SplitRanges
 from tessera.transforms.pipelining.defer_epilogue_store import DeferEpilogueStore
 from tessera.transforms.pipelining.early_exit_consumers import EarlyExitConsumers
 from tessera.transforms.pipelining.exchange_axes import ExchangeAxes
+from tessera.transforms.pipelining.form_box_loads import FormBoxLoads
 from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits
 from tessera.transforms.pipelining.late_start_consumers import LateStartConsumers
 from tessera.transforms.pipelining.make_async import MakeAsync
@@ -62,6 +63,7 @@ from tessera.transforms.pipelining.partition_rows import PartitionRows
 from tessera.transforms.pipelining.pingpong_consumers import PingpongConsumers
 from tessera.transforms.pipelining.prefetch_epilogue import PrefetchEpilogue
 from tessera.transforms.pipelining.promote_accumulators import PromoteAccumulators
+from tessera.transforms.pipelining.read_items_ahead import ReadItemsAhead
 from tessera.transforms.pipelining.release_early import ReleaseEarly
 from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots
 from tessera.transforms.pipelining.transpose_operands import TransposeOperands
@@ -93,6 +95,8 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         Instrument,
         DeferEpilogueStore,
         LazyRescale,
+        FormBoxLoads,
+        ReadItemsAhead,
         MakeAsync,
         MarkReadonly,
         MergeMasks,

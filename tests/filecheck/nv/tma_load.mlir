@@ -10,6 +10,9 @@ nv.func @f(%x: !tile.view<4, f16, global>, %i: i32, %j: i32) outputs 0 shapes [[
   %t = nv.alloc : !nv.shared<1x8xf16, 16>
   %n = nv.tensor_map %x <[3]> : !tile.view<4, f16, global> -> !nv.map<8xf16, 0>
   nv.tma_load %n[%i], %t, %b[%j] : !nv.map<8xf16, 0>, !nv.shared<1x8xf16, 16>, !nv.mbarriers<2>
+  %w = nv.alloc : !nv.shared<80x64xf16, 128>
+  %r = nv.tensor_map %x <[3, 2]> : !tile.view<4, f16, global> -> !nv.map<64x16xf16, 128>
+  nv.tma_load %r[%i, %j], %w row %i, %b[%j] : !nv.map<64x16xf16, 128>, !nv.shared<80x64xf16, 128>, !nv.mbarriers<2>
   nv.return
 }
 
@@ -24,6 +27,9 @@ nv.func @f(%x: !tile.view<4, f16, global>, %i: i32, %j: i32) outputs 0 shapes [[
 // CHECK-NEXT:     %t = nv.alloc : !nv.shared<1x8xf16, 16>
 // CHECK-NEXT:     %n = nv.tensor_map %x <[3]> : !tile.view<4, f16, global> -> !nv.map<8xf16, 0>
 // CHECK-NEXT:     nv.tma_load %n[%i], %t, %b[%j] : !nv.map<8xf16, 0>, !nv.shared<1x8xf16, 16>, !nv.mbarriers<2>
+// CHECK-NEXT:     %w = nv.alloc : !nv.shared<80x64xf16, 128>
+// CHECK-NEXT:     %r = nv.tensor_map %x <[3, 2]> : !tile.view<4, f16, global> -> !nv.map<64x16xf16, 128>
+// CHECK-NEXT:     nv.tma_load %r[%i, %j], %w row %i, %b[%j] : !nv.map<64x16xf16, 128>, !nv.shared<80x64xf16, 128>, !nv.mbarriers<2>
 // CHECK-NEXT:     nv.return
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

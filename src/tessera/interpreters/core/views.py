@@ -67,6 +67,25 @@ def read_window(view: ArrayView, offsets: Sequence[int], shape: Sequence[int], p
     return found
 
 
+def read_boxes(
+    view: ArrayView, starts: Sequence[int], axes: Sequence[int], shape: Sequence[int], until: int | None
+) -> Array:
+    """Boxes of a view along some axes, one behind the other along the first axis of a tile.
+
+    0 where they leave the view, and in rows from `until` on.
+    """
+    rank, extents = len(view.sizes), [1] * len(view.sizes)
+    count = len(starts) // rank
+    part = (shape[0] // count, *shape[1:])
+    for axis, extent in zip(axes, part, strict=True):
+        extents[axis] = extent
+    boxes = [read_window(view, starts[box * rank : (box + 1) * rank], extents).reshape(part) for box in range(count)]
+    found: Array = np.concatenate(boxes)
+    if until is not None:
+        found[max(0, until) :] = 0
+    return found
+
+
 def window(
     view: ArrayView, offsets: Sequence[int], shape: Sequence[int]
 ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:

@@ -21,7 +21,7 @@ from xdsl.ir import Operation, SSAValue
 from tessera.errors import RaceError
 from tessera.interpreters.core.concurrency import CooperativeThreads
 from tessera.interpreters.core.engine import Frame, Values, meaning, meanings
-from tessera.interpreters.core.views import Array, read_window
+from tessera.interpreters.core.views import Array, read_boxes, read_window
 from tessera.interpreters.levels.pipe import Ring
 from tessera.interpreters.levels.tile import Runner, accumulate
 from tessera.ir.common.elements import dtype_of
@@ -237,7 +237,23 @@ def _producer_copy(frame: Frame, op: warp_groups.ProducerCopyOp, operands: Value
         _check_multicast(
             frame.kept[Runner], shared, op.ring, entry, (id(view.argument), view.first, view.strides, *offsets)
         )
-    shared.inbound[entry] = partial(read_window, view, offsets, pipe.slot_type(op.ring).get_shape())
+    _send(group, shared, entry, partial(read_window, view, offsets, pipe.slot_type(op.ring).get_shape()))
+
+
+@meaning(warp_groups.ProducerCopyBoxesOp)
+def _producer_copy_boxes(frame: Frame, op: warp_groups.ProducerCopyBoxesOp, operands: Values) -> None:
+    view, *starts, ring, entry = operands
+    until = starts.pop() if op.until is not None else None
+    group = _warp_group(frame)
+    shared = group.groups.ring(ring, op.ring)
+    _acquire(group, shared, entry)
+    axes, shape = tuple(op.axes.iter_values()), pipe.slot_type(op.ring).get_shape()
+    _send(group, shared, entry, partial(read_boxes, view, starts, axes, shape, until))
+
+
+def _send(group: WarpGroup, shared: SharedRing, entry: int, copy: Callable[[], Array]) -> None:
+    """Begins a copy into an entry, which lands by chance at once."""
+    shared.inbound[entry] = copy
     shared.filled += 1
     if group.groups.chance is not None and group.groups.chance.integers(2):
         shared.land(entry)

@@ -23,7 +23,7 @@ from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.core.places import placed, taken
 from tessera.interpreters.core.printing import PrintRecord, printed
 from tessera.interpreters.core.running import running
-from tessera.interpreters.core.views import Array, ArrayView, read_window, window
+from tessera.interpreters.core.views import Array, ArrayView, read_boxes, read_window, window
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, asked
 from tessera.interpreters.sanitizers.watching import SanitizedRun
@@ -231,6 +231,13 @@ def _load(frame: Frame, op: tile.LoadOp, operands: Values) -> Values:
     dtype = tile_dtype(op.result)
     pad = cast(np.asarray(op.pad_value, np.float64), f64, dtype)
     return [read_window(view, offsets, result.get_shape(), pad)]
+
+
+@meaning(tile.LoadBoxesOp)
+def _load_boxes(frame: Frame, op: tile.LoadBoxesOp, operands: Values) -> Values:
+    view, *starts = operands
+    until = starts.pop() if op.until is not None else None
+    return [read_boxes(view, starts, tuple(op.axes.iter_values()), tile_type(op.result).get_shape(), until)]
 
 
 @meaning(tile.ReadOp)

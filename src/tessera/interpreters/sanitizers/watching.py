@@ -29,7 +29,7 @@ from tessera.ir.tile.types import tile_type
 
 _KINDS: Mapping[type[Operation], AccessKind] = MappingProxyType(
     {
-        **dict.fromkeys((tile.LoadOp, tile.ReadOp, tile.ItemOp), "read"),
+        **dict.fromkeys((tile.LoadOp, tile.LoadBoxesOp, tile.ReadOp, tile.ItemOp), "read"),
         **dict.fromkeys((tile.StoreOp, tile.WriteOp), "write"),
         **dict.fromkeys((tile.AtomicOp, tile.AtomicAtOp), "atomic"),
     }
@@ -165,6 +165,8 @@ class WatchedFrame(Frame):
             if watched:
                 check_places(op, view, at, self.program)
             reached, inside = _elements_at(view, at), at.taken
+        elif isinstance(op, tile.LoadBoxesOp):
+            reached, inside = self._boxes(op, operands, watched=watched)
         else:
             shape, offsets = _box(op), operands[2 if isinstance(op, tile.Writer) else 1 :]
             if watched:
@@ -175,6 +177,8 @@ class WatchedFrame(Frame):
             places = self._marks_of(op.indices) if isinstance(op, tile.AtPlaces) else []
             if isinstance(op, tile.LoadOp):
                 mark = padding.load(op, inside)
+            elif isinstance(op, tile.LoadBoxesOp):
+                pass  # What is not there is 0 on purpose.
             elif isinstance(op, tile.ReadOp):
                 mark = padding.looked_up(places, inside)
             else:
@@ -182,6 +186,24 @@ class WatchedFrame(Frame):
                     padding.store(op, operands[0], one, inside, self.program)
         self.watch.access(self, op, view, reached, inside)
         return mark
+
+    def _boxes(self, op: tile.LoadBoxesOp, operands: Values, *, watched: bool) -> tuple[Array, Array]:
+        """As `_elements`, for boxes one behind the other; those that begin behind the last row are not looked at."""
+        view, *starts = operands
+        rows, *others = tile_type(op.result).get_shape()
+        until, rank, count = rows if op.until is None else starts.pop(), len(view.sizes), len(op.boxes)
+        part, extents = (rows // count, *others), [1] * rank
+        for axis, extent in zip(op.axes.iter_values(), part, strict=True):
+            extents[axis] = extent
+        found: list[tuple[Array, Array]] = []
+        for box in range(count):
+            offsets = starts[box * rank : (box + 1) * rank]
+            if watched and box * part[0] < until:
+                check_bounds(op, view, offsets, extents, self.program)
+            found.append(_elements(view, offsets, extents))
+        reached, inside = (np.concatenate([one.reshape(part) for one in each]) for each in zip(*found, strict=True))
+        inside[max(0, until) :] = False
+        return reached, inside
 
 
 def _box(op: tile.LoadOp | tile.StoreOp | tile.AtomicOp | tile.ItemOp) -> tuple[int, ...]:

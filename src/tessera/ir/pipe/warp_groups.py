@@ -12,6 +12,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, OpResult, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     BaseAttr,
     IRDLOperation,
     VarConstraint,
@@ -26,14 +27,14 @@ from xdsl.traits import NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.ir.common import declared_ops as fields
-from tessera.ir.common.attributes import IntegerConstraint, integer, number
+from tessera.ir.common.attributes import IntegerConstraint, Integers, integer, integers, number
 from tessera.ir.common.checking import around, ops_of
 from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
 from tessera.ir.common.effects import HasEffects, OrderedOp
 from tessera.ir.common.elements import TileType, dtype_of
 from tessera.ir.pipe.copies import AnyRing, check_copy, is_tile_type, ring_type, slot_type
 from tessera.ir.tile.dialect import FuncOp, ProgramIdOp, accesses
-from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_type
+from tessera.ir.tile.types import AnyTile, AnyView, boxes_in, check_axis, check_boxes, check_tile, tile_type
 
 
 class _Slots(ParametrizedAttribute, TypeAttribute):
@@ -313,6 +314,43 @@ class ProducerCopyOp(DeclaredOp):
         if not is_in_producer(self):
             raise VerifyException("rings are filled by the producer")
         check_copy(self.view, self.offsets, self.ring)
+
+
+@irdl_op_definition
+class ProducerCopyBoxesOp(DeclaredOp):
+    """Waits until all consumers have released a slot, and begins to copy boxes of a view into it, as `tile.load_boxes`.
+
+    The copies are asynchronous, and count as one.
+    """
+
+    name = "pipe.producer_copy_boxes"
+    view: SSAValue = fields.operand_def(AnyView)
+    starts: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    until: SSAValue | None = fields.opt_operand_def(IndexType, default=None)
+    axes: Integers = fields.prop_def(Integers, converter=integers)
+    ring: SSAValue = fields.operand_def(AnyRing)
+    state: SSAValue = fields.operand_def(AnyPipelineState)
+    traits = traits_def(HasEffects())
+    effects = accesses(read=("view",), written=("ring",))
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$view `[` $starts `]` `along` $axes (`until` $until^)? `,` $ring `[` $state `]` attr-dict "
+        "`:` type($view) `,` type($ring) `,` type($state)"
+    )
+
+    @property
+    def boxes(self) -> list[Sequence[SSAValue]]:
+        """Where each box starts."""
+        return boxes_in(self.view, self.starts)
+
+    def verify_(self) -> None:
+        check_state(self.ring, self.state)
+        if not is_in_producer(self):
+            raise VerifyException("rings are filled by the producer")
+        check_boxes(self.view, self.starts, tuple(self.axes.iter_values()), slot_type(self.ring))
+
+
+ProducerCopies = ProducerCopyOp | ProducerCopyBoxesOp
 
 
 @irdl_op_definition

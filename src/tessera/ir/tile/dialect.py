@@ -45,7 +45,18 @@ from tessera.ir.common.effects import IO, MEMORY, HasEffects, reads, writes
 from tessera.ir.common.elements import TileType, is_element
 from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
 from tessera.ir.tile.hint_attributes import HintsAttr
-from tessera.ir.tile.types import AnyTile, AnyView, ViewType, check_axis, check_tile, tile_dtype, tile_type, view_type
+from tessera.ir.tile.types import (
+    AnyTile,
+    AnyView,
+    ViewType,
+    boxes_in,
+    check_axis,
+    check_boxes,
+    check_tile,
+    tile_dtype,
+    tile_type,
+    view_type,
+)
 from tessera.ir.tile.values import (
     AnyOp,
     BroadcastOp,
@@ -374,6 +385,40 @@ class LoadOp(DeclaredOp):
             raise VerifyException(f"pad {pad} is not a value of {view_type(self.view).element}")
 
 
+@irdl_op_definition
+class LoadBoxesOp(DeclaredOp):
+    """Boxes of a view, one behind the other along the first axis of a tile, whose rows they share evenly.
+
+    `starts` has a number for each axis of the view, box by box. A box goes along `axes` of the view, with one element
+    along the others. What lies outside of the view is 0, as are rows of the tile from `until` on, which are not read.
+    """
+
+    name = "tile.load_boxes"
+    view: SSAValue = fields.operand_def(AnyView)
+    starts: Sequence[SSAValue] = fields.var_operand_def(IndexType)
+    until: SSAValue | None = fields.opt_operand_def(IndexType, default=None)
+    axes: Integers = fields.prop_def(Integers, converter=integers)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
+    traits = traits_def(HasEffects())
+    effects = accesses(read=("view",))
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$view `[` $starts `]` `along` $axes (`until` $until^)? attr-dict `:` type($view) `->` type($result)"
+    )
+
+    @property
+    def pad_value(self) -> float:
+        return 0.0
+
+    @property
+    def boxes(self) -> list[Sequence[SSAValue]]:
+        """Where each box starts."""
+        return boxes_in(self.view, self.starts)
+
+    def verify_(self) -> None:
+        check_boxes(self.view, self.starts, tuple(self.axes.iter_values()), check_tile(self.result, "the tile"))
+
+
 def _check_places(
     view: SSAValue, indices: Sequence[SSAValue], mask: SSAValue | None, moved: SSAValue, what: str
 ) -> None:
@@ -538,9 +583,11 @@ def _shows_order(kind: str, dtype: DType) -> bool:
 
 
 Writer = StoreOp | AtomicOp | WriteOp | AtomicAtOp
-Reader = LoadOp | ReadOp | ItemOp | AtomicOp | AtomicAtOp
+Reader = LoadOp | LoadBoxesOp | ReadOp | ItemOp | AtomicOp | AtomicAtOp
 Atomic = AtomicOp | AtomicAtOp
 AtPlaces = ReadOp | WriteOp | AtomicAtOp
+BoxLoad = LoadOp | LoadBoxesOp
+"""Loads of boxes: of one, or of several."""
 
 
 def title(op: AtPlaces | AtomicOp) -> str:

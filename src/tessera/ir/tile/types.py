@@ -86,3 +86,23 @@ def check_tile(value: SSAValue | TileType, what: str) -> TileType:
 def check_axis(axis: int, rank: int) -> None:
     if not 0 <= axis < rank:
         raise VerifyException(f"axis {axis} is out of range for rank {rank}")
+
+
+def boxes_in(view: SSAValue, starts: Sequence[SSAValue]) -> list[Sequence[SSAValue]]:
+    """Where each of some boxes in a view starts: groups of numbers, one for each axis of the view."""
+    rank = view_type(view).rank.data
+    return [starts[first : first + rank] for first in range(0, len(starts), rank)]
+
+
+def check_boxes(view: SSAValue, starts: Sequence[SSAValue], axes: Sequence[int], tile: TileType) -> None:
+    """Refuses boxes that do not make a tile, or do not lie in a view."""
+    seen, shape = view_type(view), tile.get_shape()
+    rank = seen.rank.data
+    if not starts or not rank or len(starts) % rank:
+        raise VerifyException(f"{len(starts)} starts of boxes in {seen}: each has one for every axis")
+    if list(axes) != sorted(set(axes)) or len(axes) != len(shape) or not all(0 <= axis < rank for axis in axes):
+        raise VerifyException(f"axes {list(axes)} of {seen}, for {tile}: expected one for each of its axes, ascending")
+    if not shape or shape[0] % (len(starts) // rank):
+        raise VerifyException(f"{len(starts) // rank} boxes do not share the rows of {tile}")
+    if tile.element_type != seen.element:
+        raise VerifyException(f"the view holds {seen.element}, the tile {tile.element_type}")

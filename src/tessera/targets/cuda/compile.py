@@ -45,6 +45,7 @@ from tessera.transforms.core.unheeded_hints import unheeded
 from tessera.transforms.facts.fix_sizes import FixSizes
 from tessera.transforms.facts.mark_readonly import readonly_arguments
 from tessera.transforms.pipelining.exchange_axes import ExchangeAxes
+from tessera.transforms.pipelining.form_box_loads import FormBoxLoads, has_box_loads
 
 FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+ptx84", "sm_90a": "+ptx84"}
 FEW_SPILLS = 64
@@ -166,7 +167,7 @@ class _NvLowering:
         self.hints = unheeded(self.function(prepared.module), SpecializedHints.unheeded) if tries else []
         if tries:
             found = self._warp_specialized(prepared, fixed=bool(known))
-        if found is None and tries and self.facts:
+        if found is None and tries and (self.facts or _has_boxes(self.function(prepared.module))):
             prepared = self._prepared(self.facts, self.files.within("portable"), fixed=False)
         if found is None:
             function = self.function(prepared.module)
@@ -201,6 +202,8 @@ class _NvLowering:
             front[ExchangeAxes.name] = Stage(ExchangeAxes.of(options.exchanged), "tile")
         front |= first_stages(self.function(self.source), facts, options.checks)
         front[TakeHostChecks.name] = Stage(TakeHostChecks(), "tile")
+        if fixed and has_box_loads(self.function(self.source)):
+            front[FormBoxLoads.name] = Stage(FormBoxLoads(), "tile")
         module = runner.run(runner.begin(isolated(self.source, self.name), "kernel"), front)
         check_supported(self.function(module))
         contract = options.optimization != EXACT
@@ -273,6 +276,11 @@ class _NvLowering:
             *([hoist] if readonly or options.follows else []),
         )
         return {one.name: Stage(one, "nv") for one in passes}
+
+
+def _has_boxes(function: tile.FuncOp) -> bool:
+    """Whether a function loads several boxes at once, as only producers do."""
+    return any(isinstance(op, tile.LoadBoxesOp) for op in function.body.walk())
 
 
 def _way_of(plan: BlockPlan) -> str:

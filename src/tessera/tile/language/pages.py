@@ -9,7 +9,7 @@ from tessera.errors import DtypeError, ShapeError
 from tessera.ir.tile.hints import Hints
 from tessera.tile.language.current_tracer import tracer
 from tessera.tile.language.misuse import check_view
-from tessera.tile.language.rearrange import concat
+from tessera.tile.language.places import places_of_each
 from tessera.tile.language.values import BlockIndex, Pages, Position, Scalar, Tile, View, shown
 
 
@@ -60,26 +60,44 @@ def load_pages(view: View, at: Sequence[object], shape: Sequence[int], pad: floa
             hint="choose a block that is a multiple of the pages, or divides them",
         )
 
-    def part(number: int) -> Tile:
-        indices = {axis: one for axis, one in enumerate(at[:leading]) if axis != places[0]}
-        indices[places[0]] = _number(found, size, number)
-        first = found.start % size if rows < size else 0
-        return tracer().load(
-            tracer().part(view, indices), [first, *at[leading + 1 :]], (min(rows, size), *shape[1:]), pad, hints
-        )
-
-    parts = [part(number) for number in range(max(1, rows // size))]
-    whole = parts[0] if len(parts) == 1 else concat(parts, 0)
+    if rows > size:
+        return _gathered(view, at, found, shape, pad, hints)
+    indices = {axis: one for axis, one in enumerate(at[:leading]) if axis != places[0]}
+    indices[places[0]] = _number(found, size)
+    first = found.start % size if rows < size else 0
+    whole = tracer().load(tracer().part(view, indices), [first, *at[leading + 1 :]], (rows, *shape[1:]), pad, hints)
     return whole if found.length is None else _ended(whole, found.start, found.length, pad)
 
 
-def _number(found: Pages, size: int, number: int) -> Scalar:
-    """The number of a page of a block; behind the last one that there is, the last."""
-    place = found.start // size + number
+def _number(found: Pages, size: int) -> Scalar:
+    """The number of the page of a block; behind the last one that there is, the last."""
+    place = found.start // size
     if found.length is not None:
         last = tracer().combine("max", (found.length - 1) // size, 0)
         place = tracer().combine("min", place, last)
     return tracer().item(found.table, [*found.row, place])
+
+
+def _gathered(view: View, at: Sequence[object], found: Pages, shape: Sequence[int], pad: float, hints: Hints) -> Tile:
+    """A tile whose rows lie in several pages: every row has the number of its page, and its place there."""
+    work, leading = tracer(), view.rank - len(shape)
+    size = work.static_size(view, leading, "a load through tile.page")
+    upright = (shape[0], *(1 for _ in shape[1:]))
+    row = work.iota(upright, 0, 0, i64)
+    place = work.combine("add", work.combine("floordiv", row, size), found.start // size)
+    there = None if found.length is None else work.combine("lt", work.iota(upright, 0, found.start, i64), found.length)
+    number = work.read(found.table, places_of_each(work, found.table, [*found.row, place], there), 0)
+    indices: list[object] = [number if isinstance(one, Pages) else one for one in at[:leading]]
+    indices.append(work.combine("rem", row, size))
+    for axis, extent in enumerate(shape[1:], 1):
+        along, first = tuple(extent if one == axis else 1 for one in range(len(shape))), at[leading + axis]
+        index, end = work.iota(along, axis, first, i64), work.size(view, leading + axis)
+        indices.append(index)
+        if not (isinstance(end, int) and isinstance(first, int) and 0 <= first <= end - extent):
+            inside = work.combine("lt", index, end)
+            there = inside if there is None else work.combine("and", there, inside)
+    there = None if there is None else work.broadcast(there, tuple(shape))
+    return work.read(view, places_of_each(work, view, indices, there), pad, hints)
 
 
 def _ended(whole: Tile, start: Position, length: Position, pad: float) -> Tile:

@@ -317,11 +317,12 @@ class Tracer:
 
     # Computed places.
 
-    def read(self, view: View, places: Places, pad: float) -> Tile:
+    def read(self, view: View, places: Places, pad: float, hints: Hints = NO_HINTS) -> Tile:
         """The elements at some places; `pad` where nothing is there."""
         op = tile.ReadOp(
             view.ssa, [one.ssa for one in places.indices], mask=None if places.mask is None else places.mask.ssa
         )
+        give_hints(op, hints)
         found = self.wrap(self.emit(op))
         if pad:
             found = self.where(self._there(view, places), found, pad)

@@ -130,7 +130,7 @@ def _load(work: _Analysis, op: tile.LoadOp, operands: Intervals) -> Intervals:
     return [hull((held, intervals.rounded(Interval(op.pad_value, op.pad_value), tile_dtype(op.result))))]
 
 
-def _looked_up(work: _Analysis, op: tile.ReadOp | tile.ItemOp, operands: Intervals) -> Intervals:
+def _looked_up(work: _Analysis, op: tile.ReadOp | tile.ItemOp | tile.LoadBoxesOp, operands: Intervals) -> Intervals:
     held = work.memory.get(tile.base_of(op.view), all_values(view_type(op.view).dtype))
     return [hull((held, Interval(0, 0)))]
 
@@ -273,7 +273,7 @@ _RULES: Mapping[type[Operation], Callable[[_Analysis, Any, Intervals], Intervals
         tile.ProgramIdOp: _program_id,
         tile.DimOp: _dim,
         tile.LoadOp: _load,
-        **dict.fromkeys((tile.ReadOp, tile.ItemOp), _looked_up),
+        **dict.fromkeys((tile.ReadOp, tile.ItemOp, tile.LoadBoxesOp), _looked_up),
         tile.TakeOp: _take,
         tile.IotaOp: _iota,
         tile.EwOp: _elementwise,

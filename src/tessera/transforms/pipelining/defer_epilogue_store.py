@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import BoolAttr, IndexType, IntegerAttr, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tessera.ir.pipe.warp_groups import DotStartOp, PendingType, ProducerCopyOp, WarpSpecializeOp
+from tessera.ir.pipe.warp_groups import DotStartOp, PendingType, ProducerCopies, WarpSpecializeOp
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.transforms.core.folding import materialize
@@ -87,7 +87,7 @@ def _is_read(function: tile.FuncOp, store: tile.StoreOp) -> bool:
     """Whether stored memory is read by any instance, or the view of the store is not the same for all of them."""
     base = tile.memory_of(store.view)
     return store.view is not base or any(
-        tile.memory_of(op.view) is base for op in function.body.walk() if isinstance(op, tile.LoadOp | ProducerCopyOp)
+        tile.memory_of(op.view) is base for op in function.body.walk() if isinstance(op, tile.LoadOp | ProducerCopies)
     )
 
 

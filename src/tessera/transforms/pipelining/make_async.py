@@ -44,13 +44,13 @@ class MakeAsync(FunctionPass):
         make_async(function, self.depth)
 
 
-def feeds_dots(load: tile.LoadOp) -> bool:
+def feeds_dots(load: tile.BoxLoad) -> bool:
     """Whether a load's tile goes into dots only, with zeros where it leaves its view, and not by registers."""
     wants_registers = hints_of(load).memory == REGISTERS
     return not wants_registers and why_not_copied(load) is None and is_only_multiplied(load.result)
 
 
-def why_not_copied(load: tile.LoadOp) -> str | None:
+def why_not_copied(load: tile.BoxLoad) -> str | None:
     """Why no copy brings a load's tile to shared memory, or None."""
     if (axes := len(tile_type(load.result).get_shape())) != 2:
         return f"copies to shared memory are of tiles with two axes, and this one has {axes}"

@@ -77,7 +77,7 @@ class Rows:
             if isinstance(op, _AT_ONCE):
                 return self._refuse(op, f"{op.name} is for all rows at once")
             # Rows that were read before any was written would be read after some were.
-            if isinstance(op, tile.LoadOp | tile.ReadOp | tile.ItemOp) and tile.memory_of(op.view) in written:
+            if isinstance(op, tile.BoxLoad | tile.ReadOp | tile.ItemOp) and tile.memory_of(op.view) in written:
                 return self._refuse(op, "memory is read that the kernel writes")
             # Random rounding depends on the numbers of elements.
             if isinstance(op, tile.EwOp) and op.seed is not None:

@@ -55,7 +55,7 @@ def unevenness(function: tile.FuncOp) -> Uneven | None:
     for op in function.body.walk():
         if not isinstance(op, scf.ForOp) or not isinstance(op.lb.type, IndexType):
             continue
-        loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and feeds_dots(load)]
+        loads = [load for load in op.body.block.ops if isinstance(load, tile.BoxLoad) and feeds_dots(load)]
         ends, starts = _trend(op.ub, 0), _trend(op.lb, 0)
         step, size = integer_of(op.step), _size_in(function, op.ub)
         if not loads or ends is None or starts is None or ends == starts or step is None or size is None:
@@ -170,13 +170,13 @@ def crosses(function: tile.FuncOp) -> bool:
 
 def _operand_axes(function: tile.FuncOp) -> list[frozenset[int]]:
     """The axes of the grid that each loaded operand of a dot depends on."""
-    return [axes_of(op) for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
+    return [axes_of(op) for op in function.body.walk() if isinstance(op, tile.BoxLoad) and feeds_dots(op)]
 
 
 def is_decided_by_memory(function: tile.FuncOp) -> bool:
     """Whether a number out of memory says how often operands of dots are loaded."""
     decides: list[SSAValue] = []
-    for load in (op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)):
+    for load in (op for op in function.body.walk() if isinstance(op, tile.BoxLoad) and feeds_dots(op)):
         around = load.parent_op()
         while isinstance(around, scf.ForOp | scf.IfOp):
             decides += around.operands[:3]
@@ -189,7 +189,7 @@ def band_height(function: tile.FuncOp) -> int:
 
     Of `h` rows and `ABREAST / h` columns of instances, each row reads a left operand and each column a right one.
     """
-    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
+    loads = [op for op in function.body.walk() if isinstance(op, tile.BoxLoad) and feeds_dots(op)]
     along = [(axes_of(op), _bytes(op.result)) for op in loads]
     row, column, *_ = axis_order(function)
     by_row = sum(moved for axes, moved in along if row in axes and column not in axes)

@@ -86,9 +86,9 @@ def _copies_to_transposes(block: Block, transposed: dict[SSAValue, SSAValue]) ->
     """Rewrites the partition of a producer to that of a transposer."""
     for op in list(block.walk()):
         match op:
-            case warp_groups.ProducerCopyOp() if op.ring in transposed:
+            case warp_groups.ProducerCopyOp() | warp_groups.ProducerCopyBoxesOp() if op.ring in transposed:
                 replace(op, [transpose.TransposeSmemOp(op.ring, transposed[op.ring], op.state)], [])
-            case warp_groups.ProducerCopyOp():
+            case warp_groups.ProducerCopyOp() | warp_groups.ProducerCopyBoxesOp():
                 replace(op, [], [])
             case tile_scheduler.SchedulerFetchOp():
                 replace(op, [tile_scheduler.SchedulerReadOp(op.work_queue, op.state)])

@@ -92,7 +92,7 @@ class WarpSpecialize(FunctionPass):
             return _refusal(
                 op or function, reason, "compute rows independently of each other, and store them outside of loops"
             )
-        loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.LoadOp)]
+        loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.BoxLoad)]
         loads = [op for op in loads if feeds_dots(op)]
         produced, consumed = Slice(loads), Slice([*stores, *loads], blind=loads)
         # The producer has no tiles to compute with. Shares of a tile are rows of it.
@@ -162,13 +162,13 @@ class _Ring:
     held: TileType
     axis: int | None
     """The axis along which consumers share its tiles; None where each needs all of them."""
-    loads: list[tile.LoadOp] = field(default_factory=list[tile.LoadOp])
+    loads: list[tile.BoxLoad] = field(default_factory=list[tile.BoxLoad])
     end: int = -1
     """The number of the op up to which its last tile is needed."""
 
 
 def _rings(
-    function: tile.FuncOp, loads: Sequence[tile.LoadOp], rows: Rows, consumed: Slice, depths: tuple[int, int]
+    function: tile.FuncOp, loads: Sequence[tile.BoxLoad], rows: Rows, consumed: Slice, depths: tuple[int, int]
 ) -> list[_Ring]:
     """Loads of tiles of one type from one argument share a ring where they follow each other."""
     numbers = {op: number for number, op in enumerate(function.body.walk())}
@@ -193,7 +193,7 @@ def is_repeated(op: Operation) -> bool:
     return enclosing(op, scf.ForOp) is not None
 
 
-def _last_user(load: tile.LoadOp, needed: Slice) -> Operation:
+def _last_user(load: tile.BoxLoad, needed: Slice) -> Operation:
     """Of the ops in the block of a load, the last that uses its tile, or has another inside that does."""
     last: Operation = load
     pending = list(load.result.uses)
@@ -303,7 +303,7 @@ class _Partition:
         self.values: dict[SSAValue, SSAValue] = {}
         self.states: dict[_Ring, SSAValue] = {}
 
-    def load(self, op: tile.LoadOp, ring: _Ring, block: Block) -> None:
+    def load(self, op: tile.BoxLoad, ring: _Ring, block: Block) -> None:
         """Writes the ops that replace a load."""
 
     def behind(self, op: Operation, block: Block) -> None:
@@ -353,7 +353,7 @@ class _Partition:
                 self._loop(op, block)
             elif isinstance(op, scf.IfOp):
                 self._branch(op, block)
-            elif isinstance(op, tile.LoadOp) and op in self.rings:
+            elif isinstance(op, tile.BoxLoad) and op in self.rings:
                 self.load(op, self.rings[op], block)
             else:
                 block.add_op(op.clone(self.values))
@@ -363,7 +363,7 @@ class _Partition:
         return self.values.get(value, value)
 
     def _used_in(self, op: Operation) -> list[_Ring]:
-        inside = {self.rings[load] for load in op.walk() if isinstance(load, tile.LoadOp) and load in self.rings}
+        inside = {self.rings[load] for load in op.walk() if isinstance(load, tile.BoxLoad) and load in self.rings}
         return [ring for ring in self.memory if ring in inside]
 
     def _close(self, old: Block, block: Block, indices: Sequence[int], rings: Sequence[_Ring]) -> None:
@@ -429,9 +429,15 @@ class _Producer(_Partition):
 
     next_instance = tile_scheduler.SchedulerFetchOp
 
-    def load(self, op: tile.LoadOp, ring: _Ring, block: Block) -> None:
-        offsets = [self.get(offset) for offset in op.offsets]
-        copy = warp_groups.ProducerCopyOp(self.get(op.view), offsets, self.memory[ring], self.states[ring])
+    def load(self, op: tile.BoxLoad, ring: _Ring, block: Block) -> None:
+        view, memory, state = self.get(op.view), self.memory[ring], self.states[ring]
+        copy: Operation
+        if isinstance(op, tile.LoadBoxesOp):
+            starts = [self.get(start) for start in op.starts]
+            until = None if op.until is None else self.get(op.until)
+            copy = warp_groups.ProducerCopyBoxesOp(view, starts, op.axes.get_values(), memory, state, until=until)
+        else:
+            copy = warp_groups.ProducerCopyOp(view, [self.get(offset) for offset in op.offsets], memory, state)
         following = warp_groups.AdvanceOp(self.states[ring])
         adopt_location([copy, following], op)
         block.add_ops([copy, following])
@@ -453,7 +459,7 @@ class _Consumer(_Partition):
         for load, ring in self.rings.items():
             self.ends.setdefault(_last_user(load, needed), []).append(ring)
 
-    def load(self, op: tile.LoadOp, ring: _Ring, block: Block) -> None:
+    def load(self, op: tile.BoxLoad, ring: _Ring, block: Block) -> None:
         shared = (None, 0) if ring.axis is None else (self.consumers, ring.axis)
         wait = warp_groups.ConsumerWaitOp(self.memory[ring], self.states[ring], *shared)
         wait.location, wait.result.name_hint = op.location, op.result.name_hint

@@ -33,6 +33,7 @@ from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, wgmma
 from tessera.targets.cuda.ir.layouts import accumulator
+from tessera.targets.cuda.lower.multiprocessor_model import BOXING_REGISTERS
 
 Array = np.ndarray[Any, Any]
 bf16 = np.dtype(ml_dtypes.bfloat16)
@@ -291,6 +292,10 @@ def test_registers_are_those_of_the_multiprocessor() -> None:
         launch = 65536 // (128 * (1 + count_)) // 8 * 8
         assert 24 <= fewer <= launch < more
         assert fewer + count_ * more <= launch * (1 + count_)
+    # With boxes, where the producer has 56.
+    boxing = [share_registers(count, boxes=True) for count in (1, 2, 3, 4)]
+    assert boxing == [None, (56, 224), (56, 152), (64, 104)]
+    assert all(BOXING_REGISTERS[count] == one[1] for count, one in enumerate(boxing, 1) if one is not None)
     # With a transposer, whose threads have 40.
     transposing = [share_registers(count, transposes=True) for count in (1, 2, 3, 4)]
     assert transposing == [(168, 232), (40, 216), (32, 136), (56, 96)]

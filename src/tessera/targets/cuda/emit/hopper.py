@@ -214,6 +214,9 @@ def _copy_in(emitter: Emitter, op: hopper_copies.TmaLoadOp) -> None:
     shared, map_ = emitter.memory(op.shared).address, emitter.number(op.map)
     barrier = _element_address(emitter, op.barriers, op.number, BARRIER_BYTES)
     arguments = [shared, map_, *(emitter.number(offset) for offset in op.offsets), barrier]
+    if op.row is not None:
+        further = folded(emitter.f, "mul", emitter.number(op.row), shared_type(op.shared).panel.data)
+        arguments[0] = folded(emitter.f, "add", shared, further)
     far, mask = "", ""
     if op.multicast is not None:
         arguments.append(emitter.f.convert("trunc", emitter.number(op.multicast), "i16"))

@@ -14,7 +14,7 @@ from tessera.ir.pipe import warp_groups
 from tessera.ir.pipe.transpose import is_transposed_from, is_transposed_into
 from tessera.ir.tile import dialect as tile
 
-RingUse = warp_groups.ProducerCopyOp | warp_groups.ConsumerWaitOp | warp_groups.ConsumerReleaseOp
+RingUse = warp_groups.ProducerCopies | warp_groups.ConsumerWaitOp | warp_groups.ConsumerReleaseOp
 
 
 def leaders(function: tile.FuncOp) -> dict[SSAValue, SSAValue]:

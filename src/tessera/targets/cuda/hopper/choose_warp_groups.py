@@ -22,6 +22,7 @@ from tessera.targets.cuda.ir.hopper_transpose import ROWS as TRANSPOSED_ROWS
 from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step, transposes_in_memory
 from tessera.targets.cuda.lower.multiprocessor_model import (
     AT_ONCE,
+    BOXING_REGISTERS,
     CLUSTER,
     DEPTHS,
     MOST_CONSUMERS,
@@ -38,6 +39,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
 )
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import operand_source
+from tessera.transforms.pipelining.form_box_loads import MOST_BOXES, is_right_operand
 from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied
 from tessera.transforms.pipelining.partition_rows import rows_of
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
@@ -111,6 +113,10 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
         words = f"the schedule has {warps} warps, and {rows} rows are {4 * consumers} warps of consumers"
         return _refusal(function, words, f"leave warps out, or give {4 * consumers}")
     if not any(map(is_repeated, loads)):
+        if (looked_up := next(filter(_is_looked_up, function.body.walk()), None)) is not None:
+            words = "rows of an operand of a dot are looked up one by one, and producers copy boxes"
+            hint = f"look up groups of rows that lie side by side, at most {MOST_BOXES} groups for a tile"
+            return _refusal(looked_up, words, hint)
         words = "no loop loads a tile that is an operand of a dot only: there is nothing to copy ahead"
         return _refusal(dots[0], words, "load operands in the loop of the dot, and compute them in a kernel before")
     for op in dots:
@@ -150,12 +156,17 @@ def _refusal(op: Operation, reason: str, hint: str) -> CompileError:
 
 def _is_kept_in_registers(op: Operation) -> bool:
     """Whether an op loads what only dots read, under a hint that it does not go through shared memory."""
-    return isinstance(op, tile.LoadOp) and hints_of(op).memory == hints.REGISTERS and is_only_multiplied(op.result)
+    return isinstance(op, tile.BoxLoad) and hints_of(op).memory == hints.REGISTERS and is_only_multiplied(op.result)
 
 
-def _operand_loads(function: tile.FuncOp) -> list[tile.LoadOp]:
+def _is_looked_up(op: Operation) -> bool:
+    """Whether an op reads a right operand of dots at computed places."""
+    return isinstance(op, tile.ReadOp) and is_right_operand(op.result)
+
+
+def _operand_loads(function: tile.FuncOp) -> list[tile.BoxLoad]:
     """Loads of tiles that are operands of dots only."""
-    return [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
+    return [op for op in function.body.walk() if isinstance(op, tile.BoxLoad) and feeds_dots(op)]
 
 
 def _instance_count(function: tile.FuncOp) -> int | None:
@@ -164,7 +175,7 @@ def _instance_count(function: tile.FuncOp) -> int | None:
     return prod(extents) if len(extents) == len(function.grid.data) else None
 
 
-def _cluster(function: tile.FuncOp, loads: Sequence[tile.LoadOp], instances: int) -> int:
+def _cluster(function: tile.FuncOp, loads: Sequence[tile.BoxLoad], instances: int) -> int:
     """The size of a cluster: CTAs whose program instances are neighbours along the first axis of the grid."""
     if not crosses(function) or not can_form_clusters(function, CLUSTER, bands=True):
         return 1
@@ -178,7 +189,7 @@ def _cluster(function: tile.FuncOp, loads: Sequence[tile.LoadOp], instances: int
 
 
 def shared_bytes(
-    function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: WarpGroupPlan, row_aligned: Collection[int]
+    function: tile.FuncOp, loads: Sequence[tile.BoxLoad], plan: WarpGroupPlan, row_aligned: Collection[int]
 ) -> int:
     """About how much shared memory a plan takes: a ring for each kind of tile, and room for what is stored."""
     slots: dict[tuple[object, object, int], int] = {}
@@ -193,7 +204,7 @@ def shared_bytes(
     return rings + STAGED * plan.consumers * len(stored)
 
 
-def _tile_bytes(op: tile.LoadOp) -> int:
+def _tile_bytes(op: tile.BoxLoad) -> int:
     """Bytes of shared memory of a loaded tile, and of its transpose where it has one."""
     (rows, columns), itemsize = tile_type(op.result).get_shape(), tile_dtype(op.result).storage.itemsize
     found = slot_bytes(rows, columns, itemsize)
@@ -211,7 +222,7 @@ def _has_warpgroups(op: tile.DotOp) -> bool:
     return right.bits in BITS and rows % TRANSPOSED_ROWS == 0 and columns % TRANSPOSED_COLUMNS == 0
 
 
-def needs_transpose(op: tile.LoadOp) -> bool:
+def needs_transpose(op: tile.BoxLoad) -> bool:
     """Whether a tile is a right operand that dots read only along the depth, and memory has it across."""
     uses = list(op.result.uses)
     across = all(isinstance(use.operation, tile.DotOp) and use.index == 1 for use in uses)
@@ -224,10 +235,11 @@ def spare_registers(function: tile.FuncOp, consumers: int) -> int:
     for op in (op for op in function.body.walk() if isinstance(op, tile.DotOp)):
         # Accumulators that are promoted are there twice.
         taken += thread_registers(op.result, consumers) * (2 if loses_bits(op) else 1)
-        if not isinstance(operand_source(op.a), tile.LoadOp):
+        if not isinstance(operand_source(op.a), tile.BoxLoad):
             taken += thread_registers(op.a, consumers)
-    transposing = any(isinstance(op, tile.LoadOp) and needs_transpose(op) for op in function.body.walk())
-    return (TRANSPOSING_REGISTERS if transposing else REGISTERS)[consumers] - taken
+    transposing = any(isinstance(op, tile.BoxLoad) and needs_transpose(op) for op in function.body.walk())
+    boxing = any(isinstance(op, tile.LoadBoxesOp) for op in function.body.walk())
+    return (TRANSPOSING_REGISTERS if transposing else BOXING_REGISTERS if boxing else REGISTERS)[consumers] - taken
 
 
 def thread_registers(value: SSAValue, consumers: int = 1) -> int:

@@ -18,9 +18,9 @@ from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.emit.divisors import is_natural
 from tessera.targets.cuda.hopper.barrier_sharing import leaders
 from tessera.targets.cuda.hopper.consumer_layouts import ConsumerLayouts, is_accumulator
-from tessera.targets.cuda.hopper.shared_memory import MapAxes, RingPlan, Shift, fill_box, staging, store_map
+from tessera.targets.cuda.hopper.shared_memory import MapAxes, RingPlan, Shift, fill_box, fill_boxes, staging, store_map
 from tessera.targets.cuda.hopper.supported import check_warp_groups, refusal
-from tessera.targets.cuda.hopper.tma_boxes import Start, box_of, is_mapped
+from tessera.targets.cuda.hopper.tma_boxes import Box, Start, box_of, is_mapped
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import BarriersType, MapType
@@ -33,22 +33,24 @@ WARPS, THREADS = 4, 128
 """Of a warpgroup."""
 ALL_REGISTERS = 65536
 """Of a multiprocessor."""
-_FAR_OUTSIDE = 2**31 - 2**16
+FAR_OUTSIDE = 2**31 - 2**16
 """A coordinate behind every array. Copies to memory fault at negative ones, those from there do not."""
 LEAST_REGISTERS, MOST_REGISTERS = 24, 232
 """Of a thread of the producer, and of a consumer: with a few more, too few would be left for four coordinates."""
 TRANSPOSER_REGISTERS, COPY_REGISTERS = 40, 32
 """Of a thread of the transposer, and the least of the producer beside it."""
+BOX_REGISTERS = 56
+"""The least of a producer that copies several boxes at a time: it keeps where each of them begins."""
 FIRST_PINGPONG = 1
 """The ping-pong barrier of consumer 0, a named one; those of other consumers follow. 0 is for all threads."""
 FETCHES, LEAVES = 0, 1
 """Counters of a launch: program instances that were fetched, and blocks that have left. Each has four bytes."""
 
 
-def share_registers(count: int, *, transposes: bool = False) -> tuple[int, int] | None:
+def share_registers(count: int, *, transposes: bool = False, boxes: bool = False) -> tuple[int, int] | None:
     """The registers of a thread of the producer and of a consumer; None where all have enough without `setmaxnreg`.
 
-    Where a warp group `transposes` tiles, its threads have registers, too.
+    Where a warp group `transposes` tiles, its threads have registers, too; and the producer has more for `boxes`.
     """
     if count == 1 and not transposes:
         return None
@@ -56,7 +58,7 @@ def share_registers(count: int, *, transposes: bool = False) -> tuple[int, int] 
     first = ALL_REGISTERS // (THREADS * groups) // 8 * 8
     # The sum over one thread of each warp group.
     pool = first * groups - (TRANSPOSER_REGISTERS if transposes else 0)
-    least = COPY_REGISTERS if transposes else LEAST_REGISTERS
+    least = BOX_REGISTERS if boxes else COPY_REGISTERS if transposes else LEAST_REGISTERS
     more = min(MOST_REGISTERS, (pool - least) // count // 8 * 8)
     return min(first, (pool - more * count) // 8 * 8), more
 
@@ -106,7 +108,9 @@ class KernelSetup(Lowering):
         transposes = self.partitions.transposer is not None
         self.helpers = 2 if transposes else 1
         """Warp groups in front of the consumers."""
-        self.registers = share_registers(self.count, transposes=transposes) if registers is None else registers
+        boxes = any(isinstance(op, warp_groups.ProducerCopyBoxesOp) for op in self.partitions.producer.walk())
+        shared = share_registers(self.count, transposes=transposes, boxes=boxes)
+        self.registers = shared if registers is None else registers
         self.row_aligned = range(len(function.arguments)) if row_aligned is None else row_aligned
         self.states: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.rings: dict[SSAValue, Ring] = {}
@@ -152,11 +156,11 @@ class KernelSetup(Lowering):
             return self.number(known + more)
         found = self.put(arith.IndexCastOp(self.values[start], i32))
         if stored and not is_natural(start, is_of_instances):
-            held = self.put(arith.CmpiOp(self.values[start], self.wide(self.number(_FAR_OUTSIDE)), "ult"))
-            found = self.put(arith.SelectOp(held, found, self.number(_FAR_OUTSIDE)))
+            held = self.put(arith.CmpiOp(self.values[start], self.wide(self.number(FAR_OUTSIDE)), "ult"))
+            found = self.put(arith.SelectOp(held, found, self.number(FAR_OUTSIDE)))
         elif not stored and rests_on_memory(start):
             held = self.put(arith.CmpiOp(self.wide(found), self.values[start], "eq"))
-            found = self.put(arith.SelectOp(held, found, self.number(_FAR_OUTSIDE)))
+            found = self.put(arith.SelectOp(held, found, self.number(FAR_OUTSIDE)))
         return self.put(arith.AddiOp(found, self.number(more))) if more else found
 
     def _divide(self, op: Division) -> None:
@@ -176,12 +180,17 @@ class KernelSetup(Lowering):
             self.at = op
             if isinstance(op, warp_groups.ProducerCopyOp):
                 box = fill_box(op)
-                if box.argument.index not in self.row_aligned:
-                    raise refusal(op, "a tile is copied out of an argument whose rows are not aligned to 16 bytes")
+                self._check_aligned(op, box)
                 found = self.rings[op.ring].plan.copies(box)
                 self._map(box.argument, found.axes, found.map)
                 if found.shift is not None:
                     self._shift(found.shift)
+            elif isinstance(op, warp_groups.ProducerCopyBoxesOp):
+                boxes = fill_boxes(op)
+                self._check_aligned(op, boxes[0])
+                copies = self.rings[op.ring].plan.box_copies(boxes, cut=op.until is not None)
+                for map_ in copies.maps.values():
+                    self._map(boxes[0].argument, copies.axes, map_)
             elif isinstance(op, tile.StoreOp) and self._goes_out(op):
                 box = box_of(op.view, op.offsets)
                 assert box is not None
@@ -209,6 +218,10 @@ class KernelSetup(Lowering):
         self.add(nv.BarrierOp(), self.partitions)
         if self._is_cluster:
             self.add(hopper.ClusterSyncOp(aligned=True), self.partitions)
+
+    def _check_aligned(self, op: Operation, box: Box) -> None:
+        if box.argument.index not in self.row_aligned:
+            raise refusal(op, "a tile is copied out of an argument whose rows are not aligned to 16 bytes")
 
     def _shift(self, shift: Shift) -> None:
         """Makes the numbers by which the pieces of this block are shifted."""

@@ -106,12 +106,12 @@ class _Reading:
 
     def _dot(self, op: tile.DotOp) -> ModelledDot:
         depth, columns = tile_type(op.b).get_shape()
-        loaded = isinstance(operand_source(op.a), tile.LoadOp)
+        loaded = isinstance(operand_source(op.a), tile.BoxLoad)
         return ModelledDot(self.extent(columns), self.extent(depth), loaded, tile_dtype(op.a).storage.itemsize)
 
     def rings(self) -> Iterator[ModelledRing]:
-        loads = [op for op in self.function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
-        found: dict[object, tile.LoadOp] = {}
+        loads = [op for op in self.function.body.walk() if isinstance(op, tile.BoxLoad) and feeds_dots(op)]
+        found: dict[object, tile.BoxLoad] = {}
         for op in loads:
             found.setdefault((tile.base_of(op.view), op.result.type), op)
         for op in found.values():

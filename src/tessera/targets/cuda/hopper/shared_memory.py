@@ -8,7 +8,7 @@ some pieces of a tile, into all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -22,7 +22,7 @@ from tessera.ir.pipe import warp_groups
 from tessera.ir.pipe.transpose import is_transposed_into
 from tessera.targets.cuda.emit.divisors import is_natural
 from tessera.targets.cuda.hopper.consumer_layouts import is_paired
-from tessera.targets.cuda.hopper.tma_boxes import ROWS, Box, Start, box_of, fits, panel_columns, rows_at_once
+from tessera.targets.cuda.hopper.tma_boxes import ROWS, Box, Start, box_of, boxes_of, fits, panel_columns, rows_at_once
 from tessera.targets.cuda.ir.hopper_types import WIDEST_BOX, BarriersType, MapType
 from tessera.targets.cuda.ir.types import PAIRED, PLAIN, SharedType
 from tessera.targets.cuda.lower.division_narrowing import is_of_instances
@@ -80,6 +80,18 @@ class Copies:
             yield box.starts[down], piece.row
         for axis in box.others:
             yield box.starts[axis], 0
+
+
+@dataclass(frozen=True)
+class BoxCopies:
+    """How a slot is filled with boxes of `rows` rows: through maps with these axes, by how many rows a copy brings."""
+
+    axes: MapAxes
+    maps: Mapping[int, MapType]
+    """The most rows first: those of a box."""
+    memory: tuple[SharedType, ...]
+    """As of `Copies`: the last has a tile for each panel."""
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -203,6 +215,22 @@ class RingPlan:
         down, along = (0, group * self.columns) if self.across else (group * self._groups[1], 0)
         return down + below * at_once, along + panel * self.panel
 
+    def box_copies(self, boxes: Sequence[Box], *, cut: bool) -> BoxCopies:
+        """How copies fill a slot with boxes of an argument, one behind the other, panel by panel.
+
+        Boxes that may be `cut` are also copied in groups of rows, and row by row.
+        """
+        if self.parts > 1 or self.blocks > 1:
+            raise _refused(self.ring, "boxes are copied into tiles that all consumers read")
+        first, rows = boxes[0], self.rows // len(boxes)
+        if rows > WIDEST_BOX:
+            raise _refused(self.ring, f"a box has {rows} rows, and a copy brings at most {WIDEST_BOX}")
+        (down, across), ones = first.axes, [1] * len(first.others)
+        axes = ((across, "whole", 1), (down, "whole", 1), *((axis, "whole", 1) for axis in first.others))
+        sizes = dict.fromkeys((rows, *([ROWS] if rows % ROWS == 0 else []), 1) if cut else (rows,))
+        memory = _apart((self.memory, self._seen(self.panels, self.rows, self.panel)))
+        return BoxCopies(axes, {size: self._map(self.panel, size, *ones) for size in sizes}, memory, rows)
+
     @property
     def _groups(self) -> tuple[int, int]:
         """Groups of rows, and rows of each: those of one panel lie behind each other, also of several consumers."""
@@ -272,7 +300,14 @@ def fill_box(op: warp_groups.ProducerCopyOp) -> Box:
     return found
 
 
-def _refused(op: pipe.RingOp | warp_groups.ProducerCopyOp, message: str) -> CompileError:
+def fill_boxes(op: warp_groups.ProducerCopyBoxesOp) -> list[Box]:
+    found = boxes_of(op.view, op.boxes, tuple(op.axes.iter_values()))
+    if found is None:
+        raise _refused(op, "a tile is copied that is not made of boxes of an argument")
+    return found
+
+
+def _refused(op: pipe.RingOp | warp_groups.ProducerCopies, message: str) -> CompileError:
     return CompileError(message, span=span_of(op.location), hint="the portable path copies it")
 
 

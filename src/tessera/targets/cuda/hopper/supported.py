@@ -43,9 +43,11 @@ def check_warp_groups(function: tile.FuncOp) -> None:
                 raise refusal(op, "a branch depends on several rows of a tile: warps decide by their own rows")
             case warp_groups.PipelineStateOp() if op.parent_op() is not partitions[0]:
                 raise refusal(op, "a pipeline state begins inside a loop or branch of a partition")
-            case tile.LoadOp() | tile.ReadOp() | tile.ItemOp() if tile.memory_of(op.view) in written:
+            case tile.LoadOp() | tile.LoadBoxesOp() | tile.ReadOp() | tile.ItemOp() if (
+                tile.memory_of(op.view) in written
+            ):
                 raise refusal(op, "a program instance reads memory that it writes: copies would come out of order")
-            case warp_groups.ProducerCopyOp() if tile.memory_of(op.view) in written:
+            case warp_groups.ProducerCopyOp() | warp_groups.ProducerCopyBoxesOp() if tile.memory_of(op.view) in written:
                 raise refusal(op, "a program instance reads memory that it writes: copies would come out of order")
             case tile.DotOp() | pipe.CopyOp() | pipe.GetOp() | tile.ProgramIdOp():
                 raise refusal(op, f"{op.name} in a warp-specialized function")

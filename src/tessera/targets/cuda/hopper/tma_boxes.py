@@ -8,7 +8,7 @@ tensor maps find the ends of an array by themselves, so a box ends where the arg
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
@@ -187,7 +187,13 @@ def _coordinate(term: SSAValue, argument: BlockArgument) -> tuple[int, Start] | 
     return None
 
 
-def is_mapped(op: tile.LoadOp | tile.StoreOp) -> bool:
+def boxes_of(view: SSAValue, boxes: Sequence[Sequence[SSAValue]], axes: Sequence[int]) -> list[Box] | None:
+    """The boxes of an argument, along some axes of a view, that start at given places; None where they are not such."""
+    found = [box_of(view, starts) for starts in boxes]
+    return [replace(one, axes=tuple(one.axes[axis] for axis in axes)) for one in found if one is not None] or None
+
+
+def is_mapped(op: tile.BoxLoad | tile.StoreOp) -> bool:
     """Whether a tile can come, or go, through a tensor map.
 
     It has two axes, rows in groups of 8, and columns in groups of 32 bytes. What is loaded has a type that warpgroups
@@ -196,6 +202,8 @@ def is_mapped(op: tile.LoadOp | tile.StoreOp) -> bool:
     """
     if isinstance(op, tile.LoadOp):
         return op.pad_value == 0 and fits(tile_type(op.result)) and box_of(op.view, op.offsets) is not None
+    if isinstance(op, tile.LoadBoxesOp):
+        return fits(tile_type(op.result)) and boxes_of(op.view, op.boxes, tuple(op.axes.iter_values())) is not None
     type_ = tile_type(op.value)
     dtype = dtype_of(type_.element_type)
     if dtype not in (f16, bf16) or not fits(type_) or type_.get_shape()[1] < panel_columns(dtype):

@@ -12,12 +12,13 @@ consumers of all have released it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.errors import CompileError
@@ -31,6 +32,7 @@ from tessera.targets.cuda.hopper.consumer_layouts import accumulator_layout, is_
 from tessera.targets.cuda.hopper.deferred_row_reduce import defer_row_reductions
 from tessera.targets.cuda.hopper.epilogue_subtiling import subtile_epilogues
 from tessera.targets.cuda.hopper.kernel_setup import (
+    FAR_OUTSIDE,
     FETCHES,
     FIRST_PINGPONG,
     LEAVES,
@@ -41,14 +43,14 @@ from tessera.targets.cuda.hopper.kernel_setup import (
     Ring,
 )
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
-from tessera.targets.cuda.hopper.shared_memory import BUFFERS, WARP_ROWS, fill_box, store_columns, store_map
+from tessera.targets.cuda.hopper.shared_memory import BUFFERS, WARP_ROWS, fill_box, fill_boxes, store_columns, store_map
 from tessera.targets.cuda.hopper.sink_wgmma_operands import sink_wgmma_operands
 from tessera.targets.cuda.hopper.supported import check_alone
 from tessera.targets.cuda.hopper.tma_boxes import box_of
 from tessera.targets.cuda.hopper.warp_vote_max import vote_before_max
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, hopper_copies, hopper_transpose, wgmma
-from tessera.targets.cuda.ir.types import laid_out
+from tessera.targets.cuda.ir.types import SharedType, laid_out
 from tessera.targets.cuda.lower.division_narrowing import can_narrow_division
 from tessera.targets.cuda.lower.layout_analysis import is_tile
 from tessera.targets.cuda.lower.tile_to_nv import replace_function
@@ -217,6 +219,8 @@ class WarpGroupLowering(KernelSetup):
                 self.states[op.result] = made.results[0], made.results[1]
             case warp_groups.ProducerCopyOp():
                 self._fill(op)
+            case warp_groups.ProducerCopyBoxesOp():
+                self._fill_boxes(op)
             case transpose.TransposeSmemOp():
                 self._transpose(op)
             case warp_groups.ConsumerWaitOp():
@@ -263,17 +267,11 @@ class WarpGroupLowering(KernelSetup):
     # Rings
 
     def _fill(self, op: warp_groups.ProducerCopyOp) -> None:
-        ring, (slot, phase) = self.rings[op.ring], self.states[op.state]
+        ring, (slot, _) = self.rings[op.ring], self.states[op.state]
         box = fill_box(op)
         found = ring.plan.copies(box)
         map_ = self._map(box.argument, found.axes, found.map)
-        if ring.bytes:
-            self.add(hopper.MbarrierWaitOp(ring.empty, slot, phase), op)
-            self.add(hopper.MbarrierExpectOp(ring.full, slot, ring.bytes), op)
-        memory = ring.memory
-        for type_ in found.memory[1:]:
-            memory = self.add(hopper_copies.RecastOp(memory, type_), op).results[0]
-        whole = self.put(nv.SlotOp(memory, slot))
+        whole = self._acquire(op, found.memory)
         shift = found.shift
         blocks = None if shift is None else self.number((1 << self.cluster) - 1)
         for piece in found.pieces:
@@ -287,6 +285,89 @@ class WarpGroupLowering(KernelSetup):
             if shift is not None:
                 offsets[:2] = self._moved(offsets[0], shift.columns), self._moved(offsets[1], shift.rows)
             self.add(hopper_copies.TmaLoadOp(map_, offsets, target, ring.full, slot, multicast=blocks), op)
+
+    def _acquire(self, op: warp_groups.ProducerCopies, seen: Sequence[SharedType]) -> SSAValue:
+        """Waits for an empty slot, says how many bytes will come, and gives the slot, as the last type sees it."""
+        ring, (slot, phase) = self.rings[op.ring], self.states[op.state]
+        if ring.bytes:
+            self.add(hopper.MbarrierWaitOp(ring.empty, slot, phase), op)
+            self.add(hopper.MbarrierExpectOp(ring.full, slot, ring.bytes), op)
+        memory = ring.memory
+        for type_ in seen[1:]:
+            memory = self.add(hopper_copies.RecastOp(memory, type_), op).results[0]
+        return self.put(nv.SlotOp(memory, slot))
+
+    def _fill_boxes(self, op: warp_groups.ProducerCopyBoxesOp) -> None:
+        ring, (slot, _) = self.rings[op.ring], self.states[op.state]
+        boxes = fill_boxes(op)
+        found = ring.plan.box_copies(boxes, cut=op.until is not None)
+        (down, across), rows = boxes[0].axes, found.rows
+        starts = [{axis: self.narrow(start) for axis, start in enumerate(box.starts)} for box in boxes]
+        maps = {size: self._map(boxes[0].argument, found.axes, type_) for size, type_ in found.maps.items()}
+        whole, panels = self._acquire(op, found.memory), ring.plan.panels
+        targets = [whole if panels == 1 else self.put(nv.SlotOp(whole, self.number(one))) for one in range(panels)]
+
+        def copy(box: int, size: int, below: SSAValue, begins: SSAValue | None = None) -> None:
+            """Copies so many rows of a box to their place, from a row `below` its first on; zeros if they are none."""
+            coordinate = self.put(arith.AddiOp(starts[box][down], below))
+            if begins is not None:
+                coordinate = self.put(arith.SelectOp(begins, coordinate, self.number(FAR_OUTSIDE)))
+            row = self.put(arith.AddiOp(self.number(box * rows), below))
+            for panel, target in enumerate(targets):
+                column = starts[box][across]
+                if panel:
+                    column = self.put(arith.AddiOp(column, self.number(panel * ring.plan.panel)))
+                offsets = [column, coordinate, *(starts[box][axis] for axis in boxes[box].others)]
+                self.add(hopper_copies.TmaLoadOp(maps[size], offsets, target, ring.full, slot, row=row), op)
+
+        def copy_until(until: SSAValue, box: int, sizes: Sequence[int], below: SSAValue) -> None:
+            """Copies what comes before an end: all of the first of the sizes, or, where they are cut, smaller ones."""
+            size, *smaller = sizes
+            row = self.put(arith.AddiOp(self.number(box * rows), below))
+            begins = self.put(arith.CmpiOp(row, until, "slt"))
+            if not smaller:
+                copy(box, size, below, begins)
+                return
+            ends = self.put(arith.CmpiOp(until, self.put(arith.AddiOp(row, self.number(size))), "slt"))
+
+            def copy_parts() -> None:
+                body = Block(arg_types=[i32])
+                outside, self.out = self.out, body
+                copy_until(until, box, smaller, self.put(arith.AddiOp(below, body.args[0])))
+                body.add_op(scf.YieldOp())
+                self.out = outside
+                bounds = self.number(0), self.number(size), self.number(smaller[0])
+                self.add(scf.ForOp(*bounds, [], Region(body)), op)
+
+            is_cut = self.put(arith.AndIOp(begins, ends))
+            self._choose(op, is_cut, copy_parts, partial(copy, box, size, below, begins))
+
+        def copy_all() -> None:
+            for box in range(len(boxes)):
+                copy(box, rows, self.number(0))
+
+        def copy_some(until: SSAValue) -> None:
+            for box in range(len(boxes)):
+                copy_until(until, box, list(maps), self.number(0))
+
+        if op.until is None:
+            copy_all()
+            return
+        most = self.number(len(boxes) * rows)
+        held = arith.MinSIOp(self.put(arith.MaxSIOp(self.values[op.until], self.wide(self.number(0)))), self.wide(most))
+        until = self.put(arith.IndexCastOp(self.put(held), i32))
+        self._choose(op, self.put(arith.CmpiOp(until, most, "eq")), copy_all, partial(copy_some, until))
+
+    def _choose(self, op: Operation, condition: SSAValue, yes: Callable[[], None], no: Callable[[], None]) -> None:
+        """Writes a branch."""
+        outside, regions = self.out, list[Region]()
+        for write in (yes, no):
+            self.out = Block()
+            write()
+            self.out.add_op(scf.YieldOp())
+            regions.append(Region(self.out))
+        self.out = outside
+        self.add(scf.IfOp(condition, [], regions[0], regions[1]), op)
 
     def _moved(self, number: SSAValue, by_rank: int) -> SSAValue:
         """A number plus so many for each block before this one in its cluster."""

@@ -44,6 +44,7 @@ from tessera.transforms.pipelining.multicast_loads import MulticastLoads
 from tessera.transforms.pipelining.pingpong_consumers import pingpong
 from tessera.transforms.pipelining.prefetch_epilogue import prefetch_epilogues
 from tessera.transforms.pipelining.promote_accumulators import PromoteAccumulators
+from tessera.transforms.pipelining.read_items_ahead import ReadItemsAhead
 from tessera.transforms.pipelining.release_early import ReleaseEarly
 from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots
 from tessera.transforms.pipelining.tile_order import crosses
@@ -61,6 +62,8 @@ def warp_specialized_stages(
     partitions: list[ModulePass] = [
         WarpSpecialize(plan.consumers, plan.depth, plan.ahead, bands, plan.cluster, demanded=True),
         TransposeOperands(),
+        # Only where boxes are copied is there more than one number to be read before the first copy.
+        *([ReadItemsAhead()] if any(isinstance(op, tile.LoadBoxesOp) for op in function.body.walk()) else []),
         MulticastLoads(),
         LateStartConsumers(),
         SplitBusyRanges(plan.consumers),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -258,19 +257,23 @@ def _tensor_map(frame: Frame, op: hopper_copies.TensorMapOp, operands: Values) -
 def _copy_in(frame: Frame, op: hopper_copies.TmaLoadOp, operands: Values) -> Values:
     here, axes = warpgroup(frame), len(op.offsets)
     map_, *offsets = operands[: 1 + axes]
-    tiles, barriers, number, *mask = operands[1 + axes :]
+    tiles, *rest = operands[1 + axes :]
+    first = None if op.row is None else int(rest.pop(2))
+    barriers, number, *mask = rest
     if len(here.running) != 1:
         raise RaceError(f"{len(here.running)} threads begin the same copy", hint="one thread begins it")
     everyone = here.block.cluster
     chosen = [block for block in everyone if mask[0] >> block.rank & 1] if mask else [here.block]
-    source = map_.read(offsets, tiles.type)
+    rows = tiles.type.rows if first is None else map_.box[1]
+    place = slice(first or 0, (first or 0) + rows)
+    source = map_.read(offsets, SharedType((rows, tiles.type.columns), tiles.type.element, tiles.type.panel))
     for block in chosen:
         target: SharedTiles = tiles.there(block)
-        target.array[...] = here.fresh(target.array.shape, target.type.dtype)
+        target.array[place] = here.fresh(target.array[place].shape, target.type.dtype)
 
         def land(target: SharedTiles = target) -> int:
-            target.array[...] = source
-            return prod(target.type.shape) * target.type.itemsize
+            target.array[place] = source
+            return source.size * target.type.itemsize
 
         block.held[barriers.origin][number].inbound.append(land)
     return []

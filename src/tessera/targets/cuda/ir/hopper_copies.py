@@ -57,14 +57,18 @@ class PrefetchOp(OrderedOp):
     assembly_format = "$map attr-dict `:` type($map)"
 
 
-def _check_box(map_: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue) -> None:
+def _check_box(map_: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue, *, is_part: bool = False) -> None:
     made, there = map_type(map_), shared_type(shared)
     check_plain(there)
     if len(offsets) != len(made.box):
         raise VerifyException(f"{len(offsets)} offsets into {made}, which has {len(made.box)} axes")
     if len(there.shape) != 2 or there.element != made.element:
         raise VerifyException(f"expected one tile of {made.element} in shared memory, got {there}")
-    if there.panel.data != (made.swizzle.data or 16) or made.bytes != there.panels * there.panel_bytes:
+    if is_part:
+        fills = there.panels == 1 and made.bytes <= there.panel_bytes and made.bytes % there.panel.data == 0
+    else:
+        fills = made.bytes == there.panels * there.panel_bytes
+    if there.panel.data != (made.swizzle.data or 16) or not fills:
         raise VerifyException(f"a box of {made} does not fill {there}")
 
 
@@ -72,8 +76,8 @@ def _check_box(map_: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue) ->
 class TmaLoadOp(OrderedOp):
     """Begins to copy the box at `offsets` (innermost first) into shared memory; its bytes count at an mbarrier.
 
-    What lies outside the array becomes zeros. With `multicast`, every block of the cluster whose bit is set gets it,
-    at the same offset, and its mbarrier counts.
+    What lies outside the array becomes zeros. A box may be some rows of a panel, from `row` on. With `multicast`, every
+    block of the cluster whose bit is set gets it, at the same offset, and its mbarrier counts.
     """
 
     name = "nv.tma_load"
@@ -82,16 +86,17 @@ class TmaLoadOp(OrderedOp):
     shared: SSAValue = fields.operand_def(AnyShared)
     barriers: SSAValue = fields.operand_def(AnyBarriers)
     number: SSAValue = fields.operand_def(i32)
+    row: SSAValue | None = fields.opt_operand_def(i32, default=None)
     multicast: SSAValue | None = fields.opt_operand_def(i32, default=None)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
-        "$map `[` $offsets `]` `,` $shared `,` $barriers `[` $number `]` (`multicast` $multicast^)? attr-dict "
-        "`:` type($map) `,` type($shared) `,` type($barriers)"
+        "$map `[` $offsets `]` `,` $shared (`row` $row^)? `,` $barriers `[` $number `]` "
+        "(`multicast` $multicast^)? attr-dict `:` type($map) `,` type($shared) `,` type($barriers)"
     )
 
     def verify_(self) -> None:
         check_near(self.barriers)
-        _check_box(self.map, self.offsets, self.shared)
+        _check_box(self.map, self.offsets, self.shared, is_part=self.row is not None)
 
 
 @irdl_op_definition

@@ -65,6 +65,9 @@ class PortableHints:
                 yield from why_not_in_loop(op)
             case tile.LoadOp():
                 yield from self._of_load(op)
+            case tile.ReadOp():
+                asked = ((name, getattr(hints_of(op), name)) for name in ("memory", "vector", "prefetch"))
+                yield from ((name, "its elements are looked up one by one") for name, value in asked if value)
             case tile.StoreOp():
                 yield from self._of_vector(op, op.value)
             case _:
@@ -103,7 +106,7 @@ class SpecializedHints:
     def unheeded(op: Operation) -> Iterator[tuple[str, str]]:
         """The hints of an op that change nothing, and why."""
         hints = hints_of(op)
-        is_operand = isinstance(op, tile.LoadOp) and feeds_dots(op)
+        is_operand = isinstance(op, tile.BoxLoad) and feeds_dots(op)
         if hints.swizzle == IN_ORDER:
             yield "swizzle", "wgmma reads operands whose chunks are swizzled"
         if hints.memory == SMEM and not is_operand:

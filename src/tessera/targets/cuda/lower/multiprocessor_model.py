@@ -38,6 +38,8 @@ REGISTERS = {1: 240, 2: 232, 3: 160, 4: 112}
 """Of a consumer's thread, by the number of consumers."""
 TRANSPOSING_REGISTERS = {1: 232, 2: 216, 3: 136, 4: 96}
 """The same, if there is also a transposer."""
+BOXING_REGISTERS = {1: 240, 2: 224, 3: 152, 4: 104}
+"""The same, if the producer copies several boxes at a time."""
 OWN_REGISTERS = 32
 """Registers of a thread besides tiles."""
 ALL_REGISTERS, THREADS, DOT_REGISTERS = 65536, 128, 26
