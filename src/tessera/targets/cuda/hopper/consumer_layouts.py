@@ -15,7 +15,7 @@ from tessera.ir.pipe import warp_groups
 from tessera.ir.pipe.transpose import is_transposed_into
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cuda.ir import layouts
+from tessera.targets.cuda.ir import layouts, wgmma
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.wgmma import left_operand_layout
 from tessera.targets.cuda.lower.layout_analysis import DOT, Anchor, LayoutAnalysis, is_tile
@@ -109,7 +109,46 @@ class ConsumerLayouts(LayoutAnalysis):
         if known is None and isinstance(owner, tile.ExpandOp) and owner.operand in self.anchors:
             # A column is stored in the layout of the rows that it is made of.
             return self.anchors[owner.operand].layout.with_axis(owner.axis.value.data)
+        if known is None and self._rests_on_rows(op.value):
+            return accumulator_like(op.value)
         return self.spread(op.value) if known is None else known.layout
+
+    def to_fold(self, value: SSAValue) -> Layout:
+        """The layout in which a free value is folded: that of accumulators, whose rows no two warps share.
+
+        Such a value is what an accumulator would have been in a loop without iterations.
+        """
+        return accumulator_like(value) if _is_foldable(value) else super().to_fold(value)
+
+    def _rests_on_rows(self, value: SSAValue) -> bool:
+        """Whether a free tile is made of rows that have a layout, which accumulators fit without a conversion."""
+        if not _is_foldable(value):
+            return False
+        pending, seen = [value], set[SSAValue]()
+        while pending:
+            one = pending.pop()
+            if one in seen or not is_tile(one):
+                continue
+            seen.add(one)
+            known = self.anchors.get(one)
+            if known is not None:
+                if known.layout == accumulator_like(value).without(1):
+                    return True
+            elif isinstance(one.owner, tile.EwOp | tile.ExpandOp | tile.BroadcastOp):
+                pending += one.owner.operands
+        return False
+
+
+def accumulator_like(value: SSAValue) -> Layout:
+    """The layout that a tile would have as an accumulator."""
+    rows, columns = tile_type(value).get_shape()
+    return layouts.accumulator(rows, columns)
+
+
+def _is_foldable(value: SSAValue) -> bool:
+    """Whether a tile has whole instructions of an accumulator."""
+    shape = tile_type(value).get_shape()
+    return len(shape) == 2 and shape[0] % wgmma.ROWS == 0 and shape[1] % wgmma.COLUMN_STEP == 0
 
 
 def is_accumulator(layout: Layout, value: SSAValue) -> bool:

@@ -40,6 +40,8 @@ from tessera.targets.cuda.ir.types import AnyShared, SharedType, laid_out, layou
 
 ROWS, MOST_COLUMNS = 64, 256
 """Of one dot: its rows, and the most columns."""
+COLUMN_STEP = 8
+"""Columns of an accumulator come in groups of so many."""
 STEP_BYTES = 32
 """Of each row and column, the depth of one step: 16 elements of 16 bits, 32 of 8, 8 of tf32."""
 PANEL = 128
