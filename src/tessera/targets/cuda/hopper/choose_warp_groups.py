@@ -33,6 +33,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     THREADS,
     TRANSPOSING_REGISTERS,
     cluster_for,
+    preparer_groups,
     slot_bytes,
     widest_dot,
 )
@@ -41,10 +42,11 @@ from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied
 from tessera.transforms.pipelining.partition_rows import rows_of
+from tessera.transforms.pipelining.prepared_operands import prepared_loads, prepared_operands
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
 from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters
 from tessera.transforms.pipelining.transpose_operands import BITS
-from tessera.transforms.pipelining.warp_specialize import is_repeated
+from tessera.transforms.pipelining.warp_specialize import PREPARED_DEPTH, is_repeated
 
 COLUMN_LANES = 4
 """Threads that share the columns of an accumulator."""
@@ -73,7 +75,7 @@ def warp_group_plans(
     rows = rows_of(function)
     if rows is None or why_not(function, warps, row_aligned) is not None:
         return
-    consumers, loads = rows // ROWS, _operand_loads(function)
+    consumers, loads = rows // ROWS, [*_operand_loads(function), *prepared_loads(function)]
     inner, transposing = [op for op in loads if is_repeated(op)], any(map(needs_transpose, loads))
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
     instances = _instance_count(function)
@@ -88,7 +90,7 @@ def warp_group_plans(
 
 def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[int]) -> CompileError | None:
     """The reason why warps of a function are not specialized; None where they may be."""
-    dots, rows = [op for op in function.body.walk() if isinstance(op, tile.DotOp)], rows_of(function)
+    dots, rows = _dots(function), rows_of(function)
     if not dots:
         return _refusal(function, "it has no dot", "only dots have producers")
     if (atomic := next((op for op in function.body.walk() if isinstance(op, tile.Atomic)), None)) is not None:
@@ -107,6 +109,7 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
         words = f"a program instance has {rows} rows: consumers have {ROWS} each, and there are 1 to {MOST_CONSUMERS}"
         return _refusal(function, words, f"give it a block of {ROWS}, {2 * ROWS} or {MOST_CONSUMERS * ROWS} rows")
     consumers, loads = rows // ROWS, _operand_loads(function)
+    prepared = prepared_loads(function)
     if (kept := next(filter(_is_kept_in_registers, function.body.walk()), None)) is not None:
         words = "an operand of a dot is to be loaded into registers, and wgmma's come from shared memory"
         return _refusal(kept, words, 'leave memory="registers" out')
@@ -121,7 +124,7 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
             left, right, total = (tile_dtype(value) for value in (op.a, op.b, op.c))
             words = f"wgmma has no dot of {left} and {right} into {total} in this layout"
             return _refusal(op, words, "multiply bf16, f16 or 8-bit floats into f32, or i8 into i32")
-    for op in loads:
+    for op in (*loads, *prepared):
         if not fits(tile_type(op.result)):
             shape, step = tile_type(op.result).get_shape(), depth_step(tile_dtype(op.result))
             words = (
@@ -137,7 +140,7 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
     widest = max(dots, key=lambda op: tile_type(op.result).get_shape()[1])
     columns, most = (
         tile_type(widest.result).get_shape()[1],
-        widest_dot(consumers, transposing=any(map(needs_transpose, loads))),
+        widest_dot(consumers, helpers=preparer_groups(consumers) if prepared else any(map(needs_transpose, loads))),
     )
     if columns > most:
         words = f"a dot has {columns} columns: accumulators of {consumers} consumers have registers for {most}"
@@ -154,6 +157,10 @@ def _refusal(op: Operation, reason: str, hint: str) -> CompileError:
 def _is_kept_in_registers(op: Operation) -> bool:
     """Whether an op loads what only dots read, under a hint that it does not go through shared memory."""
     return isinstance(op, tile.LoadOp) and hints_of(op).memory == hints.REGISTERS and is_only_multiplied(op.result)
+
+
+def _dots(function: tile.FuncOp) -> list[tile.DotOp]:
+    return [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
 
 
 def _operand_loads(function: tile.FuncOp) -> list[tile.LoadOp]:
@@ -193,14 +200,20 @@ def shared_bytes(
         tile_type(op.value).element_type for op in stores if is_mapped(op) and is_row_aligned(op.view, row_aligned)
     }
     rings = sum(count * ring[-1] for ring, count in slots.items())
+    rings += sum(PREPARED_DEPTH * _bytes_of(op.results[0]) for op in prepared_operands(_dots(function)))
     return rings + STAGED * plan.consumers * len(stored)
 
 
 def _tile_bytes(op: tile.LoadOp) -> int:
     """Bytes of shared memory of a loaded tile, and of its transpose where it has one."""
     (rows, columns), itemsize = tile_type(op.result).get_shape(), tile_dtype(op.result).storage.itemsize
-    found = slot_bytes(rows, columns, itemsize)
+    found = _bytes_of(op.result)
     return found + slot_bytes(columns, rows, itemsize) if needs_transpose(op) else found
+
+
+def _bytes_of(value: SSAValue) -> int:
+    (rows, columns), itemsize = tile_type(value).get_shape(), tile_dtype(value).storage.itemsize
+    return slot_bytes(rows, columns, itemsize)
 
 
 def _has_warpgroups(op: tile.DotOp) -> bool:

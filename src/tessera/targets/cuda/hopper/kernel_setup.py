@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import tile_scheduler, warp_groups
+from tessera.ir.pipe.prepare import ProducerWriteOp, feeds_preparer, is_prepared
 from tessera.ir.pipe.transpose import is_transposed_from, is_transposed_into
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.parts import rests_on_memory
@@ -26,6 +27,7 @@ from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import BarriersType, MapType
 from tessera.targets.cuda.lower.division_narrowing import Division, is_of_instances
 from tessera.targets.cuda.lower.layout_analysis import Shape
+from tessera.targets.cuda.lower.multiprocessor_model import preparer_groups
 from tessera.targets.cuda.lower.tile_to_nv import Lowering
 from tessera.transforms.core.constants import integer_of
 
@@ -38,11 +40,26 @@ _FAR_OUTSIDE = 2**31 - 2**16
 LEAST_REGISTERS, MOST_REGISTERS = 24, 232
 """Of a thread of the producer, and of a consumer: with a few more, too few would be left for four coordinates."""
 TRANSPOSER_REGISTERS, COPY_REGISTERS = 40, 32
-"""Of a thread of the transposer, and the least of the producer beside it."""
+"""Of a thread of a preparer that transposes, and the least of the producer beside it."""
+PREPARER_REGISTERS = 88
+"""The least of a thread of the preparer."""
 FIRST_PINGPONG = 1
 """The ping-pong barrier of consumer 0, a named one; those of other consumers follow. 0 is for all threads."""
 FETCHES, LEAVES = 0, 1
 """Counters of a launch: program instances that were fetched, and blocks that have left. Each has four bytes."""
+
+
+def share_with_preparer(count: int) -> tuple[int, int, int]:
+    """The registers of a thread of the producer, of the preparer and of a consumer."""
+    helpers = preparer_groups(count)
+    pool = first_registers(count) * (1 + helpers + count)
+    more = min(MOST_REGISTERS, (pool - LEAST_REGISTERS - helpers * PREPARER_REGISTERS) // count // 8 * 8)
+    return LEAST_REGISTERS, (pool - LEAST_REGISTERS - more * count) // helpers // 8 * 8, more
+
+
+def first_registers(count: int) -> int:
+    """The registers that threads beside a preparer have when they begin."""
+    return ALL_REGISTERS // (THREADS * (1 + preparer_groups(count) + count)) // 8 * 8
 
 
 def share_registers(count: int, *, transposes: bool = False) -> tuple[int, int] | None:
@@ -72,7 +89,7 @@ class Ring:
     bytes: int
     """Bytes of an iteration that its barriers count: 0 where it shares those of another ring."""
     fillers: int
-    """Arrivals that make a slot full: of one thread, or of a lane of each warp of the transposer."""
+    """Arrivals that make a slot full: of one thread, or of a lane of each warp of the preparer."""
     readers: int
     """Arrivals that make it empty: of a lane of each warp, of all blocks that share it."""
     shared: bool = False
@@ -99,14 +116,22 @@ class KernelSetup(Lowering):
         self, function: tile.FuncOp, registers: tuple[int, int] | None, row_aligned: Collection[int] | None
     ) -> None:
         check_warp_groups(function)
-        super().__init__(function, ConsumerLayouts(function, Shape(WARPS)))
         (self.partitions,) = (op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp))
         self.count = self.partitions.consumers.value.data
+        self.preparers = preparer_groups(self.count) if _computes(self.partitions) else 0
+        """Warp groups of a preparer that computes operands."""
+        super().__init__(
+            function, ConsumerLayouts(function, Shape(WARPS), preparing=Shape(WARPS * max(1, self.preparers)))
+        )
         self.cluster = pipe.cluster_of(function)
-        transposes = self.partitions.transposer is not None
-        self.helpers = 2 if transposes else 1
+        transposes = self.partitions.preparer is not None and not self.preparers
+        self.helpers = 2 if transposes else 1 + self.preparers
         """Warp groups in front of the consumers."""
         self.registers = share_registers(self.count, transposes=transposes) if registers is None else registers
+        self.preparer_registers = 0
+        if self.preparers:
+            least, self.preparer_registers, most = share_with_preparer(self.count)
+            self.registers = least, most
         self.row_aligned = range(len(function.arguments)) if row_aligned is None else row_aligned
         self.states: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.rings: dict[SSAValue, Ring] = {}
@@ -121,6 +146,8 @@ class KernelSetup(Lowering):
         """Multiples of the block's number in its cluster."""
         self.entry: Block
         self.first_phase = 0
+        self.is_preparing = False
+        """Whether the ops that are lowered are those of the preparer."""
 
     @property
     def _is_cluster(self) -> bool:
@@ -229,14 +256,26 @@ class KernelSetup(Lowering):
             if leader is op.result:
                 full, empty = (self.put(hopper.MbarriersOp(plan.barriers)) for _ in range(2))
                 full.name_hint, empty.name_hint = f"{name}_full", f"{name}_empty"
-                readers = WARPS if is_transposed_from(op.result) else WARPS * self.count
-                fillers = WARPS if is_transposed_into(op.result) else 1
+                fillers, readers = self._arrivals(op.result)
                 self.rings[op.result] = Ring(plan, memory, full, empty, plan.slot_bytes, fillers, readers)
             else:
                 known = self.rings[leader]
                 known.bytes += plan.slot_bytes
                 self.rings[op.result] = Ring(plan, memory, known.full, known.empty, 0, 0, 0)
             self.rings[leader].shared |= plan.blocks > 1
+
+    def _arrivals(self, ring: SSAValue) -> tuple[int, int]:
+        """The arrivals that make a slot of a ring full, and those that make it empty."""
+        fillers, readers = 1, WARPS * self.count
+        if is_transposed_from(ring):
+            readers = WARPS
+        elif feeds_preparer(ring):
+            readers = WARPS * self.preparers
+        if is_transposed_into(ring):
+            fillers = WARPS
+        elif is_prepared(ring):
+            fillers = WARPS * self.preparers
+        return fillers, readers
 
     def _make_work_queues(self) -> None:
         for op in (op for op in self.source.body.block.ops if isinstance(op, tile_scheduler.WorkQueueOp)):
@@ -263,6 +302,12 @@ class KernelSetup(Lowering):
             and box.argument.index in self.row_aligned
             and is_accumulator(self.analysis.for_store(op), op.value)
         )
+
+
+def _computes(partitions: warp_groups.WarpSpecializeOp) -> bool:
+    """Whether there is a preparer that computes operands."""
+    preparer = partitions.preparer
+    return preparer is not None and any(isinstance(op, ProducerWriteOp) for op in preparer.walk())
 
 
 def _owner(value: SSAValue) -> Operation:

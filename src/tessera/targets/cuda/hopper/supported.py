@@ -37,7 +37,7 @@ def check_warp_groups(function: tile.FuncOp) -> None:
         match op:
             case warp_groups.DotStartOp():
                 _check_dot(op)
-            case warp_groups.ConsumerWaitOp():
+            case warp_groups.ConsumerWaitOp() if partitions[0].consumer.is_ancestor(op):
                 _check_taken(op)
             case tile.AnyOp() if not decides_row_by_row(op, lambda branch: range(len(branch.results))):
                 raise refusal(op, "a branch depends on several rows of a tile: warps decide by their own rows")
@@ -49,10 +49,16 @@ def check_warp_groups(function: tile.FuncOp) -> None:
                 raise refusal(op, "a program instance reads memory that it writes: copies would come out of order")
             case tile.DotOp() | pipe.CopyOp() | pipe.GetOp() | tile.ProgramIdOp():
                 raise refusal(op, f"{op.name} in a warp-specialized function")
-            case _ if any(is_tile(value) for value in op.results) and not partitions[0].consumer.is_ancestor(op):
-                raise refusal(op, f"{op.name} gives a tile outside of the consumers' partition")
+            case _ if any(is_tile(value) for value in op.results) and not _computes_tiles(op, partitions[0]):
+                raise refusal(op, f"{op.name} gives a tile outside of the partitions that compute")
             case _:
                 pass
+
+
+def _computes_tiles(op: Operation, partitions: warp_groups.WarpSpecializeOp) -> bool:
+    """Whether an op is in a partition whose threads have tiles."""
+    preparer = partitions.preparer
+    return partitions.consumer.is_ancestor(op) or (preparer is not None and preparer.is_ancestor(op))
 
 
 def _check_dot(op: warp_groups.DotStartOp) -> None:

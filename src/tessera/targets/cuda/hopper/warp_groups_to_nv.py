@@ -24,7 +24,7 @@ from tessera.errors import CompileError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.attributes import integer
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import pingpong, tile_scheduler, transpose, warp_groups
+from tessera.ir.pipe import pingpong, prepare, tile_scheduler, transpose, warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.hopper.consumer_layouts import accumulator_layout, is_taken, left_layout
@@ -39,8 +39,10 @@ from tessera.targets.cuda.hopper.kernel_setup import (
     WARPS,
     KernelSetup,
     Ring,
+    first_registers,
 )
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
+from tessera.targets.cuda.hopper.preparer_subtiling import subtile_preparers
 from tessera.targets.cuda.hopper.shared_memory import BUFFERS, WARP_ROWS, fill_box, store_columns, store_map
 from tessera.targets.cuda.hopper.sink_wgmma_operands import sink_wgmma_operands
 from tessera.targets.cuda.hopper.supported import check_alone
@@ -87,6 +89,7 @@ def _finished(
 ) -> nv.FuncOp:
     """The nv function, after the rewrites that follow."""
     made = WarpGroupLowering(function, registers, row_aligned).run()
+    subtile_preparers(made)
     vote_before_max(made)
     partitions = [op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp)]
     if any(op.consumers.value.data > 1 for op in partitions):
@@ -152,10 +155,16 @@ class WarpGroupLowering(KernelSetup):
         self.first_phase = 0
         self.out = others = Block()
         computing = self._computes(op)
-        if op.transposer is None:
+        if op.preparer is not None and self.preparers:
+            preparing = self._prepares(op, op.preparer)
+            self.out = others
+            prepares = self.put(arith.CmpiOp(self.warpgroup, self.number(self.helpers), "ult"))
+            self.add(scf.IfOp(prepares, [], Region(preparing), Region(computing)), op)
+            others.add_op(scf.YieldOp())
+        elif op.preparer is None:
             others = computing
         else:
-            transposing = self._transposes(op, op.transposer)
+            transposing = self._transposes(op, op.preparer)
             self.out = others
             transposes = self.put(arith.CmpiOp(self.warpgroup, self.number(1), "eq"))
             self.add(scf.IfOp(transposes, [], Region(transposing), Region(computing)), op)
@@ -191,6 +200,17 @@ class WarpGroupLowering(KernelSetup):
         transposing.add_op(scf.YieldOp())
         return transposing
 
+    def _prepares(self, op: warp_groups.WarpSpecializeOp, partition: Region) -> Block:
+        self.out = preparing = Block()
+        less = self.preparer_registers <= first_registers(self.count)
+        self.add(hopper.SetmaxnregOp("dec" if less else "inc", self.preparer_registers), op)
+        self._lead()
+        self.is_preparing = True
+        self._run(partition.block)
+        self.is_preparing = False
+        preparing.add_op(scf.YieldOp())
+        return preparing
+
     def _lead(self) -> None:
         """Makes the condition that holds for one lane of each warp, which arrives for all of it."""
         self.leads = self.put(arith.CmpiOp(self.put(hopper.IdOp("lane")), self.number(0), "eq"))
@@ -219,6 +239,10 @@ class WarpGroupLowering(KernelSetup):
                 self._fill(op)
             case transpose.TransposeSmemOp():
                 self._transpose(op)
+            case warp_groups.ConsumerWaitOp() if self.is_preparing:
+                self._read_ring(op)
+            case prepare.ProducerWriteOp():
+                self._write_ring(op)
             case warp_groups.ConsumerWaitOp():
                 self._take(op)
             case warp_groups.ConsumerReleaseOp():
@@ -303,6 +327,9 @@ class WarpGroupLowering(KernelSetup):
 
     def _release(self, op: warp_groups.ConsumerReleaseOp) -> None:
         ring, (slot, _) = self.rings[op.ring], self.states[op.state]
+        if self.is_preparing:
+            # The lane that arrives does so for all of its warp, which has read the tile.
+            self.add(hopper.WarpSyncOp(), op)
         if ring.freed is not None:
             self.add(hopper.MbarrierArriveOp(ring.freed, slot, condition=self.frees), op)
         elif ring.bytes:
@@ -320,8 +347,28 @@ class WarpGroupLowering(KernelSetup):
         self.add(hopper.MbarrierArriveOp(ring.empty, slot, condition=self.leads), op)
         self.add(hopper.MbarrierArriveOp(transposed.full, slot, condition=self.leads), op)
 
+    def _read_ring(self, op: warp_groups.ConsumerWaitOp) -> None:
+        """Waits for a tile, and reads it into registers, in the layouts in which it is needed."""
+        ring, (slot, phase) = self.rings[op.ring], self.states[op.state]
+        self.add(hopper.MbarrierWaitOp(ring.full, slot, phase), op)
+        shared = self._slot(ring, slot)
+        for layout in self.analysis.made(op.result):
+            read = self.add(nv.ReadOp(shared, laid_out(tile_type(op.result), layout)), op)
+            self._hold(op.result, layout, read.results[0], op)
+
+    def _write_ring(self, op: prepare.ProducerWriteOp) -> None:
+        ring, (slot, phase) = self.rings[op.ring], self.states[op.state]
+        other = self.put(arith.XOrIOp(phase, self.number(1)))
+        self.add(hopper.MbarrierWaitOp(ring.empty, slot, other), op)
+        value = self.tile(op.value, self.analysis.for_write(op.value))
+        self.add(nv.WriteOp(value, self._slot(ring, slot)), op)
+        self.add(hopper.FenceOp("async"), op)
+        # The lane that arrives does so for all of its warp.
+        self.add(hopper.WarpSyncOp(), op)
+        self.add(hopper.MbarrierArriveOp(ring.full, slot, condition=self.leads), op)
+
     def _slot(self, ring: Ring, slot: SSAValue) -> SSAValue:
-        """A slot as the transposer and the consumers see it."""
+        """A slot as the preparer and the consumers see it."""
         memory = ring.memory
         if ring.plan.taken != ring.plan.memory:
             memory = self.put(hopper_copies.RecastOp(memory, ring.plan.taken))

@@ -37,7 +37,7 @@ former let the next instance begin early. More than four for the latter helped n
 REGISTERS = {1: 240, 2: 232, 3: 160, 4: 112}
 """Of a consumer's thread, by the number of consumers."""
 TRANSPOSING_REGISTERS = {1: 232, 2: 216, 3: 136, 4: 96}
-"""The same, if there is also a transposer."""
+"""The same, if a preparer transposes tiles."""
 OWN_REGISTERS = 32
 """Registers of a thread besides tiles."""
 ALL_REGISTERS, THREADS, DOT_REGISTERS = 65536, 128, 26
@@ -161,7 +161,7 @@ class Traced:
 
     @property
     def transposing(self) -> bool:
-        """Whether there is a transposer."""
+        """Whether a preparer transposes tiles."""
         return any(ring.transposed for ring in self.rings)
 
     @property
@@ -208,12 +208,17 @@ def registers(traced: Traced, block: BlockShape) -> int:
     return OWN_REGISTERS + max(found, default=0)
 
 
-def widest_dot(consumers: int, *, transposing: bool = False) -> int:
-    """The most columns of a dot, with or without a transposer.
+def preparer_groups(consumers: int) -> int:
+    """The warp groups that compute right operands: beside several consumers registers are left for one only."""
+    return 2 if consumers == 1 else 1
+
+
+def widest_dot(consumers: int, *, helpers: int = 0) -> int:
+    """The most columns of a dot, with so many warp groups besides consumers and the producer.
 
     Consumers take more registers when they begin, but no instruction may need more than all threads have before that.
     """
-    before = ALL_REGISTERS // (THREADS * (1 + transposing + consumers)) // 8 * 8
+    before = ALL_REGISTERS // (THREADS * (1 + helpers + consumers)) // 8 * 8
     return min(WIDEST, 2 * (before - DOT_REGISTERS) // 8 * 8)
 
 
@@ -222,7 +227,7 @@ def fits(traced: Traced, block: BlockShape) -> bool:
     if block.consumers not in REGISTERS or block.m % ROWS:
         return False
     dots = [one for iteration in traced.iterations for one in iteration.dots]
-    if max(block.of(one.columns) for one in dots) > widest_dot(block.consumers, transposing=traced.transposing):
+    if max(block.of(one.columns) for one in dots) > widest_dot(block.consumers, helpers=int(traced.transposing)):
         return False
     if any(block.of(one.depth) * one.itemsize % STEP_BYTES for one in dots):
         return False
@@ -250,7 +255,7 @@ def iteration_clocks(traced: Traced, iteration: ModelledIteration, block: BlockS
     issues += DOT_ISSUES * len(iteration.dots) + REDUCTION_ISSUES * iteration.reductions
     filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
     moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
-    # The transposer reads and writes tiles once more.
+    # The preparer reads and writes tiles once more.
     written += sum(_ring_bytes(ring, block) for ring in traced.rings if ring.repeated and ring.transposed)
     read = sum(
         (block.consumers * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * one.itemsize
