@@ -10,6 +10,7 @@ from xdsl.passes import ModulePass
 from tessera.targets.cuda.hopper.deferred_row_reduce import DeferRowReductions
 from tessera.targets.cuda.hopper.epilogue_subtiling import SubtileEpilogues
 from tessera.targets.cuda.hopper.pipeline_state import SharePipelineStates
+from tessera.targets.cuda.hopper.prefetch_small_loads import PrefetchSmallLoads
 from tessera.targets.cuda.hopper.preparer_subtiling import SubtilePreparers
 from tessera.targets.cuda.hopper.sink_wgmma_operands import SinkWgmmaOperands
 from tessera.targets.cuda.hopper.warp_groups_to_nv import WarpGroupsToNv
@@ -62,6 +63,7 @@ PASSES: Mapping[str, type[ModulePass]] = MappingProxyType(
             SinkWgmmaOperands,
             SubtileEpilogues,
             SubtilePreparers,
+            PrefetchSmallLoads,
             FixExtents,
             SpreadRows,
             TileToNv,

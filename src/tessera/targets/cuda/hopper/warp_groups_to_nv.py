@@ -42,6 +42,7 @@ from tessera.targets.cuda.hopper.kernel_setup import (
     first_registers,
 )
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
+from tessera.targets.cuda.hopper.prefetch_small_loads import prefetch_small_loads
 from tessera.targets.cuda.hopper.preparer_subtiling import subtile_preparers
 from tessera.targets.cuda.hopper.shared_memory import BUFFERS, WARP_ROWS, fill_box, store_columns, store_map
 from tessera.targets.cuda.hopper.sink_wgmma_operands import sink_wgmma_operands
@@ -90,6 +91,7 @@ def _finished(
     """The nv function, after the rewrites that follow."""
     made = WarpGroupLowering(function, registers, row_aligned).run()
     subtile_preparers(made)
+    prefetch_small_loads(made)
     vote_before_max(made)
     partitions = [op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp)]
     if any(op.consumers.value.data > 1 for op in partitions):

@@ -23,6 +23,7 @@ from tessera.targets.cuda.hopper.deferred_row_reduce import DeferRowReductions
 from tessera.targets.cuda.hopper.epilogue_subtiling import SubtileEpilogues
 from tessera.targets.cuda.hopper.modelled_work import issues_most
 from tessera.targets.cuda.hopper.pipeline_state import SharePipelineStates
+from tessera.targets.cuda.hopper.prefetch_small_loads import PrefetchSmallLoads
 from tessera.targets.cuda.hopper.preparer_subtiling import SubtilePreparers
 from tessera.targets.cuda.hopper.sink_wgmma_operands import SinkWgmmaOperands
 from tessera.targets.cuda.hopper.tma_boxes import is_mapped
@@ -80,6 +81,7 @@ def warp_specialized_stages(
     machine: list[ModulePass] = [
         WarpGroupsToNv(aligned),
         SubtilePreparers(),
+        PrefetchSmallLoads(),
         VoteBeforeMax(),
         # A single consumer mostly waits for memory: measurements showed no gain for it.
         *([DeferRowReductions()] if several else []),
