@@ -7,6 +7,8 @@ from the induction variable, the loop carries them from the iteration before.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
@@ -24,18 +26,22 @@ HELD = 16
 
 def prefetch_small_loads(function: nv.FuncOp) -> int:
     """Prefetches the loads of loops that write operands to shared memory, and returns how many."""
+    written = {tile.memory_of(op.view) for op in function.body.walk() if isinstance(op, tile.Writer)}
     loops = [op for op in function.body.walk() if isinstance(op, scf.ForOp) and isinstance(op.lb.type, IndexType)]
-    return sum(_prefetch(loop) for loop in loops if any(isinstance(op, nv.WriteOp) for op in loop.body.block.ops))
+    loops = [loop for loop in loops if any(isinstance(op, nv.WriteOp) for op in loop.body.block.ops)]
+    return sum(_prefetch(loop, written) for loop in loops)
 
 
 PrefetchSmallLoads = function_pass("prefetch-small-loads", prefetch_small_loads, nv.FuncOp)
 
 
-def _prefetch(loop: scf.ForOp) -> int:
+def _prefetch(loop: scf.ForOp, written: AbstractSet[SSAValue]) -> int:
     body = loop.body.block
     found: dict[tile.LoadOp, list[Operation]] = {}
     for op in body.ops:
-        if isinstance(op, tile.LoadOp) and layout_of(op.result).count <= HELD:
+        if not isinstance(op, tile.LoadOp) or tile.memory_of(op.view) in written:
+            continue
+        if layout_of(op.result).count <= HELD:
             ops = address_slice(op, body)
             # Where it does not follow from the counter, there is nothing to prefetch.
             if ops is not None and _moves(op, ops, body.args[0]):
