@@ -129,10 +129,19 @@ class ConsumerLayouts(LayoutAnalysis):
         return self.spread(op.value) if known is None else known.layout
 
     def for_write(self, value: SSAValue) -> Layout:
-        """The layout in which the preparer writes a tile to shared memory: a chunk of it in each thread."""
-        known, itemsize = self.anchors.get(value), tile_dtype(value).storage.itemsize
-        made = layouts.blocked(tile_type(value).get_shape(), self.preparing.threads, CHUNK // itemsize)
-        return made if known is None else known.layout
+        """The layout in which the preparer writes a tile to shared memory: a chunk of it in each thread.
+
+        What is unpacked is so in one thread: both halves of its bytes.
+        """
+        if (known := self.anchors.get(value)) is not None:
+            return known.layout
+        shape, chunk = list(tile_type(value).get_shape()), CHUNK // tile_dtype(value).storage.itemsize
+        halves = _unpacked_along(value)
+        if halves is None:
+            return layouts.blocked(shape, self.preparing.threads, chunk)
+        shape[halves] //= 2
+        vector = chunk // 2 if halves == len(shape) - 1 else chunk
+        return layouts.blocked(shape, self.preparing.threads, vector).doubled(halves)
 
     def to_fold(self, value: SSAValue) -> Layout:
         """The layout in which a free value is folded: that of accumulators, whose rows no two warps share.
@@ -158,6 +167,15 @@ class ConsumerLayouts(LayoutAnalysis):
             elif isinstance(one.owner, tile.EwOp | tile.ExpandOp | tile.BroadcastOp):
                 pending += one.owner.operands
         return False
+
+
+def _unpacked_along(value: SSAValue) -> int | None:
+    """The axis along which an elementwise tile is made of halves of bytes, if it is."""
+    owner = value.owner
+    if isinstance(owner, tile.UnpackOp):
+        return owner.axis.value.data
+    found = map(_unpacked_along, owner.operands_) if isinstance(owner, tile.EwOp) else ()
+    return next((axis for axis in found if axis is not None), None)
 
 
 def accumulator_like(value: SSAValue) -> Layout:

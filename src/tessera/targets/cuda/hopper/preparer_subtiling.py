@@ -25,7 +25,7 @@ from tessera.targets.cuda.lower.layout_analysis import is_tile
 from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import replace
 
-HELD = 16
+HELD = 32
 """Elements that a thread computes at a time."""
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.errors import CompileError
@@ -26,7 +26,7 @@ from tessera.ir.common.attributes import integer
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import pingpong, prepare, tile_scheduler, transpose, warp_groups
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import tile_type
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.hopper.consumer_layouts import accumulator_layout, is_taken, left_layout
 from tessera.targets.cuda.hopper.deferred_row_reduce import defer_row_reductions
 from tessera.targets.cuda.hopper.epilogue_subtiling import subtile_epilogues
@@ -55,6 +55,7 @@ from tessera.targets.cuda.ir.types import laid_out
 from tessera.targets.cuda.lower.division_narrowing import can_narrow_division
 from tessera.targets.cuda.lower.layout_analysis import is_tile
 from tessera.targets.cuda.lower.tile_to_nv import replace_function
+from tessera.targets.llvm.emitter_attributes import BITWISE
 from tessera.transforms.core.dead_code import sweep
 from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.pipelining.promote_accumulators import is_zero
@@ -211,6 +212,10 @@ class WarpGroupLowering(KernelSetup):
         self._run(partition.block)
         self.is_preparing = False
         preparing.add_op(scf.YieldOp())
+        for inner in preparing.walk():
+            # A warp has a scheduler nearly to itself: it would wait for each number that is converted.
+            if isinstance(inner, tile.EwOp) and inner.fn.data == "cast" and tile_dtype(inner.operands_[0]).is_integer:
+                inner.attributes[BITWISE] = UnitAttr()
         return preparing
 
     def _lead(self) -> None:
