@@ -17,7 +17,7 @@ from tessera.ir.common import elementwise as table
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.emit.bit_masks import emit_masks
-from tessera.targets.cuda.emit.bytes_to_floats import emit_from_bits
+from tessera.targets.cuda.emit.bytes_to_floats import emit_from_bits, emit_packed_product
 from tessera.targets.cuda.emit.emitter import Emitter
 from tessera.targets.cuda.emit.narrow_floats import bind_rounded, opened
 from tessera.targets.cuda.emit.positions import emit_positions
@@ -285,4 +285,4 @@ def _others(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> 
     return True
 
 
-_RULES: Sequence[Rule] = (emit_positions, emit_masks, emit_from_bits, _casts, _reciprocals, _divisions, _signs, _floats, _others)
+_RULES: Sequence[Rule] = (emit_positions, emit_masks, emit_from_bits, emit_packed_product, _casts, _reciprocals, _divisions, _signs, _floats, _others)

@@ -1,8 +1,9 @@
-"""Whole numbers of at most 8 bits as f32, put together of bits by instructions of fixed latency.
+"""Whole numbers of at most 8 bits as floats, put together of bits by instructions of fixed latency; and their products.
 
 The unit that converts numbers gives results late: a warp that has a scheduler nearly to itself waits for each. Here a
 number's bits become the lowest of an f32 whose unit in the last place is 1, and what is too much is subtracted: exact,
-as all numbers below 2^23 are. Halves of bytes are taken out of whole words.
+as all numbers below 2^23 are. Halves of bytes are taken out of whole words, and fit a bf16 or f16 that counts in ones:
+two of them are in a word, and so are two products of bf16 or f16.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tessera.dtypes import types as dt
-from tessera.dtypes.types import DType, f32
+from tessera.dtypes.types import NO_POLICY, DType, bf16, f16, f32
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.emit.emitter import Emitter
 from tessera.targets.cuda.emit.narrow_floats import bind_rounded
@@ -25,6 +26,10 @@ _UNIT = 2.0**23
 """An f32 from here to twice as much counts in ones."""
 _HIGHEST, _OTHERS = 0x4B000000, 0x7650
 """Its exponent, and the bytes that are the upper three of the second operand of prmt."""
+_AND_XOR = "lop3.b32 $0, $1, $2, $3, 0x6a;"
+"""The first and the second, xored with the third."""
+_PAIRS = {bf16: (0x4300, "bf16x2"), f16: (0x6400, "f16x2")}
+"""Floats of 16 bits that count in ones up from a power of two: that number, and how PTX spells two of them."""
 _BYTES = {dt.i8: 128, dt.u8: 0}
 _HALVES = {dt.i4: 8, dt.u4: 0}
 """What is added to numbers, so that none is below 0: that turns the highest bit of signed ones."""
@@ -35,6 +40,11 @@ def emit_from_bits(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTil
     result, (source, *_) = op.result_dtype, operands
     if BITWISE not in op.attributes or op.fn.data != "cast" or op.seed is not None or not result.is_float:
         return False
+    if source.dtype.base in _HALVES and result.base in _PAIRS and result.policy == NO_POLICY:
+        words = _pairs_of_halves(emitter, op, source.dtype, result.base)
+        if words is not None:
+            emitter.bind(op.result, words=words)
+            return True
     if source.dtype.base in _BYTES:
         found = _of_bytes(emitter, source, _BYTES[source.dtype.base])
     else:
@@ -43,6 +53,12 @@ def emit_from_bits(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTil
         return False
     if result.base is f32:
         emitter.bind(op.result, found)
+    elif result.base is bf16 and result.policy == NO_POLICY and len(found) % 2 == 0:
+        # They are exact: the upper halves are all there is of them.
+        f, pairs = emitter.f, zip(found[::2], found[1::2], strict=True)
+        bits = [(f.convert("bitcast", low, "i32"), f.convert("bitcast", high, "i32")) for low, high in pairs]
+        words = [one(f, "prmt.b32 $0, $1, $2, 0x7632;", "i32", low, high) for low, high in bits]
+        emitter.bind(op.result, words=words)
     else:
         bind_rounded(emitter, op.result, found, f32, result)
     return True
@@ -73,6 +89,52 @@ def _of_halves(emitter: Emitter, op: tile.EwOp, dtype: DType) -> list[Value] | N
             known[index] = _turned(emitter, f.binary("and", moved, 0x0F0F0F0F), added)
         numbers.append(_number(emitter, known[index], register % ways, added))
     return numbers
+
+
+def _pairs_of_halves(emitter: Emitter, op: tile.EwOp, dtype: DType, result: DType) -> list[Value] | None:
+    """Halves of bytes as words of two floats each; None where the two are not the same half of neighbouring bytes."""
+    unpack = op.operands_[0].owner
+    if not isinstance(unpack, tile.UnpackOp):
+        return None
+    source, axis = emitter.tile(unpack.operand), unpack.axis.value.data
+    layout = layout_of(unpack.result)
+    if not source.packs or not _is_whole(layout, axis) or layout.count % 2:
+        return None
+    places = list(_places(source.layout, layout, axis, len(source.shape)))
+    pairs = list(zip(places[::2], places[1::2], strict=True))
+    if not all(low[0] % 2 == 0 and high == (low[0] + 1, low[1]) for low, high in pairs):
+        return None
+    f, added, (exponent, unit) = emitter.f, _HALVES[dtype.base], _PAIRS[result]
+    ways, known = per_word(source.dtype), dict[int, Value]()
+    found: list[Value] = []
+    for (byte, half), _ in pairs:
+        index, inside = divmod(byte, ways)
+        if index not in known:
+            # Neighbouring bytes come 16 bits apart, so that one shift is for both.
+            known[index] = one(f, "prmt.b32 $0, $1, $1, 0x3120;", "i32", source.word(index))
+        by = 4 * half + 8 * (inside // 2)
+        moved = f.binary("lshr", known[index], by) if by else known[index]
+        less = number((exponent + added) * 0x00010001, "i32")
+        bits = one(f, _AND_XOR, "i32", moved, number(0x000F000F, "i32"), less)
+        found.append(one(f, f"sub.rn.{unit} $0, $1, $2;", "i32", bits, less))
+    return found
+
+
+def emit_packed_product(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> bool:
+    """Products of bf16 or f16 that are marked, two to an instruction, which rounds once as one in f32 would."""
+    result = op.result_dtype
+    if BITWISE not in op.attributes or op.fn.data != "mul" or op.seed is not None or result.policy != NO_POLICY:
+        return False
+    if result not in _PAIRS or any(operand.dtype is not result or not operand.packs for operand in operands):
+        return False
+    f, (_, unit) = emitter.f, _PAIRS[result]
+    known: dict[tuple[Value, ...], Value] = {}
+    for pair in zip(*(operand.words() for operand in operands), strict=True):
+        if pair not in known:
+            known[pair] = one(f, f"mul.rn.{unit} $0, $1, $2;", "i32", *pair)
+    words = [known[pair] for pair in zip(*(operand.words() for operand in operands), strict=True)]
+    emitter.bind(op.result, words=words)
+    return True
 
 
 def _is_whole(layout: Layout, axis: int) -> bool:

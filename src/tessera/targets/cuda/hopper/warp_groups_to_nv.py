@@ -214,7 +214,7 @@ class WarpGroupLowering(KernelSetup):
         preparing.add_op(scf.YieldOp())
         for inner in preparing.walk():
             # A warp has a scheduler nearly to itself: it would wait for each number that is converted.
-            if isinstance(inner, tile.EwOp) and inner.fn.data == "cast" and tile_dtype(inner.operands_[0]).is_integer:
+            if isinstance(inner, tile.EwOp) and inner.fn.data in ("cast", "mul"):
                 inner.attributes[BITWISE] = UnitAttr()
         return preparing
 

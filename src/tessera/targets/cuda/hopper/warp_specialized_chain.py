@@ -44,6 +44,7 @@ from tessera.transforms.pipelining.early_exit_consumers import EarlyExitConsumer
 from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits
 from tessera.transforms.pipelining.late_start_consumers import LateStartConsumers
 from tessera.transforms.pipelining.multicast_loads import MulticastLoads
+from tessera.transforms.pipelining.narrow_products import NarrowProducts
 from tessera.transforms.pipelining.pingpong_consumers import pingpong
 from tessera.transforms.pipelining.prefetch_epilogue import prefetch_epilogues
 from tessera.transforms.pipelining.promote_accumulators import PromoteAccumulators
@@ -59,7 +60,7 @@ def warp_specialized_stages(
     """The stages of a prepared function under a plan; `fixed` says whether facts may have fixed its grid."""
     bands, spare, several = crosses(function), spare_registers(function, plan.consumers), plan.consumers > 1
     aligned = tuple(sorted(row_aligned))
-    tiles: list[ModulePass] = [ClipRanges(), LazyRescale(), SoftwarePipelineDots()]
+    tiles: list[ModulePass] = [ClipRanges(), LazyRescale(), SoftwarePipelineDots(), NarrowProducts()]
     partitions: list[ModulePass] = [
         WarpSpecialize(plan.consumers, plan.depth, plan.ahead, bands, plan.cluster, demanded=True),
         TransposeOperands(),
