@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import tile_type
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.core.slices import operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots, is_transposed, why_not_copied
 
@@ -26,6 +26,10 @@ _PREPARES = (
     tile.IotaOp,
 )
 """Ops that threads do element by element, whichever layout their tiles have."""
+
+
+MOST_COLUMNS, CHUNK = 256, 16
+"""Elements of a row that one copy brings, and the bytes that it brings at least."""
 
 
 class PreparedOperand:
@@ -101,5 +105,14 @@ def prepared_loads(function: tile.FuncOp) -> list[tile.LoadOp]:
 
 
 def _is_whole(load: tile.LoadOp) -> bool:
-    """Whether a load is of a tile with two axes, and no row or column."""
-    return why_not_copied(load) is None and min(tile_type(load.result).get_shape()) > 1
+    """Whether a load is of a tile with two axes, and no column: copies bring rows of whole chunks."""
+    if why_not_copied(load) is not None:
+        return False
+    rows, columns = tile_type(load.result).get_shape()
+    return columns > 1 and (rows > 1 or is_short_row(load.result))
+
+
+def is_short_row(value: SSAValue) -> bool:
+    """Whether a tile is one row of whole chunks, which one copy brings."""
+    shape, itemsize = tile_type(value).get_shape(), tile_dtype(value).storage.itemsize
+    return len(shape) == 2 and shape[0] == 1 and shape[1] <= MOST_COLUMNS and shape[1] * itemsize % CHUNK == 0

@@ -11,7 +11,7 @@ from xdsl.traits import is_side_effect_free
 
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups
-from tessera.ir.pipe.prepare import feeds_preparer, is_prepared
+from tessera.ir.pipe.prepare import is_prepared
 from tessera.ir.pipe.transpose import is_transposed_from, is_transposed_into
 from tessera.ir.tile import dialect as tile
 
@@ -51,9 +51,8 @@ def _companion(ring: SSAValue) -> SSAValue | None:
 
 
 def _is_between(ring: SSAValue) -> bool:
-    """Whether the preparer reads a ring, or writes it: it waits for each ring by itself."""
-    written = is_transposed_into(ring) or is_prepared(ring)
-    return written or is_transposed_from(ring) or feeds_preparer(ring)
+    """Whether the preparer writes a ring, or transposes its tiles: it waits for each of those by itself."""
+    return is_transposed_into(ring) or is_prepared(ring) or is_transposed_from(ring)
 
 
 def _follower(op: RingUse) -> RingUse | None:

@@ -26,6 +26,8 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     DEPTHS,
     MOST_CONSUMERS,
     OWN_REGISTERS,
+    PREPARED_SLOTS,
+    PREPARING_REGISTERS,
     REGISTERS,
     ROWS,
     SHARED,
@@ -42,11 +44,11 @@ from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied
 from tessera.transforms.pipelining.partition_rows import rows_of
-from tessera.transforms.pipelining.prepared_operands import prepared_loads, prepared_operands
+from tessera.transforms.pipelining.prepared_operands import is_short_row, prepared_loads, prepared_operands
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
 from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters
 from tessera.transforms.pipelining.transpose_operands import BITS
-from tessera.transforms.pipelining.warp_specialize import PREPARED_DEPTH, is_repeated
+from tessera.transforms.pipelining.warp_specialize import is_repeated
 
 COLUMN_LANES = 4
 """Threads that share the columns of an accumulator."""
@@ -125,7 +127,7 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
             words = f"wgmma has no dot of {left} and {right} into {total} in this layout"
             return _refusal(op, words, "multiply bf16, f16 or 8-bit floats into f32, or i8 into i32")
     for op in (*loads, *prepared):
-        if not fits(tile_type(op.result)):
+        if not fits(tile_type(op.result)) and not (op in prepared and is_short_row(op.result)):
             shape, step = tile_type(op.result).get_shape(), depth_step(tile_dtype(op.result))
             words = (
                 f"a loaded operand has {'x'.join(map(str, shape))} elements: copies take rows in groups of {BOX_ROWS}"
@@ -200,7 +202,7 @@ def shared_bytes(
         tile_type(op.value).element_type for op in stores if is_mapped(op) and is_row_aligned(op.view, row_aligned)
     }
     rings = sum(count * ring[-1] for ring, count in slots.items())
-    rings += sum(PREPARED_DEPTH * _bytes_of(op.results[0]) for op in prepared_operands(_dots(function)))
+    rings += sum(PREPARED_SLOTS * _bytes_of(op.results[0]) for op in prepared_operands(_dots(function)))
     return rings + STAGED * plan.consumers * len(stored)
 
 
@@ -243,6 +245,8 @@ def spare_registers(function: tile.FuncOp, consumers: int) -> int:
         if not isinstance(operand_source(op.a), tile.LoadOp):
             taken += thread_registers(op.a, consumers)
     transposing = any(isinstance(op, tile.LoadOp) and needs_transpose(op) for op in function.body.walk())
+    if prepared_operands(_dots(function)):
+        return PREPARING_REGISTERS[consumers] - taken
     return (TRANSPOSING_REGISTERS if transposing else REGISTERS)[consumers] - taken
 
 

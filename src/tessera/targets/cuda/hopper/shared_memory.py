@@ -19,11 +19,12 @@ from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups
+from tessera.ir.pipe.prepare import feeds_preparer
 from tessera.ir.pipe.transpose import is_transposed_into
 from tessera.targets.cuda.hopper.consumer_layouts import is_paired
 from tessera.targets.cuda.hopper.tma_boxes import ROWS, Box, Start, box_of, fits, panel_columns, rows_at_once
 from tessera.targets.cuda.ir.hopper_types import WIDEST_BOX, BarriersType, MapType
-from tessera.targets.cuda.ir.types import PAIRED, PLAIN, SharedType
+from tessera.targets.cuda.ir.types import CHUNK, PAIRED, PLAIN, SharedType
 
 SWIZZLE = 128
 _PANEL_AXIS, _ROW_AXIS = 1, 2
@@ -95,7 +96,8 @@ class RingPlan:
     @staticmethod
     def of(op: pipe.RingOp, count: int, cluster: int = 1) -> RingPlan:
         type_ = pipe.slot_type(op.result)
-        if not fits(type_):
+        is_row = type_.get_shape()[:1] == (1,) and feeds_preparer(op.result)
+        if not fits(type_) and not is_row:
             raise _refused(op, f"a ring of {type_}: wgmma takes 8·n rows, and columns of 32·n bytes")
         takes = [use.operation for use in op.result.uses if isinstance(use.operation, warp_groups.ConsumerWaitOp)]
         parted = {take.part is not None for take in takes}
@@ -103,7 +105,7 @@ class RingPlan:
             raise _refused(op, "some consumers read a part of a ring's tiles, some all of it")
         rows, columns = type_.get_shape()
         parts = count if parted == {True} else 1
-        if rows // parts % 8:
+        if rows // parts % 8 and not is_row:
             raise _refused(op, f"{parts} consumers share {rows} rows: each needs 8·n of them")
         depth, element = pipe.ring_type(op.result).depth.data, type_.element_type
         found = RingPlan(op, depth, parts, rows // parts, columns, element, _order(op))
@@ -120,18 +122,25 @@ class RingPlan:
         return panel_columns(dtype_of(self.element))
 
     @property
+    def is_row(self) -> bool:
+        """Whether tiles are one row, which lies as it is."""
+        return self.rows == 1
+
+    @property
     def panels(self) -> int:
         return -(-self.columns // self.panel)
 
     def _seen(self, *sizes: int) -> SharedType:
         """The ring's memory with other sizes of its slots; leading sizes of 1 are left out."""
         *many, rows, columns = sizes
+        if self.is_row:
+            return SharedType((self.depth, rows, columns), self.element, CHUNK)
         all_sizes = (self.depth, *(size for size in many if size > 1), rows, columns)
         return SharedType(all_sizes, self.element, SWIZZLE, self.order)
 
     @property
     def memory(self) -> SharedType:
-        return self._seen(self.parts, self.rows, self.panels * self.panel)
+        return self._seen(self.parts, self.rows, self.columns if self.is_row else self.panels * self.panel)
 
     @property
     def taken(self) -> SharedType:
@@ -144,7 +153,8 @@ class RingPlan:
 
     @property
     def slot_bytes(self) -> int:
-        return self.memory.size // self.depth
+        """The bytes that copies bring into a slot."""
+        return self.columns * self.memory.itemsize if self.is_row else self.memory.size // self.depth
 
     def copies(self, box: Box) -> Copies:
         """How copies fill a slot with a box of an argument."""
@@ -152,6 +162,10 @@ class RingPlan:
         ones = [1] * len(box.others)
         others = [(axis, "whole", 1) for axis in box.others]
         row_axis = (down, "whole", 1)
+        if self.is_row:
+            plain = MapType((self.columns, 1, *ones), self.element, 0)
+            axes = ((across, "whole", 1), row_axis, *others)
+            return Copies(axes, plain, (self.memory,), (Piece((), 0, 0),), splits=False)
         if self.blocks == 1 and box.splits(self.columns, panel) and self.rows <= WIDEST_BOX:
             axes = ((across, "inner", panel), row_axis, (across, "outer", panel), *others)
             map_ = self._map(panel, self.rows, self.panels, *ones)

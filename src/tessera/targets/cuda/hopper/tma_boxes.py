@@ -22,6 +22,7 @@ from tessera.shapes.expr import Size
 from tessera.targets.cuda.ir.hopper_types import MOST_AXES, WIDEST_BOX
 from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step
 from tessera.transforms.core.constants import integer_of
+from tessera.transforms.pipelining.prepared_operands import is_short_row
 
 PANEL_BYTES = 128
 """Columns of a box, in bytes: wgmma wants panels of this width, swizzled."""
@@ -188,12 +189,13 @@ def _coordinate(term: SSAValue, argument: BlockArgument) -> tuple[int, Start] | 
 def is_mapped(op: tile.LoadOp | tile.StoreOp) -> bool:
     """Whether a tile can come, or go, through a tensor map.
 
-    It has two axes, rows in groups of 8, and columns in groups of 32 bytes. What is loaded has a type that warpgroups
+    It has two axes, rows in groups of 8 (or is one row, which threads read), and columns in groups of 32 bytes. What is loaded has a type that warpgroups
     multiply, and zeros outside; what is stored has 16 bits, and a panel of columns at least. That the argument's rows
     lie at multiples of 16 bytes, their elements side by side, is known only when it is there.
     """
     if isinstance(op, tile.LoadOp):
-        return op.pad_value == 0 and fits(tile_type(op.result)) and box_of(op.view, op.offsets) is not None
+        sized = fits(tile_type(op.result)) or is_short_row(op.result)
+        return op.pad_value == 0 and sized and box_of(op.view, op.offsets) is not None
     type_ = tile_type(op.value)
     dtype = dtype_of(type_.element_type)
     if dtype not in (f16, bf16) or not fits(type_) or type_.get_shape()[1] < panel_columns(dtype):

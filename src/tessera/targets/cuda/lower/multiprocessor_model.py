@@ -38,6 +38,10 @@ REGISTERS = {1: 240, 2: 232, 3: 160, 4: 112}
 """Of a consumer's thread, by the number of consumers."""
 TRANSPOSING_REGISTERS = {1: 232, 2: 216, 3: 136, 4: 96}
 """The same, if a preparer transposes tiles."""
+PREPARING_REGISTERS = {1: 232, 2: 200, 3: 120, 4: 88}
+"""The same, if a preparer computes right operands."""
+PREPARED_SLOTS = 2
+"""Of a ring of computed operands: one that is multiplied, and one that is made."""
 OWN_REGISTERS = 32
 """Registers of a thread besides tiles."""
 ALL_REGISTERS, THREADS, DOT_REGISTERS = 65536, 128, 26
@@ -49,6 +53,8 @@ FLOPS = 4096
 """Of dots of 16 bits in a clock; narrower ones are as much faster as they are narrower."""
 SHARED_BYTES, L2_BYTES = 128, 46
 """In a clock, of one multiprocessor."""
+LANES = 128
+"""Of a warp on each scheduler: so many elements take an instruction at a time."""
 FUNCTION_CLOCKS = 8
 """Of a warp's functions on one scheduler."""
 DOT_ISSUES, REDUCTION_ISSUES = 10, 10
@@ -123,13 +129,15 @@ class Work:
 
 @dataclass(frozen=True)
 class ModelledRing:
-    """Tiles that are loaded, in every iteration or once a program instance. Those `transposed` have a second ring."""
+    """Tiles that are loaded, in every iteration or once a program instance. Those `transposed` have a second ring, those
+    `prepared` are not loaded: a preparer computes them, with so many instructions for each element."""
 
     rows: Extent
     columns: Extent
     repeated: bool
     itemsize: int = 2
     transposed: bool = False
+    prepared: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -165,6 +173,21 @@ class Traced:
         return any(ring.transposed for ring in self.rings)
 
     @property
+    def preparing(self) -> bool:
+        """Whether a preparer computes right operands."""
+        return any(ring.prepared for ring in self.rings)
+
+    def helpers(self, consumers: int) -> int:
+        """The warp groups besides consumers and the producer."""
+        return preparer_groups(consumers) if self.preparing else int(self.transposing)
+
+    def registers_of(self, consumers: int) -> int:
+        """The registers of a consumer's thread."""
+        if self.preparing:
+            return PREPARING_REGISTERS[consumers]
+        return (TRANSPOSING_REGISTERS if self.transposing else REGISTERS)[consumers]
+
+    @property
     def axes(self) -> frozenset[Axis]:
         """The axes that its sizes follow."""
         dots = [one for iteration in self.iterations for one in iteration.dots]
@@ -189,7 +212,9 @@ def slots(traced: Traced, block: BlockShape) -> tuple[int, int] | None:
     """The best depths of rings that fit: of those filled once, and of those filled in every iteration."""
     stored = STAGED * block.consumers if traced.stored else 0
     for once, repeated in DEPTHS:
-        rings = [_ring_bytes(ring, block) * (repeated if ring.repeated else once) for ring in traced.rings]
+        depths = [repeated if ring.repeated else once for ring in traced.rings]
+        depths = [min(depth, PREPARED_SLOTS) if ring.prepared else depth for depth, ring in zip(depths, traced.rings, strict=True)]
+        rings = [_ring_bytes(ring, block) * depth for ring, depth in zip(traced.rings, depths, strict=True)]
         if sum(rings) + stored + SMALL <= SHARED:
             return once, repeated
     return None
@@ -227,7 +252,7 @@ def fits(traced: Traced, block: BlockShape) -> bool:
     if block.consumers not in REGISTERS or block.m % ROWS:
         return False
     dots = [one for iteration in traced.iterations for one in iteration.dots]
-    if max(block.of(one.columns) for one in dots) > widest_dot(block.consumers, helpers=int(traced.transposing)):
+    if max(block.of(one.columns) for one in dots) > widest_dot(block.consumers, helpers=traced.helpers(block.consumers)):
         return False
     if any(block.of(one.depth) * one.itemsize % STEP_BYTES for one in dots):
         return False
@@ -235,8 +260,7 @@ def fits(traced: Traced, block: BlockShape) -> bool:
         registers(traced, block)
         + max(_loaded(iteration, block) for iteration in traced.iterations) * ROWS // THREADS // 4
     )
-    most = (TRANSPOSING_REGISTERS if traced.transposing else REGISTERS)[block.consumers]
-    return held <= most and slots(traced, block) is not None
+    return held <= traced.registers_of(block.consumers) and slots(traced, block) is not None
 
 
 def _loaded(iteration: ModelledIteration, block: BlockShape) -> int:
@@ -253,10 +277,15 @@ def iteration_clocks(traced: Traced, iteration: ModelledIteration, block: BlockS
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
     ordered = iteration.ordered and (block.consumers > MANY or issues > functions)
     issues += DOT_ISSUES * len(iteration.dots) + REDUCTION_ISSUES * iteration.reductions
-    filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
+    every = [ring for ring in traced.rings if ring.repeated]
+    filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in every if not ring.prepared]
     moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
     # The preparer reads and writes tiles once more.
     written += sum(_ring_bytes(ring, block) for ring in traced.rings if ring.repeated and ring.transposed)
+    # A preparer reads tiles, and writes what it makes of them.
+    prepared = [ring for ring in every if ring.prepared]
+    written += sum(2 * _ring_bytes(ring, block) for ring in prepared)
+    preparing = sum(ring.prepared * block.of(ring.rows) * block.of(ring.columns) / LANES for ring in prepared)
     read = sum(
         (block.consumers * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * one.itemsize
         for one in iteration.dots
@@ -269,7 +298,7 @@ def iteration_clocks(traced: Traced, iteration: ModelledIteration, block: BlockS
     if iteration.work:
         tensor += block.consumers * DOT_GAP * len(iteration.dots)
     computing = tensor, block.consumers * issues, block.consumers * functions
-    busiest = max(*computing, (read + written) / SHARED_BYTES, moved / L2_BYTES)
+    busiest = max(*computing, (read + written) / SHARED_BYTES, moved / L2_BYTES, preparing)
     # Dots with nothing in between follow each other without a gap.
     if not iteration.work:
         return max(busiest, arriving)
