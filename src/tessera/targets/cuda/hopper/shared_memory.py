@@ -245,22 +245,26 @@ def _refused(op: pipe.RingOp | warp_groups.ProducerCopyOp, message: str) -> Comp
 # Stores
 
 WARP_ROWS, BUFFERS = 16, 2
-STORED_COLUMNS = 64
-"""Of 16 bits: so many are a panel."""
 
 
 def staging(consumers: int, element: Attribute) -> SharedType:
-    """Shared memory for the stores of consumers: each warp has its own, for 16 rows of 64 columns, twice."""
-    return SharedType((4 * consumers, BUFFERS, WARP_ROWS, STORED_COLUMNS), element, SWIZZLE)
+    """Shared memory for the stores of consumers: each warp has its own, for 16 rows of a panel, twice."""
+    return SharedType((4 * consumers, BUFFERS, WARP_ROWS, stored_columns(element)), element, SWIZZLE)
+
+
+def stored_columns(element: Attribute) -> int:
+    """The columns that go out at a time: a panel of them."""
+    return panel_columns(dtype_of(element))
 
 
 def store_map(box: Box, element: Attribute) -> tuple[MapAxes, MapType]:
-    """The map through which a warp's rows go out, 64 columns at a time."""
+    """The map through which a warp's rows go out, a panel at a time."""
     down, across = box.axes
     axes = ((across, "whole", 1), (down, "whole", 1), *((axis, "whole", 1) for axis in box.others))
-    return axes, MapType((STORED_COLUMNS, WARP_ROWS, *[1] * len(box.others)), element, SWIZZLE)
+    return axes, MapType((stored_columns(element), WARP_ROWS, *[1] * len(box.others)), element, SWIZZLE)
 
 
-def store_columns(columns: int) -> list[int]:
-    """First columns of the pieces of 64 columns; the last piece may overlap the one before."""
-    return [min(first, columns - STORED_COLUMNS) for first in range(0, columns, STORED_COLUMNS)]
+def store_columns(columns: int, element: Attribute) -> list[int]:
+    """First columns of the pieces; the last piece may overlap the one before."""
+    piece = stored_columns(element)
+    return [min(first, columns - piece) for first in range(0, columns, piece)]

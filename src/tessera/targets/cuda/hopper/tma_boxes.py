@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
-from tessera.dtypes.types import DType, bf16, f16
+from tessera.dtypes.types import DType, bf16, f8e4m3, f8e5m2, f16, i8, u8
 from tessera.ir.common.elements import TileType, dtype_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.parts import comparisons
@@ -29,6 +29,8 @@ PANEL_BYTES = 128
 ROWS = 8
 """Rows of shared memory come in groups of so many: then swizzling begins anew."""
 
+_STORED = {f16, bf16, f8e4m3, f8e5m2, i8, u8}
+"""What goes out through shared memory: 16 bits, and 8."""
 _MULTIPLIED = {left for left, _, _ in WGMMA_TYPES}
 
 Start = SSAValue | int
@@ -190,7 +192,7 @@ def is_mapped(op: tile.LoadOp | tile.StoreOp) -> bool:
     """Whether a tile can come, or go, through a tensor map.
 
     It has two axes, rows in groups of 8 (or is one row, which threads read), and columns in groups of 32 bytes. What is loaded has a type that warpgroups
-    multiply, and zeros outside; what is stored has 16 bits, and a panel of columns at least. That the argument's rows
+    multiply, and zeros outside; what is stored has 16 or 8 bits, and a panel of columns at least. That the argument's rows
     lie at multiples of 16 bytes, their elements side by side, is known only when it is there.
     """
     if isinstance(op, tile.LoadOp):
@@ -198,7 +200,7 @@ def is_mapped(op: tile.LoadOp | tile.StoreOp) -> bool:
         return op.pad_value == 0 and sized and box_of(op.view, op.offsets) is not None
     type_ = tile_type(op.value)
     dtype = dtype_of(type_.element_type)
-    if dtype not in (f16, bf16) or not fits(type_) or type_.get_shape()[1] < panel_columns(dtype):
+    if dtype not in _STORED or not fits(type_) or type_.get_shape()[1] < panel_columns(dtype):
         return False
     return box_of(op.view, op.offsets) is not None
 

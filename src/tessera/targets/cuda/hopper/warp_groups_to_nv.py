@@ -466,7 +466,7 @@ class WarpGroupLowering(KernelSetup):
         self.warp_row = self.put(arith.MuliOp(inside, self.number(WARP_ROWS)))
 
     def _send(self, op: tile.StoreOp, condition: SSAValue | None = None) -> None:
-        """Each warp puts 64 columns of its rows into shared memory, from where a copy takes them, and goes on."""
+        """Each warp puts a panel of its rows into shared memory, from where a copy takes them, and goes on."""
         box = box_of(op.view, op.offsets)
         assert box is not None
         type_ = tile_type(op.value)
@@ -476,7 +476,7 @@ class WarpGroupLowering(KernelSetup):
         row = self.put(arith.AddiOp(self.narrow(box.starts[down], stored=True), self.warp_row))
         others = [self.narrow(box.starts[axis], stored=True) for axis in box.others]
         sends = self.leads if condition is None else self.put(arith.AndIOp(self.leads, condition))
-        for index, column in enumerate(store_columns(type_.get_shape()[1])):
+        for index, column in enumerate(store_columns(type_.get_shape()[1], element)):
             buffer = self.buffers[element][index % BUFFERS]
             if index not in range(1, BUFFERS):
                 # The first one waits for all that went before: that was long ago.

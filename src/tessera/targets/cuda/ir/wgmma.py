@@ -184,7 +184,7 @@ class WgmmaWaitOp(OrderedOp):
 
 @irdl_op_definition
 class StmatrixOp(DeclaredOp):
-    """Puts columns of a tile of 16 bits, from `column` on, into shared memory.
+    """Puts columns of a tile of 16 or 8 bits, from `column` on, into shared memory.
 
     64 rows there are the warpgroup's; 16 rows are those of this warp, and each warp has a tile of its own.
     """
@@ -201,8 +201,8 @@ class StmatrixOp(DeclaredOp):
         _, columns = _check_accumulator(self.value, "the value")
         there, first = shared_type(self.shared), self.column.value.data
         rows, wide = _check_operand(there, "the target")
-        if rows not in (16, ROWS) or tile_type(self.value).element_type != there.element or there.dtype.bits != 16:
-            raise VerifyException(f"{self.value.type} does not go into {there}: 16 or 64 rows of the same 16 bits")
+        if rows not in (16, ROWS) or tile_type(self.value).element_type != there.element or there.itemsize > 2:
+            raise VerifyException(f"{self.value.type} does not go into {there}: 16 or 64 rows of the same 16 or 8 bits")
         if first < 0 or first % 16 or wide % 16 or first + wide > columns:
             raise VerifyException(f"columns {first} to {first + wide} of {self.value.type}: whole groups of 16")
 
