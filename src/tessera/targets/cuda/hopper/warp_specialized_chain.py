@@ -47,6 +47,7 @@ from tessera.transforms.pipelining.multicast_loads import MulticastLoads
 from tessera.transforms.pipelining.narrow_products import NarrowProducts
 from tessera.transforms.pipelining.pingpong_consumers import pingpong
 from tessera.transforms.pipelining.prefetch_epilogue import prefetch_epilogues
+from tessera.transforms.pipelining.prepared_operands import prepared_loads
 from tessera.transforms.pipelining.promote_accumulators import PromoteAccumulators
 from tessera.transforms.pipelining.release_early import ReleaseEarly
 from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots
@@ -59,8 +60,13 @@ def warp_specialized_stages(
 ) -> dict[str, Stage]:
     """The stages of a prepared function under a plan; `fixed` says whether facts may have fixed its grid."""
     bands, spare, several = crosses(function), spare_registers(function, plan.consumers), plan.consumers > 1
-    aligned = tuple(sorted(row_aligned))
-    tiles: list[ModulePass] = [ClipRanges(), LazyRescale(), SoftwarePipelineDots(), NarrowProducts()]
+    aligned, prepares = tuple(sorted(row_aligned)), bool(prepared_loads(function))
+    tiles: list[ModulePass] = [
+        ClipRanges(),
+        LazyRescale(),
+        SoftwarePipelineDots(),
+        *([NarrowProducts()] if prepares else []),
+    ]
     partitions: list[ModulePass] = [
         WarpSpecialize(plan.consumers, plan.depth, plan.ahead, bands, plan.cluster, demanded=True),
         TransposeOperands(),
@@ -81,8 +87,7 @@ def warp_specialized_stages(
     ]
     machine: list[ModulePass] = [
         WarpGroupsToNv(aligned),
-        SubtilePreparers(),
-        PrefetchSmallLoads(),
+        *([SubtilePreparers(), PrefetchSmallLoads()] if prepares else []),
         VoteBeforeMax(),
         # A single consumer mostly waits for memory: measurements showed no gain for it.
         *([DeferRowReductions()] if several else []),
