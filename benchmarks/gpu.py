@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py --name memory                        every row
     python benchmarks/gpu.py --only softmax --only copy           rows whose name contains a word; nothing is written
+    python benchmarks/gpu.py --name beside --only 'beside rows' --merge    beside rows that the file has already
     python benchmarks/gpu.py --name memory --energy --profile     joules per call; ncu's figures where it is installed
 
 Needs torch. How a row is measured is said in tessera/bench/cuda/contest.py, how one is declared in declarations.py.
@@ -15,8 +16,10 @@ import gc
 import os
 import secrets
 import sys
+import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +100,26 @@ def profiled(rows: Sequence[Row], found: Sequence[dict[str, Any]], options: argp
         seen["profile"] = profiles[label].all()
 
 
+def prepare(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    """Calls every entrant of the rows once. What fails here fails again when it is measured, and says why then."""
+    began = time.monotonic()
+    for row in rows:
+        if time.monotonic() - began > options.seconds:
+            break
+        try:
+            contest = row.build(TorchInputs(row.dtype, options.seed))
+            calls = [*([contest.ours] if contest.ours else []), *contest.peers.values()]
+            calls += [yardstick.call for yardstick in contest.yardsticks.values()]
+        except Exception as error:
+            print(f"{row.name}: {type(error).__name__}: {error}", flush=True)
+            continue
+        for call in calls:
+            with suppress(Exception):
+                call()
+        del contest, calls
+        gc.collect()
+
+
 def run_under_ncu(rows: Sequence[Row], options: argparse.Namespace) -> None:
     """What ncu looks at: every entrant once, when it is warm."""
     for number, row in enumerate(rows):
@@ -131,6 +154,27 @@ def show(row: Mapping[str, Any]) -> None:
         print(f"  {name:>16} {took}{faster}{error}", flush=True)
 
 
+class Results:
+    """The files of a run that has a name."""
+
+    def __init__(self, gpu: TorchGpu, options: argparse.Namespace, ceilings: Mapping[str, float]) -> None:
+        self.about = {**environment(), **gpu_environment(), "seed": options.seed, "rounds": options.rounds}
+        self.title = f"{gpu.properties.name}: {options.name}"
+        self.path = options.folder / f"{gpu.properties.name.split()[-1].lower()}-{options.name}.json"
+        self.named, self.ceilings = bool(options.name), ceilings
+        self.earlier = records.read(self.path) if self.named and options.merge and self.path.exists() else None
+
+    def write(self, found: Sequence[Mapping[str, Any]], texts: Mapping[str, str]) -> None:
+        if not self.named:
+            return
+        means = records.means(found, declarations.MEANS.values())
+        record = records.record(found, texts, self.about, ceilings=self.ceilings, means=means)
+        if self.earlier is not None:
+            record = records.merged(self.earlier, record, declarations.ROWS, declarations.MEANS.values())
+        records.write(self.path, record)
+        self.path.with_suffix(".md").write_text(tables.markdown(record, self.title), "utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", default=[], help="rows whose name contains this")
@@ -141,6 +185,9 @@ def main() -> int:
     parser.add_argument("--energy", action="store_true", help="joules of a call: a second or two for each entrant")
     parser.add_argument("--profile", action="store_true", help="one more run, under ncu")
     parser.add_argument("--keep-ncu", type=Path, help="where to keep what ncu wrote")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no row is begun later than that")
+    parser.add_argument("--merge", action="store_true", help="keep rows of the result file that are not measured now")
+    parser.add_argument("--prepare", action="store_true", help="call everything once, so that caches of compilers fill")
     parser.add_argument("--under-ncu", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     rows = chosen(options.only, exactly=options.under_ncu)
@@ -149,35 +196,41 @@ def main() -> int:
     if options.under_ncu:
         run_under_ncu(rows, options)
         return 0
+    if options.prepare:
+        prepare(rows, options)
+        return 0
     try:
         gpu = TorchGpu()
     except TesseraError as error:
         sys.exit(str(error))
     found: list[dict[str, Any]] = []
     texts: dict[str, str] = {}
-    for row in rows:
+    ceilings = {"copy_gbps": timing.copy_bandwidth() / 1e9}
+    print(f"copy of 1 GiB: {ceilings['copy_gbps']:.0f} GB/s")
+    results = Results(gpu, options, ceilings)
+    began = time.monotonic()
+    for number, row in enumerate(rows):
+        if time.monotonic() - began > options.seconds:
+            print(f"{len(rows) - number} rows are left out: there was no time for them")
+            break
         one, ptx = measured(row, gpu, options)
         found.append(one)
         texts.update(ptx)
         show(one)
+        # What was measured is kept, whatever happens to the rows that follow.
+        results.write(found, texts)
         gc.collect()
         gpu.release()
     means = records.means(found, declarations.MEANS.values())
     for one in means:
         print(f"mean of {one['name']}: ours ×{one['ratio'] or float('nan'):.3f} of {one['peer']}")
-    ceilings = {"copy_gbps": timing.copy_bandwidth() / 1e9}
-    print(f"copy of 1 GiB: {ceilings['copy_gbps']:.0f} GB/s")
     if options.profile:
         profiled(rows, found, options)
+        results.write(found, texts)
     for name in (name for name, text in texts.items() if declarations.KERNELS[name]() != text):
         print(f"{name}: what ran is not what is declared: the result will count as out of date")
     if options.name:
-        about = {**environment(), **gpu_environment(), "seed": options.seed, "rounds": options.rounds}
-        record = records.record(found, texts, about, ceilings=ceilings, means=means)
-        path = options.folder / f"{gpu.properties.name.split()[-1].lower()}-{options.name}.json"
-        records.write(path, record)
-        path.with_suffix(".md").write_text(tables.markdown(record, f"{gpu.properties.name}: {options.name}"), "utf-8")
-        print(f"written: {path}")
+        print(f"written: {results.path}")
     failed, missed = tables.failed(found), tables.missed(found, means)
     for line in (*failed, *missed):
         print(line)

@@ -48,7 +48,17 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
         *("dispatch", "inlining", "variants", "disk_cache", "narrowing", ""),
     ),
     "lang.operators": (
-        *("operands", "elementwise", "composed_elementwise", "data_types", "creation", "manipulation", "statistics"),
+        *(
+            "operands",
+            "row_kernels",
+            "by_rows",
+            "elementwise",
+            "composed_elementwise",
+            "data_types",
+            "creation",
+            "manipulation",
+            "statistics",
+        ),
         *("searching", "sorting", "taking", "sets", "indexing", "updates"),
         *("linear_algebra", "normalization", "networks", "attention", "inspection", "", "methods"),
     ),

@@ -356,7 +356,7 @@ def declare_variant(one: Variant) -> None:
 
 _LENGTH = PLAIN.queries
 VARIANTS = [
-    Variant("alibi", stdlib.alibi_attention),
+    Variant("alibi", stdlib.alibi_attention, bar=0.92),
     Variant(
         f"window {WINDOW}",
         stdlib.window_attention,
@@ -371,8 +371,8 @@ VARIANTS = [
         seen=partial(in_prefix, prefix=PREFIX),
         pairs=PREFIX**2 + (_LENGTH * (_LENGTH + 1) - PREFIX * (PREFIX + 1)) / 2,
     ),
-    Variant("own score", stdlib.attention, static={"score": stdlib.own_score}, score=own_score),
-    Variant("soft cap", stdlib.attention, bar=0.7, static={"score": stdlib.soft_cap}, score=soft_cap),
+    Variant("own score", stdlib.attention, bar=0.92, static={"score": stdlib.own_score}, score=own_score),
+    Variant("soft cap", stdlib.attention, bar=0.72, static={"score": stdlib.soft_cap}, score=soft_cap),
     Variant("sigmoid", stdlib.sigmoid_attention, numbers=(SIGMOID_BIAS,), weigh=sigmoid, flex=False),
 ]
 for _variant in VARIANTS:

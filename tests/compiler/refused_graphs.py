@@ -127,9 +127,18 @@ def side_by_side(x: Any) -> Any:
     return ts.exp(x), ts.sin(x)
 
 
+def masked_queries(q: Any, k: Any, mask: Any) -> Any:
+    return ts.flash_attention(q, k, k, mask=mask)
+
+
+def logarithms_of_queries(q: Any, k: Any, mask: Any) -> Any:
+    return ts.flash_attention(q, k, k, return_lse=True)
+
+
 X, W, ROWS = ts.ones((64, 32)), ts.ones((32, 48)), ts.ones((2, 64, 32))
 Q = (ts.ones((2, 64, 32)),) * 3
 
+QUERIES = ts.ones((2, 8, 3, 16)), ts.ones((2, 2, 640, 16)), ts.ones((3, 640), ts.bool_)
 CASES: Mapping[str, RefusedGraph] = {
     "attention whose weights are a result": RefusedGraph(attention_with_weights, Q),
     "attention with wide heads": RefusedGraph(attention, (ts.ones((64, 640)),) * 3),
@@ -146,6 +155,8 @@ CASES: Mapping[str, RefusedGraph] = {
     "rows of a computed table": RefusedGraph(looked_up, (X, ts.ones((3,), i32))),
     "reductions of other axes": RefusedGraph(two_reductions, (X,)),
     "what is divided by the sum of all": RefusedGraph(scaled_by_all, (X,)),
+    "queries with a mask, whose heads share keys": RefusedGraph(masked_queries, QUERIES, on_gpu=True),
+    "queries with logarithms, whose heads share keys": RefusedGraph(logarithms_of_queries, QUERIES, on_gpu=True),
     "few rows that are long": RefusedGraph(few_long_rows, (ts.ones((1, 8192)), ts.ones((8192, 16))), on_gpu=True),
     "few rows and large weights": RefusedGraph(few_long_rows, (ts.ones((1, 4096)), ts.ones((4096, 8192))), on_gpu=True),
 }

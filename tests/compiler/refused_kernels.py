@@ -256,7 +256,9 @@ CASES: Mapping[str, Refused] = {
     "added to memory": Refused(added, (*GEMM[:2], _array(*C, dtype=f32))),
     "store in a loop": Refused(looped, GEMM, grid=(4,)),
     "reads what it writes": Refused(in_place, GEMM[:2], grid=(4,)),
-    "left operand across the depth": Refused(across, GEMM),
+    "narrow left operand across the depth": Refused(
+        across, (_array(512, 512, dtype=ts.f8e4m3), _array(512, 512, dtype=ts.f8e4m3), _array(*C))
+    ),
     "narrow integers across": Refused(
         _gemm(dtype=i32), (_array(*A, dtype=i8), _array(*B, dtype=i8), _array(*C, dtype=i32)), block=(128, 24, 64)
     ),

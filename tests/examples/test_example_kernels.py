@@ -18,6 +18,7 @@ from ptx_checks import check_clean
 import tessera as ts
 from tessera import knobs
 from tessera.dtypes import types as dtypes
+from tessera.targets.cuda.target import CudaTarget
 from tessera.tile import Kernel
 
 FOLDER = Path(__file__).parents[2] / "examples" / "kernels"
@@ -28,11 +29,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 BF16 = dtypes.bf16.storage
 
 
-def example(name: str) -> ModuleType:
-    known = sys.modules.get(f"example_kernels_{name}")
+def example(name: str, prefix: str = "example_kernels") -> ModuleType:
+    """The module of an example; with another prefix, another copy of it, which has compiled nothing yet."""
+    known = sys.modules.get(f"{prefix}_{name}")
     if known is not None:
         return known
-    spec = spec_from_file_location(f"example_kernels_{name}", FOLDER / f"{name}.py")
+    spec = spec_from_file_location(f"{prefix}_{name}", FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules[spec.name] = module_from_spec(spec)
@@ -299,9 +301,9 @@ def check(found: Array, case: Case, dtype: Any) -> None:
     assert error <= (2e-5 if dtype is np.float32 else 3e-2) * max(1.0, np.abs(case.expected).max())
 
 
-def launched(name: str, case: Case, move: Callable[[Array], Any] = np.array) -> Array:
+def launched(name: str, case: Case, move: Callable[[Array], Any] = np.array, prefix: str = "example_kernels") -> Array:
     given = [move(array) for array in case.arrays]
-    getattr(example(name), case.run)(*given, **case.options)
+    getattr(example(name, prefix), case.run)(*given, **case.options)
     out = given[case.out]
     return out.cpu().numpy() if isinstance(out, ts.Tensor) else out
 
@@ -340,15 +342,27 @@ def test_ptx_of_it_assembles(name: str, level: str, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("level", ["sm_80", None])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_gpu_computes_what_numpy_does(name: str, seed: int) -> None:
+def test_a_gpu_computes_what_numpy_and_the_interpreter_do(
+    name: str, level: str | None, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if level is not None:
+        monkeypatch.setattr(CudaTarget, "level_on", lambda self, index: level)
+    prefix = f"kernels_at_{level}"
     for dtype in (np.float32, BF16):
         case = CASES[name](seed, dtype)
-        check(launched(name, case, lambda array: ts.asarray(array).cuda()), case, dtype)
+        found = launched(name, case, lambda array: ts.asarray(array).cuda(), prefix)
+        check(found, case, dtype)
+        with knobs.interpret.using(True):
+            case.expected = launched(name, case).astype(np.float64)
+        check(found, case, dtype)
+    if level is not None:
+        assert all("warp-specialized" not in one.explain() for one in kernels_of(name, prefix))
 
 
-def kernels_of(name: str) -> list[Kernel]:
-    return [value for value in vars(example(name)).values() if isinstance(value, Kernel)]
+def kernels_of(name: str, prefix: str = "example_kernels") -> list[Kernel]:
+    return [value for value in vars(example(name, prefix)).values() if isinstance(value, Kernel)]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -152,7 +152,7 @@ def test_iota_counts_from_its_base_and_wraps(data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", elementwise.TABLE)
 def test_every_row_is_passed_its_operands_in_order(name: str) -> None:
     generator, tried = np.random.default_rng(2), 0
-    for dtype in (f32, f16, i8, i4, u8, bool_):
+    for dtype in (f32, f16, i8, i32, i4, u8, bool_):
         types = [bool_, dtype, dtype] if name == "select" else [dtype] * elementwise.TABLE[name].arity
         to = i32 if name == "cast" else None
         try:
@@ -208,6 +208,33 @@ def test_reductions_fold_one_axis(data: st.DataObject) -> None:
     found = computed(body, target, dtype, (x, dtype))
     for index in product(*map(range, target)):
         assert_folded(found[index], kind, x[(*index[:axis], slice(None), *index[axis:])], dtype)
+
+
+@covers(tile.ScanOp)
+@examples(40)
+def test_running_reductions_are_those_of_all_before(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(["sum", "prod", "max", "min", "or"]))
+    dtype = data.draw(st.sampled_from([*INTEGERS, bool_] if kind == "or" else [*FLOATS, *INTEGERS]))
+    shape = data.draw(shapes(1, 3))
+    axis = data.draw(st.sampled_from(range(len(shape))))
+    x = arrays(data.draw, shape, dtype, tame=kind == "prod" or dtype.bits == 64)
+    found = computed(
+        f"%r = tile.scan<{kind}> %a, {axis} : {(t := tensor(shape, dtype))} -> {t}", shape, dtype, (x, dtype)
+    )
+    for index in product(*map(range, shape)):
+        before = x[(*index[:axis], slice(None, index[axis] + 1), *index[axis + 1 :])]
+        assert_folded(found[index], kind, before, dtype)
+
+
+@covers(tile.SortOp)
+@examples(40)
+def test_whole_numbers_are_sorted(data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from([one for one in INTEGERS if one.bits >= 8]))
+    shape = data.draw(shapes(1, 3))
+    axis = data.draw(st.sampled_from(range(len(shape))))
+    x = arrays(data.draw, shape, dtype)
+    found = computed(f"%r = tile.sort %a, {axis} : {(t := tensor(shape, dtype))} -> {t}", shape, dtype, (x, dtype))
+    assert_same(found, np.sort(x, axis))
 
 
 @covers(tile.AnyOp)

@@ -51,10 +51,13 @@ def words(text: str) -> list[str]:
 ROWS = words(
     "neg abs sign exp exp2 expm1 log log2 log1p sqrt rsqrt reciprocal sin cos tan tanh erf sigmoid "
     "floor ceil round trunc isnan isinf isfinite add sub mul div floordiv rem pow min max atan2 copysign fma "
-    "and or xor not shl shr eq ne lt le gt ge select cast"
+    "and or xor not shl shr eq ne lt le gt ge sort_key from_sort_key select cast"
 )
 QUESTIONS = words("isnan isinf isfinite eq ne lt le gt ge")
-NOT_DIFFERENTIABLE = {*words("sign floor ceil round trunc floordiv and or xor not shl shr"), *QUESTIONS}
+NOT_DIFFERENTIABLE = {
+    *words("sign floor ceil round trunc floordiv and or xor not shl shr sort_key from_sort_key"),
+    *QUESTIONS,
+}
 
 
 def operand_types(name: str, dtype: DType) -> list[DType]:

@@ -85,6 +85,29 @@ def test_other_types_and_architectures_assemble(dtype: DType, arch: str) -> None
         check_clean(program.ptx, arch, stack=program.local)
 
 
+@pytest.mark.parametrize(("heads", "rows", "keys"), [(32, 1, "T"), (32, 4, 8192)])
+def test_parts_of_few_queries_are_given_to_warp_groups(heads: int, rows: int, keys: Any) -> None:
+    """Heads that share keys are rows of a tile, and what combines parts reads nothing else."""
+
+    def decoded(g: Any, q: Any, k: Any, v: Any) -> Any:
+        batch, groups, length, width = k.shape
+        wide = (batch, groups, heads // groups, length, width)
+        laid = [x.reshape(batch, groups, 1, length, width).broadcast(wide) for x in (k, v)]
+        k, v = (x.reshape(batch, heads, length, width) for x in laid)
+        return attended(g, q, k, v, causal=rows > 1)
+
+    types = [((2, heads, rows, 128), bf16), *[((2, 8, keys, 128), bf16)] * 2]
+    made = compile_module(build(decoded, *types), stages=stages_for("cuda", "sm_90a"))
+    parts, combine = functions(made)
+    assert function_of(combine).input_count == 3 + (keys == "T")
+    for module, is_parts in ((parts, True), (combine, False)):
+        function = function_of(module)
+        name, aligned = function.sym_name.data, range(len(function.arguments))
+        program = compile_kernel(module, name, gpu(row_aligned=aligned))
+        assert (count(program.ptx, "wgmma.mma_async") > 0) is is_parts
+        check_clean(program.ptx, "sm_90a")
+
+
 def test_candidates_begin_with_what_is_chosen() -> None:
     made = compile_module(build(block(16, 64), *block_types(16, 64, bf16)), stages=stages_for("cuda", "sm_90a"))
     chosen = re.findall(r"schedule\.region<(\w+)> <block = \[([\d, ]+)\]>", made.levels["schedule"])
@@ -103,7 +126,7 @@ def test_hints_choose_blocks_and_leave_sizes_open(target: str, level: str) -> No
 
     def blocks(*hints: str, rank: int = 0) -> tuple[int, ...]:
         made = compile_module(module, stages=stages_for(target, level, hints, rank))
-        (found,) = re.findall(r"schedule\.region<matmul> <block = \[([\d, ]+)\]>", made.levels["schedule"])
+        (found,) = re.findall(r"schedule\.region<matmul> <block = \[([\d, ]+)\][^>]*>", made.levels["schedule"])
         assert "!graph.tensor<[M, 512]" in made.levels["schedule"]
         return tuple(map(int, found.split(", ")))
 

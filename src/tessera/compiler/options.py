@@ -23,6 +23,8 @@ class CompileOptions:
     stages: int | None = None
     row_aligned: tuple[int, ...] = ()
     """The arguments whose rows are contiguous and begin at multiples of 16 bytes."""
+    exchanged: tuple[tuple[int, int], ...] = ()
+    """Arguments whose rows are contiguous and begin so along another axis than the last, with that axis."""
     follows: bool = False
     """Whether the kernel is one of several that are launched one after the other."""
 

@@ -44,6 +44,8 @@ class Target(ABC):
     """`module:attribute` of a `Local`, where there is one."""
     gemv_rows: int = 0
     """Up to how many rows a matmul is fused with what its operands are made of."""
+    tile_rows: int = 0
+    """Matrices of fewer rows that share their right operands become rows of one: the rows of a matrix unit's tile."""
     is_asynchronous: bool = False
     """Whether launches return before they are done: they run on streams of a device with memory of its own."""
     has_graphs: bool = False
@@ -85,7 +87,7 @@ class Target(ABC):
 
     @abstractmethod
     def lower(
-        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
+        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, int], local: Local | None
     ) -> LoweredKernel:
         """A tile function brought down to the text that machine code is made of, for arguments with these facts.
 
@@ -101,7 +103,7 @@ class Target(ABC):
         raise CompileError(f"the target {self.name} has no assembly", hint="read what its emitter writes")
 
     def compile(
-        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
+        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, int], local: Local | None
     ) -> Artifact:
         """Machine code of a tile function."""
         return self.lower(source, options, facts, lines, local).finish()

@@ -48,7 +48,7 @@ class Codes:
         self.kernels = kernels
         self.graph_text, self.tile_text = graph_text, tile_text
         self._graph_module, self._tile_module = graph_module, tile_module
-        self._found: dict[tuple[int, Settings, tuple[bool, ...] | None], Executable | CudaExecutable] = {}
+        self._found: dict[tuple[int, Settings, tuple[int, ...] | None], Executable | CudaExecutable] = {}
         self.compiled = 0
         """How many kernels were compiled here, and not found."""
 
@@ -65,9 +65,9 @@ class Codes:
         return self._tile_module
 
     def executable(
-        self, number: int, chosen: Settings, lines: tuple[bool, ...] | None = None
+        self, number: int, chosen: Settings, lines: tuple[int, ...] | None = None
     ) -> Executable | CudaExecutable:
-        """A kernel for a target. On a GPU `lines` says of each array of its arguments whether its rows lie well."""
+        """A kernel for a target. On a GPU `lines` says along which axis rows of each array are aligned."""
         found = self._found.get((number, chosen, lines))
         if found is None:
             with WORK.compiling():
@@ -76,7 +76,7 @@ class Codes:
         return found
 
     def keep(
-        self, number: int, chosen: Settings, lines: tuple[bool, ...] | None, executable: Any, report: CompileReport
+        self, number: int, chosen: Settings, lines: tuple[int, ...] | None, executable: Any, report: CompileReport
     ) -> None:
         """Takes over the executable of a kernel that was compiled elsewhere."""
         _REPORTS[executable] = report
@@ -88,6 +88,12 @@ class Codes:
         return list({(name, id(one)): (name, _REPORTS.get(one, CompileReport())) for name, one in found}.values())
 
     @property
+    def made(self) -> list[Any]:
+        """All executables that were asked for so far, in the order of their kernels."""
+        found = list(self._found.items())
+        return [executable for _, executable in sorted(found, key=lambda one: (one[0][0], one[0][2] or ()))]
+
+    @property
     def nbytes(self) -> int:
         """The size of all machine code that was asked for so far."""
         return sum(found.nbytes for found in list(self._found.values()))
@@ -96,7 +102,7 @@ class Codes:
         """All kernels, for a CPU."""
         return [self.executable(number, chosen) for number in range(len(self.kernels))]
 
-    def _made(self, number: int, chosen: Settings, lines: tuple[bool, ...] | None) -> Executable | CudaExecutable:
+    def _made(self, number: int, chosen: Settings, lines: tuple[int, ...] | None) -> Executable | CudaExecutable:
         kernel, compiler = self.kernels[number], build()
         key = cache.key_of(
             "tile function", compiler, target_of(chosen), kernel.hash, kernel.warps, kernel.stages, lines

@@ -13,6 +13,7 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.core.machine import Machine
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
+from tessera.ir.schedule import dialect as schedule
 from tessera.programs import host
 from tessera.programs.code import Codes
 from tessera.programs.levels import Levels, LevelText
@@ -58,10 +59,21 @@ def compile_graph(
     """
     chosen = settings_for(target)
     program = _interpreted(module, name) if chosen is None else _lowered(module, chosen, name, stages, facts)
+    program.has_size_classes = stages is None and facts is None
     if isinstance(target, str):
         program.device = device(target)
     if world is not None:
         program.world = world
+    return program
+
+
+def compile_for_sizes(general: Program, hints: tuple[str, ...]) -> Program:
+    """The function of a program compiled again, with blocks for about these sizes of its symbols."""
+    chosen, name = general.settings, general.name
+    assert chosen is not None
+    stages = stages_for(chosen.target, chosen.level, hints, checks=chosen.checks)
+    program = _lowered(general.codes.graph_module, chosen, name, stages, None)
+    program.world, program.device = general.world, general.device
     return program
 
 
@@ -103,8 +115,17 @@ def program_of(
         below=lambda: machine_texts(codes.tile_module, codes.kernels, chosen),
     )
     count = len(program.launches)
-    made = CompileReport(f"as {count} kernel{'s' * (count != 1)}", [] if report is None else report.refusals)
+    found = CompileReport() if report is None else report
+    way = f"as {count} kernel{'s' * (count != 1)}{_splits(tile_module)}"
+    made = CompileReport(way, found.refusals, found.choices)
     return Program(program, chosen, levels, codes, report=made)
+
+
+def _splits(module: ModuleOp) -> str:
+    """Says in how many parts sums are split among program instances, which other kernels combine."""
+    launches = [op for op in module.walk() if isinstance(op, schedule.LaunchOp) and op.config.data.split]
+    found = [f"@{op.callee.string_value()} in {op.config.data.split} parts" for op in launches]
+    return f", sums split: {', '.join(found)}" if found else ""
 
 
 def _interpreted(module: ModuleOp, name: str) -> Program:

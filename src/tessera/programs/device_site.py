@@ -48,7 +48,7 @@ class DeviceSite:
 
     given = "stream, "
 
-    executable: Callable[[int, tuple[bool, ...]], CudaExecutable]
+    executable: Callable[[int, tuple[int, ...]], CudaExecutable]
     world: Callable[[], Machine]
     device: Device
     alignments: Sequence[int]

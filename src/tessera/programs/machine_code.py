@@ -29,7 +29,7 @@ def source_in(module: ModuleOp, kernel: host.Kernel) -> Source:
     return Source(alone, kernel.name, inputs, outputs, kernel.warps, kernel.stages, follows=True)
 
 
-def machine_code(module: ModuleOp, kernel: host.Kernel, chosen: Settings, lines: tuple[bool, ...] | None) -> Artifact:
+def machine_code(module: ModuleOp, kernel: host.Kernel, chosen: Settings, lines: tuple[int, ...] | None) -> Artifact:
     """The launch plan and the code of a kernel; `lines` says how the rows of its arrays lie, results too."""
     made = machined(source_in(module, kernel), chosen, Facts(), dict(enumerate(lines or ())))
     guards = "" if lines is None else ", ".join(f"arg{index} row_aligned" for index, good in enumerate(lines) if good)
@@ -45,6 +45,6 @@ def machine_texts(module: ModuleOp, kernels: Sequence[host.Kernel], chosen: Sett
     found: list[tuple[str, str]] = []
     for kernel in kernels:
         source = source_in(module, kernel)
-        made = lowered(source, chosen, Facts(), dict.fromkeys(range(source.inputs + source.outputs), True))
+        made = lowered(source, chosen, Facts(), dict.fromkeys(range(source.inputs + source.outputs), 1))
         found.append((made.text, made.assembly()))
     return "\n".join(one for one, _ in found), "\n".join(one for _, one in found)

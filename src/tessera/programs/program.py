@@ -20,6 +20,7 @@ from tessera.programs.donation import donors
 from tessera.programs.host_site import HostSite
 from tessera.programs.levels import Levels
 from tessera.programs.resizing import Rebound, Resizing
+from tessera.programs.size_classes import SizeClasses
 from tessera.runtime.device.device import Device
 from tessera.runtime.program.executable import Geometry
 from tessera.runtime.tensor.tensor import Tensor, stores_alike
@@ -86,7 +87,14 @@ class Program:
     """The device that it runs on without an array among its arguments."""
     report: CompileReport = field(default_factory=CompileReport)
     """Which ops were not made one kernel, and why."""
+    has_size_classes: bool = False
+    """Whether there may be other programs of the function, with blocks for the sizes that come."""
     _last: tuple[memory_plan.Plan, int] | None = field(default=None, init=False, repr=False)
+
+    @property
+    def last(self) -> tuple[memory_plan.Plan, int] | None:
+        """The plan of the memory of the last binding, and the bytes of its results."""
+        return self._last
 
     @property
     def memory(self) -> Memory | None:
@@ -104,8 +112,29 @@ class Program:
 
     def explain(self) -> list[str]:
         """Which fusions were refused, and how each kernel that has run was compiled: a line for each."""
-        reports = [(self.name, self.report)] if self.report.refusals else []
-        return [f"@{name}: {line}" for name, report in (*reports, *self.codes.reports()) for line in report.lines()]
+        reports = [(self.name, self.report)] if self.report.refusals or self.report.choices else []
+        found = [f"@{name}: {line}" for name, report in (*reports, *self.codes.reports()) for line in report.lines()]
+        return [*found, *[line for one in self._others for line in one.explain()]]
+
+    @cached_property
+    def size_classes(self) -> SizeClasses | None:
+        """The programs of the function for classes of sizes; None where it has no symbols."""
+        if self.settings is None or not self.has_size_classes or not self.symbols.positions:
+            return None
+        return SizeClasses(self, self.settings, self._for_sizes)
+
+    @property
+    def _others(self) -> list[Program]:
+        return [] if self.size_classes is None else self.size_classes.programs
+
+    def _for_sizes(self, hints: tuple[str, ...]) -> Program:
+        from tessera.programs.compile import compile_for_sizes
+
+        return compile_for_sizes(self, hints)
+
+    def program_for(self, sizes: Mapping[str, int]) -> Program:
+        """The program of the function that has blocks for these sizes."""
+        return self if self.size_classes is None else self.size_classes.program_for(sizes)
 
     def sizes(self, values: Sequence[Any]) -> dict[str, int]:
         """The sizes that symbols stand for, checked against the arguments."""
@@ -151,6 +180,10 @@ class Program:
         sizes = self.sizes(values)
         if self.settings is None:
             return self._interpreted()
+        if (other := self.program_for(sizes)) is not self:
+            bound = other.bind(values, graph=graph, donated=donated)
+            self._last = other.last
+            return bound
         given = [_geometry(value) if isinstance(value, Tensor) else None for value in values]
         graph = graph and self.settings.compiler.has_graphs
         found, recorded = None if graph or donated else self._rebound(values, sizes, self.settings), 0
@@ -173,7 +206,12 @@ class Program:
         """
         if self.settings is None:
             return None
-        found = self._resizing.known(values, self.sizes(values) if sizes is None else sizes)
+        sizes = self.sizes(values) if sizes is None else sizes
+        if (other := self.program_for(sizes)) is not self:
+            run = other.resized(values, sizes)
+            self._last = self._last if run is None else other.last
+            return run
+        found = self._resizing.known(values, sizes)
         if found is None:
             return None
         self._last = found.plan, found.results
@@ -213,7 +251,7 @@ class Program:
         from tessera.programs.graph_site import GraphSite
         from tessera.runtime.cuda.streams import cuda_device
 
-        def executable(number: int, lines: tuple[bool, ...]) -> Any:
+        def executable(number: int, lines: tuple[int, ...]) -> Any:
             return self.codes.executable(number, chosen, lines)
 
         alignments = [value.meta.alignment if isinstance(value, Tensor) else 0 for value in values]

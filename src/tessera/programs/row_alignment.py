@@ -1,4 +1,4 @@
-"""Which arrays of a launch have rows that begin at multiples of 16 bytes, as code for them may depend on."""
+"""Along which axis the arrays of a launch have rows that begin at multiples of 16 bytes: code may depend on that."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from tessera.programs.buffer_assignment import (
     Repeat,
 )
 from tessera.runtime.device.memory import ALIGNMENT
-
-_LINE = 16
-_FAR = 1 << 31
+from tessera.tile.calls.arguments import LINE, aligned_axis
 
 
 @dataclass(frozen=True)
@@ -30,17 +28,15 @@ class RowAlignment:
     alignments: Sequence[int]
     """Of the addresses of arguments, in bytes."""
 
-    def lines(self, run: KernelLaunch) -> tuple[bool, ...]:
-        """Whether each argument of a launch is an array whose rows are aligned well."""
-        return tuple(isinstance(one, BufferSlice) and self._is_row_aligned(one) for one in run.operands)
+    def lines(self, run: KernelLaunch) -> tuple[int, ...]:
+        """The axis of each argument of a launch along which its rows are aligned, counted from the end; 0 for none."""
+        return tuple(self._row_axis(one) if isinstance(one, BufferSlice) else 0 for one in run.operands)
 
-    def _is_row_aligned(self, buffer: BufferSlice) -> bool:
-        """As tile/calls/arguments.py says it of tensors."""
-        if not buffer.shape or buffer.strides[-1] != 1 or self._alignment(buffer.piece, set()) % _LINE:
-            return False
-        itemsize = buffer.dtype.storage.itemsize
-        steps = [abs(step * itemsize) for step in (*buffer.strides[:-1], buffer.shape[-1])]
-        return buffer.offset % _LINE == 0 and not any(step % _LINE or step >= _FAR for step in steps)
+    def _row_axis(self, buffer: BufferSlice) -> int:
+        """As `row_axis` says it of tensors."""
+        if self._alignment(buffer.piece, set()) % LINE or buffer.offset % LINE:
+            return 0
+        return aligned_axis(buffer.shape, buffer.strides, buffer.dtype.storage.itemsize)
 
     def _alignment(self, number: int, seen: set[int]) -> int:
         piece = self.buffers.pieces[number]

@@ -18,7 +18,9 @@ from tessera.compiler.target import target_named
 from tessera.ir.common.schedule_attributes import Config, ConfigAttr
 from tessera.ir.schedule import dialect as schedule
 from tessera.transforms.checks.check_indices import CheckIndices
+from tessera.transforms.fusion.fold_groups import FoldGroups
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
+from tessera.transforms.fusion.split_depth import SplitDepth
 from tessera.transforms.pipeline import Stage, default_stages
 
 KINDS = ("matmul", "online")
@@ -65,10 +67,13 @@ def stages_for(
         stages[CheckIndices.name] = Stage(CheckIndices(), "graph")
     for name, stage in default_stages().items():
         if name == GraphToSchedule.name and joined:
+            if rows := target_named(target).tile_rows:
+                stages[FoldGroups.name] = Stage(FoldGroups(rows), "graph")
             stages[name] = Stage(GraphToSchedule(target_named(target).gemv_rows), "schedule")
             continue
         if name == "schedule-to-tile":
             stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level, tuple(hints), rank), "schedule")
+            stages[SplitDepth.name] = Stage(SplitDepth(), "schedule")
         stages[name] = stage
     return {**stages, **target_named(target).graph_stages()}
 

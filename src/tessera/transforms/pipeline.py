@@ -16,6 +16,7 @@ from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
 from tessera.transforms.algebra.degenerate_matmuls import DegenerateMatmuls
 from tessera.transforms.algebra.fast_math import FastMath
+from tessera.transforms.algebra.implied_masks import DropImpliedMasks
 from tessera.transforms.algebra.lazy_rescale import LazyRescale
 from tessera.transforms.algebra.merge_masks import MergeMasks
 from tessera.transforms.algebra.multiples import MarkMultiples
@@ -23,6 +24,8 @@ from tessera.transforms.algebra.scaled_differences import ScaledDifferences
 from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches
 from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
+from tessera.transforms.axes.expand_scans import ExpandScans
+from tessera.transforms.axes.expand_sorts import ExpandSorts
 from tessera.transforms.axes.fold_leading_axes import FoldLeadingAxes
 from tessera.transforms.axes.loop_leading_axes import LoopLeadingAxes
 from tessera.transforms.axes.split_batched_dots import SplitBatchedDots, SplitCarriedDots
@@ -42,11 +45,14 @@ from tessera.transforms.facts.apply_facts import ApplyFacts
 from tessera.transforms.facts.fix_sizes import FixSizes
 from tessera.transforms.facts.mark_readonly import MarkReadonly
 from tessera.transforms.facts.specialize_kernels import SpecializeKernels
+from tessera.transforms.fusion.fold_groups import FoldGroups
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.fusion.schedule_to_tile import ScheduleToTile
+from tessera.transforms.fusion.split_depth import SplitDepth
 from tessera.transforms.loops.live_iterations import ClipRanges, SplitRanges
 from tessera.transforms.pipelining.defer_epilogue_store import DeferEpilogueStore
 from tessera.transforms.pipelining.early_exit_consumers import EarlyExitConsumers
+from tessera.transforms.pipelining.exchange_axes import ExchangeAxes
 from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits
 from tessera.transforms.pipelining.late_start_consumers import LateStartConsumers
 from tessera.transforms.pipelining.make_async import MakeAsync
@@ -71,6 +77,8 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         ClipRanges,
         CommonSubexpressions,
         DeadCode,
+        ExpandScans,
+        ExpandSorts,
         DegenerateMatmuls,
         MarkMultiples,
         ScaleMaxima,
@@ -79,6 +87,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         PrefetchEpilogue,
         FastMath,
         SinkIntoBranches,
+        FoldGroups,
         GraphToSchedule,
         GuardParts,
         Instrument,
@@ -99,7 +108,9 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         SoftwarePipelineDots,
         LateStartConsumers,
         EarlyExitConsumers,
+        ExchangeAxes,
         SpecializeKernels,
+        SplitDepth,
         WarpSpecialize,
         SplitRanges,
         TransposeOperands,
@@ -107,6 +118,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         FixSizes,
         UnrollRings,
         FoldLeadingAxes,
+        DropImpliedMasks,
         LoopLeadingAxes,
         SplitBatchedDots,
         SplitCarriedDots,

@@ -54,6 +54,9 @@ class Recorded:
         self.work = work
         self.results = [work() for _ in range(calls)]
 
+    def hold(self) -> None:
+        """The pretended host takes no time."""
+
     def replay(self) -> None:
         for result in self.results:
             self.work.run(result)
@@ -70,9 +73,17 @@ class PretendedGpu:
 
     # What makes inputs.
 
-    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0) -> Array:
+    device = "none"
+
+    def derived(self, compute: Callable[[], Any]) -> Any:
+        raise NotImplementedError
+
+    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0, copies: int = 0) -> Array:
         self.inputs.append(self.random.normal(0.0, scale, shape))
         return self.inputs[-1]
+
+    def integers(self, low: int, high: int, *shape: int, dtype: str = "i8", copies: int = 0) -> Array:
+        raise NotImplementedError
 
     def refill(self) -> None:
         self.log.append("refill")
@@ -93,6 +104,9 @@ class PretendedGpu:
 
     def capture(self, call: Any, calls: int, *, ours: bool) -> Recorded:
         return Recorded(call, calls)
+
+    def is_queued(self, replay: Any) -> bool:
+        return False
 
     def copying(self, moved: float) -> Work:
         return Work(self, lambda x: x, moved / 4e9)

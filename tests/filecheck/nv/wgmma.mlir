@@ -18,6 +18,7 @@ nv.func @f(%z: f32, %h: f16, %m: f8E4M3FN) outputs 0 shapes [[], [], []] grid [1
   %l = nv.wgmma %q, transposed %x onto %e : tensor<64x128xf8E4M3FN, #nv.layout<[4:1*4, 8:0*1, 4:0*16], [4:1*1, 2:0*8, 8:1*16]>>, !nv.shared<64x128xf8E4M3FN, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   %t = nv.alloc : !nv.shared<64x32xtf32, 128>
   %n = nv.wgmma %t, transposed %t : !nv.shared<64x32xtf32, 128>, !nv.shared<64x32xtf32, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  %f = nv.wgmma across %a, %a : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   %i = nv.alloc : !nv.shared<64x32xi8, 128>
   %u = nv.alloc : !nv.shared<64x32xui8, 128>
   %r = nv.wgmma %i, transposed %u : !nv.shared<64x32xi8, 128>, !nv.shared<64x32xui8, 128> -> tensor<64x64xi32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
@@ -43,6 +44,7 @@ nv.func @f(%z: f32, %h: f16, %m: f8E4M3FN) outputs 0 shapes [[], [], []] grid [1
 // CHECK-NEXT:     %l = nv.wgmma %q, transposed %x onto %e : tensor<64x128xf8E4M3FN, #nv.layout<[4:1*4, 8:0*1, 4:0*16], [4:1*1, 2:0*8, 8:1*16]>>, !nv.shared<64x128xf8E4M3FN, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
 // CHECK-NEXT:     %t = nv.alloc : !nv.shared<64x32xtf32, 128>
 // CHECK-NEXT:     %n = nv.wgmma %t, transposed %t : !nv.shared<64x32xtf32, 128>, !nv.shared<64x32xtf32, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+// CHECK-NEXT:     %f = nv.wgmma across %a, %a : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
 // CHECK-NEXT:     %i = nv.alloc : !nv.shared<64x32xi8, 128>
 // CHECK-NEXT:     %u = nv.alloc : !nv.shared<64x32xui8, 128>
 // CHECK-NEXT:     %r = nv.wgmma %i, transposed %u : !nv.shared<64x32xi8, 128>, !nv.shared<64x32xui8, 128> -> tensor<64x64xi32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>

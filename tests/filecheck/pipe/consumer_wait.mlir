@@ -1,5 +1,5 @@
 // RUN: tessera opt %s | filecheck %s
-// The tile of a slot, or the rows of one consumer.
+// The tile of a slot, or the rows or columns of one consumer.
 tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N], []] grid [4, 2] {
   %ring = pipe.ring : !pipe.ring<3, 8x16xbf16>
   pipe.warp_specialize 2 producer {
@@ -9,6 +9,8 @@ tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N
     %all = pipe.consumer_wait %ring[%state] : !pipe.ring<3, 8x16xbf16>, !pipe.pipeline_state<3> -> tensor<8x16xbf16>
     %second = pipe.advance %state : !pipe.pipeline_state<3>
     %mine = pipe.consumer_wait part %ring[%second] {k} : !pipe.ring<3, 8x16xbf16>, !pipe.pipeline_state<3> -> tensor<4x16xbf16>
+    %third = pipe.advance %second : !pipe.pipeline_state<3>
+    %beside = pipe.consumer_wait part columns %ring[%third] : !pipe.ring<3, 8x16xbf16>, !pipe.pipeline_state<3> -> tensor<8x8xbf16>
   }
   tile.return
 }
@@ -23,6 +25,8 @@ tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N
 // CHECK-NEXT:       %all = pipe.consumer_wait %ring[%state] : !pipe.ring<3, 8x16xbf16>, !pipe.pipeline_state<3> -> tensor<8x16xbf16>
 // CHECK-NEXT:       %second = pipe.advance %state : !pipe.pipeline_state<3>
 // CHECK-NEXT:       %mine = pipe.consumer_wait part %ring[%second] {k} : !pipe.ring<3, 8x16xbf16>, !pipe.pipeline_state<3> -> tensor<4x16xbf16>
+// CHECK-NEXT:       %third = pipe.advance %second : !pipe.pipeline_state<3>
+// CHECK-NEXT:       %beside = pipe.consumer_wait part columns %ring[%third] : !pipe.ring<3, 8x16xbf16>, !pipe.pipeline_state<3> -> tensor<8x8xbf16>
 // CHECK-NEXT:     }
 // CHECK-NEXT:     tile.return
 // CHECK-NEXT:   }

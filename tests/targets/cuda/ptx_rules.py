@@ -462,7 +462,8 @@ def _shuffle(machine: Machine, op: Instruction) -> None:
     value = machine.get(op.operands[1], "b32").reshape(-1, WARP)
     by = machine.get(op.operands[2], "u32").reshape(-1, WARP).astype(np.int64)
     lane = np.arange(WARP)[None]
-    source = lane ^ by if "bfly" in op.parts else by % WARP
+    down = np.where(lane >= by, lane - by, lane)
+    source = lane ^ by if "bfly" in op.parts else down if "up" in op.parts else by % WARP
     machine.put(op.operands[0].split("|")[0], np.take_along_axis(value, source, 1).ravel())
 
 

@@ -189,7 +189,7 @@ class PythonTarget(Target):
         return "numpy"
 
     def lower(
-        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
+        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, int], local: Local | None
     ) -> LoweredKernel:
         runner = StageRunner(f"@{source.name}", CompileContext.with_facts(facts), Files.of(source.module))
         stages = {"canonicalize": Stage(Canonicalize(), "tile"), ClipRanges.name: Stage(ClipRanges(), "tile")}

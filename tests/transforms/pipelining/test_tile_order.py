@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
@@ -10,11 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from partitioned_programs import BLOCK, DEPTH, KERNELS, attention, lib, prepared
+from placed_kernels import placed
 from rewritten_programs import rewritten
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera import stdlib
+from tessera.interpreters.core.engine import symbol_in
+from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.pipe.warp_groups import CtaIdOp, GridExtentOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
@@ -24,8 +28,11 @@ from tessera.transforms.pipelining.tile_order import (
     BAND,
     TileOrder,
     Uneven,
+    axis_order,
     band_height,
     can_form_clusters,
+    crosses,
+    is_decided_by_memory,
     unevenness,
 )
 
@@ -156,8 +163,14 @@ RULES: Mapping[type[Operation], Callable[[int, int], int]] = {
 
 def order(grid: tuple[int, ...], *, bands: bool, cluster: int = 1, rank: int = 0) -> list[tuple[int, ...]]:
     """The coordinates of each instance, by its number; of clusters, those of the CTAs of a rank."""
-    module = text.read(GRID.replace("GRID", ", ".join(map(str, grid))))
-    (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
+    (function,) = (op for op in text.read(GRID.replace("GRID", ", ".join(map(str, grid)))).ops)
+    assert isinstance(function, tile.FuncOp)
+    return order_of(function, grid, bands=bands, cluster=cluster, rank=rank)
+
+
+def order_of(
+    function: tile.FuncOp, grid: tuple[int, ...], *, bands: bool, cluster: int = 1, rank: int = 0
+) -> list[tuple[int, ...]]:
     order = TileOrder(function, bands=bands, cluster=cluster)
     block = Block(arg_types=[order.cta.type])
     coordinates = order.coordinates(block.args[0], block)
@@ -255,6 +268,53 @@ def test_how_high_a_band_is(rows: int, columns: int, height: int) -> None:
 def test_without_operands_a_band_is_a_usual_one() -> None:
     (function,) = (op for op in text.read(GRID.replace("GRID", "4, 4")).ops if isinstance(op, tile.FuncOp))
     assert band_height(function) == BAND
+
+
+def placed_function(name: str) -> tile.FuncOp:
+    """A kernel whose operands are found by numbers out of memory, as it is traced."""
+    call = placed(name, 0, (64, 32, 16), 200, 72, 80)
+    made = call.kernel.lower(*call.given, **call.static)
+    return symbol_in(made.module, made.name, tile.FuncOp)
+
+
+@pytest.mark.parametrize(
+    ("axes", "order", "is_crossing"),
+    [("01", (0, 1, 2), True), ("12", (1, 2, 0), True), ("02", (0, 2, 1), True), ("00", (1, 2, 0), False)],
+)
+def test_axes_that_all_operands_follow_come_last(axes: str, order: tuple[int, ...], is_crossing: bool) -> None:
+    """Experts and heads: their instances have no operand in common, so they do not run side by side."""
+    row, column = axes
+    (batch,) = {"0", "1", "2"} - {row, column} if is_crossing else {"0"}
+    source = FACTORS.replace("ROWS", "64").replace("COLUMNS", "64").replace("grid [64, 64]", "grid [8, 16, 4]")
+    for place, axis in (("%across", column), ("%down", row)):
+        source = re.sub(rf"{place} = tile.program_id \d", f"{place} = tile.program_id {axis}", source)
+    part = f"%batch = tile.program_id {batch}\n  %zero = arith.muli %batch, %rows : index"
+    source = source.replace("  %zero = arith.constant 0 : index\n", "")
+    source = source.replace("%columns = arith", f"{part}\n  %columns = arith")
+    (function,) = text.read(source).ops
+    assert isinstance(function, tile.FuncOp)
+    assert axis_order(function) == order
+    assert crosses(function) is is_crossing
+    found = order_of(function, (8, 16, 4), bands=True)
+    assert sorted(found) == list(product(range(8), range(16), range(4)))
+    first, last = order[0], order[2]
+    assert [one[first] for one in found[:4]] == [0, 1, 2, 3]
+    assert {one[last] for one in found[: len(found) // (8, 16, 4)[last]]} == {0}
+
+
+@pytest.mark.parametrize(
+    ("name", "is_so"), [("parts", True), ("masked", False), ("scattered", False), ("chosen", False)]
+)
+def test_instances_are_fetched_where_memory_decides_their_iterations(name: str, is_so: bool) -> None:
+    function = placed_function(name)
+    assert is_decided_by_memory(function) is is_so
+    many = tuple(1000 for _ in function.grid.data)
+    function.properties["grid"] = SizesAttr(many)
+    assert TileOrder(function, bands=False).fetches is is_so
+    assert can_form_clusters(function, 2, bands=False) is not is_so
+    # Of few instances none is fetched.
+    function.properties["grid"] = SizesAttr(tuple(2 for _ in many))
+    assert not TileOrder(function, bands=False).fetches
 
 
 def test_clusters_need_instances_side_by_side() -> None:

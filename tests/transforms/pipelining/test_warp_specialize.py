@@ -440,11 +440,6 @@ LEFT_ALONE = {
 {LEFT}{DOT}{STORE}""",
     "no dots": LEFT + "%s = tile.ew<neg> %l : tensor<12x4xf32> -> tensor<12x4xf32>\n" + STORE,
     "stores in a loop": ALONE_STORE,
-    "stores in a branch": f"""
-  %is = arith.cmpi slt, %down, %n : index
-  scf.if %is {{
-{LEFT}{RIGHT}{DOT}{STORE}
-  }}""",
     "atomics": LEFT + RIGHT + DOT + STORE.replace("tile.store", "tile.atomic<sum>"),
     "asserts": LEFT
     + RIGHT

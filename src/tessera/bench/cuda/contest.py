@@ -1,6 +1,7 @@
 """One row on the GPU: entrants checked, timed in rounds as graphs, checked again on new numbers, and written down.
 
 Each entrant is recorded once, as a graph of as many calls as take about a millisecond, each with a result of its own.
+Programs of several kernels cannot be: their calls are queued behind a GPU that is kept busy until all are there.
 A sample is one launch of that graph between two events, after the L2 cache was written over. In a round every entrant
 gives one sample, in an order drawn anew, so all see the same clocks and the same power.
 """
@@ -36,6 +37,10 @@ class Replay(Protocol):
     @property
     def results(self) -> Sequence[Any]: ...
 
+    def hold(self) -> None:
+        """Keeps the GPU busy for as long as the host takes to replay."""
+        ...
+
     def replay(self) -> None: ...
 
 
@@ -52,8 +57,12 @@ class Gpu(Protocol):
 
     def capture(self, call: Call, calls: int, *, ours: bool) -> Replay: ...
 
+    def is_queued(self, replay: Replay | None) -> bool:
+        """Whether calls are started one by one, since no graph can hold them."""
+        ...
+
     def copying(self, moved: float) -> Call:
-        """A call that moves so many bytes: half of them read, half written."""
+        """A call that moves so many bytes: half of them read, half written; one behind it finds none in a cache."""
         ...
 
     def size(self, result: Any) -> int:
@@ -196,6 +205,7 @@ class Race:
             assert entrant.graph is not None
             first, last = self.gpu.event(), self.gpu.event()
             self.gpu.flush()
+            entrant.graph.hold()
             first.record()
             entrant.graph.replay()
             last.record()
@@ -258,6 +268,7 @@ class Race:
             "moves": row.moves,
             "flops": row.flops,
             "kernels": list(row.kernels),
+            **({"ways": self._ways(self.contest.ways)} if self.contest.ways else {}),
             "entrants": {entrant.name: self._seen(entrant) for entrant in self.entrants},
         }
         ours = named.get(OURS)
@@ -273,10 +284,18 @@ class Race:
             found["bars"] = {name: _bar(bar, reached.get(name)) for name, bar in row.bars.items()}
         return found
 
+    def _ways(self, asked: Callable[[], Sequence[str]]) -> list[str]:
+        try:
+            return list(asked())
+        except Exception as error:  # of a kernel that was not compiled, say: that is told elsewhere
+            return [f"{type(error).__name__}: {error}"]
+
     def _seen(self, entrant: Entrant) -> dict[str, Any]:
         seen: dict[str, Any] = {"calls_per_sample": entrant.calls, "error": entrant.error, "bound": entrant.bound}
         if entrant.repeatable is not None:
             seen["repeatable"] = entrant.repeatable
+        if self.gpu.is_queued(entrant.graph):
+            seen["queued"] = True
         if entrant.failure is not None or not entrant.samples:
             return {**seen, "failure": entrant.failure or "it was not timed"}
         middle = float(np.median(entrant.samples))

@@ -39,8 +39,25 @@ Call = Callable[[], Any]
 class Inputs(Protocol):
     """Makes inputs on the GPU, and can fill them anew: no result may come from numbers seen before."""
 
-    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0) -> Any:
-        """A torch tensor of normal numbers, of the row's type if nothing else is said."""
+    @property
+    def device(self) -> str:
+        """The GPU, as torch calls it."""
+        ...
+
+    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0, copies: int = 0) -> Any:
+        """A torch tensor of normal numbers, of the row's type if nothing else is said.
+
+        With `copies`, so many that hold the same numbers, along a first axis: calls take one after the other, and find
+        none in a cache.
+        """
+        ...
+
+    def integers(self, low: int, high: int, *shape: int, dtype: str = "i8", copies: int = 0) -> Any:
+        """A torch tensor of whole numbers from `low` to `high`, without the latter."""
+        ...
+
+    def derived(self, compute: Callable[[], Any]) -> Any:
+        """A torch tensor that is computed of inputs, and again whenever those are filled anew."""
         ...
 
 
@@ -70,6 +87,8 @@ class Contest:
     """Selects the part of a result, a torch tensor, that is compared with the truth."""
     ptx: Mapping[str, str] = field(default_factory=dict[str, str])
     """The texts that ours runs, by the names of the row's kernels."""
+    ways: Callable[[], Sequence[str]] | None = None
+    """Asked after the calls: how each kernel of ours was compiled, and what was refused."""
     occupancy: Callable[[], Mapping[str, float]] | None = None
     """The driver's figures of our kernel: registers_per_thread, shared_memory_per_block, occupancy_percent."""
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import cycle
 from typing import Any
 
+from tessera.bench.cuda.contest import Replay
 from tessera.bench.cuda.declarations import Call
 from tessera.bench.instruments import gpu_timing as timing
 from tessera.bench.instruments.gpu_conditions import gpu_conditions
 from tessera.bench.instruments.libraries import library
+from tessera.errors import EffectError
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Event, synchronize
@@ -23,39 +27,90 @@ _TYPES = {
     "f8e4m3": "float8_e4m3fn",
     "f8e5m2": "float8_e5m2",
     "i8": "int8",
+    "u8": "uint8",
+    "i32": "int32",
+    "i64": "int64",
 }
+_BEYOND = 2.5
+_ALIGNED = 1024
+"""Bytes: where buffers of copies begin."""
 _UNUSED = (1 << 13) - 1
 """The bits of an f32 number that one of tf32 does not have."""
+
+
+def copies_beyond_cache(nbytes: float) -> int:
+    """How many buffers of this size are more than twice the L2 cache, so that calls in rotation find none there."""
+    return max(1, math.ceil(_BEYOND * Context.of(0).properties.l2_cache / max(nbytes, 1.0)))
+
+
+def in_rotation(calls: Sequence[Call]) -> Call:
+    """Each call of it is the next of these."""
+    following = cycle(calls)
+
+    def call() -> Any:
+        return next(following)()
+
+    return call
+
+
+def made_late(make: Callable[[], Call]) -> Call:
+    """A call that is made ready when it is first called: if that fails, it is out, and its row is not."""
+    made: list[Call] = []
+
+    def call() -> Any:
+        if not made:
+            made.append(make())
+        return made[0]()
+
+    return call
 
 
 class TorchInputs:
     """Inputs of a row, as torch tensors on the GPU; every number drawn from one generator."""
 
-    def __init__(self, dtype: str, seed: int) -> None:
+    def __init__(self, dtype: str, seed: int, device: str = "cuda") -> None:
         self._torch = library("torch")
-        self._dtype = dtype
-        self._generator = self._torch.Generator(device="cuda").manual_seed(seed)
-        self._made: list[tuple[Any, str, float]] = []
+        self._dtype, self.device = dtype, device
+        self._generator = self._torch.Generator(device=device).manual_seed(seed)
+        self._fills: list[Callable[[], None]] = []
 
-    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0) -> Any:
+    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0, copies: int = 0) -> Any:
         named = dtype or self._dtype
-        made = self._torch.empty(shape, dtype=getattr(self._torch, _TYPES[named]), device="cuda")
-        self._made.append((made, named, scale))
-        self._fill(made, named, scale)
+
+        def numbers() -> Any:
+            found = self._torch.randn(shape, device=self.device, generator=self._generator).mul_(scale)
+            if named == "i8":
+                return found.round_().clamp_(-128, 127)
+            return (found.view(self._torch.int32) & ~_UNUSED).view(self._torch.float32) if named == "tf32" else found
+
+        return self._filled(shape, named, copies, numbers)
+
+    def integers(self, low: int, high: int, *shape: int, dtype: str = "i8", copies: int = 0) -> Any:
+        def numbers() -> Any:
+            return self._torch.randint(low, high, shape, device=self.device, generator=self._generator)
+
+        return self._filled(shape, dtype, copies, numbers)
+
+    def derived(self, compute: Callable[[], Any]) -> Any:
+        made = compute()
+        self._fills.append(lambda: made.copy_(compute()))
         return made
 
     def refill(self) -> None:
         """New numbers into all inputs, where they are."""
-        for tensor, dtype, scale in self._made:
-            self._fill(tensor, dtype, scale)
+        for fill in self._fills:
+            fill()
 
-    def _fill(self, tensor: Any, dtype: str, scale: float) -> None:
-        numbers = self._torch.randn(tensor.shape, device="cuda", generator=self._generator) * scale
-        if dtype == "i8":
-            numbers = numbers.round().clamp(-128, 127)
-        elif dtype == "tf32":
-            numbers = (numbers.view(self._torch.int32) & ~_UNUSED).view(self._torch.float32)
-        tensor.copy_(numbers)
+    def _filled(self, shape: tuple[int, ...], dtype: str, copies: int, numbers: Callable[[], Any]) -> Any:
+        whole = (copies, *shape) if copies else shape
+        made = self._torch.empty(whole, dtype=getattr(self._torch, _TYPES[dtype]), device=self.device)
+
+        def fill() -> None:
+            made.copy_(numbers())
+
+        fill()
+        self._fills.append(fill)
+        return made
 
 
 class TorchGpu:
@@ -74,18 +129,26 @@ class TorchGpu:
     def synchronize(self) -> None:
         synchronize()
 
-    def capture(self, call: Call, calls: int, *, ours: bool) -> timing.OurGraph | timing.TorchGraph:
+    def capture(self, call: Call, calls: int, *, ours: bool) -> Replay:
         repeated = [call] * calls
-        return timing.OurGraph(repeated) if ours else timing.TorchGraph(repeated)
+        try:
+            return timing.OurGraph(repeated) if ours else timing.TorchGraph(repeated)
+        except (EffectError, RuntimeError):  # a program of ours, or what waits for the GPU
+            return timing.Queued(repeated)
+
+    def is_queued(self, replay: Replay | None) -> bool:
+        return isinstance(replay, timing.Queued)
 
     def copying(self, moved: float) -> Call:
-        source = self._torch.empty(int(moved) // 2, dtype=self._torch.uint8, device="cuda").random_(0, 255)
+        copies, nbytes = copies_beyond_cache(moved), int(moved) // 2
+        rows = copies, -(-nbytes // _ALIGNED) * _ALIGNED
+        source = self._torch.empty(rows, dtype=self._torch.uint8, device="cuda").random_(0, 255)
         target = self._torch.empty_like(source)
 
-        def copy() -> Any:
-            return target.copy_(source)
+        def copy(index: int) -> Any:
+            return target[index, :nbytes].copy_(source[index, :nbytes])
 
-        return copy
+        return in_rotation([partial(copy, index) for index in range(copies)])
 
     def size(self, result: Any) -> int:
         return self._tensor(result).nbytes

@@ -1,18 +1,28 @@
-"""The PTX of kernels in the tile DSL: as it would be compiled, without a GPU; and of the program that runs on one."""
+"""The PTX of kernels and jitted functions: as compiled without a GPU, and of the programs that run on one."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from tessera import knobs
 from tessera.bench.results.definitions import BenchError
+from tessera.lang.calls.variants import ObservedSizes
+from tessera.lang.jit import Jitted
+from tessera.programs import compile_graph
+from tessera.programs.buffer_assignment import assign_buffers
+from tessera.programs.machine_code import machine_code
+from tessera.programs.row_alignment import RowAlignment, launches_in
 from tessera.runtime.cuda.executable import CudaExecutable
+from tessera.runtime.device.device import CPU
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.settings import Settings, settings
 
 ARCHITECTURE = "sm_90a"
+_FOLDERS = re.compile(r"/[^\s:]*/(?=[^\s:/]+\.py:)")
 
 
 def text_for(kernel: Kernel, *args: Any, arch: str = ARCHITECTURE, **kwargs: Any) -> str:
@@ -35,7 +45,45 @@ def program_of(kernel: Kernel, *args: Any, **kwargs: Any) -> CudaExecutable:
     return _executable(kernel.program_for(args, kwargs, chosen)[0])
 
 
+def ways_of(called: Kernel | Jitted, *args: Any, **kwargs: Any) -> list[str]:
+    """How what a call with these arguments, tensors of a GPU, runs was compiled, and what was refused: a line for each.
+
+    Files are named without their folders.
+    """
+    if isinstance(called, Jitted):
+        lines = called.lower(*args, **kwargs).program.explain()
+    else:
+        chosen = settings()
+        assert chosen is not None, "who has results has run"
+        lines = called.program_for(args, kwargs, chosen)[0].report.lines()
+    return [_FOLDERS.sub("", line.strip()) for line in lines]
+
+
 def _executable(program: GuardedKernel) -> CudaExecutable:
     if not isinstance(program.executable, CudaExecutable):
         raise BenchError("the program has no code for GPUs", hint="give tensors of a GPU")
     return program.executable
+
+
+def program_text_for(jitted: Jitted, *calls: Sequence[Any], arch: str = ARCHITECTURE, **static: Any) -> str:
+    """The PTX of all kernels of a jitted function or an operator's, as the last of these calls would compile it.
+
+    Arguments are tensors of the host. Sizes in which the calls differ are symbols.
+    """
+    seen = ObservedSizes()
+    given = [jitted.parameters.call(jitted.parameters.bind(one, static)) for one in calls]
+    for call in given:
+        seen.add(call.values)
+    chosen = _settings(arch, knobs.optimization.value, knobs.checks.value, knobs.deterministic.value)
+    program = compile_graph(jitted.trace(given[-1], seen, CPU).module, chosen)
+    values = given[-1].values
+    buffers = assign_buffers(program.host, program.sizes(values), [(one.shape, one.strides) for one in values])
+    aligned = RowAlignment(buffers, [one.meta.alignment for one in values])
+    runs = {(run.kernel, aligned.lines(run)): None for run in launches_in(buffers.acts)}
+    module, kernels = program.codes.tile_module, program.host.kernels
+    return "\n".join(machine_code(module, kernels[one], chosen, lines).code.decode() for one, lines in sorted(runs))
+
+
+def text_of_program(jitted: Jitted, *args: Any, **static: Any) -> str:
+    """The PTX of all kernels that a call of a jitted function with these arguments, tensors of a GPU, has run."""
+    return "\n".join(one.ptx.decode() for one in jitted.lower(*args, **static).program.codes.made)

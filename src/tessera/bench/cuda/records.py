@@ -46,6 +46,38 @@ def means(rows: Sequence[Mapping[str, Any]], declared: Iterable[Mean]) -> list[d
     return found
 
 
+def read(path: Path) -> dict[str, Any]:
+    """A result file of this module's."""
+    found: Any = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(found, dict) or found.get("version") != VERSION:
+        raise BenchError(f"{path}: expected results of version {VERSION}", hint="measure anew under another name")
+    return cast("dict[str, Any]", found)
+
+
+def merged(
+    earlier: Mapping[str, Any], record: Mapping[str, Any], declared: Mapping[str, Any], of: Iterable[Mean]
+) -> dict[str, Any]:
+    """A record with the rows of an earlier one that it does not have, as long as they are declared.
+
+    Rows of earlier runs carry the date and the commit of those; what else is said of the environment is of the last.
+    """
+    measured = {row["name"] for row in record["rows"]}
+    when = {name: earlier["environment"].get(name) for name in ("date", "commit")}
+    kept = [
+        {"measured": when, **row} for row in earlier["rows"] if row["name"] not in measured and row["name"] in declared
+    ]
+    order = {name: number for number, name in enumerate(declared)}
+    rows = sorted([*kept, *record["rows"]], key=lambda row: order.get(row["name"], len(order)))
+    used = {name for row in rows for name in row.get("kernels", ())}
+    kernels = {**earlier["kernels"], **record["kernels"]}
+    return {
+        **record,
+        "kernels": {name: kernels[name] for name in sorted(kernels) if name in used or name in record["kernels"]},
+        "means": means(rows, of),
+        "rows": rows,
+    }
+
+
 def write(path: Path, content: Mapping[str, Any]) -> None:
     """All or nothing: an older file stays as it is until the new one is complete."""
     beside = path.with_name(f".{path.name}.new")

@@ -24,6 +24,10 @@ _STILL_BUSY_NS = 25_000
 _TICK_SECONDS = 3.0
 """NVML's counter moves several times in a second. If it does not move for so long, it is none."""
 _ENERGY_SECONDS = 1.0
+_HELD = 1.5
+"""How long a GPU is kept busy, in units of what the host took."""
+_CYCLES_PER_NS = 2.0
+"""At least as fast as any GPU's clock."""
 
 
 def make_event() -> Event:
@@ -58,8 +62,36 @@ class OurGraph:
         with self._graph:
             self.results: Sequence[Any] = [call() for call in calls]
 
+    def hold(self) -> None:
+        """A graph is one launch: the GPU need not wait for the host."""
+
     def replay(self) -> None:
         self._graph.replay()
+
+
+class Queued:
+    """Calls that no graph can hold, such as those of programs: queued behind a GPU that is kept busy meanwhile.
+
+    The GPU then finds one launch behind the other, and the time between events is its own, as with a graph.
+    """
+
+    def __init__(self, calls: Sequence[Callable[[], Any]]) -> None:
+        self._calls = calls
+        self._cycles = 0
+        self.results: Sequence[Any] = [call() for call in calls]
+        synchronize()
+        began = clock.now()
+        self.replay()
+        late = clock.now() - began
+        synchronize()
+        self._cycles = round(_HELD * late * _CYCLES_PER_NS)
+
+    def hold(self) -> None:
+        """Keeps the GPU busy, on the current stream, for longer than the host takes to start the calls."""
+        library("torch").cuda._sleep(self._cycles)  # noqa: SLF001  (it has no other name)
+
+    def replay(self) -> None:
+        self.results = [call() for call in self._calls]
 
 
 class TorchGraph:
@@ -76,6 +108,9 @@ class TorchGraph:
             torch.cuda.graph(self._graph, capture_error_mode="thread_local"),
         ):
             self.results: Sequence[Any] = [call() for call in calls]
+
+    def hold(self) -> None:
+        """A graph is one launch: the GPU need not wait for the host."""
 
     def replay(self) -> None:
         self._graph.replay()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tessera.dtypes.casting import cast
@@ -151,11 +152,24 @@ def _reduce(frame: Frame, op: graph.ReduceOp, operands: Values) -> Values:
 @meaning(graph.MatmulOp)
 def _matmul(frame: Frame, op: graph.MatmulOp, operands: Values) -> Values:
     a, b = operands
+    if (count := op.part_count) is not None:
+        a, b = _parts_of(a, 1, count, op.step), _parts_of(b, 0, count, op.step)
     product, carrier = multiply(a, b, graph_type(op.a).dtype, graph_type(op.b).dtype)
     result = graph_type(op.result).dtype
     if result.is_integer:
         product, carrier = cast(product, carrier, op.accumulator), op.accumulator
     return [cast(product, carrier, result)]
+
+
+def _parts_of(matrix: Array, axis: int, count: int, step: IntegerAttr | None) -> Array:
+    """The parts of a matrix along an axis, zeros behind its end."""
+    assert step is not None
+    unit, depth = step.value.data, matrix.shape[axis]
+    length = math.ceil(math.ceil(depth / unit) / count) * unit
+    padded = np.zeros([*matrix.shape[:axis], count * length, *matrix.shape[axis + 1 :]], matrix.dtype)
+    padded[tuple(slice(0, extent) for extent in matrix.shape)] = matrix
+    parts = padded.reshape(*matrix.shape[:axis], count, length, *matrix.shape[axis + 1 :])
+    return np.moveaxis(parts, axis, 0)
 
 
 @meaning(graph.GatherOp)

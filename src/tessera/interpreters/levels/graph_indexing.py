@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tessera.dtypes.casting import cast
-from tessera.dtypes.promotion import accumulator
-from tessera.dtypes.types import Kind, f64, i64, u64
 from tessera.errors import RangeError, ShapeError
 from tessera.interpreters.core.engine import Frame, Values, meaning
-from tessera.ir.common import elementwise, reductions
+from tessera.interpreters.core.running import running
+from tessera.ir.common import elementwise
 from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import dim
@@ -46,23 +44,9 @@ def _dynamic_update_slice(frame: Frame, op: graph_indexing.DynamicUpdateSliceOp,
 
 
 @meaning(graph_indexing.CumulateOp)
-@np.errstate(all="ignore")
 def _cumulate(frame: Frame, op: graph_indexing.CumulateOp, operands: Values) -> Values:
-    """Carried in float64, or in integers that wrap as the accumulator does; each element is rounded once."""
-    dtype, axis = graph_type(op.operand).dtype, op.axis.value.data
-    row = reductions.check(op.kind.data, dtype)
-    carrier = {Kind.FLOAT: f64, Kind.INT: i64}.get(dtype.kind, u64)
-    wide = np.moveaxis(cast(operands[0], dtype, carrier), axis, 0)
-    total = np.full(wide.shape[1:], row.identity(dtype), carrier.storage)
-    found = np.empty(wide.shape, carrier.storage)
-    for index in range(wide.shape[0]):
-        after = elementwise.apply(row.combine, [total, wide[index]], [carrier, carrier])
-        found[index] = total if op.exclusive is not None else after
-        total = after
-    found = np.ascontiguousarray(np.moveaxis(found, 0, axis))
-    if dtype.is_integer:
-        found, carrier = cast(found, carrier, accumulator(dtype)), accumulator(dtype)
-    return [cast(found, carrier, dtype)]
+    dtype, exclusive = graph_type(op.operand).dtype, op.exclusive is not None
+    return [running(op.kind.data, operands[0], dtype, op.axis.value.data, exclusive=exclusive)]
 
 
 @meaning(graph_indexing.ScatterOp)

@@ -290,9 +290,10 @@ def _consumer_wait(frame: Frame, op: warp_groups.ConsumerWaitOp, operands: Value
     shared.land(entry)
     shared.waited[group.number] += 1
     found = ring.slots[entry % shared.depth]
-    if op.part is not None:
-        rows = len(found) // group.groups.count
-        found = found[group.number * rows : (group.number + 1) * rows]
+    if (axis := op.shared_axis) is not None:
+        size = found.shape[axis] // group.groups.count
+        share = slice(group.number * size, (group.number + 1) * size)
+        found = found[share] if axis == 0 else found[:, share]
     # A transposed tile stays one in memory, so that dots add in the same order.
     mine = found.copy(order="K")
     group.hold(mine, shared, entry)

@@ -22,6 +22,7 @@ from tessera.interpreters.core.halves import bytes_of, halves_of
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.core.places import placed, taken
 from tessera.interpreters.core.printing import PrintRecord, printed
+from tessera.interpreters.core.running import running
 from tessera.interpreters.core.views import Array, ArrayView, read_window, window
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, asked
@@ -177,6 +178,10 @@ meanings(
         tile.ReduceOp: lambda frame, op, operands: [
             reductions.apply(op.kind.data, operands[0], tile_dtype(op.operand), [op.axis.value.data])
         ],
+        tile.ScanOp: lambda frame, op, operands: [
+            running(op.kind.data, operands[0], tile_dtype(op.operand), op.axis.value.data)
+        ],
+        tile.SortOp: lambda frame, op, operands: [np.sort(operands[0], axis=op.axis.value.data)],
         tile.AnyOp: lambda frame, op, operands: [bool(np.any(operands[0]))],
         tile.ExpandOp: lambda frame, op, operands: [np.expand_dims(operands[0], op.axis.value.data)],
         tile.BroadcastOp: lambda frame, op, operands: [np.broadcast_to(operands[0], tile_type(op.result).get_shape())],

@@ -112,6 +112,21 @@ def _reduce(padding: Padding, op: tile.ReduceOp, operands: Sequence[Any], marks:
     return np.asarray(np.where((mark > 0).all(axis=axis), np.max(mark, axis=axis, initial=0), source))
 
 
+def _scan(padding: Padding, op: tile.ScanOp, operands: Sequence[Array], marks: Marks, program: Sequence[int]) -> Mark:
+    """What is made up spoils what is behind it, unless it is neutral: then it is as if it were not there."""
+    axis, mark = op.axis.value.data, _filled(operands[0], marks[0])
+    counted = np.where(_neutral(operands[0], op.kind.data, tile_dtype(op.operand)), 0, mark)
+    alone = np.minimum.accumulate(mark > 0, axis=axis)
+    return np.where(alone, mark, np.maximum.accumulate(counted, axis=axis))
+
+
+def _sort(padding: Padding, op: tile.SortOp, operands: Sequence[Array], marks: Marks, program: Sequence[int]) -> Mark:
+    """Marks go where their elements do."""
+    axis = op.axis.value.data
+    order = np.argsort(operands[0], axis=axis, kind="stable")
+    return None if marks[0] is None else np.take_along_axis(marks[0], order, axis)
+
+
 def _dot(padding: Padding, op: tile.DotOp, operands: Sequence[Any], marks: Marks, program: Sequence[int]) -> Mark:
     """A reduction over the products; one is made up if a factor is, and neutral if a factor is zero."""
     a, b, _ = operands
@@ -166,6 +181,8 @@ _SPREAD: Mapping[type[Operation], Callable[..., Mark]] = MappingProxyType(
     {
         tile.EwOp: _elementwise,
         tile.ReduceOp: _reduce,
+        tile.ScanOp: _scan,
+        tile.SortOp: _sort,
         tile.DotOp: _dot,
         tile.TakeOp: _take,
         tile.PackOp: _pack,

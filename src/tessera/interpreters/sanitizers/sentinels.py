@@ -58,6 +58,15 @@ def _folded(op: tile.ReduceOp, operands: Sequence[Any], index: Index) -> str:
     return _line(operands[0][(*index[:axis], slice(None), *index[axis:])])
 
 
+def _any_before(op: tile.ScanOp, flags: Sequence[Array]) -> Array:
+    return np.logical_or.accumulate(flags[0], axis=op.axis.value.data)
+
+
+def _folded_so_far(op: tile.ScanOp, operands: Sequence[Any], index: Index) -> str:
+    axis = op.axis.value.data
+    return _line(operands[0][(*index[:axis], slice(None, index[axis] + 1), *index[axis + 1 :])])
+
+
 def _any_in_row_or_column(op: tile.DotOp, flags: Sequence[Any]) -> Any:
     a, b, c = flags
     return a.any(axis=-1)[..., :, np.newaxis] | b.any(axis=-2)[..., np.newaxis, :] | c
@@ -75,6 +84,7 @@ _SOURCES: Mapping[type[Operation], tuple[Gather, Describe]] = MappingProxyType(
     {
         tile.EwOp: (_same_place, _values_there),
         tile.ReduceOp: (_any_in_line, _folded),
+        tile.ScanOp: (_any_before, _folded_so_far),
         tile.DotOp: (_any_in_row_or_column, _row_and_column),
         **dict.fromkeys((*scalars.FLOAT, *scalars.CASTS), (_same_place, _values_there)),
     }
@@ -97,6 +107,8 @@ def title(op: Operation) -> str:
             return op.fn.data
         case tile.ReduceOp():
             return f"reduce {op.kind.data}"
+        case tile.ScanOp():
+            return f"scan {op.kind.data}"
         case tile.ReadOp() | tile.WriteOp() | tile.AtomicAtOp():
             return tile.title(op)
         case _:

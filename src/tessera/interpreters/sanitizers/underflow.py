@@ -106,7 +106,7 @@ def may_underflow(op: Operation, decays: frozenset[SSAValue]) -> bool:
             return not can_cast(tile_dtype(op.operands_[0]), result.base)
         case tile.EwOp():
             return op.fn.data in _EXACTLY_NOT_ZERO
-        case tile.ReduceOp():
+        case tile.ReduceOp() | tile.ScanOp():
             return op.kind.data == "prod"
         case _:
             return type(op) is not arith.ExtFOp

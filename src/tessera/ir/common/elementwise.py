@@ -17,7 +17,7 @@ import numpy as np
 
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import compute_type
-from tessera.dtypes.types import NO_POLICY, DType, Kind, bool_, f32, f64, i4, i8, u4, u8
+from tessera.dtypes.types import NO_POLICY, DType, Kind, bool_, f32, f64, i4, i8, i32, i64, u4, u8
 from tessera.errors import DtypeError
 from tessera.ir.common import elementwise_derivatives as rules
 from tessera.ir.common import elementwise_numpy as meanings
@@ -104,6 +104,18 @@ def _type_cast(dtypes: tuple[DType, ...], to: DType | None) -> DType:
     if len(dtypes) != 1 or to is None:
         raise _refusal("cast", dtypes, to, "one operand and the type to cast it to", "give the target as `to`")
     return to
+
+
+def _type_key(dtypes: tuple[DType, ...], to: DType | None) -> DType:
+    if len(dtypes) != 1 or to is not None or not dtypes[0].is_float:
+        raise _refusal("sort_key", dtypes, to, "one operand, float", "whole numbers are keys themselves")
+    return i64 if dtypes[0].bits > 32 else i32
+
+
+def _type_of_key(dtypes: tuple[DType, ...], to: DType | None) -> DType:
+    if len(dtypes) != 1 or to is not None or dtypes[0].base not in (i32, i64):
+        raise _refusal("from_sort_key", dtypes, to, "one operand, i32 or i64", "give what sort_key gave")
+    return f64 if dtypes[0].base is i64 else f32
 
 
 def _merged(name: str, dtypes: tuple[DType, ...], alike: tuple[DType, ...]) -> DType:
@@ -206,6 +218,8 @@ _ROWS = (
     _question("le", 2, _NUMBERS, np.less_equal),
     _question("gt", 2, _NUMBERS, np.greater),
     _question("ge", 2, _NUMBERS, np.greater_equal),
+    Elementwise("sort_key", 1, _type_key, meanings.sort_key, None, Cost(simple=5)),
+    Elementwise("from_sort_key", 1, _type_of_key, meanings.from_sort_key, None, Cost(simple=3)),
     Elementwise("select", 3, _type_select, np.where, rules.select, Cost(simple=1)),
     Elementwise("cast", 1, _type_cast, meanings.same, rules.cast, Cost(convert=1)),
 )

@@ -36,6 +36,21 @@ def same(x: Array) -> Any:
     return x
 
 
+def sort_key(x: Array) -> Array:
+    """The bits of a float, those below the sign inverted where it is negative: NaN last, zeros alike."""
+    words = np.int64 if x.dtype == np.float64 else np.int32
+    largest = np.iinfo(words).max
+    bits = np.asarray(x + 0.0, x.dtype).view(words)
+    return np.where(np.isnan(x), largest, np.where(bits < 0, bits ^ largest, bits))
+
+
+def from_sort_key(x: Array) -> Array:
+    """The float of a key; −1, which no float has, is -0."""
+    words = np.int64 if x.dtype == np.int64 else np.int32
+    bits = np.where(x < 0, x ^ np.iinfo(words).max, x).astype(words)
+    return bits.view(np.float64 if words is np.int64 else np.float32)
+
+
 def rsqrt(x: Array) -> Any:
     return 1.0 / np.sqrt(x, dtype=np.float64)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from tessera.dtypes.types import DType, FloatFormat, Kind, Specials
+from tessera.dtypes.types import DType, FloatFormat, Kind, Specials, i32, i64
 
 INFINITY = math.inf
 
@@ -509,6 +509,16 @@ def _answer(always: bool, never: bool) -> Interval:
 @_rule("isnan")
 def is_nan(_: DType, x: Interval) -> Interval:
     return EITHER if x.may_nan else FALSE
+
+
+@_rule("sort_key")
+def sort_key(dtype: DType, x: Interval) -> Interval:
+    return all_values(i64 if dtype.bits > 32 else i32)
+
+
+@_rule("from_sort_key")
+def from_sort_key(dtype: DType, x: Interval) -> Interval:
+    return Interval(-INFINITY, INFINITY, may_nan=True)
 
 
 @_rule("isinf")

@@ -43,7 +43,7 @@ from tessera.ir.tile.types import check_axis
 from tessera.ir.tile.values import verify_elementwise
 from tessera.shapes import rules
 from tessera.shapes.bounds import Interval
-from tessera.shapes.expr import DimLike, Size, shape_of
+from tessera.shapes.expr import DimLike, Size, ceil_div, shape_of
 
 VERSION = 1
 
@@ -306,21 +306,46 @@ class ConcatenateOp(DeclaredOp):
 
 @irdl_op_definition
 class MatmulOp(DeclaredOp):
-    """A matmul over the last two axes, leading axes broadcast; accumulated as the policy says, rounded once."""
+    """A matmul over the last two axes, leading axes broadcast; accumulated as the policy says, rounded once.
+
+    In `parts` of the depth, matrices give one matrix for each part. Parts follow each other, and are of equal length
+    but for the last ones, which may be shorter or empty: a multiple of `step`.
+    """
 
     name = "graph.matmul"
     a: SSAValue = fields.operand_def(AnyTensor)
     b: SSAValue = fields.operand_def(AnyTensor)
+    parts: IntegerAttr | None = fields.opt_prop_def(IntegerConstraint, converter=integer, default=None)
+    step: IntegerAttr | None = fields.opt_prop_def(IntegerConstraint, converter=integer, default=None)
     result: OpResult = fields.result_def(AnyTensor, converter=GIVEN)
     traits = traits_def(Pure())
-    assembly_format = "$a `,` $b attr-dict `:` type($a) `,` type($b) `->` type($result)"
+    assembly_format = (
+        "$a `,` $b (`parts` $parts^)? (`step` $step^)? attr-dict `:` type($a) `,` type($b) `->` type($result)"
+    )
 
-    def __init__(self, a: SSAValue, b: SSAValue, *, to: DType | None = None) -> None:
+    def __init__(
+        self, a: SSAValue, b: SSAValue, *, to: DType | None = None, parts: int | None = None, step: int | None = None
+    ) -> None:
         left, right = graph_type(a), graph_type(b)
         with telling(a, b):
             shape = rules.matmul(left.shape, right.shape)
         dtype = left.dtype if to is None else to
-        super().__init__(a, b, left.with_shape(shape).with_dtype(dtype))
+        shape = shape if parts is None else (parts, *shape)
+        super().__init__(a, b, left.with_shape(shape).with_dtype(dtype), parts=parts, step=step)
+
+    @property
+    def part_count(self) -> int | None:
+        """How many parts of the depth it is done in; None where it is done as a whole."""
+        return None if self.parts is None else self.parts.value.data
+
+    @property
+    def part_length(self) -> Size:
+        """How much of the depth a part has, but for the last ones."""
+        assert self.parts is not None
+        assert self.step is not None
+        step = self.step.value.data
+        whole = ceil_div(graph_type(self.a).shape[-1], step)
+        return shape_of((ceil_div(whole, self.parts.value.data) * step,))[0]
 
     @property
     def accumulator(self) -> DType:
@@ -330,6 +355,14 @@ class MatmulOp(DeclaredOp):
         left, right, result = graph_type(self.a), graph_type(self.b), graph_type(self.result)
         with verifying:
             expected = rules.matmul(left.shape, right.shape)
+        if (self.parts is None) is not (self.step is None):
+            raise VerifyException("parts of a depth have a step, and only they have")
+        if self.parts is not None and self.step is not None:
+            if len(expected) != 2 or min(self.parts.value.data, self.step.value.data) < 1:
+                raise VerifyException(
+                    f"{left} and {right} in parts: matrices are, in 1 or more, by a step of 1 or more"
+                )
+            expected = (self.parts.value.data, *expected)
         _expect_shape(self.result, expected, f"matmul of {left} and {right}")
         if left.element != right.element:
             raise VerifyException(f"matmul of {left.dtype} and {right.dtype}: cast to one element type")

@@ -324,29 +324,38 @@ class ProducerCopyOp(DeclaredOp):
 
 @irdl_op_definition
 class ConsumerWaitOp(DeclaredOp):
-    """Waits until the tile of a slot has been copied, and gives it; with `part`, this consumer's share of its rows.
+    """Waits until the tile of a slot has been copied, and gives it; with `part`, this consumer's share of its rows, or
+    of its `columns`.
 
-    Rows are shared evenly, those of consumer 0 first. The tile stays until it is released.
+    They are shared evenly, those of consumer 0 first. The tile stays until it is released.
     """
 
     name = "pipe.consumer_wait"
     ring: SSAValue = fields.operand_def(AnyRing)
     state: SSAValue = fields.operand_def(AnyPipelineState)
     part: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
+    columns: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
     result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
     traits = traits_def(HasEffects())
     effects = accesses(read=("ring",))
     assembly_format = (
-        "(`part` $part^)? $ring `[` $state `]` attr-dict `:` type($ring) `,` type($state) `->` type($result)"
+        "(`part` $part^)? (`columns` $columns^)? $ring `[` $state `]` "
+        "attr-dict `:` type($ring) `,` type($state) `->` type($result)"
     )
 
-    def __init__(self, ring: SSAValue, state: SSAValue, consumers: int | None = None) -> None:
-        """With `consumers`, rows are shared by so many."""
+    def __init__(self, ring: SSAValue, state: SSAValue, consumers: int | None = None, axis: int = 0) -> None:
+        """With `consumers`, what there is along `axis` is shared by so many."""
         held = slot_type(ring)
         shape = list(held.get_shape())
         if consumers is not None:
-            shape[0] //= consumers
-        super().__init__(ring, state, TensorType(held.element_type, shape), part=consumers is not None)
+            shape[axis] //= consumers
+        made, part = TensorType(held.element_type, shape), consumers is not None
+        super().__init__(ring, state, made, part=part, columns=part and axis == 1)
+
+    @property
+    def shared_axis(self) -> int | None:
+        """The axis along which consumers share the tile; None where each has all of it."""
+        return None if self.part is None else 0 if self.columns is None else 1
 
     def verify_(self) -> None:
         check_state(self.ring, self.state)
@@ -354,14 +363,18 @@ class ConsumerWaitOp(DeclaredOp):
             pass
         elif not is_in_consumer(self):
             raise VerifyException("the producer does not read what it has copied")
-        held, made = slot_type(self.ring), tile_type(self.result)
-        if self.part is None:
+        held, made, axis = slot_type(self.ring), tile_type(self.result), self.shared_axis
+        if axis is None:
+            if self.columns is not None:
+                raise VerifyException("columns are shared as a part only")
             if made != held:
                 raise VerifyException(f"a ring of {held} does not hold {made}")
             return
         consumers = partitions_around(self).consumers.value.data
-        rows, others = made.get_shape()[:1], made.get_shape()[1:]
-        if not rows or TensorType(made.element_type, [consumers * rows[0], *others]) != held:
+        shape = list(made.get_shape())
+        if axis < len(shape):
+            shape[axis] *= consumers
+        if axis >= len(shape) or TensorType(made.element_type, shape) != held:
             raise VerifyException(f"{consumers} of {made} are not {held}")
 
 

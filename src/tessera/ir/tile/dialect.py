@@ -56,6 +56,8 @@ from tessera.ir.tile.values import (
     IotaOp,
     PackOp,
     ReduceOp,
+    ScanOp,
+    SortOp,
     TakeOp,
     TransOp,
     UnpackOp,
@@ -643,5 +645,8 @@ def records_prints(function: Operation) -> bool:
     return any(isinstance(op, PrintRecordOp) for op in function.walk())
 
 
-_COMPUTE = (AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp, PackOp, ReduceOp, TakeOp, TransOp, UnpackOp)
+_COMPUTE = (
+    *(AnyOp, BroadcastOp, DotOp, EwOp, ExpandOp, FullOp, IotaOp),
+    *(PackOp, ReduceOp, ScanOp, SortOp, TakeOp, TransOp, UnpackOp),
+)
 Tile = Dialect("tile", [*ops_of(__name__), *_COMPUTE], [ViewType, HintsAttr])

@@ -162,6 +162,53 @@ class ReduceOp(DeclaredOp):
 
 
 @irdl_op_definition
+class ScanOp(DeclaredOp):
+    """Running reductions along an axis: each element with all before it, by one row of the reduction table."""
+
+    name = "tile.scan"
+    kind: Name = fields.prop_def(Name, converter=Name)
+    operand: SSAValue = fields.operand_def(AnyTile)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "`` $kind $operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
+
+    def result_type(self) -> Attribute:
+        return self.operand.type
+
+    def verify_(self) -> None:
+        source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
+        check_axis(self.axis.value.data, source.get_num_dims())
+        verify_reduction(self.kind.data, tile_dtype(self.operand))
+        if _plain(result) != _plain(source):
+            raise VerifyException(f"running along axis {self.axis.value.data} of {source} does not give {result}")
+
+
+@irdl_op_definition
+class SortOp(DeclaredOp):
+    """Whole numbers in ascending order along an axis."""
+
+    name = "tile.sort"
+    operand: SSAValue = fields.operand_def(AnyTile)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
+
+    def result_type(self) -> Attribute:
+        return self.operand.type
+
+    def verify_(self) -> None:
+        source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
+        check_axis(self.axis.value.data, source.get_num_dims())
+        dtype = tile_dtype(self.operand)
+        if not dtype.is_integer or dtype.bits < 8:
+            raise VerifyException(f"whole numbers of 8 bits or more are sorted, not {dtype}; floats have keys")
+        if _plain(result) != _plain(source):
+            raise VerifyException(f"sorting axis {self.axis.value.data} of {source} does not give {result}")
+
+
+@irdl_op_definition
 class AnyOp(DeclaredOp):
     """Whether any element is true: one answer for the whole tile."""
 

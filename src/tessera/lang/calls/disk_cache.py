@@ -81,7 +81,7 @@ class VariantStore:
                 _log(f"a variant of a function is not read: {type(error).__name__}: {error}")
                 continue
             if program is not None:
-                program.world = current_machine
+                program.world, program.has_size_classes = current_machine, True
                 traced.source = program.codes.graph_text
                 return traced, program
         return None

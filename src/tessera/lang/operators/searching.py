@@ -9,11 +9,12 @@ from tessera.dtypes.types import Kind, i64, u8
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
 from tessera.lang.operators import statistics
-from tessera.lang.operators.operands import expanded, folded, one_axis, require_elements, tensors
+from tessera.lang.operators.by_rows import extreme_places, goes_by_rows
+from tessera.lang.operators.operands import expanded, folded, moved_last, one_axis, replaced, require_elements, tensors
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced, shown
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import Size, element_count
 
 
 def _extreme_index(kind: str, x: Any, axis: int | None, keepdims: bool) -> Traced:
@@ -28,6 +29,14 @@ def _extreme_index(kind: str, x: Any, axis: int | None, keepdims: bool) -> Trace
     else:
         along = one_axis(made, axis, name)
     require_elements(made, [along], name)
+    if goes_by_rows(made, made.sizes[along]):
+        last = primitives.transpose(made, moved_last(made.ndim, along))
+        rows = primitives.reshape(last, (element_count(last.sizes[:-1]), last.sizes[-1]))
+        first = extreme_places(rows, largest=kind == "max")
+        kept = primitives.reshape(first, replaced(made.sizes, along, 1))
+        if axis is None:
+            return primitives.reshape(kept, (1,) * rank if keepdims else ())
+        return folded(kept, [along], keepdims)
     extreme = primitives.broadcast_to(primitives.reduce(kind, made, [along], keepdims=True), made.sizes)
     hit = primitives.ew("eq", made, extreme)
     if made.dtype.is_float:

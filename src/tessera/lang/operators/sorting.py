@@ -8,6 +8,7 @@ from typing import Any
 from tessera.dtypes.types import Kind, i64, u8
 from tessera.errors import ShapeError
 from tessera.lang.operator import operator
+from tessera.lang.operators.by_rows import MOST_SELECTED, goes_by_rows, order_of_rows, selected, sorted_rows
 from tessera.lang.operators.operands import expanded, known, moved_from_last, moved_last, one_axis
 from tessera.lang.operators.searching import before, halved
 from tessera.lang.tracing import primitives
@@ -17,6 +18,8 @@ from tessera.shapes.expr import Size, element_count
 
 _SHORT = 64
 """Rows up to this length are sorted by counting: n² compares in one pass are less than log n passes."""
+_HELD = 16384
+"""Rows up to this length are sorted by one program instance of a GPU."""
 _MOST_COUNTED = 1024
 """Rows of unknown length are, too, up to here; each longer length is a program of its own."""
 
@@ -30,12 +33,16 @@ def _sorting_order(rows: Traced, descending: bool) -> Traced:
         size = known(rows, 1, "sorting a long row")
     if not isinstance(size, int) or size <= _SHORT:
         return _by_counting(rows, size, descending)
-    run, blocks = _SHORT, 1
+    whole = goes_by_rows(rows, size, most_bits=32)
+    if whole and size <= _HELD:
+        return order_of_rows(rows, descending=descending)
+    run, blocks = _HELD if whole else _SHORT, 1
     while blocks * run < size:
         blocks *= 2
     keys = _padded(rows, size, blocks * run, descending)
     apart = primitives.reshape(keys, (rows.sizes[0] * blocks, run))
-    order = primitives.reshape(_by_counting(apart, run, descending), keys.sizes)
+    first = order_of_rows(apart, descending=descending) if whole else _by_counting(apart, run, descending)
+    order = primitives.reshape(first, keys.sizes)
     index = primitives.iota(keys.sizes, 1)
     order = primitives.ew("add", order, primitives.ew("sub", index, elementwise("rem", index, run)))
     keys = along_rows(keys, order)
@@ -142,6 +149,18 @@ def _sorted(name: str, x: Any, axis: int, descending: bool) -> tuple[Traced, int
     return made, axis, rows, _sorting_order(rows, descending)
 
 
+def _sorted_at_once(x: object, axis: int, descending: bool) -> Traced | None:
+    """Values without their places; None where that is no way."""
+    made = tensor(x)
+    if not made.ndim:
+        return None
+    axis = one_axis(made, axis, "sort")
+    if not goes_by_rows(made, made.sizes[axis]):
+        return None
+    found = sorted_rows(_as_rows(made, axis), descending=descending)
+    return None if found is None else _from_rows(found, made, axis)
+
+
 @operator
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
     """The indices that sort `x` along `axis`; equal elements keep their order, NaN comes last."""
@@ -152,13 +171,30 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
 @operator
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
     """`x` sorted along `axis`; equal elements keep their order, NaN comes last."""
+    if (found := _sorted_at_once(x, axis, descending)) is not None:
+        return found
     made, axis, rows, order = _sorted("sort", x, axis, descending)
     return _from_rows(picked(rows, order), made, axis)
+
+
+def _selected(x: object, k: int, axis: int, largest: bool) -> tuple[Traced, Traced] | None:
+    """Few elements of each row without sorting all; None where that is no way."""
+    made = tensor(x)
+    if not made.ndim or not 0 < k <= MOST_SELECTED:
+        return None
+    axis = one_axis(made, axis, "topk")
+    length = made.sizes[axis]
+    if not goes_by_rows(made, length, most_bits=32) or not isinstance(length, int) or k > length:
+        return None
+    values, places = selected(_as_rows(made, axis), k, largest=largest)
+    return _from_rows(values, made, axis), _from_rows(places, made, axis)
 
 
 @operator
 def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Traced, Traced]:
     """The k largest elements along `axis`, the largest first, and their indices; the smallest without `largest`."""
+    if (found := _selected(x, k, axis, largest)) is not None:
+        return found
     made, axis, rows, order = _sorted("topk", x, axis, largest)
     count = rows.sizes[1]
     if k < 0 or (isinstance(count, int) and k > count):

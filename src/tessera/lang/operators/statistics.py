@@ -8,6 +8,7 @@ from typing import Any
 from tessera.dtypes.promotion import accumulator, as_dtype, compute_type
 from tessera.dtypes.types import DType, Kind, bool_, i64, u64
 from tessera.lang.operator import operator
+from tessera.lang.operators.by_rows import goes_by_rows, running_rows
 from tessera.lang.operators.operands import (
     Axis,
     axes_of,
@@ -28,6 +29,7 @@ from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.values import Array, Traced
 from tessera.runtime.tensor.interface import DTypeLike
+from tessera.shapes.expr import element_count
 
 
 def _summed_type(x: Traced, dtype: DTypeLike | None) -> DType:
@@ -210,6 +212,11 @@ _JOINS = {"sum": ("add", False), "prod": ("mul", True)}
 def running(kind: str, x: Traced, axis: int) -> Traced:
     """Partial results of a reduction along an axis: each element with all before it, carried as sums are."""
     size = x.sizes[axis]
+    if goes_by_rows(x, size):
+        last = primitives.transpose(x, moved_last(x.ndim, axis))
+        rows = primitives.reshape(last, (element_count(last.sizes[:-1]), size))
+        found = primitives.reshape(running_rows(kind, rows), last.sizes)
+        return primitives.transpose(found, moved_from_last(x.ndim, axis))
     if not isinstance(size, int) or size <= _LONG:
         return primitives.cumulate(kind, x, axis)
     values = primitives.cast(x, accumulator(x.dtype) if kind == "sum" else compute_type(x.dtype))

@@ -386,7 +386,7 @@ class TileWorkCounter:
         elif isinstance(op, tile_values.UnpackOp | tile_values.PackOp):
             # One step for each half: shifted out of its byte, or into it.
             found.elements += max(prod(tile_type(value).get_shape()) for value in (op.operand, op.result))
-        elif isinstance(op, tile_values.ReduceOp):
+        elif isinstance(op, tile_values.ReduceOp | tile_values.ScanOp | tile_values.SortOp):
             found.elements += prod(shape := tile_type(op.operands[0]).get_shape()) * self._part(shape)
         elif isinstance(op, tile.LoadOp):
             shape = tile_type(op.result).get_shape()

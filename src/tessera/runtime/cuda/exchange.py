@@ -13,7 +13,7 @@ from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.pool import note_use
 from tessera.runtime.cuda.streams import LEGACY, current_stream, order
 from tessera.runtime.device.device import Buffer, Device
-from tessera.runtime.device.memory import Array, address, contiguous_strides, span_of
+from tessera.runtime.device.memory import Array, address, contiguous_strides, span_of, usual_strides
 from tessera.runtime.device.ownership import owner_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,11 @@ def taken(given: Any) -> tuple[Array, DType, Buffer]:
     pointer, read_only = found["data"]
     device = Device("cuda", _index_of(pointer) if pointer else 0)
     strides = found.get("strides")
-    steps = contiguous_strides(shape, dtype.storage.itemsize) if strides is None else tuple(map(int, strides))
+    steps = (
+        contiguous_strides(shape, dtype.storage.itemsize)
+        if strides is None
+        else usual_strides(shape, tuple(map(int, strides)))
+    )
     stream = found.get("stream")
     if stream is not None:
         order(Context.of(device.index), int(stream) or LEGACY, current_stream(device).handle)

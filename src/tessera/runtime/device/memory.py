@@ -147,6 +147,18 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
     return tuple([math.prod(shape[axis + 1 :]) * itemsize for axis in range(len(shape))])
 
 
+def usual_strides(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides under which an array is the same, those of axes of size 1 as if what lies behind them followed itself.
+
+    Such axes are never stepped over, and other libraries give them any strides: torch says 1.
+    """
+    found = list(strides)
+    for axis in range(len(shape) - 2, -1, -1):
+        if shape[axis] == 1:
+            found[axis] = shape[axis + 1] * found[axis + 1]
+    return tuple(found)
+
+
 def byte_span(array: Array) -> tuple[int, int]:
     """The addresses of the first byte and one past the last that `array` can touch."""
     return span_of(address(array), array.shape, array.strides, array.itemsize)

@@ -16,7 +16,7 @@ from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType, Kind
 from tessera.errors import ResourceError
 from tessera.runtime.device.device import Buffer, Device, device_of_dlpack
-from tessera.runtime.device.memory import Array, contiguous_strides, span_of
+from tessera.runtime.device.memory import Array, contiguous_strides, span_of, usual_strides
 from tessera.runtime.native.device_array import DeviceArray
 
 # The version that has the narrow floats and the flag for sub-byte elements in bytes of their own.
@@ -184,7 +184,7 @@ def take(capsule: object) -> Imported:
     shape = tuple(tensor.shape[: tensor.ndim])
     itemsize = dtype.storage.itemsize
     if tensor.strides:
-        strides = tuple([stride * itemsize for stride in tensor.strides[: tensor.ndim]])
+        strides = usual_strides(shape, tuple([stride * itemsize for stride in tensor.strides[: tensor.ndim]]))
     else:
         strides = contiguous_strides(shape, itemsize)
     first = (tensor.data or 0) + tensor.byte_offset

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
+from tessera.transforms.algebra.implied_masks import DropImpliedMasks
 from tessera.transforms.checks.guard_parts import GuardParts
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.checks.record_prints import RecordPrints
@@ -32,6 +33,9 @@ def first_stages(function: tile.FuncOp, facts: Facts, checks: Collection[str]) -
     if "bounds" in checks:
         # While offsets are still indices times strides.
         stages[GuardParts.name] = Stage(GuardParts(), "tile")
+    if not checks and any(isinstance(op, tile.AtPlaces) and op.mask is not None for op in function.body.walk()):
+        # While sizes are not numbers yet. Checks ask what a mask leaves out.
+        stages[DropImpliedMasks.name] = Stage(DropImpliedMasks(), "tile")
     if facts:
         stages[ApplyFacts.name] = Stage(ApplyFacts(name), "tile")
         stages["canonicalize-facts"] = Stage(Canonicalize(), "tile")

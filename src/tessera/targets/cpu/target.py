@@ -58,7 +58,7 @@ class CpuTarget(Target):
         return "cpu-aarch64" if is_arm(level) else None
 
     def lower(
-        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
+        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, int], local: Local | None
     ) -> LoweredKernel:
         from tessera.compiler.artifact import Artifact, LoweredKernel, Words, plan_of
         from tessera.interpreters.core.engine import symbol_in

@@ -44,6 +44,7 @@ from tessera.transforms.core.stages import NO_FILES, Files, Stage, StageRunner
 from tessera.transforms.core.unheeded_hints import unheeded
 from tessera.transforms.facts.fix_sizes import FixSizes
 from tessera.transforms.facts.mark_readonly import readonly_arguments
+from tessera.transforms.pipelining.exchange_axes import ExchangeAxes
 
 FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+ptx84", "sm_90a": "+ptx84"}
 FEW_SPILLS = 64
@@ -146,6 +147,8 @@ class _NvLowering:
     def __init__(self, module: ModuleOp, name: str, options: CompileOptions, facts: Facts, spill_retry: int) -> None:
         self.source, self.name, self.options, self.facts = module, name, options, facts
         self.spill_retry = spill_retry
+        self.mapped = (*options.row_aligned, *(argument for argument, _ in options.exchanged))
+        """Arguments that may have tensor maps."""
         self.small = options.optimization == SMALL
         self.report = CompileReport()
         self.hints: list[Refusal] = []
@@ -158,7 +161,7 @@ class _NvLowering:
         # The first attempt specializes warps; spill retries take the path for every GPU.
         tries = self.options.level == SPECIALIZED and self.spill_retry == 0 and not self.options.checks
         # Copies know the strides of arguments with tensor maps from these: facts about them are not needed.
-        known = _without_strides(self.facts, self.options.row_aligned) if tries else self.facts
+        known = _without_strides(self.facts, self.mapped) if tries else self.facts
         prepared, found = self._prepared(known, self.files, fixed=tries), None
         self.hints = unheeded(self.function(prepared.module), SpecializedHints.unheeded) if tries else []
         if tries:
@@ -193,7 +196,10 @@ class _NvLowering:
         options, context = self.options, CompileContext.with_facts(facts)
         written = partial(text.write, self.source)
         runner = StageRunner(f"@{self.name}", context, files, written, LEVELS, seconds=self.seconds)
-        front = first_stages(self.function(self.source), facts, options.checks)
+        front = dict[str, Stage]()
+        if options.exchanged:
+            front[ExchangeAxes.name] = Stage(ExchangeAxes.of(options.exchanged), "tile")
+        front |= first_stages(self.function(self.source), facts, options.checks)
         front[TakeHostChecks.name] = Stage(TakeHostChecks(), "tile")
         module = runner.run(runner.begin(isolated(self.source, self.name), "kernel"), front)
         check_supported(self.function(module))
@@ -212,13 +218,13 @@ class _NvLowering:
 
     def _warp_specialized(self, prepared: _Prepared, *, fixed: bool) -> tuple[ModuleOp, StageRunner] | None:
         function, options = self.function(prepared.module), self.options
-        refusal = why_not(function, options.warps, options.row_aligned)
+        refusal = why_not(function, options.warps, self.mapped)
         if refusal is not None:
             if any(isinstance(op, tile.DotOp) for op in function.body.walk()):
                 self.report.refuse(Refusal.of("warp-specialized", refusal))
             return None
         stages = stages_of_hints(function) or options.stages
-        found = warp_group_plans(function, options.warps, stages, options.row_aligned)
+        found = warp_group_plans(function, options.warps, stages, self.mapped)
         attempts = (self._specialized_attempt(prepared, plan, fixed=fixed) for plan in found)
         taken = first_that_fits(attempts, self.report, is_optional=True)
         if taken is None and not self.report.fallbacks:
@@ -232,9 +238,7 @@ class _NvLowering:
         way = f"warp-specialized, {plan.consumers} consumers, rings of {plan.depth} and {plan.ahead}"
 
         def make() -> tuple[ModuleOp, StageRunner]:
-            stages = warp_specialized_stages(
-                self.function(prepared.module), plan, self.options.row_aligned, fixed=fixed
-            )
+            stages = warp_specialized_stages(self.function(prepared.module), plan, self.mapped, fixed=fixed)
             made, runner = self._through(prepared, way, stages)
             check_alone(symbol_in(made, self.name, nv.FuncOp))
             return made, runner
@@ -261,10 +265,11 @@ class _NvLowering:
         """What follows on every way."""
         options = self.options
         readonly = readonly_arguments(symbol_in(self.source, self.name, tile.FuncOp))
+        exchanged = tuple(number for pair in options.exchanged for number in pair)
         hoist = HoistLoads(readonly, options.follows, options.level in FOLLOWING)
         passes = (
             *([OrderAtomics()] if options.deterministic else []),
-            *([MarkRowAligned(options.row_aligned)] if options.row_aligned else []),
+            *([MarkRowAligned(options.row_aligned, exchanged)] if self.mapped else []),
             *([hoist] if readonly or options.follows else []),
         )
         return {one.name: Stage(one, "nv") for one in passes}
@@ -275,9 +280,9 @@ def _way_of(plan: BlockPlan) -> str:
     return f"portable, warps={plan.warps} and stages={plan.depth}{rows}"
 
 
-def _without_strides(facts: Facts, row_aligned: tuple[int, ...]) -> Facts:
+def _without_strides(facts: Facts, mapped: tuple[int, ...]) -> Facts:
     """Facts without those about the strides of some arguments."""
-    arguments = {f"arg{index}" for index in row_aligned}
+    arguments = {f"arg{index}" for index in mapped}
     return facts.without(*(one for one in facts.of_kind(FactKind.STRIDE) if one.subject.partition(".")[0] in arguments))
 
 

@@ -21,26 +21,41 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, hinted
 from tessera.targets.cuda.hopper.modelled_work import work_of
 from tessera.targets.cuda.lower.multiprocessor_model import (
+    DEPTHS,
+    PARTS,
     REGISTERS,
     ROWS,
     THREADS,
     Axis,
     BlockShape,
+    Extents,
+    Split,
     Traced,
     best_by_consumers,
     ranked,
+    splits,
+    waves,
 )
 from tessera.transforms.fusion.emit_tile_matmuls import Spaces, folds, matmul_of, spaces_of
 from tessera.transforms.fusion.emit_tile_online import online_of
 from tessera.transforms.fusion.gemv_fusion import is_held, is_short
 from tessera.transforms.fusion.online_algebra import width_of
 from tessera.transforms.fusion.schedule_to_tile import WRITERS
+from tessera.transforms.fusion.split_depth import why_whole
 
 WARP_SPECIALIZED = "sm_90a"
 MULTIPROCESSORS = 132
 MANY = 2048
 """Assumed size along an axis whose size is not known."""
 _MOST = 4
+FEW = 1
+"""Blocks of a result to a multiprocessor, up to which products are few rows or columns: they may be done in parts."""
+LONG_KEYS = 4096
+"""Assumed length of keys of few queries, where it is not known."""
+MOST_PARTS = 128
+FEW_CONSUMERS = 2
+BEGINNING, COMBINING = 1, 3
+"""The fixed cost of a program instance, and that of a second launch, in iterations over keys of few queries."""
 SECTOR = 256
 """Bits that memory is read by."""
 READS = {"online": 4, "matmul": 16}
@@ -64,7 +79,7 @@ def blocks_for(
     if (found := _of_one_row(region, multiprocessors)) is not None:
         return found
     found = _by_model(region, multiprocessors, hints) if arch == WARP_SPECIALIZED else []
-    return [*found, _portable(region, hints)]
+    return [*found, _portable(region, multiprocessors, hints)]
 
 
 def _of_one_row(region: schedule.RegionOp, multiprocessors: int) -> list[Config] | None:
@@ -114,23 +129,70 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[st
     holder.erase()
     if traced is None:
         return []
-    return [Config(block=tuple(block)[:wanted]) for block in _ranked(region, traced, multiprocessors, hints)]
+    if region.kind.data == "matmul":
+        return _ranked(region, traced, multiprocessors, hints)
+    found = list(best_by_consumers(traced).values())
+    if few := [block for block in found if _has_few_rows(region, block)]:
+        return [_split(region, (block.m, block.n), multiprocessors, hints) for block in few]
+    return [Config(block=tuple(block)[:wanted]) for block in found]
 
 
-def _ranked(
-    region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]
-) -> list[BlockShape]:
-    if region.kind.data != "matmul":
-        return list(best_by_consumers(traced).values())
-    spaces = spaces_of(matmul_of(region))
-    rows, columns, batch = (_count(hinted(size, hints)) for size in (spaces.rows, spaces.columns, spaces.batch))
+# Few rows: keys are split among program instances.
 
-    def instances(block: BlockShape) -> int:
-        return -(-rows // block.m) * -(-columns // block.n) * batch
 
-    long = any(isinstance(op, graph.EwOp) and TABLE[op.fn.data].cost.simple >= LONG for op in region.body.walk())
-    found = ranked(traced, instances, multiprocessors)
-    return [block for block in found if not long or _has_room(block)][:_MOST]
+def _has_few_rows(region: schedule.RegionOp, block: BlockShape) -> bool:
+    """Whether all rows of a matrix are in one block of few consumers, none of which is without rows."""
+    rows = online_of(region).spaces.rows
+    return isinstance(rows, int) and block.consumers <= FEW_CONSUMERS and block.m - ROWS < rows <= block.m
+
+
+def _split(region: schedule.RegionOp, block: tuple[int, int], multiprocessors: int, hints: Mapping[str, int]) -> Config:
+    """A block, and the split that takes the least time: whole waves of program instances, and few parts to combine.
+
+    Where symbols say how many matrices there are, they are taken to be few: that is what a split is for.
+    """
+    spaces = online_of(region).spaces
+    batch = spaces.batch if isinstance(spaces.batch, int) else _least(spaces.batch, hints)
+    keys = hinted(spaces.depth, hints)
+    iterations = max(1, -(-(keys if isinstance(keys, int) else LONG_KEYS) // block[1]))
+
+    def clocks(parts: int) -> int:
+        each = -(-iterations // parts) + BEGINNING
+        return waves(batch * parts, multiprocessors) * each + (COMBINING if parts > 1 else 0)
+
+    each = -(-iterations // min(range(1, min(iterations, MOST_PARTS) + 1), key=clocks))
+    parts = -(-iterations // each)
+    return Config(block=block, split=parts if parts > 1 else None)
+
+
+def _least(batch: Size, hints: Mapping[str, int]) -> int:
+    """How many matrices there are where symbols without a hint are 1."""
+    found = hinted(batch, hints)
+    return found if isinstance(found, int) else max(1, found.evaluate(dict.fromkeys(found.symbols, 1)))
+
+
+def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]) -> list[Config]:
+    op = matmul_of(region)
+    spaces = spaces_of(op)
+    sizes = hinted(spaces.rows, hints), hinted(spaces.columns, hints), hinted(spaces.depth, hints)
+    rows, columns, depth, batch = (_count(size) for size in (*sizes, hinted(spaces.batch, hints)))
+    extents = Extents(rows, columns, depth, batch, graph_type(op.b).dtype.storage.itemsize)
+    long = any(isinstance(one, graph.EwOp) and TABLE[one.fn.data].cost.simple >= LONG for one in region.body.walk())
+    found = ranked(traced, extents.tiles, multiprocessors)
+    fitting = [block for block in found if not long or _has_room(block)][:_MOST]
+    known = all(isinstance(size, int) for size in sizes) and len(traced.iterations) == 1
+    if not known or not fitting or extents.tiles(fitting[0]) > FEW * multiprocessors:
+        return [Config(block=tuple(block)) for block in fitting]
+    # Long functions are computed behind, of sums that another kernel reads.
+    parts = (1,) if why_whole(region) is not None else PARTS
+    tried = [one for one in splits(traced, extents, multiprocessors, parts) if not long or _has_room(one.block)]
+    return list(map(_config, tried[:_MOST]))
+
+
+def _config(split: Split) -> Config:
+    """The config of a product in parts; rings as deep as every kernel's are not mentioned."""
+    parts, depth = split.parts if split.parts > 1 else None, split.depth if split.depth > DEPTHS[0][1] else None
+    return Config(block=tuple(split.block), stages=depth, parts=parts)
 
 
 def _has_room(block: BlockShape) -> bool:
@@ -142,7 +204,7 @@ def _count(size: Size) -> int:
     return size if isinstance(size, int) else MANY
 
 
-def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
+def _portable(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[str, int]) -> Config:
     """Blocks for GPUs of all kinds."""
     spaces, bits = _spaces(region)
     rows, columns, keys = (hinted(size, hints) for size in (spaces.rows, spaces.columns, spaces.depth))
@@ -151,7 +213,10 @@ def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
         depth = spaces.depth if isinstance(spaces.depth, int) and spaces.depth > 0 else block[2]
         return Config(block=(_fitting(block[0], rows), _fitting(block[1], columns), min(block[2], depth)))
     block = (128, 64) if bits <= 16 else (64, 64)
-    return Config(block=(_fitting(block[0], rows), _fitting(block[1], keys)))
+    fitting = _fitting(block[0], rows), _fitting(block[1], keys)
+    if isinstance(spaces.rows, int) and 0 < spaces.rows <= fitting[0]:
+        return _split(region, fitting, multiprocessors, hints)
+    return Config(block=fitting)
 
 
 def _spaces(region: schedule.RegionOp) -> tuple[Spaces, int]:

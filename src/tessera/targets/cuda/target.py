@@ -35,6 +35,7 @@ class CudaTarget(Target):
     module = "tessera.runtime.cuda.modules:Module"
     """`module:attribute` of what loads code into the context of a GPU."""
     gemv_rows = 1
+    tile_rows = 64
     is_asynchronous = has_graphs = has_warps = keeps_row_alignment = True
 
     def default_level(self) -> str:
@@ -74,15 +75,21 @@ class CudaTarget(Target):
         return "h200" if level == "sm_90a" else None
 
     def lower(
-        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, bool], local: Local | None
+        self, source: Source, options: CompileOptions, facts: Facts, lines: Mapping[int, int], local: Local | None
     ) -> LoweredKernel:
         """Compiles, and again with less in registers until a thread's values fit; the last one runs anyhow."""
+        from tessera.interpreters.core.engine import symbol_in
+        from tessera.ir.tile import dialect as tile
         from tessera.targets.cuda.spill_retries import SpillRetries
+        from tessera.transforms.pipelining.exchange_axes import exchanged_axes
 
         # Results are made by the launch, and are as they should be, unless it is said that they are not.
         arguments = range(source.inputs + source.outputs)
-        row_aligned = tuple(index for index in arguments if lines.get(index, index >= source.inputs))
-        return SpillRetries(source, options.with_(row_aligned=row_aligned), facts, local).run()
+        along = {index: lines.get(index, int(index >= source.inputs)) for index in arguments}
+        row_aligned = tuple(index for index, axis in along.items() if axis == 1)
+        exchanged = exchanged_axes(symbol_in(source.module, source.name, tile.FuncOp), along)
+        chosen = options.with_(row_aligned=row_aligned, exchanged=exchanged)
+        return SpillRetries(source, chosen, facts, local).run()
 
     def emit(self, module: ModuleOp, name: str, options: CompileOptions) -> str:
         from tessera.targets.cuda.compile import emitted_of

@@ -27,7 +27,7 @@ from tessera.targets.llvm.floats import (
     in_sixteens,
     lane_by_lane,
 )
-from tessera.targets.llvm.text import Function, Value, element_of, lanes_of, number
+from tessera.targets.llvm.text import Function, Value, bits_of, element_of, lanes_of, number, vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +177,23 @@ def _answer(answer: bool) -> Recipe:
     return recipe
 
 
+def _sort_key(w: VectorWork, x: Value) -> Value:
+    """The bits of a float, those below the sign inverted where it is negative."""
+    f, k = w.f, w.floats(x)
+    largest = 2 ** (31 if element_of(x.type) == "float" else 63) - 1
+    words = k.bits(k.add(x, 0.0))  # of zeros, +0
+    signs = k.on_bits("ashr", words, largest.bit_length())
+    found = k.on_bits("xor", words, k.on_bits("and", signs, largest))
+    return f.select(k.compare("uno", x, 0.0), k.word(largest), found)
+
+
+def _from_sort_key(w: VectorWork, x: Value) -> Value:
+    f, bits = w.f, bits_of(element_of(x.type))
+    largest = 2 ** (bits - 1) - 1
+    words = f.binary("xor", x, f.binary("and", f.binary("ashr", x, bits - 1), largest))
+    return f.convert("bitcast", words, vector(lanes_of(x.type), "float" if bits == 32 else "double"))
+
+
 # Division
 
 
@@ -315,6 +332,8 @@ _ROWS: dict[str, Rule] = {
     "isnan": Rule(_isnan, _answer(False), half=True),
     "isinf": Rule(_isinf, _answer(False), half=True),
     "isfinite": Rule(_isfinite, _answer(True), half=True),
+    "sort_key": Rule(_sort_key),
+    "from_sort_key": Rule(None, _from_sort_key),
     "add": Rule(_arithmetic("fadd"), _instruction("add"), half=True),
     "sub": Rule(_arithmetic("fsub"), _instruction("sub"), half=True),
     "mul": Rule(_arithmetic("fmul"), _instruction("mul"), half=True),
@@ -421,7 +440,7 @@ def _opened(f: Function, value: Value, dtype: DType, work: DType, level: str) ->
 
 def _closed(f: Function, found: Value, work: DType, result: DType, level: str, *, exact: bool = False) -> Value:
     """A value of the compute type, or of f64 for f32, rounded to the result's type."""
-    if result.kind is Kind.BOOL:
+    if result.kind is Kind.BOOL or work.is_float != result.is_float:
         return found
     if not result.is_float:
         if work is not result.base or result.policy.saturate:

@@ -58,12 +58,19 @@ LINE = 16
 _FAR = 1 << 31
 
 
-def is_row_aligned(value: Any) -> bool:
-    """Whether an array's rows are aligned for a GPU: whole pieces of 16 bytes, neighbours side by side.
+def row_axis(value: Any) -> int:
+    """The axis along which an array's rows lie as a GPU wants them, counted from the end: 1 is the last; 0 for none.
 
-    So every row begins and ends with such a piece, and is less than 2 GiB from the next.
+    Such rows are whole pieces of 16 bytes, neighbours side by side: each begins and ends with such a piece, and is less
+    than 2 GiB from the next. An array whose last two axes are exchanged has them along axis 2.
     """
-    if value.ndim == 0 or value.strides[-1] != 1 or value.pointer % LINE:
-        return False
-    steps = [abs(stride * value.itemsize) for stride in (*value.strides[:-1], value.shape[-1])]
-    return not any(step % LINE or step >= _FAR for step in steps)
+    return 0 if value.pointer % LINE else aligned_axis(value.shape, value.strides, value.itemsize)
+
+
+def aligned_axis(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
+    """The same for an array that begins at a multiple of 16 bytes."""
+    axis = next((axis for axis in range(len(strides) - 1, -1, -1) if strides[axis] == 1), None)
+    if axis is None:
+        return 0
+    steps = [abs(step * itemsize) for step in (*strides[:axis], *strides[axis + 1 :], shape[axis])]
+    return 0 if any(step % LINE or step >= _FAR for step in steps) else len(strides) - axis

@@ -191,26 +191,23 @@ def _made(
         return None
     values = [look_up(path, given) for path in instance.paths]
     lines = lines_of(values)
-    row_aligned = [
-        index for index in range(len(values) + len(instance.outputs)) if lines.get(index, index >= len(values))
-    ]
+    along = {index: lines.get(index, int(index >= len(values))) for index in range(len(values) + len(instance.outputs))}
     driver = next(path for path, value in zip(instance.paths, values, strict=True) if isinstance(value, Tensor))
     looked_at = replace(GuardedKernel.of(instance, None, lines=lines), instance=None)
-    return Choice(looked_at, driver, _candidates(instance, compiler, probe, row_aligned, fixed))
+    return Choice(looked_at, driver, _candidates(instance, compiler, probe, along, fixed))
 
 
 def _candidates(
-    instance: Instance,
-    compiler: Target,
-    probe: tuple[int, int, int],
-    row_aligned: Sequence[int],
-    fixed: tuple[int, ...],
+    instance: Instance, compiler: Target, probe: tuple[int, int, int], along: Mapping[int, int], fixed: tuple[int, ...]
 ) -> list[Candidate]:
     """The blocks worth having: the best of each number of rows, and first the one that is best for many instances."""
     from tessera.interpreters.core.engine import symbol_in
     from tessera.ir.tile import dialect as tile
+    from tessera.transforms.pipelining.exchange_axes import exchange_axes, exchanged_axes
 
     function = symbol_in(instance.module.clone(), instance.name, tile.FuncOp)
+    exchange_axes(function, dict(exchanged_axes(function, along)))
+    row_aligned = [index for index, axis in along.items() if axis]
     return [Candidate(*found) for found in compiler.modelled_blocks(function, probe, row_aligned, fixed)]
 
 

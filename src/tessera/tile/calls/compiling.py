@@ -16,7 +16,7 @@ from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.settings import Settings
 from tessera.transforms.core.facts import Facts
 
-NO_LINES: Mapping[int, bool] = MappingProxyType({})
+NO_LINES: Mapping[int, int] = MappingProxyType({})
 
 
 def source_of(instance: Instance) -> Source:
@@ -27,11 +27,11 @@ def source_of(instance: Instance) -> Source:
 
 
 def compiled(
-    instance: Instance, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = NO_LINES
+    instance: Instance, chosen: Settings, facts: Facts, lines: Mapping[int, int] = NO_LINES
 ) -> tuple[GuardedKernel, bytes]:
     """The program of an instance, for arguments with these facts, loaded; and its machine code, to be kept.
 
-    `lines` says of each array whether its rows lie well for a GPU.
+    `lines` says of each array along which axis its rows are aligned for a GPU, counted from the end.
     """
     made = machined(source_of(instance), chosen, facts, lines)
     asked = lines if chosen.compiler.keeps_row_alignment else None
@@ -51,7 +51,7 @@ def log_compile(name: str, guards: str, seconds: Mapping[str, float]) -> None:
         logging.getLogger("tessera.recompiles").warning("compiled %s for %s: %s", name, guards or "no guards", laps)
 
 
-def machined(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = NO_LINES) -> Artifact:
+def machined(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, int] = NO_LINES) -> Artifact:
     """Machine code of a tile function, for arguments with these facts."""
     made = finished(lowered(source, chosen, facts, lines), source, chosen)
     made.report.tell(source.name)
@@ -59,7 +59,7 @@ def machined(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int,
 
 
 def lowered(
-    source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = NO_LINES, *, checks_spills: bool = True
+    source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, int] = NO_LINES, *, checks_spills: bool = True
 ) -> LoweredKernel:
     """A tile function in its target's own words, before machine code.
 

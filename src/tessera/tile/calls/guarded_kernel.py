@@ -52,7 +52,7 @@ class GuardedKernel:
         instance: Instance,
         executable: Executable | CudaExecutable | None,
         asked: Iterable[Fact] = (),
-        lines: Mapping[int, bool] | None = None,
+        lines: Mapping[int, int] | None = None,
     ) -> GuardedKernel:
         """The program of an instance, by the interpreter where there is no machine code.
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tile.calls.arguments import Number, exact, is_row_aligned
+from tessera.tile.calls.arguments import Number, exact, row_axis
 
 
 class Ask(NamedTuple):
     """Something of an argument that a program may depend on: its size or stride along an axis, or a number's value.
 
-    `row_aligned` asks whether its rows are aligned (`is_row_aligned`), `alike` whether its size along an axis is that
-    of the first array.
+    `row_aligned` asks along which axis its rows are aligned (`row_axis`), `alike` whether its size along an axis is
+    that of the first array.
     """
 
     argument: int
@@ -29,7 +29,7 @@ class Ask(NamedTuple):
         if self.what == "value":
             return value
         if self.what == "row_aligned":
-            return is_row_aligned(value)
+            return row_axis(value)
         if self.what == "alike":
             first = next(one for one in values if isinstance(one, Tensor))
             return value.shape[self.axis] == first.shape[self.axis]
@@ -49,7 +49,8 @@ class Guard(NamedTuple):
         argument, what, axis = self.ask
         answer = str(self.answer).lower()  # as facts are spelled: true
         if what == "row_aligned":
-            return f"arg{argument} row_aligned = {answer}"
+            along = "" if int(self.answer) <= 1 else f" along axis -{answer}"
+            return f"arg{argument} row_aligned{along} = {str(bool(self.answer)).lower()}"
         if what == "alike":
             return f"arg{argument}.size[{axis}] alike = {answer}"
         return f"arg{argument} = {answer}" if what == "value" else f"arg{argument}.{what}[{axis}] = {answer}"

@@ -24,7 +24,7 @@ from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.garbage import collect_after
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tile.calls.arguments import NUMBERS, Number, collect, is_row_aligned, kinds_of
+from tessera.tile.calls.arguments import NUMBERS, Number, collect, kinds_of, row_axis
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.guarded_kernel import GuardedKernel, ask_of, kind_text
 from tessera.tile.calls.guards import Ask
@@ -188,9 +188,9 @@ class Programs:
         return program
 
 
-def lines_of(values: Sequence[Any]) -> dict[int, bool]:
-    """Whether the rows of each array among values are aligned well for a GPU."""
-    return {index: is_row_aligned(value) for index, value in enumerate(values) if isinstance(value, Tensor)}
+def lines_of(values: Sequence[Any]) -> dict[int, int]:
+    """The axis of each array among values along which rows are aligned for a GPU, counted from the end."""
+    return {index: row_axis(value) for index, value in enumerate(values) if isinstance(value, Tensor)}
 
 
 def in_the_interpreter(name: str, refusal: CompileError) -> FallbackError:

@@ -27,6 +27,7 @@ from tessera.tile.calls.attributes import Attributes
 from tessera.tile.calls.grids import GridFunction, GridOfStores, grid_of
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.overlapping import say_overlapping
+from tessera.tile.calls.python_errors import compile_error
 from tessera.tile.language.call_chain import Position, span_with_callers
 from tessera.tile.language.context import current_context
 from tessera.tile.language.control import rewritten
@@ -171,11 +172,7 @@ def _run(function: Callable[..., Any], arguments: Mapping[str, Any], static: Map
             error.span = span
         raise
     except Exception as error:
-        raise CompileError(
-            f"{type(error).__name__}: {error}",
-            span=_place(error),
-            hint="this is Python's own error while the kernel's code ran on tiles; check names and types there",
-        ) from error
+        raise compile_error(error, _place(error)) from error
 
 
 def _place(error: Exception) -> SourceSpan | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from tessera.dtypes.types import i64
+from tessera.dtypes.types import i32, i64
 from tessera.errors import DtypeError, ShapeError
 from tessera.shapes import rules
 from tessera.tile.language.current_tracer import tracer
@@ -180,12 +180,15 @@ def concat(tiles: Sequence[Tile], axis: int = -1) -> Tile:
     return found
 
 
-def scan(x: Any, combine: Callable[[Any, Any], Any], axis: int = -1, *, reverse: bool = False) -> Any:
+def scan(x: Any, combine: Callable[[Any, Any], Any] | str, axis: int = -1, *, reverse: bool = False) -> Any:
     """Running results along an axis: element i is that of elements 0 to i, or i to the last with `reverse`.
 
     `combine` is any associative function of two tiles; of tuples of tiles where `x` is one. The order of its
-    operands is that of elements, however they are grouped, and the grouping is always the same.
+    operands is that of elements, however they are grouped, and the grouping is always the same. Reductions that have a
+    name, "sum", "prod", "max" and "min", are faster.
     """
+    if isinstance(combine, str):
+        return _named_scan(checked_tile(x, "scan"), combine, axis, reverse=reverse)
     several = isinstance(x, tuple)
     state: tuple[Tile, ...] = tuple(checked_tile(one, "scan") for one in as_tuple(x))
     along, work = axis_of(state[0], axis, "scan"), tracer()
@@ -216,7 +219,14 @@ def scan(x: Any, combine: Callable[[Any, Any], Any], axis: int = -1, *, reverse:
 
 def cumsum(x: Tile, axis: int = -1, *, reverse: bool = False) -> Tile:
     """Running sums along an axis."""
-    return scan(checked_tile(x, "cumsum"), lambda a, b: tracer().combine("add", a, b), axis, reverse=reverse)
+    return _named_scan(checked_tile(x, "cumsum"), "sum", axis, reverse=reverse)
+
+
+def _named_scan(x: Tile, kind: str, axis: int, *, reverse: bool) -> Tile:
+    along = axis_of(x, axis, "scan")
+    if not reverse:
+        return tracer().scanned(kind, x, along)
+    return flip(tracer().scanned(kind, flip(x, along), along), along)
 
 
 def _is_greater(a: Tile, b: Tile) -> Tile:
@@ -273,27 +283,73 @@ def _cut(x: Tile, axis: int, count: int) -> Tile:
     return slice(x, [0] * x.ndim, [count if one == axis else size for one, size in enumerate(x.shape)])
 
 
+def _inverted(key: Tile, *, when: bool) -> Tile:
+    return tracer().apply("not", key) if when else key
+
+
+def _whole(x: Tile) -> Tile:
+    """Whole numbers that sort as elements do, and tell them apart: -0 comes before 0."""
+    work = tracer()
+    if not x.dtype.is_float:
+        return x
+    key = work.apply("sort_key", x)
+    below = work.combine("lt", work.combine("copysign", work.full(x.shape, 1.0, x.dtype), x), 0)
+    lowered = work.combine("and", work.combine("eq", x, 0), below)
+    return work.where(lowered, -1, key)
+
+
 def sort(x: Tile, axis: int = -1, *, descending: bool = False) -> Tile:
-    """The elements along an axis in ascending order, NaN last; with `descending` the other way round, NaN first."""
-    along = axis_of(checked_tile(x, "sort"), axis, "sort")
-    return _cut(_sorted(x, along, descending=descending, order=False)[0], along, x.shape[along])
+    """The elements along an axis in ascending order, NaN last; with `descending` the other way round, NaN first.
+
+    Of zeros, -0 comes first.
+    """
+    along, work = axis_of(checked_tile(x, "sort"), axis, "sort"), tracer()
+    if x.dtype.bits < 8:
+        return _cut(_sorted(x, along, descending=descending, order=False)[0], along, x.shape[along])
+    found = _inverted(work.sorted(_inverted(_whole(x), when=descending), along), when=descending)
+    return work.cast(work.apply("from_sort_key", found), x.dtype) if x.dtype.is_float else found
+
+
+def _packed(x: Tile, axis: int, *, descending: bool) -> tuple[Tile, int] | None:
+    """Keys of elements with their places in the lowest bits, and how many those are; None where they have no room."""
+    work, dtype = tracer(), x.dtype
+    if not 8 <= dtype.bits <= 32:
+        return None
+    key = work.apply("sort_key", x) if dtype.is_float else work.cast(x, i64)
+    short = dtype.bits <= 16 and dtype.name != "f16" and x.shape[axis] <= 1 << 16
+    if short and dtype.is_float:
+        key = work.combine("shr", key, 16)
+    elif short:
+        key = work.combine("add", key, int(dtype.min_value) - (1 << 15) if dtype.min_value == 0 else 0)
+    bits, carrier = (16, i32) if short else (32, i64)
+    place = work.cast(_positions(x.shape, axis), carrier)
+    high = work.combine("shl", _inverted(work.cast(key, carrier), when=descending), bits)
+    return work.combine("or", high, place), bits
+
+
+def _order(x: Tile, axis: int, *, descending: bool) -> Tile:
+    """The places of elements in order, those of equal ones in order, too."""
+    work, packed = tracer(), _packed(x, axis, descending=descending)
+    if packed is None:
+        ranks = _sorted(x, axis, descending=descending, order=True)[1]
+        assert ranks is not None
+        return ranks
+    keys, bits = packed
+    return work.cast(work.combine("and", work.sorted(keys, axis), (1 << bits) - 1), i64)
 
 
 def argsort(x: Tile, axis: int = -1, *, descending: bool = False) -> Tile:
     """The indices that sort an axis; equal elements stay in order."""
     along = axis_of(checked_tile(x, "argsort"), axis, "argsort")
-    ranks = _sorted(x, along, descending=descending, order=True)[1]
-    assert ranks is not None
-    return _cut(ranks, along, x.shape[along])
+    return _cut(_order(x, along, descending=descending), along, x.shape[along])
 
 
 def topk(x: Tile, k: int, axis: int = -1, *, largest: bool = True) -> tuple[Tile, Tile]:
     """The k largest (or smallest) elements along an axis, in order, and their indices; of equal ones the first."""
     along = axis_of(checked_tile(x, "topk"), axis, "topk")
     count = _count(k, "the k of tile.topk", x.shape[along])
-    values, ranks = _sorted(x, along, descending=largest, order=True)
-    assert ranks is not None
-    return _cut(values, along, count), _cut(ranks, along, count)
+    places = _cut(_order(x, along, descending=largest), along, count)
+    return take(x, places, along), places
 
 
 def _extreme(name: str, kind: str, what: str) -> Callable[..., Tile]:

@@ -599,6 +599,14 @@ class Tracer:
         axis_bounds = {old - (old > axis): found for old, found in value.axis_bounds.items() if old != axis}
         return self.wrap(self.emit(tile.ReduceOp(kind, value.ssa, axis)), axis_bounds=axis_bounds)
 
+    def sorted(self, value: Tile, axis: int) -> Tile:
+        """Whole numbers in ascending order."""
+        return self.wrap(self.emit(tile.SortOp(value.ssa, axis)))
+
+    def scanned(self, kind: str, value: Tile, axis: int) -> Tile:
+        """Running reductions along an axis."""
+        return self.wrap(self.emit(tile.ScanOp(kind, value.ssa, axis)))
+
     def dot(self, a: Tile, b: Tile, c: Tile | None, out: DType | None) -> Tile:
         check_dot(a, b)
         if a.dtype.base is not b.dtype.base:

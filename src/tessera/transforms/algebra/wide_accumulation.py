@@ -1,4 +1,4 @@
-"""Reductions and dots of narrow floats: accumulated in f32 and rounded once, before nests are looked for."""
+"""Reductions, scans and dots of narrow floats: accumulated in f32 and rounded once, before nests are looked for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def widen_accumulation(function: tile.FuncOp) -> None:
     """Rewrites every reduction and every dot that accumulates in fewer bits than f32 has."""
     for op in list(function.body.walk()):
         ops = TileOps()
-        if isinstance(op, tile.ReduceOp) and op.kind.data in ("sum", "prod") and _is_narrow(tile_dtype(op.operand)):
-            total = ops.add(tile.ReduceOp(op.kind.data, ops.cast(op.operand, f32), op.axis.value.data))
+        if isinstance(op, tile.ReduceOp | tile.ScanOp) and _adds(op) and _is_narrow(tile_dtype(op.operand)):
+            total = ops.add(type(op)(op.kind.data, ops.cast(op.operand, f32), op.axis.value.data))
         elif isinstance(op, tile.DotOp) and _is_narrow(tile_dtype(op.c)):
             total = ops.add(tile.DotOp(op.a, op.b, ops.cast(op.c, f32)))
         else:
@@ -25,6 +25,10 @@ def widen_accumulation(function: tile.FuncOp) -> None:
 
 
 WidenAccumulation = function_pass("widen-accumulation", widen_accumulation)
+
+
+def _adds(op: tile.ReduceOp | tile.ScanOp) -> bool:
+    return op.kind.data in ("sum", "prod")
 
 
 def _is_narrow(dtype: DType) -> bool:

@@ -58,7 +58,7 @@ def title(op: Operation) -> str:
     match op:
         case tile.EwOp():
             return op.fn.data
-        case tile.ReduceOp():
+        case tile.ReduceOp() | tile.ScanOp():
             return op.kind.data
         case tile.ReadOp() | tile.WriteOp() | tile.AtomicAtOp() | tile.AtomicOp():
             return tile.title(op)
@@ -139,6 +139,10 @@ def _of_reduce(build: Builder, op: tile.ReduceOp) -> list[SSAValue]:
     return [build.add(tile.ReduceOp("or", build.is_nan(op.operand), op.axis.value.data))]
 
 
+def _of_scan(build: Builder, op: tile.ScanOp) -> list[SSAValue]:
+    return [build.add(tile.ScanOp("or", build.is_nan(op.operand), op.axis.value.data))]
+
+
 def _of_dot(build: Builder, op: tile.DotOp) -> list[SSAValue]:
     found = [build.is_nan(op.c)]
     row = tile_type(op.c).get_num_dims() - 2
@@ -151,5 +155,6 @@ def _of_dot(build: Builder, op: tile.DotOp) -> list[SSAValue]:
 _EXCUSES: Mapping[type[Operation], Callable[[Builder, Any], list[SSAValue]]] = {
     tile.EwOp: _of_elementwise,
     tile.ReduceOp: _of_reduce,
+    tile.ScanOp: _of_scan,
     tile.DotOp: _of_dot,
 }

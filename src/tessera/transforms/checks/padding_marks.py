@@ -29,7 +29,7 @@ _TRUTH = IntegerType(1)
 _Control = scf.ForOp | scf.IfOp | scf.WhileOp
 _MOVES = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
 _HALVES = (tile.UnpackOp, tile.PackOp)
-_SPREADS = (tile.EwOp, tile.ReduceOp, tile.DotOp, tile.TakeOp, tile.ReadOp, *_HALVES, *_MOVES)
+_SPREADS = (tile.EwOp, tile.ReduceOp, tile.ScanOp, tile.SortOp, tile.DotOp, tile.TakeOp, tile.ReadOp, *_HALVES, *_MOVES)
 
 
 Visit = Callable[[Operation, Operation], None]
@@ -133,6 +133,12 @@ class Marks:
                 return build.ew("select", condition, self._or_none(build, first), self._or_none(build, second))
             case tile.ReduceOp():
                 return _of_reduce(build, op, self._found[op.operand])
+            case tile.ScanOp():
+                return build.add(tile.ScanOp("or", self._found[op.operand], op.axis.value.data))
+            case tile.SortOp():
+                # Where marked elements go is not known here: all of their row may be one.
+                mark = build.folded("or", self._found[op.operand], op.axis.value.data)
+                return build.spread(mark, tile_type(op.result).get_shape())
             case tile.DotOp():
                 return self._of_dot(build, op)
             case tile.TakeOp():

@@ -42,6 +42,8 @@ class CompileReport:
 
     way: str = ""
     refusals: list[Refusal] = field(default_factory=list[Refusal])
+    choices: list[str] = field(default_factory=list[str])
+    """What was chosen on the way, besides, for people to know."""
 
     @property
     def fallbacks(self) -> list[Refusal]:
@@ -55,6 +57,7 @@ class CompileReport:
     def lines(self) -> list[str]:
         """The report in words, a line each."""
         way = [f"compiled: {self.way}"] if self.way else []
+        way += [f"chosen: {one}" for one in self.choices]
         return way + [f"{'slower than' if one.is_slower else 'not'} {one}" for one in self.refusals]
 
     def tell(self, name: str) -> None:
@@ -85,15 +88,16 @@ class CompileReport:
 
     def encoded(self) -> object:
         """The report as JSON has it."""
-        return {"way": self.way, "refusals": [asdict(one) for one in self.refusals]}
+        return {"way": self.way, "refusals": [asdict(one) for one in self.refusals], "choices": self.choices}
 
     @staticmethod
     def decoded(found: Any) -> CompileReport:
         """The report that JSON has; what is none raises ValueError, TypeError or KeyError."""
         refusals = [Refusal(**one | {"span": _decoded_span(one["span"])}) for one in found["refusals"]]
-        if type(found["way"]) is not str or not all(type(one.reason) is str for one in refusals):
+        words = [found["way"], *found["choices"], *[one.reason for one in refusals]]
+        if not all(type(one) is str for one in words):
             raise TypeError("a report of other things than words")
-        return CompileReport(found["way"], refusals)
+        return CompileReport(found["way"], refusals, list(found["choices"]))
 
 
 def _decoded_span(found: Any) -> SourceSpan | None:

@@ -89,14 +89,37 @@ def index_of(digits: Sequence[Digit]) -> Index:
 
 
 def _digits(index: Index, extent: Size) -> list[Digit] | None:
-    """The digits of a position that takes every value up to `extent`, or always the same; None for others."""
+    """The digits of a position below `extent`, those that are always the same among them; None for others."""
     if not index.terms and extent != 1:
         return [Digit(FIXED, extent, index.constant)]
     found = [digit for digit, _ in index.terms]
     total: Size = 1
     for digit in found:
         total = size(dim(total) * digit.size)
-    return found if total == extent and index_of(found) == index else None
+    if total == extent and index_of(found) == index:
+        return found
+    return _with_fixed(index, extent)
+
+
+def _with_fixed(index: Index, extent: Size) -> list[Digit] | None:
+    """The same where some digits between others, or beside them, do not follow the iteration."""
+    if not isinstance(index.constant, int):
+        return None
+    found: list[Digit] = []
+    factor: Size = 1
+    for digit, by in (*reversed(index.terms), (None, extent)):
+        gap = exact_quotient(by, factor)
+        if gap is None or not isinstance(count := size(gap), int):
+            return None
+        if count != 1:
+            if not isinstance(factor, int):
+                return None
+            found.insert(0, Digit(FIXED, count, index.constant // factor % count))
+            factor = size(dim(factor) * count)
+        if digit is not None:
+            found.insert(0, digit)
+            factor = size(dim(factor) * digit.size)
+    return found if index_of(found) == index else None
 
 
 def _split(digit: Digit, outer: Size, inner: Size) -> tuple[Digit, Digit] | None:

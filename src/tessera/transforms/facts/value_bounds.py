@@ -279,7 +279,7 @@ _RULES: Mapping[type[Operation], Callable[[_Analysis, Any, Intervals], Intervals
         tile.EwOp: _elementwise,
         tile.ReduceOp: _reduce,
         tile.DotOp: _dot,
-        **dict.fromkeys((tile.FullOp, tile.ExpandOp, tile.BroadcastOp, tile.TransOp), _same),
+        **dict.fromkeys((tile.FullOp, tile.ExpandOp, tile.BroadcastOp, tile.TransOp, tile.SortOp), _same),
         **dict.fromkeys((*scalars.CASTS, *scalars.INTEGER_CASTS), _cast),
         **{kind: _arithmetic(name) for kind, name in (*scalars.FLOAT.items(), *_INTEGER.items())},
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue, TypeAttribute
 
 from tessera.dtypes.promotion import accumulator
@@ -23,6 +24,7 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Shape, Size, ceil_div, element_count, size
 from tessera.transforms.core.index_digits import Map, index_of, push, regroup, whole
+from tessera.transforms.fusion.kernel_numbers import Scalar
 from tessera.transforms.fusion.region_tiles import Axis, RegionTiles, Value, is_carried, is_count
 
 BATCH, ROW, DEPTH, COLUMN = range(4)
@@ -31,7 +33,10 @@ BATCH, ROW, DEPTH, COLUMN = range(4)
 
 @dataclass(frozen=True)
 class Spaces:
-    """The index maps of a matmul's result and operands, from coordinates of the iteration space."""
+    """The index maps of a matmul's result and operands, from coordinates of the iteration space.
+
+    Of one in parts, these are the matrices of the result.
+    """
 
     batch: Size
     rows: Size
@@ -45,6 +50,9 @@ class Spaces:
 def spaces_of(op: graph.MatmulOp) -> Spaces:
     left, right, result = (graph_type(value).shape for value in (op.a, op.b, op.result))
     rows, depth, columns = left[-2], left[-1], right[-1]
+    if (parts := op.part_count) is not None:
+        row, inner, column = whole(ROW, rows), whole(DEPTH, depth), whole(COLUMN, columns)
+        return Spaces(parts, rows, depth, columns, (row, inner), (inner, column), (whole(BATCH, parts), row, column))
     outer = result[:-2]
     batch = element_count(outer) if outer else 1
     # An empty batch has no program instances: any coordinates do.
@@ -128,21 +136,34 @@ def multiply(tiles: RegionTiles, op: graph.MatmulOp, spaces: Spaces, k: int) -> 
     carrier = sum_type(op)
     zeros = tiles.fit(tiles.full(0, carrier), (ROW, COLUMN))
 
-    def iteration(position: SSAValue, total: SSAValue) -> list[SSAValue]:
+    first, stop = (0, tiles.size(spaces.depth)) if op.part_count is None else _part(tiles, op, spaces)
+
+    def iteration(counted: SSAValue, total: SSAValue) -> list[SSAValue]:
+        position = tiles.plus(first, counted)
         tiles.axes[DEPTH] = Axis(spaces.depth, position, k)
         a = tiles.fit(tiles.ended(op.a, operand(tiles, op.a, spaces.left), DEPTH), (ROW, DEPTH))
         b = tiles.fit(tiles.ended(op.b, operand(tiles, op.b, spaces.right), DEPTH), (DEPTH, COLUMN))
         return [tiles.add(tile.DotOp(a.ssa, b.ssa, total, accum=narrow_accumulator(op, carrier)))]
 
-    if isinstance(spaces.depth, int) and 0 < spaces.depth <= k:
+    if isinstance(stop, int) and 0 < stop <= k:
         (total,) = iteration(tiles.number(0), zeros.ssa)
     else:
-        (total,) = tiles.loop(tiles.size(spaces.depth), k, [zeros.ssa], iteration)
+        (total,) = tiles.loop(stop, k, [zeros.ssa], iteration)
     value = Value(total, (ROW, COLUMN))
     wanted = graph_type(op.result).dtype
     if carrier is f32 and is_carried(wanted):
         return value
     return tiles.rounded(value, wanted)
+
+
+def _part(tiles: RegionTiles, op: graph.MatmulOp, spaces: Spaces) -> tuple[Scalar, Scalar]:
+    """Where the part of the depth of a program instance begins, and how long it is."""
+    length = op.part_length
+    first = tiles.times(tiles.axes[BATCH].start, tiles.size(length))
+    if isinstance(length, int) and isinstance(spaces.depth, int) and spaces.depth % length == 0:
+        return first, length
+    left = tiles.minus(tiles.size(spaces.depth), first)
+    return first, tiles.scalar(arith.MinSIOp, tiles.number(left), tiles.number(tiles.size(length)))
 
 
 def operand(tiles: RegionTiles, value: SSAValue, where: Map) -> Value:

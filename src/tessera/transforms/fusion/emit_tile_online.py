@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from xdsl.ir import Operation, SSAValue
 
@@ -33,6 +34,7 @@ from tessera.transforms.fusion.emit_tile_matmuls import (
     operand,
     positions_after,
 )
+from tessera.transforms.fusion.kernel_numbers import Scalar
 from tessera.transforms.fusion.online_algebra import INNER, KEY, Online, Read, find_online, is_row, reads_through
 from tessera.transforms.fusion.region_tiles import Axis, RegionTiles, Value
 
@@ -55,14 +57,30 @@ def online_of(region: schedule.RegionOp) -> Online:
 def emit_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     """The tile function of an online region under its config."""
     online = online_of(region)
-    spaces = online.spaces
+    m, n = block_of(region)
+    tiles = RegionTiles(name, region, partial(grid_of, online, m))
+    place_rows(tiles, online, m)
+    loop = OnlineLoop(tiles, online, n)
+    loop.conclude(*loop.write())
+    loop.finish()
+    return tiles.function
+
+
+def block_of(region: schedule.RegionOp) -> tuple[int, int]:
+    """The queries and keys of a block."""
     m, n = given_block(region, DEFAULT_BLOCK, "an online region", "two", "queries and keys")
+    return m, n
 
-    def grid(spell: Callable[[Size], Size]) -> list[Size]:
-        rows = size(ceil_div(spell(spaces.rows), m))
-        return [rows] if spaces.batch == 1 else [rows, spell(spaces.batch)]
 
-    tiles = RegionTiles(name, region, grid)
+def grid_of(online: Online, m: int, spell: Callable[[Size], Size]) -> list[Size]:
+    """Blocks of so many rows, and matrices."""
+    rows = size(ceil_div(spell(online.spaces.rows), m))
+    return [rows] if online.spaces.batch == 1 else [rows, spell(online.spaces.batch)]
+
+
+def place_rows(tiles: RegionTiles, online: Online, m: int) -> None:
+    """Says which rows and columns a program instance of that grid has."""
+    spaces = online.spaces
     tiles.source = online.values
     row = 0 if spaces.rows == 1 else tiles.times(tiles.scalar(tile.ProgramIdOp, 0), m)
     inner, columns = graph_type(online.scores.a).shape[-1], spaces.columns
@@ -72,11 +90,6 @@ def emit_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     tiles.axes[ROW] = Axis(spaces.rows, row, m)
     tiles.axes[INNER] = Axis(inner, 0, inner)
     tiles.axes[COLUMN] = Axis(columns, 0, columns)
-    _Loop(tiles, online, n).write()
-    rows = dict((*online.tops, *online.totals))
-    positions = positions_after({**rows, online.values.result: spaces.result}, region.body.block.ops)
-    finish(tiles, positions, made_results(region, online))
-    return tiles.function
 
 
 def made_results(region: schedule.RegionOp, online: Online) -> dict[int, Read]:
@@ -88,34 +101,40 @@ def made_results(region: schedule.RegionOp, online: Online) -> dict[int, Read]:
     return {number: known[value] for number, value in enumerate(end.operands) if value in known}
 
 
-class _Loop:
+class OnlineLoop:
     """Writes the loop over keys and what follows from it."""
 
     def __init__(self, tiles: RegionTiles, online: Online, keys: int) -> None:
         self.tiles = tiles
         self.online = online
         self.keys = keys
-        wide = graph_type(online.weights[0]).dtype.base is f64
-        self.dtype: DType = f64 if wide else f32
+        self.dtype = self.dtype_of(online)
         self.made = made_results(tiles.region, online)
 
-    def write(self) -> None:
+    @staticmethod
+    def dtype_of(online: Online) -> DType:
+        """The type of what the loop carries."""
+        return f64 if graph_type(online.weights[0]).dtype.base is f64 else f32
+
+    def write(self, keys: tuple[Scalar, Scalar, int] | None = None) -> tuple[Value, Value, Value]:
+        """The loop over keys, all of them unless told a start, an end and a step: sum of values, top and total."""
         tiles, online = self.tiles, self.online
         zero, lowest = tiles.full(0.0, self.dtype), tiles.full(-math.inf, self.dtype)
         queries = tiles.fit(operand(tiles, online.scores.a, online.left), (ROW, INNER))
-        start = [tiles.fit(zero, (ROW, COLUMN)), tiles.fit(lowest, (ROW,)), tiles.fit(zero, (ROW,))]
+        begin = [tiles.fit(zero, (ROW, COLUMN)), tiles.fit(lowest, (ROW,)), tiles.fit(zero, (ROW,))]
 
         def body(position: SSAValue, acc: SSAValue, top: SSAValue, total: SSAValue) -> Sequence[SSAValue]:
             tiles.axes[KEY] = Axis(online.spaces.depth, position, self.keys)
             return self.iteration(queries, Value(acc, (ROW, COLUMN)), Value(top, (ROW,)), Value(total, (ROW,)))
 
-        count, first = online.spaces.depth, [one.ssa for one in start]
-        if isinstance(count, int) and 0 < count <= self.keys:
+        count, first = online.spaces.depth, [one.ssa for one in begin]
+        if keys is None and isinstance(count, int) and 0 < count <= self.keys:
             found = body(tiles.number(0), *first)
         else:
-            found = tiles.loop(tiles.size(count), self.keys, first, body)
-        axes = (ROW, COLUMN), (ROW,), (ROW,)
-        self.conclude(*(Value(ssa, order) for ssa, order in zip(found, axes, strict=True)))
+            start, stop, step = (0, tiles.size(count), self.keys) if keys is None else keys
+            found = tiles.loop(stop, step, first, body, start)
+        acc, top, total = found
+        return Value(acc, (ROW, COLUMN)), Value(top, (ROW,)), Value(total, (ROW,))
 
     def iteration(self, queries: Value, acc: Value, top: Value, total: Value) -> Sequence[SSAValue]:
         """One block of keys."""
@@ -187,6 +206,13 @@ class _Loop:
             for read in online.totals:
                 tiles.know(*read, total)
         tiles.know(online.values.result, online.spaces.result, acc)
+
+    def finish(self) -> None:
+        """Stores the results of the region, and ends the function."""
+        rows = dict((*self.online.tops, *self.online.totals))
+        ops = self.tiles.region.body.block.ops
+        positions = positions_after({**rows, self.online.values.result: self.online.spaces.result}, ops)
+        finish(self.tiles, positions, self.made)
 
     def correction(self, top: Value) -> Value:
         """By how much the region's shift makes weights larger than those of the loop."""

@@ -32,6 +32,8 @@ from tessera.transforms.fusion.regions import enclose, erase_unused, is_splat, m
 
 CAST_FUSION_ROWS = 16
 """The rows up to which a cast of the other operand is fused into a matmul: reading that operand takes all the time."""
+TILE_ROWS = 64
+"""Rows of a tile that is copied as a whole."""
 
 _COMPUTED = Reason(
     "an operand of a matmul is computed beforehand: every program instance would compute it anew",
@@ -104,8 +106,13 @@ def _epilogue(op: graph.MatmulOp, block: Block, refusals: FusionRefusals, *, lev
     return longest(start, block, refusals, maps=not level, obstacle=obstacle)
 
 
-def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows: Size) -> list[Operation]:
-    """The ops through which an operand is read, in order: as many as leave it a box, or at least whole blocks."""
+def operand_ops(
+    value: SSAValue, where: Map, blocks: Extents, block: Block, rows: Size, *, tiled: bool = False
+) -> list[Operation]:
+    """The ops through which an operand is read, in order: as many as leave it a box, or at least whole blocks.
+
+    With `tiled`, rows are copied as tiles of `TILE_ROWS`, and few of them have to be all of an axis.
+    """
     best: list[Operation] = []
     chain: list[Operation] = []
     boxed = is_box(where, graph_type(value).shape, blocks)
@@ -116,7 +123,7 @@ def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows
             inner = where
         else:
             break
-        if inner is None:
+        if inner is None or (tiled and boxed and isinstance(op, graph.ReshapeOp) and _is_cut_short(inner, op)):
             break
         chain.insert(0, op)
         value, where = op.operands[0], inner
@@ -124,6 +131,16 @@ def operand_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows
         if is_now or (not boxed and is_whole(where, blocks)):
             best, boxed = list(chain), is_now
     return best
+
+
+def _is_cut_short(where: Map, op: graph.ReshapeOp) -> bool:
+    """Whether rows that are fewer than those of a tile would be a part of a longer axis behind a reshape.
+
+    A tile would reach into what follows them there, and copies are whole tiles. The host has the reshape for nothing.
+    """
+    sizes = zip(where, graph_type(op.operand).shape, strict=True)
+    digits = [(digit.size, extent) for index, extent in sizes for digit, _ in index.terms if digit.axis == ROW]
+    return any(isinstance(size, int) and 1 < size < TILE_ROWS and size != extent for size, extent in digits)
 
 
 def _is_narrow_cast(op: Operation) -> bool:

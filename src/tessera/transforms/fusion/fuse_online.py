@@ -51,7 +51,7 @@ def _form(online: Online, block: Block, few: int, refusals: FusionRefusals) -> N
                 made |= dict.fromkeys(found[0])
                 sides |= dict.fromkeys(found[1])
     through_ops = [
-        *operand_ops(online.scores.a, online.left, online.blocks, block, spaces.rows),
+        *operand_ops(online.scores.a, online.left, online.blocks, block, spaces.rows, tiled=True),
         *operand_ops(online.scores.b, online.right, online.blocks, block, spaces.rows),
         *operand_ops(online.values.b, spaces.right, online.blocks, block, spaces.rows),
     ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from tessera.ir.graph.types import graph_type
+from tessera.ir.graph.types import GraphTensorType, graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
@@ -54,18 +55,49 @@ class KernelNumbers(ABC):
         return a if b == 1 else self.computed(arith.FloorDivSIOp, self.number(a), self.number(b))
 
 
-def kernel_of(name: str, region: schedule.RegionOp, spell: Callable[[Size], Size], grid: Sequence[Size]) -> tile.FuncOp:
-    """The tile function of a region, empty: its arguments, whose sizes are spelled in symbols that they tell."""
-    values = (*region.arguments, *region.results_)
-    tensors = [graph_type(value) for value in values]
+@dataclass(frozen=True)
+class Signature:
+    """What a tile function of a region is called with: tensors `given` besides, values of the region, and results."""
+
+    given: Sequence[GraphTensorType]
+    values: Sequence[SSAValue]
+    """The arguments of the region's block that the function takes."""
+    results: Sequence[GraphTensorType]
+    names: Sequence[str | None] = ()
+    """Names of the tensors given, and of results."""
+
+    @staticmethod
+    def of(region: schedule.RegionOp) -> Signature:
+        """That of the function which is all of the region."""
+        results = [graph_type(value) for value in region.results_]
+        return Signature((), region.body.block.args, results, [value.name_hint for value in region.results_])
+
+    @property
+    def tensors(self) -> list[GraphTensorType]:
+        return [*self.given, *(graph_type(value) for value in self.values), *self.results]
+
+
+def kernel_of(
+    name: str,
+    region: schedule.RegionOp,
+    spell: Callable[[Size], Size],
+    grid: Sequence[Size],
+    signature: Signature | None = None,
+) -> tile.FuncOp:
+    """A tile function of a region, empty: its arguments, whose sizes are spelled in symbols that they tell."""
+    signature = Signature.of(region) if signature is None else signature
+    tensors = signature.tensors
     kernel = tile.FuncOp(
         name,
         [ViewType(len(tensor.shape), tensor.element) for tensor in tensors],
-        len(region.results_),
+        len(signature.results),
         [[spell(extent) for extent in tensor.shape] for tensor in tensors],
         grid,
     )
     kernel.location = region.location
-    for view, value in zip(kernel.arguments, values, strict=True):
-        view.name_hint = value.name_hint
+    outer = dict(zip(region.body.block.args, region.arguments, strict=True))
+    given, results = signature.names[: len(signature.given)], signature.names[len(signature.given) :]
+    names = [*given, *(outer[value].name_hint for value in signature.values), *results]
+    for view, hint in zip(kernel.arguments, names, strict=True):
+        view.name_hint = hint
     return kernel

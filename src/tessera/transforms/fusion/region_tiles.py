@@ -34,7 +34,7 @@ from tessera.shapes.expr import Dim, Quotient, Shape, Size, dim, size
 from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.index_digits import PULL, Digit, Index, Map, plain, whole
 from tessera.transforms.core.rewriting import adopt_location
-from tessera.transforms.fusion.kernel_numbers import KernelNumbers, Scalar, kernel_of
+from tessera.transforms.fusion.kernel_numbers import KernelNumbers, Scalar, Signature, kernel_of
 from tessera.transforms.fusion.regions import is_splat
 
 _index = IndexType()
@@ -78,13 +78,23 @@ class RegionTiles(KernelNumbers):
     """Writes ops for the values of one region into a tile function."""
 
     def __init__(
-        self, name: str, region: schedule.RegionOp, grid: Callable[[Callable[[Size], Size]], Sequence[Size]]
+        self,
+        name: str,
+        region: schedule.RegionOp,
+        grid: Callable[[Callable[[Size], Size]], Sequence[Size]],
+        signature: Signature | None = None,
     ) -> None:
-        """`grid` is made of sizes as the function's head spells them."""
+        """`grid` is made of sizes as the function's head spells them. Without a signature it is that of the region."""
         self.region = region
-        self.spelled = spelled([graph_type(value).shape for value in (*region.arguments, *region.results_)])
-        self.function = kernel_of(name, region, self.spell, grid(self.spell))
-        self.views: dict[SSAValue, SSAValue] = dict(zip(region.body.block.args, self.function.arguments, strict=False))
+        signature = Signature.of(region) if signature is None else signature
+        self.given_types, self.result_types = signature.given, signature.results
+        self.spelled = spelled([tensor.shape for tensor in signature.tensors])
+        self.function = kernel_of(name, region, self.spell, grid(self.spell), signature)
+        self.given = self.function.arguments[: len(signature.given)]
+        """Arguments besides those of the region."""
+        self.views: dict[SSAValue, SSAValue] = dict(
+            zip(signature.values, self.function.arguments[len(self.given) :], strict=False)
+        )
         self.axes: dict[int, Axis] = {}
         self.folded: int | None = None
         """The axis of the iteration that reductions fold, if the program instance has all of it."""
@@ -161,12 +171,17 @@ class RegionTiles(KernelNumbers):
         raise CompileError(f"no argument of a region has the size {symbol}", span=span_of(self.source.location))
 
     def loop(
-        self, stop: Scalar, step: int, carried: Sequence[SSAValue], body: Callable[..., Sequence[SSAValue]]
+        self,
+        stop: Scalar,
+        step: int,
+        carried: Sequence[SSAValue],
+        body: Callable[..., Sequence[SSAValue]],
+        start: Scalar = 0,
     ) -> list[SSAValue]:
-        """A loop from 0 over what is carried; `body` is given the counter and what is carried, and gives the next."""
+        """A loop over what is carried; `body` is given the counter and what is carried, and gives the next."""
         block = Block(arg_types=[_index, *(value.type for value in carried)])
         before = dict(self.known)
-        first, width, last = self.number(0), self.number(step), self.number(stop)
+        first, width, last = self.number(start), self.number(step), self.number(stop)
         self.block = block
         following = body(*block.args)
         self.add(scf.YieldOp(*following))
@@ -261,15 +276,27 @@ class RegionTiles(KernelNumbers):
         return made, along
 
     def load(self, argument: SSAValue, where: Map) -> Value:
-        shape = graph_type(argument).shape
-        view, along = self.view_along(self.views[argument], where, shape)
+        tensor = graph_type(argument)
+        digits = [digit for index in where for digit, _ in index.terms if digit.size != 1]
+        if tensor.dtype.kind is Kind.INT and all(kind_of(one, self.axes[one.axis]) == "number" for one in digits):
+            # A number for the whole program instance: masks that compare with it shorten loops.
+            places = tuple(self.number(self.parts(index)[0]) for index in where)
+            return Value(self.scalar(tile.ItemOp, self.views[argument], places), splat=True)
+        return self._load(self.views[argument], tensor.shape, where)
+
+    def load_given(self, number: int, where: Map) -> Value:
+        """The tile of an argument that the region does not have."""
+        return self._load(self.given[number], self.given_types[number].shape, where)
+
+    def _load(self, argument: SSAValue, shape: Shape, where: Map) -> Value:
+        view, along = self.view_along(argument, where, shape)
         offsets = [self.number(one.offset) for one in along]
         loaded = self.add(tile.LoadOp(view, offsets, [one.extent for one in along]))
         return Value(loaded, tuple(one.axis for one in along if one.axis is not None))
 
     def store(self, value: Value, number: int, where: Map) -> None:
         """Stores a tile as the part of a result that it is."""
-        result = graph_type(self.region.results_[number])
+        result = self.result_types[number]
         value = self.rounded(value, result.dtype)
         view, along = self.view_along(self.results[number], where, result.shape, () if value.splat else value.axes)
         axes = tuple(one.axis for one in along if one.axis is not None)
@@ -286,6 +313,26 @@ class RegionTiles(KernelNumbers):
             return None
         positions = self.add(tile.IotaOp(self.number(along.start), 0, tile_of((along.extent,), i64)))
         return self.ew("lt", Value(positions, (axis,)), self.counted(along.size))
+
+    def position(self, index: Index) -> Value:
+        """A position as numbers in a tile, whatever part of a block's coordinates its digits are."""
+        total = self.counted(index.constant)
+        for digit, factor in index.terms:
+            axis = self.axes[digit.axis]
+            if kind_of(digit, axis) == "number":
+                found = Value(self.scalar(arith.IndexCastOp, self.number(self.digit(digit)), element_of(i64)), (), True)
+            else:
+                assert axis.extent is not None
+                counted = self.add(tile.IotaOp(self.number(axis.start), 0, tile_of((axis.extent,), i64)))
+                found = Value(counted, (digit.axis,))
+                if digit.divisor != 1:
+                    found = self.ew("floordiv", found, self.counted(digit.divisor))
+                if size(dim(digit.size) * digit.divisor) != axis.size:
+                    found = self.ew("rem", found, self.counted(digit.size))
+            if factor != 1:
+                found = self.ew("mul", found, self.counted(factor))
+            total = self.ew("add", total, found)
+        return total
 
     def counted(self, extent: Size) -> Value:
         """A size as an element of tiles."""
@@ -351,6 +398,9 @@ class RegionTiles(KernelNumbers):
 
     def cast(self, value: Value, dtype: DType) -> Value:
         """Another element type, and its policy for the rounding."""
+        if value.splat and dtype is i64 and value.ssa.type == element_of(i32):
+            place = self.scalar(arith.IndexCastOp, value.ssa, _index)
+            return Value(self.scalar(arith.IndexCastOp, place, element_of(i64)), splat=True)
         if value.splat:
             value = self.fit(value, ())
         return replace(value, ssa=self.add(tile.EwOp("cast", [value.ssa], to=dtype)))
@@ -452,7 +502,8 @@ def _elementwise(tiles: RegionTiles, op: graph.EwOp, where: Map) -> Value:
         if is_carried(source) and dtype.base is f32:
             return tiles.carried(operands[0])
         # What a float is cut off to depends on its last digit.
-        value = operands[0] if dtype.is_float else tiles.rounded(operands[0], source)
+        is_number = operands[0].splat and operands[0].ssa.type == element_of(source.base)
+        value = operands[0] if dtype.is_float or is_number else tiles.rounded(operands[0], source)
         return tiles.cast(value, dtype)
     policy = NO_POLICY if is_carried(dtype) else replace(dtype.policy, accum=None)
     if op.fn.data == "select" and all(_is_stored(value, dtype) for value in operands[1:]):
@@ -474,8 +525,10 @@ def _mapped(tiles: RegionTiles, op: Any, where: Map) -> Value:
 
 
 def _iota(tiles: RegionTiles, op: graph.IotaOp, where: Map) -> Value:
-    base, blocks = tiles.parts(where[op.axis.value.data])
-    dtype = graph_type(op.result).dtype
+    index, dtype = where[op.axis.value.data], graph_type(op.result).dtype
+    if any(kind_of(digit, tiles.axes[digit.axis]) is None for digit, _ in index.terms):
+        return tiles.cast(tiles.position(index), dtype)
+    base, blocks = tiles.parts(index)
     if not blocks:
         counted = tiles.add(tile.IotaOp(tiles.number(base), 0, tile_of((1,), dtype)))
         return Value(counted)

@@ -42,15 +42,17 @@ class PartitionRows(FunctionPass):
         partition_rows(function, self.rows)
 
 
-_AT_ONCE = (tile.Atomic, tile.WriteOp, tile.AssertOp, tile.DebugPrintOp, tile.PrintRecordOp)
+_AT_ONCE = (tile.Atomic, tile.AssertOp, tile.DebugPrintOp, tile.PrintRecordOp)
 """Ops with an effect that a part of their rows would not have."""
+RowStore = tile.StoreOp | tile.WriteOp
+"""Ops that write a tile's rows to memory: to a box of it, or each element to a place of its own."""
 
 
 class Rows:
     """Along which axis each tile of a function has its rows; tiles that are not in here are the same for all rows."""
 
     def __init__(self, function: tile.FuncOp, count: int, needed: Slice | None = None) -> None:
-        """With a slice of the function, nothing else is looked at; and dots and branches have rows, too."""
+        """With a slice of the function, only that is looked at; dots, branches and computed places have rows, too."""
         self.function = function
         self.count = count
         self.needed = needed
@@ -62,12 +64,14 @@ class Rows:
     def find(self) -> bool:
         """Whether the function works row by row; `refused` says otherwise why not."""
         ops = list(self.function.body.walk())
-        stores = [op for op in ops if isinstance(op, tile.StoreOp)]
+        stores = [op for op in ops if isinstance(op, RowStore)]
         if not stores:
             return self._refuse(None, "it stores no tile")
         for op in stores:
-            if op.parent_block() is not self.function.body.block:
-                return self._refuse(op, "a store stands in a loop or a branch")
+            if self.needed is None and isinstance(op, tile.WriteOp):
+                return self._refuse(op, f"{op.name} is for all rows at once")
+            if not self._stands_outside(op):
+                return self._refuse(op, f"a store stands in a loop{' or a branch' if self.needed is None else ''}")
         written = {tile.memory_of(op.view) for op in stores}
         for op in ops:
             if isinstance(op, _AT_ONCE):
@@ -82,12 +86,20 @@ class Rows:
             if not _writes_same_rows(one, other):
                 return self._refuse(other, "two stores into one array do not write the same rows")
         for op in stores:
-            if not self.ask(op.value, 0):
+            values = [op.value, *op.indices, *_present(op.mask)] if isinstance(op, tile.WriteOp) else [op.value]
+            if not all(self.ask(value, 0) for value in values):
                 return self._refuse(op, "its rows are not computed row by row")
         for op in ops:
             if not self._keeps_rows(op):
                 return self._refuse(op, f"{op.name} makes a value that all rows share")
         return True
+
+    def _stands_outside(self, op: Operation) -> bool:
+        """Whether an op runs at most once in a program instance: with a slice, it may stand in branches."""
+        around = op.parent_op()
+        while self.needed is not None and isinstance(around, scf.IfOp):
+            around = around.parent_op()
+        return around is self.function
 
     def _refuse(self, op: Operation | None, reason: str) -> bool:
         if self.refused[1] == "":
@@ -140,7 +152,7 @@ class Rows:
     def _keeps_rows(self, op: Operation) -> bool:
         """Whether an op makes rows of rows, and never values that all rows share."""
         match op:
-            case tile.StoreOp():
+            case tile.StoreOp() | tile.WriteOp():
                 return True
             case scf.ForOp():
                 values = list(zip(op.iter_args, op.body.block.args[1:], op.results, strict=True))
@@ -161,11 +173,17 @@ class Rows:
         return range(len(op.results)) if self.needed is None else self.needed.indices_of(op)
 
 
-def _writes_same_rows(one: tile.StoreOp, other: tile.StoreOp) -> bool:
+def _writes_same_rows(one: RowStore, other: RowStore) -> bool:
     """Whether two stores never meet, unless in the same row of both."""
     if tile.memory_of(one.view) is not tile.memory_of(other.view):
         return True
+    if isinstance(one, tile.WriteOp) or isinstance(other, tile.WriteOp):
+        return False
     return _is_same(one.view, other.view) and _is_same(one.offsets[0], other.offsets[0])
+
+
+def _present(value: SSAValue | None) -> Iterable[SSAValue]:
+    return () if value is None else (value,)
 
 
 def _is_same(one: SSAValue, other: SSAValue) -> bool:
@@ -211,6 +229,10 @@ def _ask_halves(rows: Rows, op: tile.UnpackOp | tile.PackOp, axis: int) -> bool:
     return axis != op.axis.value.data and rows.ask(op.operand, axis)
 
 
+def _ask_scan(rows: Rows, op: Any, axis: int) -> bool:
+    return axis != op.axis.value.data and rows.ask(op.operand, axis)
+
+
 def _ask_dot(rows: Rows, op: Any, axis: int) -> bool:
     """Rows of a dot are rows of its left operand and of its accumulator; all of them meet the right operand."""
     return rows.needed is not None and axis == 0 and rows.ask(op.a, 0) and rows.ask(op.c, 0) and rows.ask(op.b, None)
@@ -225,6 +247,7 @@ _ASKS: Mapping[type[Operation], Callable[[Rows, Any, int], bool]] = {
     tile.BroadcastOp: _ask_broadcast,
     tile.ExpandOp: _ask_expand,
     tile.ReduceOp: _ask_reduce,
+    **dict.fromkeys((tile.ScanOp, tile.SortOp), _ask_scan),
     tile.TransOp: _ask_transpose,
     tile.UnpackOp: _ask_halves,
     tile.PackOp: _ask_halves,
@@ -236,9 +259,17 @@ _ASKS: Mapping[type[Operation], Callable[[Rows, Any, int], bool]] = {
 }
 
 
-def rows_of(function: tile.FuncOp) -> int | None:
-    """How many rows a program instance has, if all its stores are of as many; None otherwise."""
-    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
+def row_stores(function: tile.FuncOp) -> list[RowStore]:
+    """The stores of a function, those to computed places among them."""
+    return [op for op in function.body.walk() if isinstance(op, RowStore)]
+
+
+def rows_of(function: tile.FuncOp, *, at_places: bool = False) -> int | None:
+    """How many rows a program instance has, if all its stores are of as many; None otherwise.
+
+    Stores to computed places are looked at where they are asked for.
+    """
+    stores = [op for op in row_stores(function) if at_places or isinstance(op, tile.StoreOp)]
     found = {tile_type(op.value).get_shape()[:1] for op in stores}
     if len(found) != 1:
         return None

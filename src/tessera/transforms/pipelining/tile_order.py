@@ -2,7 +2,7 @@
 
 Instances that read the same memory run at the same time, because caches are small. Where some instances have more
 iterations than others, the longest come first: CTAs fetch them one by one from the tile scheduler, and the last ones
-are short.
+are short. Where memory decides how many iterations there are, they are fetched, too, in the order of the others.
 """
 
 from __future__ import annotations
@@ -143,7 +143,54 @@ def run_at_once(function: tile.FuncOp) -> bool:
 def can_form_clusters(function: tile.FuncOp, cluster: int, *, bands: bool) -> bool:
     """Whether the first axis is a multiple of a cluster, and all program instances have as many iterations."""
     first = function.grid.data[0]
-    return isinstance(first, int) and first % cluster == 0 and (bands or unevenness(function) is None)
+    even = bands or unevenness(function) is None
+    in_order = not bands or axis_order(function)[0] == 0
+    return isinstance(first, int) and first % cluster == 0 and even and in_order and not is_decided_by_memory(function)
+
+
+def axis_order(function: tile.FuncOp) -> tuple[int, ...]:
+    """The axes of the grid, the fastest first: those along which all operands of dots change come last.
+
+    Instances that differ along them share nothing.
+    """
+    axes, found = range(len(function.grid.data)), _operand_axes(function)
+    shared = frozenset[int]() if not found else frozenset.intersection(*found)
+    return tuple(sorted(axes, key=lambda axis: axis in shared))
+
+
+def crosses(function: tile.FuncOp) -> bool:
+    """Whether operands of dots follow different axes of the grid, the fastest two: then the order counts."""
+    first, second, *_ = (*axis_order(function), -1)
+    found = _operand_axes(function)
+    return any(first in one and second not in one for one in found) and any(
+        second in one and first not in one for one in found
+    )
+
+
+def _operand_axes(function: tile.FuncOp) -> list[frozenset[int]]:
+    """The axes of the grid that each loaded operand of a dot depends on."""
+    return [axes_of(op) for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
+
+
+def is_decided_by_memory(function: tile.FuncOp) -> bool:
+    """Whether a number out of memory says how often operands of dots are loaded."""
+    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
+    pending: list[SSAValue] = []
+    for load in loads:
+        around = load.parent_op()
+        while isinstance(around, scf.ForOp | scf.IfOp):
+            pending += around.operands[:3]
+            around = around.parent_op()
+    seen = set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if isinstance(owner, tile.ItemOp):
+            return True
+        if value not in seen and isinstance(owner, Operation) and not owner.regions:
+            pending += owner.operands
+        seen.add(value)
+    return False
 
 
 def band_height(function: tile.FuncOp) -> int:
@@ -153,8 +200,9 @@ def band_height(function: tile.FuncOp) -> int:
     """
     loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
     along = [(axes_of(op), _bytes(op.result)) for op in loads]
-    by_row = sum(moved for axes, moved in along if 0 in axes and 1 not in axes)
-    by_column = sum(moved for axes, moved in along if 1 in axes and 0 not in axes)
+    row, column, *_ = axis_order(function)
+    by_row = sum(moved for axes, moved in along if row in axes and column not in axes)
+    by_column = sum(moved for axes, moved in along if column in axes and row not in axes)
     if not by_row or not by_column:
         return BAND
     # The power of two next to where both are read equally often; the lower one of two.
@@ -194,9 +242,10 @@ class TileOrder:
 
     def __init__(self, function: tile.FuncOp, *, bands: bool, cluster: int = 1) -> None:
         rank = len(function.grid.data)
+        self.axes = axis_order(function) if bands else tuple(range(rank))
         self.ops: list[Operation] = []
         self.cta, self.ctas = self._add(warp_groups.CtaIdOp()), self._add(warp_groups.CtaCountOp())
-        self.extents = [self._add(warp_groups.GridExtentOp(axis)) for axis in range(rank)]
+        self.extents = [self._add(warp_groups.GridExtentOp(axis)) for axis in self.axes]
         self.cluster: SSAValue | None = None
         if cluster > 1:
             self._form_clusters(cluster)
@@ -205,6 +254,8 @@ class TileOrder:
         for extent in self.extents[1:]:
             self.counts.append(self._add(arith.MuliOp(self.counts[-1], extent)))
         self.uneven = None if bands or run_at_once(function) else unevenness(function)
+        self.fetches = self.uneven is not None or (is_decided_by_memory(function) and not run_at_once(function))
+        """Whether CTAs fetch the numbers of instances from the tile scheduler."""
         self.band: SSAValue | None = None
         if self.uneven is not None:
             self._one = self._constant(1)
@@ -252,6 +303,7 @@ class TileOrder:
             return op.results[0]
 
         coordinates = self._coordinates(number, add)
+        coordinates = [coordinates[self.axes.index(axis)] for axis in range(len(coordinates))]
         if self.cluster is not None:
             coordinates[0] = add(arith.AddiOp(add(arith.MuliOp(coordinates[0], self.cluster)), self.rank))
         return coordinates

@@ -35,7 +35,7 @@ from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import adopt_location, inherit_locations
 from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots
-from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, rows_of
+from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, row_stores, rows_of
 from tessera.transforms.pipelining.prepared_operands import PreparedOperand, prepared_operands
 from tessera.transforms.pipelining.tile_order import TileOrder, can_form_clusters
 
@@ -68,7 +68,7 @@ class WarpSpecialize(FunctionPass):
 
     def partition(self, function: tile.FuncOp) -> CompileError | None:
         """Partitions a function; gives the reason where it cannot be, and leaves it as it is."""
-        count = rows_of(function)
+        count = rows_of(function, at_places=True)
         axes = len(function.grid.data)
         if not 1 <= axes <= _MOST_AXES:
             return _refusal(
@@ -88,15 +88,13 @@ class WarpSpecialize(FunctionPass):
                 f"{self.consumers} consumers cannot share its {count} rows",
                 "give it a block of a multiple of 64 rows",
             )
-        stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
+        stores = row_stores(function)
         needed = Slice(stores)
         rows = Rows(function, count, needed)
         if not rows.find():
             op, reason = rows.refused
             return _refusal(
-                op or function,
-                reason,
-                "compute rows independently of each other, and store them at the top level of the kernel",
+                op or function, reason, "compute rows independently of each other, and store them outside of loops"
             )
         loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.LoadOp)]
         operands = [op for op in loads if feeds_dots(op)]
@@ -119,12 +117,6 @@ class WarpSpecialize(FunctionPass):
                 function,
                 "where a tile is loaded depends on other tiles: the producer computes none",
                 "compute places from program_id, loop counters and sizes",
-            )
-        if (load := next((load for load in loads if rows.axes.get(load.result, 0)), None)) is not None:
-            return _refusal(
-                load,
-                "rows of the result are columns of a loaded tile, which consumers cannot share",
-                "keep the left operand with its rows first, transposed in memory beforehand",
             )
         # Tiles that all rows share come out of rings; every consumer would compute all of them otherwise.
         if (op := next((op for op in dots if op.result not in rows.axes), None)) is not None:
@@ -184,7 +176,8 @@ class _Ring:
 
     depth: int
     held: TileType
-    is_part: bool
+    axis: int | None
+    """The axis along which consumers share its tiles; None where each needs all of them."""
     loads: list[Operation] = field(default_factory=list[Operation])
     end: int = -1
     """The number of the op up to which its last tile is needed."""
@@ -200,12 +193,12 @@ def _rings(
     """Loads of tiles of one type from one argument share a ring where they follow each other."""
     rings: dict[object, list[_Ring]] = {}
     for load in loads:
-        is_part = load.result in rows.axes
-        alike = rings.setdefault((tile.base_of(load.view), load.result.type, is_part), [])
+        axis = rows.axes.get(load.result)
+        alike = rings.setdefault((tile.base_of(load.view), load.result.type, axis), [])
         start, end = numbers[load], max(numbers[op] for op in _last_user(load, consumed).walk())
         ring = next((ring for ring in alike if ring.end < start), None)
         if ring is None:
-            ring = _Ring(depths[1], tile_type(load.result), is_part)
+            ring = _Ring(depths[1], tile_type(load.result), axis)
             alike.append(ring)
         ring.loads.append(load)
         ring.end = end
@@ -218,7 +211,7 @@ def _prepared_rings(prepared: Mapping[Operation, PreparedOperand], depths: tuple
     """A ring for each computed operand: while consumers read one tile, the next is made."""
     for maker in prepared:
         depth = min(depths[0], PREPARED_DEPTH) if is_repeated(maker) else depths[1]
-        yield _Ring(depth, tile_type(maker.results[0]), is_part=False, loads=[maker])
+        yield _Ring(depth, tile_type(maker.results[0]), axis=None, loads=[maker])
 
 
 def is_repeated(op: Operation) -> bool:
@@ -275,7 +268,7 @@ class _Writer:
             elif not isinstance(first, tile.LoadOp):
                 op.result.name_hint = "prepared_ring"
             made.append(op)
-        if order.uneven is not None:
+        if order.fetches:
             queue = tile_scheduler.WorkQueueOp(self.ahead)
             self.work_queue, queue.result.name_hint = queue.result, "programs"
             made.append(queue)
@@ -506,9 +499,8 @@ class _Consumer(_Partition):
         return True
 
     def load(self, op: Operation, ring: _Ring, block: Block) -> None:
-        wait = warp_groups.ConsumerWaitOp(
-            self.memory[ring], self.states[ring], self.consumers if ring.is_part else None
-        )
+        shared = (None, 0) if ring.axis is None else (self.consumers, ring.axis)
+        wait = warp_groups.ConsumerWaitOp(self.memory[ring], self.states[ring], *shared)
         result = op.results[0]
         wait.location, wait.result.name_hint = op.location, result.name_hint
         block.add_op(wait)

@@ -98,7 +98,7 @@ graph.func @f(%x: !graph.tensor<[S], f32>) {
 }
 // -----
 graph.func @f() {
-  // expected: Expected one of 'block', 'd', 'stages', 'swizzle', 'vector', 'warps'
+  // expected: Expected one of 'block', 'd', 'split', 'stages', 'swizzle', 'vector', 'warps'
   graph.call_kernel @k() config <blocks = [1]> : () -> ()
   graph.return
 }

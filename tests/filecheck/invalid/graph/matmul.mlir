@@ -45,3 +45,27 @@ graph.func @f(%a: !graph.tensor<[4, 4], f32>) {
   %y = graph.matmul %a %a : !graph.tensor<[4, 4], f32>, !graph.tensor<[4, 4], f32> -> !graph.tensor<[4, 4], f32>
   graph.return
 }
+// -----
+graph.func @f(%a: !graph.tensor<[4, 4], f32>) {
+  // expected: parts of a depth have a step, and only they have
+  %y = graph.matmul %a, %a parts 2 : !graph.tensor<[4, 4], f32>, !graph.tensor<[4, 4], f32> -> !graph.tensor<[2, 4, 4], f32>
+  graph.return
+}
+// -----
+graph.func @f(%a: !graph.tensor<[4, 4], f32>) {
+  // expected: matrices are, in 1 or more, by a step of 1 or more
+  %y = graph.matmul %a, %a parts 0 step 2 : !graph.tensor<[4, 4], f32>, !graph.tensor<[4, 4], f32> -> !graph.tensor<[0, 4, 4], f32>
+  graph.return
+}
+// -----
+graph.func @f(%a: !graph.tensor<[2, 4, 4], f32>) {
+  // expected: matrices are, in 1 or more, by a step of 1 or more
+  %y = graph.matmul %a, %a parts 2 step 2 : !graph.tensor<[2, 4, 4], f32>, !graph.tensor<[2, 4, 4], f32> -> !graph.tensor<[2, 4, 4], f32>
+  graph.return
+}
+// -----
+graph.func @f(%a: !graph.tensor<[4, 4], f32>) {
+  // expected: gives !graph.tensor<[2, 4, 4], f32>, not !graph.tensor<[4, 4], f32>
+  %y = graph.matmul %a, %a parts 2 step 2 : !graph.tensor<[4, 4], f32>, !graph.tensor<[4, 4], f32> -> !graph.tensor<[4, 4], f32>
+  graph.return
+}

@@ -117,3 +117,25 @@ nv.func @f(%h: f8E4M3FN) outputs 0 shapes [[]] grid [1] threads 128 {
   %s = nv.wgmma %p, transposed %b : tensor<64x64xf8E4M3FN, #nv.layout<[4:1*4, 8:0*1, 4:0*16], [4:1*1, 2:0*8, 4:1*16]>>, !nv.shared<64x64xf8E4M3FN, 128, paired> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   nv.return
 }
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf8E4M3FN, 128>
+  // expected: a left operand of f8e4m3 lies across: the depth lies side by side
+  %s = nv.wgmma across %a, transposed %a : !nv.shared<64x64xf8E4M3FN, 128>, !nv.shared<64x64xf8E4M3FN, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x128xf16, 128>
+  // expected: times !nv.shared<64x128xf16, 128> does not give
+  %s = nv.wgmma across %a, %a : !nv.shared<64x128xf16, 128>, !nv.shared<64x128xf16, 128> -> tensor<64x128xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 16:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f(%h: f16) outputs 0 shapes [[]] grid [1] threads 128 {
+  %p = tile.full %h : tensor<64x64xf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  %b = nv.alloc : !nv.shared<64x64xf16, 128>
+  // expected: a left operand in registers does not lie across
+  %s = nv.wgmma across %p, %b : tensor<64x64xf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>, !nv.shared<64x64xf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}

@@ -57,3 +57,27 @@ tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N
   }
   tile.return
 }
+// -----
+tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N], []] grid [4, 2] {
+  %ring = pipe.ring : !pipe.ring<3, 8x16xbf16>
+  pipe.warp_specialize 2 producer {
+    %nothing = arith.constant 0 : index
+  } consumer {
+    %state = pipe.pipeline_state %ring : !pipe.ring<3, 8x16xbf16> -> !pipe.pipeline_state<3>
+    // expected: columns are shared as a part only
+    %t = pipe.consumer_wait columns %ring[%state] : !pipe.ring<3, 8x16xbf16>, !pipe.pipeline_state<3> -> tensor<8x8xbf16>
+  }
+  tile.return
+}
+// -----
+tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N], []] grid [4, 2] {
+  %ring = pipe.ring : !pipe.ring<3, 8x16xbf16>
+  pipe.warp_specialize 2 producer {
+    %nothing = arith.constant 0 : index
+  } consumer {
+    %state = pipe.pipeline_state %ring : !pipe.ring<3, 8x16xbf16> -> !pipe.pipeline_state<3>
+    // expected: 2 of tensor<4x16xbf16> are not tensor<8x16xbf16>
+    %t = pipe.consumer_wait part columns %ring[%state] : !pipe.ring<3, 8x16xbf16>, !pipe.pipeline_state<3> -> tensor<4x16xbf16>
+  }
+  tile.return
+}

@@ -109,3 +109,11 @@ graph.func @f() {
   }
   graph.return
 }
+// -----
+graph.func @f(%x: !graph.tensor<[S], f32>) {
+  // expected: split 0: expected a positive number
+  %y = schedule.region<pointwise> <block = [8], split = 0> (%u : !graph.tensor<[S], f32> = %x) -> (!graph.tensor<[S], f32>) {
+    schedule.yield %u : !graph.tensor<[S], f32>
+  }
+  graph.return
+}

@@ -17,6 +17,8 @@ from tessera.transforms.algebra.multiples import MarkMultiples
 from tessera.transforms.algebra.scaled_differences import ScaledDifferences
 from tessera.transforms.algebra.scaled_maxima import ScaleMaxima
 from tessera.transforms.algebra.wide_accumulation import WidenAccumulation
+from tessera.transforms.axes.expand_scans import ExpandScans
+from tessera.transforms.axes.expand_sorts import ExpandSorts
 from tessera.transforms.axes.fold_leading_axes import FoldLeadingAxes
 from tessera.transforms.axes.loop_leading_axes import LoopLeadingAxes
 from tessera.transforms.axes.split_batched_dots import SplitBatchedDots, SplitCarriedDots
@@ -32,6 +34,8 @@ def legalize_stages(level: str, *, contract: bool = True) -> dict[str, FunctionP
         DropCertainMasks(),
         MarkMultiples(),
         WidenAccumulation(),
+        ExpandScans(),
+        ExpandSorts(),
         SplitCarriedDots(),
         LoopLeadingAxes(),
         SplitBatchedDots(),

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 
 from tessera.dtypes.promotion import compute_type
-from tessera.dtypes.types import NO_POLICY, DType, Kind, bf16, f16, f32, f64, i32, i64, u32, u64
+from tessera.dtypes.types import NO_POLICY, DType, bf16, f16, f32, f64, i32, i64, u32, u64
 from tessera.errors import TesseraError
 from tessera.ir.common import elementwise as table
 from tessera.ir.common.locations import span_of
@@ -82,10 +82,10 @@ def _floats(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> 
     if op.fn.data == "copysign" and dtypes[1].base is f16 and dtypes[1].policy.loss_scale is None:
         values[1] = [_signed_alike(emitter, value) for value in operands[1].elements()]
     found = _each(zip(*values, strict=True), _computes(emitter, op, wide))
-    if result.kind is Kind.BOOL:
-        emitter.bind(op.result, found)
-    else:
+    if result.is_float:
         bind_rounded(emitter, op.result, found, wide, result)
+    else:
+        emitter.bind(op.result, found)
     return True
 
 

@@ -13,6 +13,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.types import CHUNK
+from tessera.transforms.pipelining.exchange_axes import row_axis_of
 
 ALIGNED_ROWS = "row_aligned"
 """The attribute of a function that names arguments whose rows are whole pieces of 16 bytes, elements side by side."""
@@ -38,7 +39,7 @@ def divisor_of(value: SSAValue) -> int:
             return divisor_of(op.input)
         case tile.DimOp():
             known = _size_of(op.view, op.axis.value.data)
-            whole = has_aligned_rows(op.view) and op.axis.value.data == view_type(op.view).rank.data - 1
+            whole = aligned_axis(op.view) == op.axis.value.data
             return known if known is not None else _per_line(op.view) if whole else 1
         case tile.StrideOp():
             return _stride_of(op.view, op.axis.value.data)
@@ -50,7 +51,7 @@ def _stride_of(view: SSAValue, axis: int) -> int:
     owner = view.owner
     if isinstance(owner, tile.ViewOp):
         return divisor_of(owner.strides[axis])
-    return _per_line(view) if has_aligned_rows(view) and axis < view_type(view).rank.data - 1 else 1
+    return _per_line(view) if aligned_axis(view) not in (None, axis) else 1
 
 
 def _per_line(view: SSAValue) -> int:
@@ -59,18 +60,26 @@ def _per_line(view: SSAValue) -> int:
 
 
 def has_aligned_rows(view: SSAValue) -> bool:
-    """Whether a view's rows are whole pieces of 16 bytes, their elements side by side.
+    """Whether a view's rows are whole pieces of 16 bytes, their elements side by side."""
+    return aligned_axis(view) == view_type(view).rank.data - 1
+
+
+def aligned_axis(view: SSAValue) -> int | None:
+    """The axis of a view along which rows are whole pieces of 16 bytes, their elements side by side; None for none.
 
     Of arguments the function's head says so; a view of such a view is another if its rows begin and end like that.
     """
     owner = view.owner
     if isinstance(owner, tile.ViewOp):
-        return has_aligned_rows(owner.base) and _keeps_lines(owner)
+        return len(owner.strides) - 1 if aligned_axis(owner.base) is not None and _keeps_lines(owner) else None
     function = owner.parent_op() if isinstance(owner, Block) else None
-    found = function.attributes.get(ALIGNED_ROWS) if isinstance(function, nv.FuncOp) else None
-    if not isinstance(found, DenseArrayBase) or not isinstance(view, BlockArgument):
-        return False
-    return view.index in set(found.iter_values())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportUnknownVariableType]
+    if not isinstance(function, nv.FuncOp) or not isinstance(view, BlockArgument):
+        return None
+    if (other := row_axis_of(view)) is not None:
+        return other
+    found = function.attributes.get(ALIGNED_ROWS)
+    aligned = isinstance(found, DenseArrayBase) and view.index in set(found.iter_values())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportUnknownVariableType]
+    return view_type(view).rank.data - 1 if aligned else None
 
 
 def _keeps_lines(op: tile.ViewOp) -> bool:
@@ -78,12 +87,12 @@ def _keeps_lines(op: tile.ViewOp) -> bool:
     if not op.strides or divisor_of(op.offset) % unit or divisor_of(op.sizes[-1]) % unit:
         return False
     last = op.strides[-1].owner
-    together = (isinstance(last, tile.StrideOp) and _is_last(last)) or _is_one(last)
+    together = (isinstance(last, tile.StrideOp) and _is_along_rows(last)) or _is_one(last)
     return together and not any(divisor_of(stride) % unit for stride in op.strides[:-1])
 
 
-def _is_last(op: tile.StrideOp) -> bool:
-    return has_aligned_rows(op.view) and op.axis.value.data == view_type(op.view).rank.data - 1
+def _is_along_rows(op: tile.StrideOp) -> bool:
+    return aligned_axis(op.view) == op.axis.value.data
 
 
 def _is_one(owner: object) -> bool:

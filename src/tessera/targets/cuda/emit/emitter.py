@@ -19,7 +19,7 @@ from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
-from tessera.targets.cuda.emit.divisors import has_aligned_rows
+from tessera.targets.cuda.emit.divisors import aligned_axis
 from tessera.targets.cuda.emit.thread_tiles import Affine, Question, ThreadTile
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper import IdOp, MbarriersOp, WordsOp
@@ -194,8 +194,8 @@ class Emitter(KernelEmitter):
                 for axis, size in enumerate(shape.data)
             )
             strides = tuple(self.param(first + 1 + rank + axis) for axis in range(rank))
-            if has_aligned_rows(argument):
-                strides = (*strides[:-1], number(1, "i64"))
+            if (rows := aligned_axis(argument)) is not None:
+                strides = (*strides[:rows], number(1, "i64"), *strides[rows + 1 :])
             return ViewDescriptor(pointer, sizes, strides, type_.dtype)
         dtype = dtype_of(type_)
         memory = elements.memory_type(dtype, 0)
@@ -383,6 +383,10 @@ def _block(function: nv.FuncOp, maps: int) -> EmittedBlock:
     return EmittedBlock(first, grid, report, counters, words, starts, start + MAP_BYTES * maps)
 
 
+_THROUGH_SCRATCH = (nv.ConvertOp, tile.ReduceOp, tile.ScanOp, tile.SortOp, tile.TakeOp, tile.PrintRecordOp)
+"""Ops that may move elements through shared memory of their own."""
+
+
 def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
     """The last op of a function that has to do with tiles in shared memory; None where warp groups share it."""
     last: Operation | None = None
@@ -393,11 +397,7 @@ def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
             if any(isinstance(value.type, SharedType) for value in (*inner.operands, *inner.results)):
                 last = op
     following = None if last is None else last.next_op
-    while (
-        following is not None
-        and not isinstance(following, nv.ConvertOp | tile.ReduceOp | tile.TakeOp | tile.PrintRecordOp)
-        and not following.regions
-    ):
+    while following is not None and not isinstance(following, _THROUGH_SCRATCH) and not following.regions:
         following = following.next_op
     # If nothing behind it uses that memory, no wait is needed.
     return None if following is None else last

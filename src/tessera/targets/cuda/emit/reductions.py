@@ -19,7 +19,7 @@ from tessera.targets.cuda.math import functions
 from tessera.targets.cuda.math.machine_floats import MachineFloats
 from tessera.targets.cuda.ptx.inline import barrier, shuffle
 from tessera.targets.llvm import elementwise
-from tessera.targets.llvm.text import Value, bits_of, number
+from tessera.targets.llvm.text import Function, Value, bits_of, number
 
 Combine = Callable[[Value, Value], Value]
 
@@ -31,16 +31,7 @@ _ONE_INSTRUCTION = {"max": "maximum", "min": "minimum", "top": "maxnum"}
 def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
     operand, kind, axis = emitter.tile(op.operand), op.kind.data, op.axis.value.data
     dtype, layout = operand.dtype, operand.layout
-
-    def combine(a: Value, b: Value) -> Value:
-        if kind in _ONE_INSTRUCTION and a.type == "float":
-            return emitter.f.intrinsic(_ONE_INSTRUCTION[kind], a, b)
-        if kind in functions.WIDE and a.type == "double":
-            return functions.WIDE[kind](MachineFloats(emitter.f, "double"), a, b)
-        # Multiples that are not marked as rounded may be added as they are.
-        fn, top = reductions.TABLE[kind].combine, kind == "top"
-        return elementwise.apply(emitter.f, fn, [a, b], [dtype] * 2, dtype, emitter.level, contract=True, nnan=top)
-
+    combine = combining(emitter, kind, dtype)
     values = fold_registers(emitter, operand, axis, elementwise.identity(kind, dtype), combine)
     threads = _Threads.of(layout, axis)
     rest = operand.shape[:axis] + operand.shape[axis + 1 :]
@@ -54,6 +45,21 @@ def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
         values = _through_memory(emitter, layout, threads, values, dtype, combine)
     made = ThreadTile(emitter, rest, dtype, layout.without(axis), elements=values)
     reseen(emitter, op, made, op.result, range(len(rest)))
+
+
+def combining(emitter: Emitter, kind: str, dtype: DType) -> Combine:
+    """Two partial results of a reduction as one."""
+
+    def combine(a: Value, b: Value) -> Value:
+        if kind in _ONE_INSTRUCTION and a.type == "float":
+            return emitter.f.intrinsic(_ONE_INSTRUCTION[kind], a, b)
+        if kind in functions.WIDE and a.type == "double":
+            return functions.WIDE[kind](MachineFloats(emitter.f, "double"), a, b)
+        # Multiples that are not marked as rounded may be added as they are.
+        fn, top = reductions.TABLE[kind].combine, kind == "top"
+        return elementwise.apply(emitter.f, fn, [a, b], [dtype] * 2, dtype, emitter.level, contract=True, nnan=top)
+
+    return combine
 
 
 def tree(values: Sequence[Value], combine: Combine) -> Value:
@@ -106,7 +112,7 @@ def _positions_without(layout: Layout, axis: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Part:
+class ThreadPart:
     """A part of the thread's number: the digit above `below` threads, modulo `size`."""
 
     below: int
@@ -124,48 +130,53 @@ class _Threads:
     """How threads meet along an axis: by shuffles across these lanes, then through memory."""
 
     shuffles: list[int]
-    met: list[_Part]
+    met: list[ThreadPart]
     """Parts of the thread's number that shuffles have made replicas."""
-    left: list[_Part]
+    left: list[ThreadPart]
     """Parts that are left to meet in memory."""
-    others: list[_Part]
+    others: list[ThreadPart]
     """Parts that tell apart elements of the result."""
-    replicas: list[_Part]
+    replicas: list[ThreadPart]
 
     @staticmethod
     def of(layout: Layout, axis: int) -> _Threads:
         made = _Threads([], [], [], [], [])
         for digit, below in layout.positions:
             if digit.axis != axis:
-                (made.others if digit.axis >= 0 else made.replicas).append(_Part(below, digit.size))
+                (made.others if digit.axis >= 0 else made.replicas).append(ThreadPart(below, digit.size))
                 continue
             # Lanes are neighbours within a power of two; what remains of the digit lies above them.
             lanes = gcd(digit.size, max(1, WARP // below)) if below & (below - 1) == 0 else 1
             if lanes > 1:
-                made.met.append(_Part(below, lanes))
+                made.met.append(ThreadPart(below, lanes))
                 made.shuffles.extend(below << bit for bit in range(lanes.bit_length() - 1))
             if digit.size > lanes:
-                made.left.append(_Part(below * lanes, digit.size // lanes))
+                made.left.append(ThreadPart(below * lanes, digit.size // lanes))
         return made
 
 
 def _shuffled(emitter: Emitter, value: Value, across: int) -> Value:
-    f, bits = emitter.f, bits_of(value.type)
+    return moved_by_words(emitter.f, value, lambda word: shuffle(emitter.f, word, across))
+
+
+def moved_by_words(f: Function, value: Value, move: Callable[[Value], Value]) -> Value:
+    """A value of any width that goes from thread to thread, by instructions for 32 bits."""
+    bits = bits_of(value.type)
     if bits == 32:
-        return shuffle(f, value, across)
+        return move(value)
     if bits < 32:
-        return f.convert("trunc", shuffle(f, f.convert("zext", value, "i32"), across), value.type)
+        return f.convert("trunc", move(f.convert("zext", value, "i32")), value.type)
     pair = f.op("<2 x i32>", f"bitcast {value} to <2 x i32>")
     for position in (0, 1):
-        pair = f.insert(pair, shuffle(f, f.lane(pair, position), across), position)
+        pair = f.insert(pair, move(f.lane(pair, position)), position)
     return f.op(value.type, f"bitcast {pair} to {value.type}")
 
 
-def _count(parts: Sequence[_Part]) -> int:
+def _count(parts: Sequence[ThreadPart]) -> int:
     return prod(part.size for part in parts)
 
 
-def _number_in(emitter: Emitter, parts: Sequence[_Part]) -> Value:
+def number_in(emitter: Emitter, parts: Sequence[ThreadPart]) -> Value:
     """The number that parts of the thread's number make by themselves."""
     f, total, below = emitter.f, number(0, "i32"), 1
     for part in parts:
@@ -184,7 +195,7 @@ def _through_memory(
     slot = "i32" if bits_of(type_) < 32 else type_
     item = bits_of(slot) // 8
     ways, others = _count(threads.left), _count(threads.others)
-    way, other = _number_in(emitter, threads.left), _number_in(emitter, threads.others)
+    way, other = number_in(emitter, threads.left), number_in(emitter, threads.others)
     # Neighbours in memory are what one thread reads at once: the parts of a sum where all lanes read the same sum,
     # otherwise sums that a thread has, which keeps lanes out of each other's banks.
     alike = all(part.below >= WARP for part in threads.others)
@@ -207,7 +218,7 @@ def _through_memory(
             constant, position, distance = index(first)
             position = f.binary("add", position, f.times(way, distance))
             group = [f.convert("zext", value, slot) for value in values[first : first + step]]
-            _put(emitter, group, at(position, constant), item)
+            write_parts(emitter, group, at(position, constant), item)
 
     barrier(f)
     writes = _is_first(emitter, [*threads.met, *threads.replicas], layout)
@@ -219,12 +230,14 @@ def _through_memory(
             constant, position, _ = index(sum_)
             parts: list[Value] = []
             for part in range(0, ways, side):
-                parts += _get(emitter, slot, at(position, constant + part), side, item)
+                parts += read_parts(emitter, slot, at(position, constant + part), side, item)
             found.append(_folded([f.convert("trunc", part, type_) for part in parts], combine))
         return found
     for first in range(0, len(values), side):
         constant, position, distance = index(first)
-        groups = [_get(emitter, slot, at(position, constant + part * distance), side, item) for part in range(ways)]
+        groups = [
+            read_parts(emitter, slot, at(position, constant + part * distance), side, item) for part in range(ways)
+        ]
         columns = [[f.convert("trunc", part, type_) for part in column] for column in zip(*groups, strict=True)]
         found += [_folded(column, combine) for column in columns]
     return found
@@ -269,9 +282,9 @@ def _spread(
         return f.at(f.at(base, f.times(index, item)), number(constant * item, "i32"))
 
     def write() -> None:
-        index = f.binary("add", at, f.times(_number_in(emitter, threads.left), count))
+        index = f.binary("add", at, f.times(number_in(emitter, threads.left), count))
         for value, position in zip(values, positions, strict=True):
-            _put(emitter, [f.convert("zext", value, slot)], pointer(index, position), item)
+            write_parts(emitter, [f.convert("zext", value, slot)], pointer(index, position), item)
 
     barrier(f)
     writes = _is_first(emitter, threads.replicas, layout)
@@ -286,7 +299,7 @@ def _spread(
     found: list[Value] = []
     for register in range(wanted.count):
         constant = sum(wanted.offset(register, position) * by for position, by in enumerate(steps))
-        parts = [_get(emitter, slot, pointer(index, constant + way * count), 1, item)[0] for way in range(ways)]
+        parts = [read_parts(emitter, slot, pointer(index, constant + way * count), 1, item)[0] for way in range(ways)]
         found.append(_folded([f.convert("trunc", part, type_) for part in parts], combine))
     return found
 
@@ -300,7 +313,7 @@ def _halves(positions: Sequence[int]) -> int | None:
     return next(iter(apart)) if len(apart) == 1 else None
 
 
-def _is_first(emitter: Emitter, parts: Sequence[_Part], layout: Layout) -> Value | None:
+def _is_first(emitter: Emitter, parts: Sequence[ThreadPart], layout: Layout) -> Value | None:
     """Whether a thread's number is 0 in all these parts, and it is one of the layout's threads."""
     f = emitter.f
     tests = [f.compare("eq", part.value(emitter), 0) for part in parts if part.size > 1]
@@ -309,11 +322,13 @@ def _is_first(emitter: Emitter, parts: Sequence[_Part], layout: Layout) -> Value
     return f.all_of(tests)
 
 
-def _put(emitter: Emitter, values: Sequence[Value], pointer: Value, item: int) -> None:
+def write_parts(emitter: Emitter, values: Sequence[Value], pointer: Value, item: int) -> None:
+    """Puts neighbours into shared memory."""
     emitter.f.store(emitter.f.together(values), pointer, align=item * len(values))
 
 
-def _get(emitter: Emitter, type_: str, pointer: Value, count: int, item: int) -> list[Value]:
+def read_parts(emitter: Emitter, type_: str, pointer: Value, count: int, item: int) -> list[Value]:
+    """Neighbours in shared memory."""
     f = emitter.f
     if count == 1:
         return [f.load(type_, pointer, align=item)]

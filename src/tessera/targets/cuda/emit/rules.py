@@ -7,6 +7,7 @@ from xdsl.ir import Operation
 
 from tessera.interpreters.core.engine import symbol_in
 from tessera.targets.cuda.emit import (
+    along_axes,
     control,
     conversions,
     copies,
@@ -24,7 +25,7 @@ from tessera.targets.cuda.emit.emitter import RULES, Emitted, Emitter
 from tessera.targets.cuda.ir import dialect as nv
 
 RULE_FILES = (
-    *(control, conversions, copies, effects, hopper, hopper_transpose),
+    *(along_axes, control, conversions, copies, effects, hopper, hopper_transpose),
     *(memory, mma, reductions, shared, values, wgmma),
 )
 

@@ -80,7 +80,7 @@ def _wgmma(emitter: Emitter, op: wgmma.WgmmaOp) -> None:
     inputs: list[Value] = []
     left = emitter.values[op.a]
     if isinstance(left, Shared):
-        depth = left.type.columns
+        depth = left.type.columns if op.across is None else left.type.rows
         inputs.append(_descriptor(emitter, op.a, 16))
     else:
         depth = left.shape[1]
@@ -94,14 +94,17 @@ def _wgmma(emitter: Emitter, op: wgmma.WgmmaOp) -> None:
     # Floats may have their signs changed, and what has 16 bits may be transposed.
     marks = "" if total.is_integer else ", 1, 1"
     if transposes_in_memory(dtype):
-        marks += f"{', 0' if isinstance(left, Shared) else ''}, {0 if op.transposed else 1}"
+        marks += (
+            f"{f', {0 if op.across is None else 1}' if isinstance(left, Shared) else ''}, {0 if op.transposed else 1}"
+        )
     accumulators = "{" + ", ".join(f"${index}" for index in range(count)) + "}"
     lines = ["{ .reg .b64 a, b; wgmma.fence.sync.aligned;"]
     for step in range(depth // deep):
         along = _along(right.type, step) if op.transposed else _down(step)
         lines.append(f"add.s64 b, ${first + len(inputs) - 1}, {along};")
         if isinstance(left, Shared):
-            lines.append(f"add.s64 a, ${first}, {_along(left.type, step)};")
+            further = _along(left.type, step) if op.across is None else _down(step)
+            lines.append(f"add.s64 a, ${first}, {further};")
             a = "a"
         else:
             a = "{" + ", ".join(f"${first + 4 * step + index}" for index in range(4)) + "}"

@@ -39,14 +39,13 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     slot_bytes,
     widest_dot,
 )
-from tessera.targets.cuda.lower.tile_to_nv import crosses
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied
 from tessera.transforms.pipelining.partition_rows import rows_of
 from tessera.transforms.pipelining.prepared_operands import is_short_row, prepared_loads, prepared_operands
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
-from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters
+from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters, crosses
 from tessera.transforms.pipelining.transpose_operands import BITS
 from tessera.transforms.pipelining.warp_specialize import is_repeated
 
@@ -74,7 +73,7 @@ def warp_group_plans(
 
     `row_aligned` are the arguments whose rows are aligned: the others have no tensor maps.
     """
-    rows = rows_of(function)
+    rows = rows_of(function, at_places=True)
     if rows is None or why_not(function, warps, row_aligned) is not None:
         return
     consumers, loads = rows // ROWS, [*_operand_loads(function), *prepared_loads(function)]
@@ -92,21 +91,18 @@ def warp_group_plans(
 
 def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[int]) -> CompileError | None:
     """The reason why warps of a function are not specialized; None where they may be."""
-    dots, rows = _dots(function), rows_of(function)
+    dots, rows = _dots(function), rows_of(function, at_places=True)
     if not dots:
         return _refusal(function, "it has no dot", "only dots have producers")
     if (atomic := next((op for op in function.body.walk() if isinstance(op, tile.Atomic)), None)) is not None:
         words = "it adds to memory, which is done for all rows at once"
         return _refusal(atomic, words, "store partial results, and add them in a kernel behind")
-    if (write := next((op for op in function.body.walk() if isinstance(op, tile.WriteOp)), None)) is not None:
-        words = "it stores under a mask or at computed places, which is done for all rows at once"
-        return _refusal(write, words, "store whole tiles, which end with their array, and scatter in a kernel behind")
     if (shown := next((op for op in function.body.walk() if isinstance(op, tile.PrintRecordOp)), None)) is not None:
         words = "it prints, which a program instance does once, with all of its rows"
         return _refusal(shown, words, "leave the print out when it is to be fast")
     if rows is None:
         words = "its stores do not have one number of rows that consumers could share"
-        return _refusal(function, words, "store tiles of one number of rows, at the top level of the kernel")
+        return _refusal(function, words, "store tiles of one number of rows")
     if rows % ROWS or not 1 <= rows // ROWS <= MOST_CONSUMERS:
         words = f"a program instance has {rows} rows: consumers have {ROWS} each, and there are 1 to {MOST_CONSUMERS}"
         return _refusal(function, words, f"give it a block of {ROWS}, {2 * ROWS} or {MOST_CONSUMERS * ROWS} rows")

@@ -32,7 +32,7 @@ from tessera.transforms.core.constants import integer_of
 from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.loops.live_iterations import ROWS_BEGIN, ROWS_END, clip_ranges, is_marked
 from tessera.transforms.pipelining.make_async import feeds_dots
-from tessera.transforms.pipelining.partition_rows import Rows, rows_of
+from tessera.transforms.pipelining.partition_rows import Rows, row_stores, rows_of
 from tessera.transforms.pipelining.prepared_operands import PreparedOperand, prepared_operands
 from tessera.transforms.pipelining.promote_accumulators import promote_accumulators
 
@@ -47,7 +47,7 @@ def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], row_aligned: Collec
 
     `axes` says which sizes follow the block; nothing else has such a size. Rows of arguments `row_aligned` are aligned.
     """
-    rows = rows_of(function)
+    rows = rows_of(function, at_places=True)
     if rows is None or axes.get(rows) != "m":
         return None
     take_host_checks(function)
@@ -68,9 +68,8 @@ def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], row_aligned: Collec
 
 def _is_apart(function: tile.FuncOp, rows: int) -> bool:
     """Whether rows do not depend on each other: consumers share them."""
-    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
-    atomic = any(isinstance(op, tile.Atomic | tile.WriteOp) for op in function.body.walk())
-    return not atomic and Rows(function, rows, Slice(stores)).find()
+    atomic = any(isinstance(op, tile.Atomic) for op in function.body.walk())
+    return not atomic and Rows(function, rows, Slice(row_stores(function))).find()
 
 
 class _Reading:

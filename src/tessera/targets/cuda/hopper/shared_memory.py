@@ -82,7 +82,8 @@ class Copies:
 
 @dataclass(frozen=True)
 class RingPlan:
-    """The shared memory of a ring: `parts` consumers have `rows` of each tile, and `blocks` of a cluster fill it."""
+    """The shared memory of a ring: `parts` consumers have `rows` by `columns` of each tile, one below the other or,
+    `across`, beside each other; and `blocks` of a cluster fill it."""
 
     ring: pipe.RingOp
     depth: int
@@ -92,6 +93,7 @@ class RingPlan:
     element: Attribute
     order: str = PLAIN
     blocks: int = 1
+    across: bool = False
 
     @staticmethod
     def of(op: pipe.RingOp, count: int, cluster: int = 1) -> RingPlan:
@@ -100,15 +102,21 @@ class RingPlan:
         if not fits(type_) and not is_row:
             raise _refused(op, f"a ring of {type_}: wgmma takes 8·n rows, and columns of 32·n bytes")
         takes = [use.operation for use in op.result.uses if isinstance(use.operation, warp_groups.ConsumerWaitOp)]
-        parted = {take.part is not None for take in takes}
+        parted = {take.shared_axis for take in takes}
         if len(parted) > 1:
             raise _refused(op, "some consumers read a part of a ring's tiles, some all of it")
         rows, columns = type_.get_shape()
-        parts = count if parted == {True} else 1
-        if rows // parts % 8 and not is_row:
-            raise _refused(op, f"{parts} consumers share {rows} rows: each needs 8·n of them")
+        parts, across = (1, False) if parted <= {None} else (count, parted == {1})
+        if across:
+            columns //= parts
+            if columns % panel_columns(dtype_of(type_.element_type)):
+                raise _refused(op, f"{parts} consumers share its columns: each needs whole panels of {SWIZZLE} bytes")
+        else:
+            rows //= parts
+        if rows % 8 and not is_row:
+            raise _refused(op, f"{parts} consumers share {type_.get_shape()[0]} rows: each needs 8·n of them")
         depth, element = pipe.ring_type(op.result).depth.data, type_.element_type
-        found = RingPlan(op, depth, parts, rows // parts, columns, element, _order(op))
+        found = RingPlan(op, depth, parts, rows, columns, element, _order(op), across=across)
         # Where pieces cannot be shared evenly, every block copies all of them for itself.
         return (
             replace(found, blocks=cluster)
@@ -166,7 +174,7 @@ class RingPlan:
             plain = MapType((self.columns, 1, *ones), self.element, 0)
             axes = ((across, "whole", 1), row_axis, *others)
             return Copies(axes, plain, (self.memory,), (Piece((), 0, 0),), splits=False)
-        if self.blocks == 1 and box.splits(self.columns, panel) and self.rows <= WIDEST_BOX:
+        if self.blocks == 1 and not self.across and box.splits(self.columns, panel) and self.rows <= WIDEST_BOX:
             axes = ((across, "inner", panel), row_axis, (across, "outer", panel), *others)
             map_ = self._map(panel, self.rows, self.panels, *ones)
             pieces = [Piece(_path((part, self.parts)), part * self.rows, 0) for part in range(self.parts)]
@@ -176,7 +184,7 @@ class RingPlan:
         counts = (parts, self.panels, rows // at_once)
         mine = [count // (self.blocks if axis == shared else 1) for axis, count in enumerate(counts)]
         pieces = [
-            Piece(_path(*zip(index, counts, strict=True)), index[0] * rows + index[2] * at_once, index[1] * panel)
+            Piece(_path(*zip(index, counts, strict=True)), *self._start(index, at_once))
             for index in product(*map(range, mine))
         ]
         panels, all_pieces = self._seen(parts, self.panels, rows, panel), self._seen(*counts, at_once, panel)
@@ -185,16 +193,22 @@ class RingPlan:
         axes = ((across, "whole", 1), row_axis, *others)
         shift = None
         if self.blocks > 1 and shared is not None:
-            tiles, step = mine[shared], (rows, panel, at_once)[shared]
             index = sum(count > 1 for count in counts[:shared])
-            moved = (0, tiles * step) if shared == _PANEL_AXIS else (tiles * step, 0)
-            shift = Shift(index, tiles, *moved)
+            moved = self._start(tuple(mine[shared] if axis == shared else 0 for axis in range(3)), at_once)
+            shift = Shift(index, mine[shared], *moved)
         return Copies(axes, map_, _apart(steps), tuple(pieces), splits=False, shift=shift)
+
+    def _start(self, index: tuple[int, ...], at_once: int) -> tuple[int, int]:
+        """The first row and column of a piece of so many rows, by its group, its panel, and its number in them."""
+        group, panel, below = index
+        down, along = (0, group * self.columns) if self.across else (group * self._groups[1], 0)
+        return down + below * at_once, along + panel * self.panel
 
     @property
     def _groups(self) -> tuple[int, int]:
         """Groups of rows, and rows of each: those of one panel lie behind each other, also of several consumers."""
-        return (1, self.parts * self.rows) if self.panels == 1 else (self.parts, self.rows)
+        together = self.panels == 1 and not self.across
+        return (1, self.parts * self.rows) if together else (self.parts, self.rows)
 
     def _shared_axis(self, blocks: int) -> int | None:
         """The axis along which blocks of a cluster share the copies of a tile evenly; None where there is none."""

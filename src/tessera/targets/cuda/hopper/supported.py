@@ -72,8 +72,8 @@ def _check_dot(op: warp_groups.DotStartOp) -> None:
         raise refusal(op, f"a dot of {left} and {right}: wgmma has {said}, of integers 16·n")
     if not is_taken(op.b):
         raise refusal(op, "a right operand is computed: wgmma reads it from shared memory only")
-    if is_taken(op.a) and isinstance(op.a.owner, tile.TransOp):
-        raise refusal(op, "a left operand in shared memory is transposed")
+    if is_taken(op.a) and isinstance(op.a.owner, tile.TransOp) and not transposes_in_memory(tile_dtype(op.a)):
+        raise refusal(op, f"a left operand of {tile_dtype(op.a)} lies across the depth: wgmma needs it along the depth")
     if not transposes_in_memory(dtype) and not isinstance(op.b.owner, tile.TransOp):
         raise refusal(
             op, f"a right operand of {dtype} is contiguous along its columns: wgmma needs it so along the depth"
@@ -102,11 +102,15 @@ def check_alone(function: nv.FuncOp) -> None:
                 )
         elif isinstance(op, tile.TakeOp):
             raise refusal(op, "elements of a tile change places: that takes all threads of a block")
+        elif isinstance(op, tile.SortOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
+            raise refusal(op, f"a tile of {_plain(op)} is sorted along axis {op.axis.value.data}, across warps")
+        elif isinstance(op, tile.ScanOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
+            raise refusal(op, f"a tile of {_plain(op)} is scanned along axis {op.axis.value.data}, across warps")
         elif isinstance(op, tile.ReduceOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
             raise refusal(op, f"a tile of {_plain(op)} is reduced along axis {op.axis.value.data}, across warps")
 
 
-def _plain(op: nv.ConvertOp | tile.ReduceOp) -> str:
+def _plain(op: nv.ConvertOp | tile.ReduceOp | tile.ScanOp | tile.SortOp) -> str:
     return f"{'x'.join(map(str, tile_type(op.operand).get_shape()))}x{tile_dtype(op.operand)}"
 
 

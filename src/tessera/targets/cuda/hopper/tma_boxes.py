@@ -22,6 +22,7 @@ from tessera.shapes.expr import Size
 from tessera.targets.cuda.ir.hopper_types import MOST_AXES, WIDEST_BOX
 from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step
 from tessera.transforms.core.constants import integer_of
+from tessera.transforms.pipelining.exchange_axes import row_axis_of
 from tessera.transforms.pipelining.prepared_operands import is_short_row
 
 PANEL_BYTES = 128
@@ -78,8 +79,10 @@ def box_of(view: SSAValue, offsets: Sequence[SSAValue]) -> Box | None:
     if not isinstance(argument, BlockArgument) or len(_sizes_of(argument)) > MOST_AXES:
         return None
     rank = len(_sizes_of(argument))
+    last = row_axis_of(argument)
+    last = rank - 1 if last is None else last
     if view is argument:
-        return Box(argument, tuple(range(rank)), tuple(offsets))
+        return Box(argument, tuple(range(rank)), tuple(offsets)) if last == rank - 1 else None
     owner = view.owner
     assert isinstance(owner, tile.ViewOp)
     starts: list[Start | None] = [None] * rank
@@ -88,9 +91,9 @@ def box_of(view: SSAValue, offsets: Sequence[SSAValue]) -> Box | None:
         if found is None or starts[found[0]] is not None:
             return None
         starts[found[0]] = found[1]
-    axes = _axes(owner, argument)
+    axes = _axes(owner, argument, last)
     # Axes in their order, and last the one whose elements lie side by side.
-    if not axes or list(axes) != sorted(set(axes)) or axes[-1] != rank - 1:
+    if not axes or axes[-1] != last or list(axes[:-1]) != sorted({*axes} - {last}):
         return None
     for axis, size, offset in zip(axes, owner.sizes, offsets, strict=True):
         if starts[axis] is not None or _size(size, argument, starts) != _sizes_of(argument)[axis]:
@@ -99,14 +102,13 @@ def box_of(view: SSAValue, offsets: Sequence[SSAValue]) -> Box | None:
     return Box(argument, axes, tuple(0 if start is None else start for start in starts))
 
 
-def _axes(owner: tile.ViewOp, argument: BlockArgument) -> tuple[int, ...] | None:
-    """The argument's axes along which a view goes."""
+def _axes(owner: tile.ViewOp, argument: BlockArgument, last: int) -> tuple[int, ...] | None:
+    """The argument's axes along which a view goes; along `last` neighbours lie side by side."""
     found: list[int] = []
     for index, stride in enumerate(owner.strides):
         axis = _stride_axis(stride, argument)
         if axis is None and index == len(owner.strides) - 1 and integer_of(stride) == 1:
-            # Tensor maps are of arguments whose last axis has neighbours side by side.
-            axis = len(_sizes_of(argument)) - 1
+            axis = last
         if axis is None:
             return None
         found.append(axis)

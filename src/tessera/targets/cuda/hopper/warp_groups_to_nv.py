@@ -434,13 +434,17 @@ class WarpGroupLowering(KernelSetup):
     # Dots
 
     def _start(self, op: warp_groups.DotStartOp) -> None:
-        a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, left_layout(op))
-        is_transposed = isinstance(owner := op.b.owner, tile.TransOp)
-        b = self.staged[owner.operand if isinstance(owner, tile.TransOp) else op.b]
+        a, is_across = self._staged(op.a) if is_taken(op.a) else (self.tile(op.a, left_layout(op)), False)
+        b, is_transposed = self._staged(op.b)
         accumulator = None if is_zero(op.c) else self._accumulator(op.c)
         type_ = laid_out(warp_groups.accumulator_type(op.result), accumulator_layout(op.result))
-        made = self.add(wgmma.WgmmaOp(a, b, type_, transposed=is_transposed, sum=accumulator), op)
-        self.values[op.result] = made.results[0]
+        made = wgmma.WgmmaOp(a, b, type_, across=is_across, transposed=is_transposed, sum=accumulator)
+        self.values[op.result] = self.add(made, op).results[0]
+
+    def _staged(self, value: SSAValue) -> tuple[SSAValue, bool]:
+        """A tile in shared memory, and whether dots read its transpose."""
+        owner = value.owner
+        return (self.staged[owner.operand], True) if isinstance(owner, tile.TransOp) else (self.staged[value], False)
 
     def _accumulator(self, value: SSAValue) -> SSAValue:
         return self.tile(value, accumulator_layout(value)) if is_tile(value) else self.values[value]

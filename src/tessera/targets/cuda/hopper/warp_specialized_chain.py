@@ -32,7 +32,6 @@ from tessera.targets.cuda.hopper.warp_vote_max import VoteBeforeMax
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper import ExtentOp
 from tessera.targets.cuda.lower.multiprocessor_model import MANY
-from tessera.targets.cuda.lower.tile_to_nv import crosses
 from tessera.transforms.algebra.lazy_rescale import LazyRescale
 from tessera.transforms.algebra.merge_masks import MergeMasks
 from tessera.transforms.algebra.sink_into_branches import SinkIntoBranches
@@ -51,6 +50,7 @@ from tessera.transforms.pipelining.prepared_operands import prepared_loads
 from tessera.transforms.pipelining.promote_accumulators import PromoteAccumulators
 from tessera.transforms.pipelining.release_early import ReleaseEarly
 from tessera.transforms.pipelining.software_pipeline_dots import SoftwarePipelineDots
+from tessera.transforms.pipelining.tile_order import crosses
 from tessera.transforms.pipelining.transpose_operands import TransposeOperands
 from tessera.transforms.pipelining.warp_specialize import WarpSpecialize
 

@@ -46,6 +46,7 @@ def _wgmma(frame: Frame, op: wgmma.WgmmaOp, operands: Values) -> Values:
 
     def finish() -> Array:
         left = a.array if isinstance(a, SharedTiles) else a
+        left = left.T if op.across is not None else left
         right = _in_order(b).T if op.transposed is not None else b.array
         if beside is not None:
             right = np.concatenate([right, beside.array], 1)[:, :columns]

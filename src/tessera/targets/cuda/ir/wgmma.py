@@ -100,20 +100,22 @@ class WgmmaOp(OrderedOp):
     `a` lies in shared memory or in registers, 4 bytes of a row side by side: as accumulators do, if it has 16 bits. `b`
     holds [depth, columns], or, `transposed`, [columns, depth], which is the only way for elements that do not have 16
     bits. What lies `beside` it are more columns: those behind the 64 of `b`. If the depth of `b` is paired, so is that
-    of `a`, which is in registers then.
+    of `a`, which is in registers then. In shared memory `a` of 16 bits may lie `across`, as [depth, 64 rows].
     """
 
     name = "nv.wgmma"
     T: ClassVar = VarConstraint("T", AnyAttr())
     a: SSAValue = fields.operand_def(AnyShared | AnyTile)
     b: SSAValue = fields.operand_def(AnyShared)
+    across: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
     transposed: UnitAttr | None = fields.opt_prop_def(UnitAttr, converter=flag, default=False)
     beside: SSAValue | None = fields.opt_operand_def(AnyShared, default=None)
     sum: SSAValue | None = fields.opt_operand_def(T, default=None)
     result: OpResult = fields.result_def(T, converter=GIVEN)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     assembly_format = (
-        "$a `,` (`transposed` $transposed^)? $b (`beside` $beside^ `:` type($beside))? (`onto` $sum^)? attr-dict "
+        "(`across` $across^)? $a `,` (`transposed` $transposed^)? $b (`beside` $beside^ `:` type($beside))? "
+        "(`onto` $sum^)? attr-dict "
         "`:` type($a) `,` type($b) `->` type($result)"
     )
 
@@ -124,7 +126,13 @@ class WgmmaOp(OrderedOp):
             dtype, (rows, depth) = self.a.type.dtype, _check_operand(self.a.type, "the left operand")
             if self.a.type.is_paired or right.is_paired:
                 raise VerifyException("columns that are paired meet a left operand in registers")
+            if self.across is not None:
+                rows, depth = depth, rows
+                if not transposes_in_memory(dtype):
+                    raise VerifyException(f"a left operand of {dtype} lies across: the depth lies side by side")
         else:
+            if self.across is not None:
+                raise VerifyException("a left operand in registers does not lie across")
             dtype, (rows, depth) = tile_dtype(self.a), _check_left(self.a, paired=right.is_paired)
         if (dtype.base, right.dtype.base, total.base) not in WGMMA_TYPES:
             raise VerifyException(f"wgmma does not multiply {dtype} by {right.dtype} with an accumulator of {total}")

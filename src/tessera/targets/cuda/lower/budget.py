@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.dtypes.types import Kind, bf16
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.targets.cuda.emit.along_axes import scan_slots, sort_bytes
 from tessera.targets.cuda.emit.conversion_plans import plan
 from tessera.targets.cuda.emit.emitter import WORD
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
@@ -260,6 +261,10 @@ def _scratch(op: Operation, threads: int) -> int:
         return WORD
     if isinstance(op, tile.TakeOp):
         return prod(tile_type(op.operand).get_shape()) * tile_dtype(op.operand).storage.itemsize
+    if isinstance(op, tile.SortOp):
+        return sort_bytes(layout_of(op.operand), op.axis.value.data, tile_dtype(op.operand), threads)
+    if isinstance(op, tile.ScanOp):
+        return scan_slots(layout_of(op.operand), op.axis.value.data) * max(4, tile_dtype(op.operand).storage.itemsize)
     if isinstance(op, tile.ReduceOp):
         layout, axis = layout_of(op.operand), op.axis.value.data
         item = max(4, tile_dtype(op.operand).storage.itemsize)

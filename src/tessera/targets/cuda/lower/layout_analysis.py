@@ -123,11 +123,13 @@ class LayoutAnalysis:
     def _anchor(self) -> None:
         self._settle_all()
         # Free values that loops and branches carry have layouts, too, and so have reductions of free values.
-        for op in self.function.body.walk():
-            for value in self._boundary(op):
-                if value not in self.anchors:
+        # Narrow elements say first how many neighbours a thread has: the others then go along with them.
+        carried = [value for op in self.function.body.walk() for value in self._boundary(op)]
+        for itemsize in sorted({tile_dtype(value).storage.itemsize for value in carried}):
+            for value in carried:
+                if value not in self.anchors and tile_dtype(value).storage.itemsize == itemsize:
                     self._set(value, Anchor(self.spread(value), MEMORY))
-        self._settle_all()
+            self._settle_all()
         for op in self.function.body.walk():
             if isinstance(op, tile.ReduceOp) and op.result not in self.anchors:
                 layout = self.to_fold(op.operand).without(op.axis.value.data)
@@ -251,6 +253,10 @@ class LayoutAnalysis:
                 return Anchor(halved, known.strength)
             case tile.EwOp():
                 return self._best(op.operands_)
+            case tile.ScanOp():
+                return self.anchors.get(op.operand)
+            case tile.SortOp():
+                return Anchor(self.to_sort(op), MEMORY)
             case tile.ReduceOp():
                 known = self.anchors.get(op.operand)
                 return None if known is None else Anchor(known.layout.without(op.axis.value.data), known.strength)
@@ -274,6 +280,15 @@ class LayoutAnalysis:
         while vector * 2 <= min(CHUNK // itemsize, share) and (not shape or shape[-1] % (vector * 2) == 0):
             vector *= 2
         return layouts.blocked(shape, self.shape.threads, vector)
+
+    def to_sort(self, op: tile.SortOp) -> Layout:
+        """Neighbours along the axis in one thread, then in one warp: most exchanges are between those."""
+        shape, axis = tile_type(op.operand).get_shape(), op.axis.value.data
+        share, others = 1, prod(shape[:axis] + shape[axis + 1 :])
+        while share * self.shape.threads < shape[axis] * others and share < shape[axis]:
+            share *= 2
+        order = [axis, *(one for one in reversed(range(len(shape))) if one != axis)]
+        return layouts.blocked(shape, self.shape.threads, share, order=order)
 
     def as_asked(self, op: Operation, value: SSAValue) -> Layout | None:
         """The layout in which a thread has as many neighbours as the hint of a load or store says."""
@@ -452,6 +467,8 @@ def needs(op: Operation, layout: Layout, analysis: LayoutAnalysis) -> list[tuple
     match op:
         case tile.EwOp():
             return [(operand, layout) for operand in op.operands_]
+        case tile.ScanOp() | tile.SortOp():
+            return [(op.operand, layout)]
         case tile.ReadOp():
             return [(operand, layout) for operand in at_places(op)]
         case tile.TakeOp():

@@ -10,6 +10,7 @@ from tessera.ir.common.attributes import integers
 from tessera.targets.cuda.emit.divisors import ALIGNED_ROWS
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.transforms.core.function_pass import FunctionPass
+from tessera.transforms.pipelining.exchange_axes import ROW_AXES
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,11 @@ class MarkRowAligned(FunctionPass):
     name = "mark-row-aligned"
     kind = nv.FuncOp
     arguments: tuple[int, ...] = ()
+    exchanged: tuple[int, ...] = ()
+    """Arguments whose rows lie along another axis than the last, in pairs with that axis."""
 
     def rewrite(self, function: nv.FuncOp, ctx: Context) -> None:
-        function.attributes[ALIGNED_ROWS] = integers(sorted(self.arguments))
+        if self.arguments:
+            function.attributes[ALIGNED_ROWS] = integers(sorted(self.arguments))
+        if self.exchanged:
+            function.attributes[ROW_AXES] = integers(self.exchanged)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import gcd, prod
+from math import ceil, gcd, prod
 from typing import Literal, NamedTuple
 
 Axis = Literal["m", "n", "k"]
@@ -77,6 +77,19 @@ CLUSTER, CLUSTER_START, CLUSTER_LENGTH = 2, 5000, 2048
 """Blocks of a cluster; clocks by which a launch takes longer with clusters; a usual length of loops."""
 FETCH_SHOWING = 0.04
 """The share of the way from L2 that shows beside dots."""
+
+MEMORY_BYTES, L2_TOGETHER = 2250, 5000
+"""From memory and from L2 in a clock, for all multiprocessors together."""
+MEMORY_LATENCY = 1300
+"""Clocks from issuing a copy to its first bytes, where all is read once, out of memory."""
+DEEPEST = 12
+"""Slots of rings that are filled in every iteration, at most, where reading takes all the time."""
+PARTS = (1, 2, 3, 4, 6, 8, 12, 16)
+"""Parts that a depth is tried in: each is one more array of sums to be written and read."""
+SUM_BYTES, SUMMING = 4, 4000
+"""Of an element of a part's sums; and clocks that the kernel takes which adds them up, besides reading."""
+HIDDEN = 0.05
+"""The share that shows of what does not take longest: of reading beside computing, or the other way round."""
 
 COLUMNS = range(16, 257, 16)
 LEAST = 64
@@ -374,6 +387,70 @@ def ranked(traced: Traced, instances: Callable[[BlockShape], int], multiprocesso
         return waves(instances(block), multiprocessors) * instance_clocks(traced, block)
 
     return sorted(blocks(traced), key=clocks)
+
+
+class Extents(NamedTuple):
+    """The sizes of a product: rows, columns, its depth, and how many there are; and bytes of an element."""
+
+    rows: int
+    columns: int
+    depth: int
+    batch: int = 1
+    itemsize: int = 2
+
+    def tiles(self, block: BlockShape) -> int:
+        """The number of blocks of the result."""
+        return -(-self.rows // block.m) * -(-self.columns // block.n) * self.batch
+
+
+class Split(NamedTuple):
+    """A block, in how many parts the depth is multiplied, and how many slots rings have."""
+
+    block: BlockShape
+    parts: int = 1
+    depth: int = 4
+
+
+def deepest(traced: Traced, block: BlockShape) -> int:
+    """How many slots rings that are filled in every iteration can have."""
+    stored = STAGED * block.consumers if traced.stored else 0
+    once = sum(2 * _ring_bytes(ring, block) for ring in traced.rings if not ring.repeated)
+    repeated = sum(_ring_bytes(ring, block) for ring in traced.rings if ring.repeated)
+    return min(DEEPEST, (SHARED - SMALL - stored - once) // max(1, repeated))
+
+
+def product_clocks(traced: Traced, split: Split, sizes: Extents, multiprocessors: int) -> float:
+    """Clocks until a product is done that reads its operands out of memory, what adds up its parts included.
+
+    It takes as long as the busiest multiprocessor, or as memory or L2 take for all of them.
+    """
+    (block, parts, depth), (iteration,) = split, traced.iterations
+    steps = ceil(ceil(sizes.depth / block.k) / parts)
+    # Rows that are not there are not read.
+    held = block._replace(m=min(block.m, sizes.rows))
+    moved = sum(_ring_bytes(ring, held) for ring in traced.rings if ring.repeated)
+    arriving = (MEMORY_LATENCY + moved / L2_BYTES) / (depth - 1)
+    clocks = max(iteration_clocks(traced, iteration, block), arriving)
+    instances = sizes.tiles(block) * parts
+    computing = waves(instances, multiprocessors) * (START + END * block.consumers + steps * clocks)
+    once = (sizes.rows + sizes.columns) * sizes.depth * sizes.batch * sizes.itemsize
+    reading = START + END + max(once / MEMORY_BYTES, instances * steps * moved / L2_TOGETHER)
+    total = max(computing, reading) + HIDDEN * min(computing, reading)
+    stored = sizes.rows * sizes.columns * sizes.batch
+    if parts > 1:
+        summed = parts * stored * SUM_BYTES
+        total += SUMMING + summed / MEMORY_BYTES + summed / L2_TOGETHER
+    return total + stored * sizes.itemsize / MEMORY_BYTES
+
+
+def splits(traced: Traced, sizes: Extents, multiprocessors: int, parts: Sequence[int] = PARTS) -> list[Split]:
+    """The blocks that fit, each in the best number of parts of the depth, the fastest first."""
+    found: list[tuple[float, Split]] = []
+    for block in blocks(traced):
+        most, depth = max(1, sizes.depth // block.k), deepest(traced, block)
+        tried = [Split(block, count, depth) for count in parts if count <= most]
+        found.append(min((product_clocks(traced, one, sizes, multiprocessors), one) for one in tried))
+    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
 
 def best_by_consumers(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, BlockShape]:

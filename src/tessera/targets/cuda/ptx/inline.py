@@ -75,6 +75,30 @@ def shuffle(f: Function, value: Value, across: int) -> Value:
     )[0]
 
 
+def shuffle_from(f: Function, value: Value, lane: Value) -> Value:
+    """The value of the lane of a number, modulo 32; 32-bit values."""
+    return asm(
+        f,
+        "shfl.sync.idx.b32 $0, $1, $2, 31, -1;",
+        returns=[value.type],
+        arguments=[value, lane],
+        effects=True,
+        convergent=True,
+    )[0]
+
+
+def shuffle_up(f: Function, value: Value, below: int) -> Value:
+    """The value of the lane that is so many lanes below; that of the lane itself where there is none. 32 bits."""
+    return asm(
+        f,
+        f"shfl.sync.up.b32 $0, $1, {below}, 0, -1;",
+        returns=[value.type],
+        arguments=[value],
+        effects=True,
+        convergent=True,
+    )[0]
+
+
 def barrier(f: Function) -> None:
     """All threads of the block wait for each other, and see each other's memory."""
     asm(f, "bar.sync 0;", effects=True, convergent=True)
