@@ -41,8 +41,8 @@ from tessera.transforms.pipelining.tile_order import TileOrder, can_form_cluster
 
 PERSISTENT, CLUSTER = "persistent", "cluster"
 _MOST_AXES = 3
-PREPARED_DEPTH = 2
-"""Slots of a ring of computed operands: one that is multiplied, and one that is made."""
+PREPARED_DEPTH = 3
+"""Slots of a ring of computed operands at most: one that is multiplied, one that is full, and one that is made."""
 _index = IndexType()
 
 

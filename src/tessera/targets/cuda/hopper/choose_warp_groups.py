@@ -27,7 +27,6 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     MOST_CONSUMERS,
     OWN_REGISTERS,
     PREPARED_SLOTS,
-    PREPARING_REGISTERS,
     REGISTERS,
     ROWS,
     SHARED,
@@ -36,6 +35,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     TRANSPOSING_REGISTERS,
     cluster_for,
     preparer_groups,
+    preparing_registers,
     slot_bytes,
     widest_dot,
 )
@@ -136,10 +136,9 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
             words = "rows of a loaded operand are not contiguous, or do not begin at multiples of 16 bytes"
             return _refusal(op, words, "pass an array with stride 1 along its last axis and rows of whole 16 bytes")
     widest = max(dots, key=lambda op: tile_type(op.result).get_shape()[1])
-    columns, most = (
-        tile_type(widest.result).get_shape()[1],
-        widest_dot(consumers, helpers=preparer_groups(consumers) if prepared else any(map(needs_transpose, loads))),
-    )
+    columns = tile_type(widest.result).get_shape()[1]
+    helpers = preparer_groups(consumers, columns) if prepared else any(map(needs_transpose, loads))
+    most = widest_dot(consumers, helpers=helpers)
     if columns > most:
         words = f"a dot has {columns} columns: accumulators of {consumers} consumers have registers for {most}"
         return _refusal(widest, words, f"give it a block of at most {most} columns")
@@ -241,8 +240,9 @@ def spare_registers(function: tile.FuncOp, consumers: int) -> int:
         if not isinstance(operand_source(op.a), tile.LoadOp):
             taken += thread_registers(op.a, consumers)
     transposing = any(isinstance(op, tile.LoadOp) and needs_transpose(op) for op in function.body.walk())
-    if prepared_operands(_dots(function)):
-        return PREPARING_REGISTERS[consumers] - taken
+    if prepared_operands(dots := _dots(function)):
+        columns = max(tile_type(op.result).get_shape()[1] for op in dots)
+        return preparing_registers(consumers, preparer_groups(consumers, columns))[-1] - taken
     return (TRANSPOSING_REGISTERS if transposing else REGISTERS)[consumers] - taken
 
 

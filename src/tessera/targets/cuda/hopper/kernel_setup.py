@@ -27,7 +27,7 @@ from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import BarriersType, MapType
 from tessera.targets.cuda.lower.division_narrowing import Division, is_of_instances
 from tessera.targets.cuda.lower.layout_analysis import Shape
-from tessera.targets.cuda.lower.multiprocessor_model import preparer_groups
+from tessera.targets.cuda.lower.multiprocessor_model import preparer_groups, preparing_registers
 from tessera.targets.cuda.lower.tile_to_nv import Lowering
 from tessera.transforms.core.constants import integer_of
 
@@ -41,25 +41,10 @@ LEAST_REGISTERS, MOST_REGISTERS = 24, 232
 """Of a thread of the producer, and of a consumer: with a few more, too few would be left for four coordinates."""
 TRANSPOSER_REGISTERS, COPY_REGISTERS = 40, 32
 """Of a thread of a preparer that transposes, and the least of the producer beside it."""
-PREPARER_REGISTERS = 88
-"""The least of a thread of the preparer."""
 FIRST_PINGPONG = 1
 """The ping-pong barrier of consumer 0, a named one; those of other consumers follow. 0 is for all threads."""
 FETCHES, LEAVES = 0, 1
 """Counters of a launch: program instances that were fetched, and blocks that have left. Each has four bytes."""
-
-
-def share_with_preparer(count: int) -> tuple[int, int, int]:
-    """The registers of a thread of the producer, of the preparer and of a consumer."""
-    helpers = preparer_groups(count)
-    pool = first_registers(count) * (1 + helpers + count)
-    more = min(MOST_REGISTERS, (pool - LEAST_REGISTERS - helpers * PREPARER_REGISTERS) // count // 8 * 8)
-    return LEAST_REGISTERS, (pool - LEAST_REGISTERS - more * count) // helpers // 8 * 8, more
-
-
-def first_registers(count: int) -> int:
-    """The registers that threads beside a preparer have when they begin."""
-    return ALL_REGISTERS // (THREADS * (1 + preparer_groups(count) + count)) // 8 * 8
 
 
 def share_registers(count: int, *, transposes: bool = False) -> tuple[int, int] | None:
@@ -118,7 +103,7 @@ class KernelSetup(Lowering):
         check_warp_groups(function)
         (self.partitions,) = (op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp))
         self.count = self.partitions.consumers.value.data
-        self.preparers = preparer_groups(self.count) if _computes(self.partitions) else 0
+        self.preparers = preparer_groups(self.count, _widest(self.partitions)) if _computes(self.partitions) else 0
         """Warp groups of a preparer that computes operands."""
         super().__init__(
             function, ConsumerLayouts(function, Shape(WARPS), preparing=Shape(WARPS * max(1, self.preparers)))
@@ -130,7 +115,7 @@ class KernelSetup(Lowering):
         self.registers = share_registers(self.count, transposes=transposes) if registers is None else registers
         self.preparer_registers = 0
         if self.preparers:
-            least, self.preparer_registers, most = share_with_preparer(self.count)
+            least, self.preparer_registers, most = preparing_registers(self.count, self.preparers)
             self.registers = least, most
         self.row_aligned = range(len(function.arguments)) if row_aligned is None else row_aligned
         self.states: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
@@ -308,6 +293,12 @@ def _computes(partitions: warp_groups.WarpSpecializeOp) -> bool:
     """Whether there is a preparer that computes operands."""
     preparer = partitions.preparer
     return preparer is not None and any(isinstance(op, ProducerWriteOp) for op in preparer.walk())
+
+
+def _widest(partitions: warp_groups.WarpSpecializeOp) -> int:
+    """The columns of the widest dot."""
+    dots = [op for op in partitions.consumer.walk() if isinstance(op, warp_groups.DotStartOp)]
+    return max((warp_groups.accumulator_type(op.c).get_shape()[1] for op in dots), default=0)
 
 
 def _owner(value: SSAValue) -> Operation:

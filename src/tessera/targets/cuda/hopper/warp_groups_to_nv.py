@@ -39,7 +39,6 @@ from tessera.targets.cuda.hopper.kernel_setup import (
     WARPS,
     KernelSetup,
     Ring,
-    first_registers,
 )
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
 from tessera.targets.cuda.hopper.prefetch_small_loads import prefetch_small_loads
@@ -54,6 +53,7 @@ from tessera.targets.cuda.ir import hopper, hopper_copies, hopper_transpose, wgm
 from tessera.targets.cuda.ir.types import laid_out
 from tessera.targets.cuda.lower.division_narrowing import can_narrow_division
 from tessera.targets.cuda.lower.layout_analysis import is_tile
+from tessera.targets.cuda.lower.multiprocessor_model import first_registers
 from tessera.targets.cuda.lower.tile_to_nv import replace_function
 from tessera.targets.llvm.emitter_attributes import BITWISE
 from tessera.transforms.core.dead_code import sweep
@@ -205,7 +205,7 @@ class WarpGroupLowering(KernelSetup):
 
     def _prepares(self, op: warp_groups.WarpSpecializeOp, partition: Region) -> Block:
         self.out = preparing = Block()
-        less = self.preparer_registers <= first_registers(self.count)
+        less = self.preparer_registers <= first_registers(self.helpers + self.count)
         self.add(hopper.SetmaxnregOp("dec" if less else "inc", self.preparer_registers), op)
         self._lead()
         self.is_preparing = True

@@ -38,10 +38,12 @@ REGISTERS = {1: 240, 2: 232, 3: 160, 4: 112}
 """Of a consumer's thread, by the number of consumers."""
 TRANSPOSING_REGISTERS = {1: 232, 2: 216, 3: 136, 4: 96}
 """The same, if a preparer transposes tiles."""
-PREPARING_REGISTERS = {1: 232, 2: 200, 3: 120, 4: 88}
-"""The same, if a preparer computes right operands."""
-PREPARED_SLOTS = 2
-"""Of a ring of computed operands: one that is multiplied, and one that is made."""
+PREPARER_REGISTERS, COPYING_REGISTERS, MOST_REGISTERS = 80, 24, 232
+"""The least of a thread of a preparer that computes right operands; those of the producer beside it; and the most."""
+PREPARED_SLOTS = 3
+"""Of a ring of computed operands, at most."""
+MOST_PREPARED = 2
+"""Consumers beside which there are two warp groups that compute operands."""
 OWN_REGISTERS = 32
 """Registers of a thread besides tiles."""
 ALL_REGISTERS, THREADS, DOT_REGISTERS = 65536, 128, 26
@@ -190,14 +192,14 @@ class Traced:
         """Whether a preparer computes right operands."""
         return any(ring.prepared for ring in self.rings)
 
-    def helpers(self, consumers: int) -> int:
-        """The warp groups besides consumers and the producer."""
-        return preparer_groups(consumers) if self.preparing else int(self.transposing)
+    def helpers(self, consumers: int, columns: int) -> int:
+        """The warp groups besides consumers and the producer, where the widest dot has so many columns."""
+        return preparer_groups(consumers, columns) if self.preparing else int(self.transposing)
 
-    def registers_of(self, consumers: int) -> int:
+    def registers_of(self, consumers: int, columns: int) -> int:
         """The registers of a consumer's thread."""
         if self.preparing:
-            return PREPARING_REGISTERS[consumers]
+            return preparing_registers(consumers, preparer_groups(consumers, columns))[-1]
         return (TRANSPOSING_REGISTERS if self.transposing else REGISTERS)[consumers]
 
     @property
@@ -226,7 +228,8 @@ def slots(traced: Traced, block: BlockShape) -> tuple[int, int] | None:
     stored = STAGED * block.consumers if traced.stored else 0
     for once, repeated in DEPTHS:
         depths = [repeated if ring.repeated else once for ring in traced.rings]
-        depths = [min(depth, PREPARED_SLOTS) if ring.prepared else depth for depth, ring in zip(depths, traced.rings, strict=True)]
+        given = zip(depths, traced.rings, strict=True)
+        depths = [min(depth, PREPARED_SLOTS) if ring.prepared else depth for depth, ring in given]
         rings = [_ring_bytes(ring, block) * depth for ring, depth in zip(traced.rings, depths, strict=True)]
         if sum(rings) + stored + SMALL <= SHARED:
             return once, repeated
@@ -246,9 +249,21 @@ def registers(traced: Traced, block: BlockShape) -> int:
     return OWN_REGISTERS + max(found, default=0)
 
 
-def preparer_groups(consumers: int) -> int:
-    """The warp groups that compute right operands: beside several consumers registers are left for one only."""
-    return 2 if consumers == 1 else 1
+def preparer_groups(consumers: int, columns: int) -> int:
+    """The warp groups that compute right operands: two if there are registers, also for dots of so many columns."""
+    return 2 if consumers <= MOST_PREPARED and columns <= widest_dot(consumers, helpers=2) else 1
+
+
+def first_registers(groups: int) -> int:
+    """The registers that threads of so many warp groups have when they begin."""
+    return ALL_REGISTERS // (THREADS * groups) // 8 * 8
+
+
+def preparing_registers(consumers: int, groups: int) -> tuple[int, int, int]:
+    """The registers of a thread of the producer, of so many warp groups of a preparer, and of a consumer."""
+    pool = first_registers(1 + groups + consumers) * (1 + groups + consumers) - COPYING_REGISTERS
+    most = min(MOST_REGISTERS, (pool - groups * PREPARER_REGISTERS) // consumers // 8 * 8)
+    return COPYING_REGISTERS, (pool - most * consumers) // groups // 8 * 8, most
 
 
 def widest_dot(consumers: int, *, helpers: int = 0) -> int:
@@ -256,7 +271,7 @@ def widest_dot(consumers: int, *, helpers: int = 0) -> int:
 
     Consumers take more registers when they begin, but no instruction may need more than all threads have before that.
     """
-    before = ALL_REGISTERS // (THREADS * (1 + helpers + consumers)) // 8 * 8
+    before = first_registers(1 + helpers + consumers)
     return min(WIDEST, 2 * (before - DOT_REGISTERS) // 8 * 8)
 
 
@@ -265,7 +280,8 @@ def fits(traced: Traced, block: BlockShape) -> bool:
     if block.consumers not in REGISTERS or block.m % ROWS:
         return False
     dots = [one for iteration in traced.iterations for one in iteration.dots]
-    if max(block.of(one.columns) for one in dots) > widest_dot(block.consumers, helpers=traced.helpers(block.consumers)):
+    widest = max(block.of(one.columns) for one in dots)
+    if widest > widest_dot(block.consumers, helpers=traced.helpers(block.consumers, widest)):
         return False
     if any(block.of(one.depth) * one.itemsize % STEP_BYTES for one in dots):
         return False
@@ -273,7 +289,7 @@ def fits(traced: Traced, block: BlockShape) -> bool:
         registers(traced, block)
         + max(_loaded(iteration, block) for iteration in traced.iterations) * ROWS // THREADS // 4
     )
-    return held <= traced.registers_of(block.consumers) and slots(traced, block) is not None
+    return held <= traced.registers_of(block.consumers, widest) and slots(traced, block) is not None
 
 
 def _loaded(iteration: ModelledIteration, block: BlockShape) -> int:
