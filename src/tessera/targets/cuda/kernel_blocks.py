@@ -6,7 +6,14 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tessera.targets.cuda.hopper.modelled_work import work_of
-from tessera.targets.cuda.lower.multiprocessor_model import AXES, BlockShape, Traced, best_by_consumers, instance_clocks
+from tessera.targets.cuda.lower.multiprocessor_model import (
+    AXES,
+    BlockShape,
+    Traced,
+    best_by_consumers,
+    columns_of_instance,
+    instance_clocks,
+)
 
 if TYPE_CHECKING:
     from tessera.ir.tile import dialect as tile
@@ -14,8 +21,9 @@ if TYPE_CHECKING:
 
 def modelled_blocks(
     function: tile.FuncOp, probe: tuple[int, int, int], row_aligned: Collection[int], fixed: tuple[int, ...]
-) -> list[tuple[tuple[int, ...], float]]:
-    """The best blocks of each number of rows, with the clocks of an instance: first the one that is best for many.
+) -> list[tuple[tuple[int, ...], float, int]]:
+    """The best blocks of each number of rows, with the clocks of an instance and the columns that it has of
+    others: first the one that is best for many.
 
     Rows that one block leaves many of to the last round of instances, another one may fill it with.
     """
@@ -23,7 +31,9 @@ def modelled_blocks(
     if traced is None or (fixed and "k" not in traced.axes):
         return []
     found = best_by_consumers(traced, fixed).values()
-    return [(_used(traced, block), instance_clocks(traced, block)) for block in found]
+    return [
+        (_used(traced, block), instance_clocks(traced, block), columns_of_instance(traced, block)) for block in found
+    ]
 
 
 def _used(traced: Traced, block: BlockShape) -> tuple[int, ...]:

@@ -469,13 +469,26 @@ def splits(traced: Traced, sizes: Extents, multiprocessors: int, parts: Sequence
     return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
 
+def columns_of_instance(traced: Traced, block: BlockShape) -> int:
+    """The columns of the result that a program instance has, where others have others; 0 where it has all of them.
+
+    Loops go along the columns of attention, but not along those of a product.
+    """
+    along = any("n" in iteration.steps for iteration in traced.iterations)
+    return block.n if "n" in traced.axes and not along else 0
+
+
 def best_by_consumers(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, BlockShape]:
     """For each number of consumers the block with which rows take the fewest clocks, the best of all first.
 
-    It assumes many program instances, one for each block of rows. Blocks begin with the sizes `fixed`.
+    It assumes many program instances, one for each block of rows, and of columns. Blocks begin with the sizes `fixed`.
     """
+
+    def clocks(block: BlockShape) -> float:
+        return instance_clocks(traced, block) / (block.m * max(1, columns_of_instance(traced, block)))
+
     found: dict[int, BlockShape] = {}
     open_ = [block for block in blocks(traced) if block[: len(fixed)] == fixed]
-    for block in sorted(open_, key=lambda block: instance_clocks(traced, block) / block.m):
+    for block in sorted(open_, key=clocks):
         found.setdefault(block.consumers, block)
     return found
