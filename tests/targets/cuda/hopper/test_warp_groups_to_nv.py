@@ -480,7 +480,6 @@ TALL = [
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ([(PACKED, FOLDED)], "a tile of 64x256xf32 is reduced along axis 0, across warps"),
         ([(PACKED, READ_BACK)], "reads memory that it writes"),
         ([(PACKED, TOGETHER)], "a branch depends on several rows of a tile"),
         ([("bf16", "f32")], "wgmma has no dot of"),
@@ -495,6 +494,20 @@ def test_what_cannot_be_lowered(changes: list[tuple[str, str]], said: str) -> No
     assert re.search(said, reason)
     with pytest.raises(CompileError, match=said):
         lowered(source)
+
+
+def test_folds_across_warps_meet_in_their_warp_group() -> None:
+    """Through shared memory of its own, at a named barrier of its own: no other warp group waits."""
+    source = changed(GEMM, (PACKED, FOLDED))
+    assert can_lower(function_of(source)) is None
+    program = compiled(source)
+    barriers = re.findall(r"bar\.sync (%r\d+), 128;", program.ptx)
+    assert barriers
+    assert len(barriers) % 2 == 0
+    check_clean(program.ptx, "sm_90a")
+    plain = compiled(GEMM)
+    # Four warps have a part of each of 256 columns, in each of three warp groups.
+    assert program.shared - plain.shared >= 3 * 4 * 256 * 4
 
 
 def test_copies_of_what_is_no_box() -> None:
