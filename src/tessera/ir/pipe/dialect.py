@@ -1,4 +1,4 @@
-"""The pipe dialect as a whole: rings of one CTA, warp specialization, ping-pong, tile scheduler, transposes, prepared operands."""
+"""The pipe dialect as a whole: rings of one CTA, warp specialization, ping-pong, tile scheduler, prepared operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Right operands of dots that are computed of what all rows share: of loaded tiles, elementwise, in the dot's own block.
+"""Right operands of dots that are computed of what all rows share: of loaded tiles, element by element.
 
 Warp groups besides the consumers can compute them, once for all consumers: they need nothing that a consumer has.
 """
@@ -52,7 +52,9 @@ class PreparedOperand:
                 self.refused = op
         if self.refused is None:
             loads = [op for op in self.ops if isinstance(op, tile.LoadOp)]
-            self.loads = [op for op in loads if _is_whole(op) and all(use.operation in inside for use in op.result.uses)]
+            self.loads = [
+                op for op in loads if _is_whole(op) and all(use.operation in inside for use in op.result.uses)
+            ]
 
     def _behind(self, maker: Operation) -> Iterator[Operation]:
         """The ops that make tiles in front of an op, and the op; a tile that a loop carries refuses the operand."""

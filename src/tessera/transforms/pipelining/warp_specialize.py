@@ -3,9 +3,9 @@
 Both partitions are slices of the kernel and keep its order. Loads that feed dots become rings: the producer fills
 them, as far ahead as there are stages; a consumer waits for the stage it needs, and releases it behind its last use.
 Consumers share the rows of a program instance, which must be independent of each other. CTAs are persistent: they go
-through several instances, and copies for the next one begin while this one is being finished. Right operands that are computed
-of what all rows share are made by warp groups of their own (`prepared_operands.py`), between both. Where some instances have
-more iterations than others, CTAs fetch them from a tile scheduler, so that all are busy to the end.
+through several instances, and copies for the next one begin while this one is being finished. Right operands that are
+computed of what all rows share are made by warp groups of their own (`prepared_operands.py`), between both. Where some
+instances have more iterations than others, CTAs fetch them from a tile scheduler, so that all are busy to the end.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class WarpSpecialize(FunctionPass):
         if (op := next((op for op in dots if operand_source(op.b) not in waited), None)) is not None:
             return _refusal(
                 op,
-                "the right operand of a dot is computed of what dots or loops give: wgmma reads it from shared memory only",
+                "the right operand of a dot rests on dots or on what loops carry: wgmma reads it from shared memory",
                 "compute it in a kernel before, or compute the left operand instead",
             )
         numbers = {op: number for number, op in enumerate(function.body.walk())}
@@ -184,11 +184,7 @@ class _Ring:
 
 
 def _rings(
-    loads: Sequence[tile.LoadOp],
-    rows: Rows,
-    consumed: Slice,
-    depths: tuple[int, int],
-    numbers: Mapping[Operation, int],
+    loads: Sequence[tile.LoadOp], rows: Rows, consumed: Slice, depths: tuple[int, int], numbers: Mapping[Operation, int]
 ) -> list[_Ring]:
     """Loads of tiles of one type from one argument share a ring where they follow each other."""
     rings: dict[object, list[_Ring]] = {}
@@ -525,7 +521,11 @@ class _Preparer(_Consumer):
         """The op that makes an operand of it: a tile is read in pieces, while it is computed."""
         found = super().last_user(load)
         for maker in self.rings:
-            if not self.waits_for(maker) and maker.parent_block() is load.parent_block() and found.is_before_in_block(maker):
+            if (
+                not self.waits_for(maker)
+                and maker.parent_block() is load.parent_block()
+                and found.is_before_in_block(maker)
+            ):
                 found = maker
         return found
 

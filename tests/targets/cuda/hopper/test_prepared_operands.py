@@ -200,7 +200,10 @@ def scaled_rows(x: Any, weight: Any, y: Any, peaks: Any):
     row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
     acc = tile.zeros((here.m, here.n))
     for k in tile.range(0, x.shape[1], here.k):
-        left, right = tile.load(x, at=(row, k), shape=(here.m, here.k)), tile.load(weight, at=(k, col), shape=(here.k, here.n))
+        left, right = (
+            tile.load(x, at=(row, k), shape=(here.m, here.k)),
+            tile.load(weight, at=(k, col), shape=(here.k, here.n)),
+        )
         acc = tile.dot(left, right, acc)
     peak = tile.max(tile.abs(acc), axis=1)
     tile.store(peaks[tile.program_id(1)], peak, at=(row,))

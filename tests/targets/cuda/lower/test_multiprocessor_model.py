@@ -49,11 +49,7 @@ GEMM = Traced(
 
 OF_BYTES = Traced(
     GEMM.iterations,
-    (
-        ModelledRing("m", "k", True),
-        ModelledRing("k", "n", True, 1),
-        ModelledRing("k", "n", True, prepared=4.0),
-    ),
+    (ModelledRing("m", "k", True), ModelledRing("k", "n", True, 1), ModelledRing("k", "n", True, prepared=4.0)),
 )
 """A product whose right operand is computed of bytes."""
 

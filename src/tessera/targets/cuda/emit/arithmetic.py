@@ -285,4 +285,15 @@ def _others(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> 
     return True
 
 
-_RULES: Sequence[Rule] = (emit_positions, emit_masks, emit_from_bits, emit_packed_product, _casts, _reciprocals, _divisions, _signs, _floats, _others)
+_RULES: Sequence[Rule] = (
+    emit_positions,
+    emit_masks,
+    emit_from_bits,
+    emit_packed_product,
+    _casts,
+    _reciprocals,
+    _divisions,
+    _signs,
+    _floats,
+    _others,
+)

@@ -17,8 +17,8 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir import layouts, wgmma
 from tessera.targets.cuda.ir.layouts import Layout
-from tessera.targets.cuda.ir.wgmma import left_operand_layout
 from tessera.targets.cuda.ir.types import CHUNK
+from tessera.targets.cuda.ir.wgmma import left_operand_layout
 from tessera.targets.cuda.lower.layout_analysis import DOT, Anchor, LayoutAnalysis, Shape, is_tile
 from tessera.transforms.pipelining.make_async import is_transposed
 

@@ -37,7 +37,7 @@ from tessera.transforms.pipelining.prepared_operands import PreparedOperand, pre
 from tessera.transforms.pipelining.promote_accumulators import promote_accumulators
 
 PREPARED = 2.0
-"""Instructions for each element of a computed operand besides those of its ops: to take it out of words, and to write."""
+"""Instructions for each element of a computed operand besides those of its ops: to read, unpack and write it."""
 CONVERSION, FUNCTION, DIVISION, LOADING = 0.5, 1, 8, 1
 """Instructions for one element. Conversions are done two at a time, and loads, which test for the end of an array."""
 
@@ -145,9 +145,7 @@ def _sized(work: Work) -> int:
     return work.columns
 
 
-def _work(
-    loop: scf.ForOp, extent: Callable[[int], Extent], elsewhere: Collection[Operation] = ()
-) -> Iterator[Work]:
+def _work(loop: scf.ForOp, extent: Callable[[int], Extent], elsewhere: Collection[Operation] = ()) -> Iterator[Work]:
     """Work on whole tiles in every iteration; branches and masks are left out: few iterations have them.
 
     What is done `elsewhere` is no work of consumers.

@@ -54,7 +54,12 @@ class _Chain:
         self._follow(self.write.value, 0, count)
         inside = [op for op in block.ops if op in self.axes]
         reads = next((op for op in inside if isinstance(op, nv.ReadOp)), None)
-        if count == 1 or reads is None or self._is_released_behind(reads) or _narrowed(tile_type(self.write.value), 0, count) is None:
+        if (
+            count == 1
+            or reads is None
+            or self._is_released_behind(reads)
+            or _narrowed(tile_type(self.write.value), 0, count) is None
+        ):
             return False
         made: list[Operation] = []
         for piece in range(count):

@@ -109,7 +109,7 @@ def check_alone(function: nv.FuncOp) -> None:
                 raise refusal(op, f"{op.name} of a tile of {_plain(op)}: {words}")
         if isinstance(op, tile.SortOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
             raise refusal(op, f"a tile of {_plain(op)} is sorted along axis {op.axis.value.data}, across warps")
-        elif isinstance(op, tile.ScanOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
+        if isinstance(op, tile.ScanOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
             raise refusal(op, f"a tile of {_plain(op)} is scanned along axis {op.axis.value.data}, across warps")
 
 

@@ -193,9 +193,10 @@ def _coordinate(term: SSAValue, argument: BlockArgument) -> tuple[int, Start] | 
 def is_mapped(op: tile.LoadOp | tile.StoreOp) -> bool:
     """Whether a tile can come, or go, through a tensor map.
 
-    It has two axes, rows in groups of 8 (or is one row, which threads read), and columns in groups of 32 bytes. What is loaded has a type that warpgroups
-    multiply, and zeros outside; what is stored has 16 or 8 bits, and a panel of columns at least. That the argument's rows
-    lie at multiples of 16 bytes, their elements side by side, is known only when it is there.
+    It has two axes, rows in groups of 8 (or is one row, which threads read), and columns in groups of 32 bytes. What is
+    loaded has a type that warpgroups multiply, and zeros outside; what is stored has 16 or 8 bits, and a panel of
+    columns at least. That the argument's rows lie at multiples of 16 bytes, their elements side by side, is known only
+    when it is there.
     """
     if isinstance(op, tile.LoadOp):
         sized = fits(tile_type(op.result)) or is_short_row(op.result)

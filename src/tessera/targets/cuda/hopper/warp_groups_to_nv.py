@@ -26,7 +26,7 @@ from tessera.ir.common.attributes import integer
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import pingpong, prepare, tile_scheduler, transpose, warp_groups
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.hopper.consumer_layouts import accumulator_layout, is_taken, left_layout
 from tessera.targets.cuda.hopper.deferred_row_reduce import defer_row_reductions
 from tessera.targets.cuda.hopper.epilogue_subtiling import subtile_epilogues

@@ -144,8 +144,10 @@ class Work:
 
 @dataclass(frozen=True)
 class ModelledRing:
-    """Tiles that are loaded, in every iteration or once a program instance. Those `transposed` have a second ring, those
-    `prepared` are not loaded: a preparer computes them, with so many instructions for each element."""
+    """Tiles that are loaded, in every iteration or once a program instance. Those `transposed` have a second ring.
+
+    Those `prepared` are not loaded: a preparer computes them, with so many instructions for each element.
+    """
 
     rows: Extent
     columns: Extent
