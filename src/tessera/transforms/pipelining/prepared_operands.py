@@ -76,7 +76,7 @@ class PreparedOperand:
 
 
 def prepared_operands(dots: list[tile.DotOp]) -> dict[Operation, PreparedOperand]:
-    """The computed right operands of some dots, by the ops that make them; those that nobody else uses."""
+    """The computed right operands of some dots, by the ops that make them; those with no other users."""
     found: dict[Operation, PreparedOperand] = {}
     for op in dots:
         maker = operand_source(op.b)

@@ -17,9 +17,8 @@ from tessera.ir.common import elementwise as table
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.emit.bit_masks import emit_masks
-from tessera.targets.cuda.emit.bytes_to_floats import emit_from_bits, emit_packed_product
 from tessera.targets.cuda.emit.emitter import Emitter
-from tessera.targets.cuda.emit.narrow_floats import bind_rounded, opened
+from tessera.targets.cuda.emit.narrow_floats import bind_rounded, emit_from_bits, emit_packed_product, opened
 from tessera.targets.cuda.emit.positions import emit_positions
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.math import functions
