@@ -105,9 +105,9 @@ class KernelSetup(Lowering):
         self.count = self.partitions.consumers.value.data
         self.preparers = preparer_groups(self.count, _widest(self.partitions)) if _computes(self.partitions) else 0
         """Warp groups of a preparer that computes operands."""
-        super().__init__(
-            function, ConsumerLayouts(function, Shape(WARPS), preparing=Shape(WARPS * max(1, self.preparers)))
-        )
+        prepares = Shape(WARPS * max(1, self.preparers))
+        self.layouts = ConsumerLayouts(function, Shape(WARPS), preparing=prepares)
+        super().__init__(function, self.layouts)
         self.cluster = pipe.cluster_of(function)
         transposes = self.partitions.preparer is not None and not self.preparers
         self.helpers = 2 if transposes else 1 + self.preparers

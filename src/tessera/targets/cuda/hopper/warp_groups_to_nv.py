@@ -367,7 +367,7 @@ class WarpGroupLowering(KernelSetup):
         ring, (slot, phase) = self.rings[op.ring], self.states[op.state]
         other = self.put(arith.XOrIOp(phase, self.number(1)))
         self.add(hopper.MbarrierWaitOp(ring.empty, slot, other), op)
-        value = self.tile(op.value, self.analysis.for_write(op.value))
+        value = self.tile(op.value, self.layouts.for_write(op.value))
         self.add(nv.WriteOp(value, self._slot(ring, slot)), op)
         self.add(hopper.FenceOp("async"), op)
         # The lane that arrives does so for all of its warp.
