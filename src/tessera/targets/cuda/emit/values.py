@@ -113,6 +113,11 @@ def reseen(emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue
     if source.questions is not None:
         emitter.bind(result, questions=tuple(asked.seen_through(picked) for asked in source.questions))
         return
+    _bind_picked(emitter, result, source, picked)
+
+
+def _bind_picked(emitter: Emitter, result: SSAValue, source: ThreadTile, picked: Sequence[int]) -> None:
+    """Binds a tile of some of another one's registers, in whole words where they are."""
     ways = per_word(source.dtype)
     if source.has_words and ways and source.packs and len(picked) % ways == 0:
         groups = [picked[first : first + ways] for first in range(0, len(picked), ways)]
@@ -132,7 +137,7 @@ def _rows(emitter: Emitter, op: nv.RowsOp) -> None:
         wanted = list(offsets)
         wanted[op.axis.value.data] += op.first.value.data
         picked.append(known[tuple(wanted)])
-    emitter.bind(op.result, [source.element(register) for register in picked])
+    _bind_picked(emitter, op.result, source, picked)
 
 
 def registers_of(source: Layout, result: Layout, shape: Sequence[int], axes: Sequence[int | None]) -> list[int] | None:

@@ -2,7 +2,7 @@
 
 A tile that is computed as a whole would be in registers as a whole, in f32 at that, and threads of a preparer have few.
 Where each element depends on those at its own position only, the pieces follow each other: what is read of shared
-memory is read for the piece, and what a thread has for all rows is made once, in front of them.
+memory is read for the piece, unless it is little, and what a thread has for all rows is made once, in front of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xdsl.rewriter import Rewriter
 from tessera.ir.common.attributes import integer
 from tessera.ir.common.elements import TileType
 from tessera.ir.tile import dialect as tile
-from tessera.ir.tile.types import tile_type
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper import MbarrierArriveOp
 from tessera.targets.cuda.ir.layouts import Layout
@@ -27,6 +27,8 @@ from tessera.transforms.core.rewriting import replace
 
 HELD = 32
 """Elements that a thread computes at a time."""
+READ_BYTES = 64
+"""Of a tile that a thread reads at once, in front of all pieces: then it waits for shared memory once."""
 
 
 def subtile_preparers(function: nv.FuncOp) -> int:
@@ -44,6 +46,8 @@ class _Chain:
     def __init__(self, write: nv.WriteOp) -> None:
         self.write = write
         self.axes: dict[Operation, int] = {}
+        self.reads_early = False
+        """Whether a tile is read at once."""
 
     def cut(self) -> bool:
         """Writes the chain once for each piece, if all of it can be cut into as many; whether there was one."""
@@ -53,11 +57,11 @@ class _Chain:
         assert block is not None
         self._follow(self.write.value, 0, count)
         inside = [op for op in block.ops if op in self.axes]
-        reads = next((op for op in inside if isinstance(op, nv.ReadOp)), None)
+        reads = [op for op in inside if isinstance(op, nv.ReadOp)]
         if (
             count == 1
-            or reads is None
-            or self._is_released_behind(reads)
+            or not (reads or self.reads_early)
+            or any(map(self._is_released_behind, reads))
             or _narrowed(tile_type(self.write.value), 0, count) is None
         ):
             return False
@@ -88,6 +92,9 @@ class _Chain:
         ):
             return
         if not all(self._is_inside(use.operation) for use in value.uses):
+            return
+        if isinstance(op, nv.ReadOp) and layout_of(value).count * tile_dtype(value).storage.itemsize <= READ_BYTES:
+            self.reads_early = True
             return
         self.axes[op] = axis
         for one, along in operands:
