@@ -59,7 +59,7 @@ def measured(row: Row, gpu: TorchGpu, options: argparse.Namespace) -> tuple[dict
         if options.energy:
             for entrant in race.running:
                 found["entrants"][entrant.name]["joules"] = joules(entrant, gpu)
-        return found, contest.ptx
+        return found, contest.texts()
     except Exception as error:
         traceback.print_exc()
         said = error.message if isinstance(error, TesseraError) else f"{type(error).__name__}: {error}"
@@ -100,6 +100,13 @@ def profiled(rows: Sequence[Row], found: Sequence[dict[str, Any]], options: argp
         seen["profile"] = profiles[label].all()
 
 
+def go_on(row: Row, options: argparse.Namespace) -> None:
+    """Begins anew in the same process, behind a row, where results are merged; nothing else gets it its GPU back."""
+    if options.name and options.merge:
+        given = [each for each in sys.argv[1:] if not each.startswith("--after=")]
+        os.execv(sys.executable, [sys.executable, __file__, *given, f"--after={row.name}"])
+
+
 def prepare(rows: Sequence[Row], options: argparse.Namespace) -> None:
     """Calls every entrant of the rows once. What fails here fails again when it is measured, and says why then."""
     began = time.monotonic()
@@ -108,14 +115,15 @@ def prepare(rows: Sequence[Row], options: argparse.Namespace) -> None:
             break
         try:
             contest = row.build(TorchInputs(row.dtype, options.seed))
-            calls = [*([contest.ours] if contest.ours else []), *contest.peers.values()]
-            calls += [yardstick.call for yardstick in contest.yardsticks.values()]
+            calls = {**({OURS: contest.ours} if contest.ours else {}), **contest.peers}
+            calls |= {name: yardstick.call for name, yardstick in contest.yardsticks.items()}
         except Exception as error:
             print(f"{row.name}: {type(error).__name__}: {error}", flush=True)
             continue
-        for call in calls:
-            with suppress(Exception):
-                call()
+        for name, call in calls.items():
+            if not options.entrant or name in options.entrant:
+                with suppress(Exception):
+                    call()
         del contest, calls
         gc.collect()
 
@@ -187,10 +195,17 @@ def main() -> int:
     parser.add_argument("--keep-ncu", type=Path, help="where to keep what ncu wrote")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no row is begun later than that")
     parser.add_argument("--merge", action="store_true", help="keep rows of the result file that are not measured now")
+    parser.add_argument("--no-compare", action="store_true", help="do not compile kernels again as they are declared")
+    parser.add_argument("--after", help="the row behind which to begin, of those that are chosen")
     parser.add_argument("--prepare", action="store_true", help="call everything once, so that caches of compilers fill")
+    parser.add_argument("--entrant", action="append", default=[], help="whom to call to prepare; all, if none is named")
     parser.add_argument("--under-ncu", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     rows = chosen(options.only, exactly=options.under_ncu)
+    if options.after:
+        rows = rows[[row.name for row in rows].index(options.after) + 1 :]
+        if not rows:
+            return FAILED
     if not rows:
         parser.error(f"no row is called so; there are {', '.join(declarations.ROWS)}")
     if options.under_ncu:
@@ -219,6 +234,10 @@ def main() -> int:
         show(one)
         # What was measured is kept, whatever happens to the rows that follow.
         results.write(found, texts)
+        if gpu.is_lost():
+            print("the driver has given up this process, after an illegal access of one of the entrants", flush=True)
+            go_on(row, options)
+            break
         gc.collect()
         gpu.release()
     means = records.means(found, declarations.MEANS.values())
@@ -227,7 +246,8 @@ def main() -> int:
     if options.profile:
         profiled(rows, found, options)
         results.write(found, texts)
-    for name in (name for name, text in texts.items() if declarations.KERNELS[name]() != text):
+    compared = {} if options.no_compare else texts
+    for name in (name for name, text in compared.items() if declarations.KERNELS[name]() != text):
         print(f"{name}: what ran is not what is declared: the result will count as out of date")
     if options.name:
         print(f"written: {results.path}")

@@ -369,6 +369,21 @@ def masked_stores(x: Any, ends: Any, out: Any):
     tile.store(out, v, at=(i * 2 - 1,), mask=(p < tile.item(ends, i)) & (p >= i * 2))
 
 
+ENDS = np.array([0, 5, 64, 63, -3, 200, -(2**31), 2**31 - 1, 1, 64], np.int32)
+
+
+@odd(lambda: [floats(16, 64), ENDS, ENDS[::-1].copy(), zeros(10, 16, 64)], (10,))
+@kernel
+def windows_by_items(x: Any, firsts: Any, lasts: Any, out: Any):
+    i = tile.program_id(0)
+    first, last, columns = tile.item(firsts, i), tile.item(lasts, i), tile.iota((1, 64), 1)
+    rows, kept = tile.load(x, at=(0, 0), shape=(16, 64)), tile.zeros((16, 64))
+    for start in tile.range(0, 3):
+        inside = (columns + first >= start) & (columns * 1 < last + start)
+        kept = kept + tile.where(inside, rows * 2.0, -1.0)
+    tile.store(out[i], kept, at=(0, 0))
+
+
 @odd(lambda: [floats(7, 3), np.array([6, 0, 3, 3]), zeros(4, 3), zeros(7, 3)])
 @kernel
 def gather_scatter_columns_masked(x: Any, rows: Any, out: Any, back: Any):

@@ -14,7 +14,7 @@ import numpy as np
 import tessera as ts
 from tessera import stdlib
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
-from tessera.bench.cuda.kernel_texts import program_of, text_for, ways_of
+from tessera.bench.cuda.kernel_texts import text_for, text_of, ways_of
 from tessera.bench.instruments.libraries import library
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "kernels"))
@@ -124,7 +124,7 @@ def declare_varlen(documents: int, width: int) -> None:
                 "varlen_attn": partial(torch_varlen, q, k, v, starts, longest),
             },
             part=lambda result: result.reshape(TOKENS, HEADS, width)[:: TOKENS // LOOKED_AT],
-            ptx={called: program_of(kernel, *ours, **static).ptx.decode()},
+            ptx={called: partial(text_of, kernel, *ours, **static)},
             ways=lambda: ways_of(kernel, *ours, **static),
         )
 
@@ -189,8 +189,8 @@ def declare_sparse(width: int) -> None:
             yardsticks={"plain": plain},
             part=lambda result: result[:, rows],
             ptx={
-                called: program_of(kernel, *ours, **static).ptx.decode(),
-                plain_text: program_of(stdlib.attention, *ours[:3]).ptx.decode(),
+                called: partial(text_of, kernel, *ours, **static),
+                plain_text: partial(text_of, stdlib.attention, *ours[:3]),
             },
             ways=lambda: ways_of(kernel, *ours, **static),
         )
@@ -210,11 +210,12 @@ def declare_differential(length: int, width: int) -> None:
     flops = 2 * 4.0 * math.prod(shape) * length
 
     called = f"beside differential {BATCH}×{SEVERAL}×{length}×{width} bf16"
-    kernel = differential_attention.differential_attention
+    kernel = differential_attention.differential_attention.grid(differential_attention.by_rows)
+    static: dict[str, Any] = {"d": width, "share": TIMES}
 
     @kernel_text(called)
     def text() -> str:
-        return text_for(kernel, *(ts.empty(shape, ts.bf16) for _ in range(5)), TIMES)
+        return text_for(kernel, *(ts.empty(shape, ts.bf16) for _ in range(6)), **static)
 
     # A difference has the errors of both, and less of a norm.
     @row(called, "bf16", flops=flops, bars={"cudnn twice": 1.2}, kernels=[called], bound=8e-3)
@@ -222,12 +223,17 @@ def declare_differential(length: int, width: int) -> None:
         torch = library("torch")
         functional, ways = library("torch.nn.functional"), library("torch.nn.attention")
         q1, k1, q2, k2, v = given = [make.normal(*shape) for _ in range(5)]
-        ours = [ts.from_dlpack(x) for x in given]
+        out = torch.empty_like(v)
+        ours = [ts.from_dlpack(x) for x in (*given, out)]
         rows = torch.arange(0, length, length // LOOKED_AT, device=make.device)
         heads = [x.unflatten(0, (BATCH, SEVERAL)) for x in given]
 
         def softmax(q: Any, k: Any) -> Any:
             return (q[:, rows].double() @ k.double().mT / width**0.5).softmax(-1) @ v.double()
+
+        def call() -> Any:
+            kernel(*ours, **static)
+            return out
 
         def twice() -> Any:
             with ways.sdpa_kernel(ways.SDPBackend.CUDNN_ATTENTION):
@@ -237,11 +243,11 @@ def declare_differential(length: int, width: int) -> None:
 
         return Contest(
             truth=lambda: softmax(q1, k1) - TIMES * softmax(q2, k2),
-            ours=partial(kernel, *ours, TIMES),
+            ours=call,
             peers={"cudnn twice": twice},
             part=lambda result: result[:, rows],
-            ptx={called: program_of(kernel, *ours, TIMES).ptx.decode()},
-            ways=lambda: ways_of(kernel, *ours, TIMES),
+            ptx={called: partial(text_of, kernel, *ours, **static)},
+            ways=lambda: ways_of(kernel, *ours, **static),
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import tessera as ts
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
-from tessera.bench.cuda.kernel_texts import program_of, text_for, ways_of
+from tessera.bench.cuda.kernel_texts import text_for, text_of, ways_of
 from tessera.bench.instruments.libraries import library
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.language.schedule import Schedule
@@ -26,12 +26,12 @@ LOOKED_AT = 512
 
 # Rows scaled into 8 bits
 
-GROUP = 128
+GROUP = quantizing_gemm.COLUMNS
 """Columns that have a scale in common."""
 
 
 def declare_amax(m: int, n: int, k: int) -> None:
-    kernel = quantizing_gemm.quantizing_gemm.with_schedule(Schedule(block=(128, GROUP, 64)))
+    kernel = quantizing_gemm.quantizing_gemm.grid(quantizing_gemm.by_blocks)
 
     called = f"beside amax {m}×{n}×{k} f8e4m3 of bf16"
 
@@ -88,7 +88,7 @@ def declare_amax(m: int, n: int, k: int) -> None:
             ours=call,
             peers={"triton": of_triton, "inductor": lambda: known(*compiled(a, b))},
             part=part,
-            ptx={called: program_of(kernel, *ours).ptx.decode()},
+            ptx={called: partial(text_of, kernel, *ours)},
             ways=lambda: ways_of(kernel, *ours),
         )
 
@@ -163,8 +163,8 @@ def declare_loss(block: tuple[int, int] | None) -> None:
             peers=peers,
             yardsticks={} if block is None else {"default": Yardstick(default, flops)},
             ptx={
-                called: program_of(kernel, *ours).ptx.decode(),
-                default_text: program_of(linear_cross_entropy.linear_cross_entropy, *ours).ptx.decode(),
+                called: partial(text_of, kernel, *ours),
+                default_text: partial(text_of, linear_cross_entropy.linear_cross_entropy, *ours),
             },
             part=lambda result: result[::step],
             ways=lambda: ways_of(kernel, *ours),
@@ -228,7 +228,7 @@ def declare_experts(experts: int) -> None:
             return out
 
         grouped = torch._grouped_mm  # noqa: SLF001  (it has no other name)
-        lying = make.derived(lambda: weights.mT.contiguous())
+        lying = make.derived(weights.mT.contiguous)
         return Contest(
             truth=expected,
             ours=call,
@@ -237,7 +237,7 @@ def declare_experts(experts: int) -> None:
                 "torch [N, K]": lambda: grouped(x, lying.mT, offs=starts[1:]),
             },
             part=lambda result: result[::step],
-            ptx={called: program_of(kernel, *ours, **block).ptx.decode()},
+            ptx={called: partial(text_of, kernel, *ours, **block)},
             ways=lambda: ways_of(kernel, *ours, **block),
         )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import tessera as ts
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
-from tessera.bench.cuda.kernel_texts import program_of, text_for, ways_of
+from tessera.bench.cuda.kernel_texts import text_for, text_of, ways_of
 from tessera.bench.instruments.libraries import library
 
 sys.path += [str(Path(__file__).parents[2] / "examples" / "kernels"), str(Path(__file__).parent)]
@@ -54,7 +54,8 @@ def declare(bits: int, m: int, k: int, n: int) -> None:
     bars = {"best": 1.2, **({"copy": 0.8} if packed >= LARGE else {})} if few else {"cublas": 0.85}
 
     called = f"beside int{bits} M {m} {k}×{n}"
-    kernel = group_quantized_gemm.int8_gemm if bits == 8 else group_quantized_gemm.int4_gemm
+    plain = group_quantized_gemm.int8_gemm if bits == 8 else group_quantized_gemm.int4_gemm
+    kernel = plain.grid(group_quantized_gemm.by_blocks)
 
     @kernel_text(called)
     def text() -> str:
@@ -75,7 +76,7 @@ def declare(bits: int, m: int, k: int, n: int) -> None:
         ours = [ts.from_dlpack(one) for one in (x, scales, out)]
 
         def call(weights: Any) -> Any:
-            group_quantized_gemm.multiply(ours[0], weights, ours[1], ours[2])
+            kernel(ours[0], weights, ours[1], ours[2])
             return out
 
         multiply = triton.Product(x, bits, n)
@@ -100,14 +101,14 @@ def declare(bits: int, m: int, k: int, n: int) -> None:
             peers["tinygemm"] = made_late(tinygemm)
         step = max(1, n // LOOKED_AT)
         rows = max(1, m // LOOKED_AT)
-        program = program_of(kernel, ours[0], ts.from_dlpack(held[0]), ours[1], ours[2])
+        given = ours[0], ts.from_dlpack(held[0]), ours[1], ours[2]
         return Contest(
             truth=lambda: x[::rows].double() @ dequantised(held[0][:, ::step], scales[:, ::step], bits, torch.float64),
             ours=in_rotation([partial(call, ts.from_dlpack(one)) for one in held]),
             peers=peers,
-            ptx={called: program.ptx.decode()},
+            ptx={called: partial(text_of, kernel, *given)},
             part=lambda result: result[::rows, ::step],
-            ways=lambda: ways_of(kernel, ours[0], ts.from_dlpack(held[0]), ours[1], ours[2]),
+            ways=lambda: ways_of(kernel, *given),
         )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import tessera as ts
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
-from tessera.bench.cuda.kernel_texts import program_of, text_for, ways_of
+from tessera.bench.cuda.kernel_texts import text_for, text_of, ways_of
 from tessera.bench.instruments.libraries import library
 
 sys.path += [str(Path(__file__).parents[2] / "examples" / "kernels"), str(Path(__file__).parent)]
@@ -66,7 +67,6 @@ def declare(name: str) -> None:
             fades = 1 - torch.exp2(-5.0 - torch.arange(HEADS, device=make.device) / 4).repeat(BATCH)
         out = torch.empty_like(q)
         ours = [ts.from_dlpack(x) for x in (q, k, v, fades, out)]
-        program = program_of(kernel, *ours, **static)
 
         def call() -> Any:
             kernel(*ours, **static)
@@ -79,7 +79,7 @@ def declare(name: str) -> None:
             truth=lambda: truth(q, k, v, gates()),
             ours=call,
             peers={"triton": lambda: getattr(triton, name)(q, k, v, fades)},
-            ptx={called: program.ptx.decode()},
+            ptx={called: partial(text_of, kernel, *ours, **static)},
             ways=lambda: ways_of(kernel, *ours, **static),
         )
 

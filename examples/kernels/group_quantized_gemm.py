@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera import Out, f32, i4, kernel, tile
+from tessera import f32, i4, kernel, tile
 
 GROUP = 128
 
 
 @kernel
-def int8_gemm(x: Any, weights: Any, scales: Any, out: Out):
+def int8_gemm(x: Any, weights: Any, scales: Any, out: Any):
     here = tile.context()
     row, column = tile.program_id(0) * here.m, tile.program_id(1) * here.n
     acc = tile.zeros((here.m, here.n))
@@ -27,7 +27,7 @@ def int8_gemm(x: Any, weights: Any, scales: Any, out: Out):
 
 
 @kernel
-def int4_gemm(x: Any, packed: Any, scales: Any, out: Out):
+def int4_gemm(x: Any, packed: Any, scales: Any, out: Any):
     here = tile.context()
     row, column = tile.program_id(0) * here.m, tile.program_id(1) * here.n
     acc = tile.zeros((here.m, here.n))
@@ -40,6 +40,11 @@ def int4_gemm(x: Any, packed: Any, scales: Any, out: Out):
     tile.store(out, tile.cast(acc, out.dtype), at=(row, column))
 
 
+def by_blocks(out: Any, block: Any) -> Any:
+    return tile.cdiv(out.shape[0], block.m), tile.cdiv(out.shape[1], block.n)
+
+
 def multiply(x: Any, weights: Any, scales: Any, out: Any) -> None:
     """Fills `out`; weights of half as many rows as x has columns are packed."""
-    (int4_gemm if weights.shape[0] * 2 == x.shape[1] else int8_gemm)(x, weights, scales, out)
+    kernel = int4_gemm if weights.shape[0] * 2 == x.shape[1] else int8_gemm
+    kernel.grid(by_blocks)(x, weights, scales, out)

@@ -22,7 +22,10 @@ from tessera.targets.cuda.target import CudaTarget
 from tessera.tile import Kernel
 
 FOLDER = Path(__file__).parents[2] / "examples" / "kernels"
-SLOW = ("beam_step", "top_p", "gated_delta_rule", "retention", "t5_bias", "paged_prefill")
+SLOW = (
+    *("beam_step", "top_p", "gated_delta_rule", "retention", "t5_bias", "paged_prefill"),
+    *("linear_attention_chunks", "group_quantized_gemm", "quantizing_gemm", "linear_cross_entropy"),
+)
 """What compiles for over a second."""
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -253,6 +256,49 @@ def int4_gemm(seed: int, dtype: Any) -> Case:
     return Case("multiply", [x, packed, scales, np.full((33, 70), 7, dtype)], 3, expected)
 
 
+def group_quantized_gemm(seed: int, dtype: Any) -> Case:
+    """Weights of 8 bits, or of 4, two to a byte."""
+    random, bits = np.random.default_rng(seed), 8 if seed % 2 == 0 else 4
+    weights = random.integers(-(2 ** (bits - 1)), 2 ** (bits - 1), (256, 72))
+    packed = (weights[::2] & 15 | (weights[1::2] & 15) << 4).astype(np.uint8)
+    scales: Array = (random.random((2, 72)) / 2**bits).astype(dtype)
+    x: Array = random.standard_normal((33, 256)).astype(dtype)
+    expected = x.astype(np.float64) @ (weights * np.repeat(scales.astype(np.float64), 128, 0))
+    held = weights.astype(np.int8) if bits == 8 else packed
+    return Case("multiply", [x, held, scales, np.full((33, 72), 7, dtype)], 3, expected)
+
+
+def quantizing_gemm(seed: int, dtype: Any) -> Case:
+    """The scales, or numbers that 8 bits hold."""
+    random = np.random.default_rng(seed)
+    kept = dtypes.f8e4m3.storage
+    a, b = random.standard_normal((70, 40)), random.standard_normal((40, 256))
+    if seed % 2:
+        a, b = np.eye(70, 40), random.standard_normal((40, 256)).astype(kept).astype(np.float64)
+        b[:, ::128] = 448.0
+    given: list[Array] = [a.astype(dtype), b.astype(dtype), np.zeros((70, 256), kept), np.zeros((70, 2), np.float32)]
+    wide = given[0].astype(np.float64) @ given[1].astype(np.float64)
+    most = np.maximum(np.abs(wide).reshape(70, 2, 128).max(-1), 1e-30)
+    return Case("multiply", given, 2 if seed % 2 else 3, wide if seed % 2 else most / 448)
+
+
+def linear_cross_entropy(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    x: Array = random.standard_normal((70, 40)).astype(dtype)
+    weights: Array = random.standard_normal((300 + seed, 40)).astype(dtype)
+    targets = random.integers(0, 300 + seed, 70).astype(np.int32)
+    logits = x.astype(np.float64) @ weights.astype(np.float64).T
+    expected = np.log(np.exp(logits).sum(1)) - logits[np.arange(70), targets]
+    return Case("losses_of", [x, weights, targets, np.zeros(70, np.float32)], 3, expected)
+
+
+def differential_attention(seed: int, dtype: Any) -> Case:
+    random = np.random.default_rng(seed)
+    q1, k1, q2, k2, v = (random.standard_normal((2, 70 + seed, 32)).astype(dtype) for _ in range(5))
+    expected = np.stack([attended(q1[h], k1[h], v[h]) - 0.3 * attended(q2[h], k2[h], v[h]) for h in range(2)])
+    return Case("attend", [q1, k1, q2, k2, v, np.full(q1.shape, 7, dtype)], 5, expected, share=0.3)
+
+
 def recurrent(seed: int, dtype: Any) -> tuple[list[Array], np.random.Generator]:
     random = np.random.default_rng(seed)
     return [(random.standard_normal((2, 45, 16)) / 2).astype(dtype) for _ in range(3)], random
@@ -269,6 +315,24 @@ def retention(seed: int, dtype: Any) -> Case:
             state = gammas[h] * state + np.outer(wide[1][h, t], wide[2][h, t])
             expected[h, t] = wide[0][h, t] @ state
     return Case("retain", [q, k, v, gammas, np.full(q.shape, 7, dtype)], 4, expected, chunk=16)
+
+
+def linear_attention_chunks(seed: int, dtype: Any) -> Case:
+    """One gate for a whole state, or one for each of its rows."""
+    (q, k, v), random = recurrent(seed, dtype)
+    single = seed % 2 == 0
+    gammas = (0.9 + 0.1 * random.random(2)).astype(np.float32)
+    drawn: Array = random.random(q.shape)
+    gates = (-0.2 * drawn).astype(np.float32)
+    kept = np.broadcast_to(gammas[:, None, None], q.shape) if single else np.exp2(gates.astype(np.float64))
+    wide, expected = [one.astype(np.float64) for one in (q, k, v)], np.zeros(q.shape)
+    for h in range(2):
+        state = np.zeros((16, 16))
+        for t in range(45):
+            state = kept[h, t][:, None] * state + np.outer(wide[1][h, t], wide[2][h, t])
+            expected[h, t] = wide[0][h, t] @ state
+    given: list[Array] = [q, k, v, gammas if single else gates, np.full(q.shape, 7, dtype)]
+    return Case("retain" if single else "attend", given, 4, expected, chunk=16)
 
 
 def gated_delta_rule(seed: int, dtype: Any) -> Case:
@@ -291,7 +355,8 @@ CASES: dict[str, Callable[[int, Any], Case]] = {
     for case in (
         *(paged_decode, paged_prefill, varlen_attention, grouped_gemm, block_sparse_attention, t5_bias),
         *(segmented_sum, embedding_bag, histogram, stencil, prefix_sums, sorted_rows),
-        *(top_p, beam_step, int4_gemm, retention, gated_delta_rule),
+        *(top_p, beam_step, int4_gemm, retention, gated_delta_rule, linear_attention_chunks),
+        *(group_quantized_gemm, quantizing_gemm, linear_cross_entropy, differential_attention),
     )
 }
 

@@ -12,7 +12,7 @@ from tessera.ir import text
 from tessera.programs import size_classes
 from tessera.programs.compile import compile_graph
 from tessera.programs.program import Program
-from tessera.programs.size_classes import SMALLEST, STEPS, size_class
+from tessera.programs.size_classes import FEWEST, SMALLEST, STEPS, size_class
 from tessera.tile.calls.settings import Settings
 
 GPU = Settings("cuda", "sm_90a", 3, frozenset(), False, True)
@@ -37,8 +37,8 @@ def config(program: Program) -> str:
 def test_classes_are_few_and_hold_what_is_in_them(number: int) -> None:
     found = size_class(number)
     assert found >= number
-    assert number <= 1 or found >= SMALLEST
-    assert found <= SMALLEST or found < number * (1 + 2 / STEPS)
+    assert number <= 1 or found >= FEWEST
+    assert found <= FEWEST or found < number * (1 + 2 / STEPS) or (found <= SMALLEST and found < 2 * number)
     assert size_class(found) == found
 
 
@@ -54,11 +54,38 @@ def test_few_rows_have_a_program_of_their_own(product: Program) -> None:
     assert config(few) != config(product)
     assert product.program_for({"M": 9, "K": 4096, "N": 4096}) is few
     assert product.program_for({"M": 8192, "K": 4096, "N": 4096}) is product
-    assert few.program_for({"M": 8192, "K": 4096, "N": 4096}) is few
+    assert few.size_classes is None
+    assert "{M = 16 : i64}" in few.levels.tile_ir.text
+    more = product.program_for({"M": 17, "K": 4096, "N": 4096})
+    assert config(more) == config(few)
+    assert "{M = 32 : i64}" in more.levels.tile_ir.text
+    assert "tile.most" not in product.program_for({"M": 64, "K": 4096, "N": 4096}).levels.tile_ir.text
+
+
+def test_keys_of_few_queries_are_split_for_the_sizes_that_come() -> None:
+    """Few matrices with many keys have parts, many have none; programs are few, as splits are powers of two."""
+    types = "!graph.tensor<[B, 4, 128], bf16>", "!graph.tensor<[B, T, 128], bf16>"
+    scores, transposed = "!graph.tensor<[B, 4, T], bf16>", "!graph.tensor<[B, 128, T], bf16>"
+    source = f"""
+graph.func @main(%q: {types[0]}, %k: {types[1]}, %v: {types[1]}) -> ({types[0]}) {{
+  %t = graph.transpose %k, [0, 2, 1] : {types[1]} -> {transposed}
+  %s = graph.matmul %q, %t : {types[0]}, {transposed} -> {scores}
+  %w = graph.ew<exp> %s : {scores} -> {scores}
+  %y = graph.matmul %w, %v : {scores}, {types[1]} -> {types[0]}
+  graph.return %y : {types[0]}
+}}
+"""
+    program = compile_graph(text.read(source), GPU)
+    cases = {(b, t): program.program_for({"B": b, "T": t}) for b in (1, 3, 8, 11, 64, 512) for t in (100, 4096, 32768)}
+    splits = {sizes: re.findall(r"split = (\d+)", one.levels.schedule_ir.text) for sizes, one in cases.items()}
+    assert any("are split in 16 parts" in line for line in program.explain())
+    assert splits[8, 4096] == ["16"]
+    assert splits[512, 4096] == splits[8, 100] == []
+    assert len({id(one) for one in cases.values()}) <= 8
 
 
 def test_parts_are_explained(product: Program) -> None:
-    deep = product.program_for({"M": 128, "K": 14336, "N": 4096})
+    deep = product.program_for({"M": 256, "K": 14336, "N": 4096})
     assert any("multiplies its depth in" in line for line in deep.explain())
     assert any("multiplies its depth in" in line for line in product.explain())
 

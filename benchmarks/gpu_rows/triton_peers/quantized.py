@@ -13,15 +13,16 @@ from triton_peers.tuning import tuned
 SPLITS = 8
 
 
-def _configs() -> list[triton.Config]:
-    found: list[triton.Config] = []
-    for n, warps in ((32, 4), (64, 4), (128, 4), (128, 8)):
-        for split in (1, 4, SPLITS):
-            found.append(triton.Config({"BM": 16, "BN": n, "SPLIT": split}, num_warps=warps, num_stages=4))
-    for m, n, warps in ((64, 128, 4), (128, 128, 4), (128, 128, 8), (128, 256, 8), (64, 256, 8)):
-        for stages in (2, 3):
-            found.append(triton.Config({"BM": m, "BN": n, "SPLIT": 1}, num_warps=warps, num_stages=stages))
-    return found
+FEW = [
+    triton.Config({"BM": 16, "BN": n, "SPLIT": split}, num_warps=warps, num_stages=4)
+    for n, warps in ((32, 4), (64, 4), (128, 4), (128, 8))
+    for split in (1, 4, SPLITS)
+]
+MANY = [
+    triton.Config({"BM": m, "BN": n, "SPLIT": 1}, num_warps=warps, num_stages=stages)
+    for m, n, warps in ((64, 128, 4), (128, 64, 4), (128, 128, 4), (128, 128, 8), (128, 256, 8), (64, 256, 8))
+    for stages in (2, 3)
+]
 
 
 def _fitting(configs: list[triton.Config], named: dict[str, Any], **_: Any) -> list[triton.Config]:
@@ -30,7 +31,7 @@ def _fitting(configs: list[triton.Config], named: dict[str, Any], **_: Any) -> l
     return [one for one in configs if (one.kwargs["BM"] == 16) == few]
 
 
-@tuned(_configs(), key=["M", "N", "K"], prune_configs_by={"early_config_prune": _fitting})
+@tuned([*FEW, *MANY], key=["M", "N", "K"], prune_configs_by={"early_config_prune": _fitting})
 @triton.jit
 def _int8(
     x, weights, scales, out, M, N, K,
@@ -52,7 +53,7 @@ def _int8(
     tl.store(out + at, acc.to(out.dtype.element_ty), mask=rows[:, None] < M)
 
 
-@tuned(_configs(), key=["M", "N", "K"], prune_configs_by={"early_config_prune": _fitting})
+@tuned([*FEW, *MANY], key=["M", "N", "K"], prune_configs_by={"early_config_prune": _fitting})
 @triton.jit
 def _int4(
     x, packed, scales, out, M, N, K,

@@ -10,39 +10,41 @@ import triton.language as tl
 
 from triton_peers.tuning import tuned
 
+CONFIGS = [
+    triton.Config({"C": chunk, "BV": width}, num_warps=warps, num_stages=stages)
+    for chunk, width, warps in (
+        *((64, 32, 4), (64, 32, 8), (64, 64, 4), (64, 64, 8), (64, 128, 4), (64, 128, 8)),
+        *((128, 32, 4), (128, 64, 8)),
+    )
+    for stages in (1, 2)
+]
+"""Shorter chunks are no whole operands of a warpgroup's matrix instructions."""
 
-def _configs() -> list[triton.Config]:
-    return [
-        triton.Config({"C": chunk, "BV": width}, num_warps=warps, num_stages=stages)
-        for chunk, width, warps in ((32, 64, 4), (32, 128, 4), (64, 32, 4), (64, 64, 4), (64, 128, 4), (64, 128, 8), (128, 64, 8), (128, 128, 8))
-        for stages in (1, 2, 3)
-    ]  # fmt: skip
 
-
-@tuned(_configs(), key=["S", "D"])
+@tuned(CONFIGS, key=["S", "D"])
 @triton.jit
 def _retention(q, k, v, gammas, out, S, D: tl.constexpr, C: tl.constexpr, BV: tl.constexpr):
     h = tl.program_id(1).to(tl.int64)
     fade = tl.log2(tl.load(gammas + h))
     row, d, e = tl.arange(0, C), tl.arange(0, D), tl.program_id(0) * BV + tl.arange(0, BV)
-    away = (row[:, None] - row[None, :]).to(tl.float32)
-    within = tl.where(away >= 0, tl.exp2(away * fade), 0.0)
-    before = tl.exp2((row + 1).to(tl.float32) * fade)[:, None]
-    after = tl.exp2((C - 1 - row).to(tl.float32) * fade)[:, None]
-    whole = tl.exp2(fade * C)
+    fades = (row + 1).to(tl.float32) * fade
+    whole = fade * C
+    away = fades[:, None] - fades[None, :]
+    within = tl.where(row[:, None] >= row[None, :], tl.exp2(away), 0.0)
     state = tl.zeros((D, BV), tl.float32)
     for at in range(0, S, C):
         base = (h * S + at + row)[:, None] * D
         queries, keys, values = tl.load(q + base + d), tl.load(k + base + d), tl.load(v + base + e)
+        left = (queries.to(tl.float32) * tl.exp2(fades)[:, None]).to(queries.dtype)
         scores = tl.dot(queries, tl.trans(keys)) * within
-        seen = tl.dot(queries, state.to(queries.dtype)) * before
+        seen = tl.dot(left, state.to(left.dtype))
         seen = tl.dot(scores.to(values.dtype), values, seen)
         tl.store(out + base + e, seen.to(out.dtype.element_ty))
-        kept = (keys.to(tl.float32) * after).to(keys.dtype)
-        state = tl.dot(tl.trans(kept), values, state * whole)
+        kept = (keys.to(tl.float32) * tl.exp2(whole - fades)[:, None]).to(keys.dtype)
+        state = tl.dot(tl.trans(kept), values, state * tl.exp2(whole))
 
 
-@tuned(_configs(), key=["S", "D"])
+@tuned(CONFIGS, key=["S", "D"])
 @triton.jit
 def _gated(q, k, v, gates, out, S, D: tl.constexpr, C: tl.constexpr, BV: tl.constexpr):
     h = tl.program_id(1).to(tl.int64)

@@ -44,6 +44,8 @@ class Target(ABC):
     """`module:attribute` of a `Local`, where there is one."""
     gemv_rows: int = 0
     """Up to how many rows a matmul is fused with what its operands are made of."""
+    instances: int = 0
+    """Program instances that keep it busy: long folds with fewer are divided. 0 where few are enough."""
     tile_rows: int = 0
     """Matrices of fewer rows that share their right operands become rows of one: the rows of a matrix unit's tile."""
     is_asynchronous: bool = False
@@ -132,7 +134,7 @@ class Target(ABC):
 
     def modelled_blocks(
         self, function: FuncOp, probe: tuple[int, int, int], row_aligned: Collection[int], fixed: tuple[int, ...]
-    ) -> list[tuple[tuple[int, ...], float, int]]:
+    ) -> list[tuple[tuple[int, ...], float]]:
         """The blocks worth having for a tile function, the best first, with the clocks of a program instance.
 
         It was traced with the block `probe`, whose sizes occur nowhere else, and is rewritten. Blocks begin with the

@@ -88,7 +88,7 @@ class Codes:
         return list({(name, id(one)): (name, _REPORTS.get(one, CompileReport())) for name, one in found}.values())
 
     @property
-    def made(self) -> list[Any]:
+    def made(self) -> list[Executable | CudaExecutable]:
         """All executables that were asked for so far, in the order of their kernels."""
         found = list(self._found.items())
         return [executable for _, executable in sorted(found, key=lambda one: (one[0][0], one[0][2] or ()))]

@@ -13,19 +13,20 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.core.machine import Machine
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
-from tessera.ir.schedule import dialect as schedule
 from tessera.programs import host
 from tessera.programs.code import Codes
 from tessera.programs.levels import Levels, LevelText
 from tessera.programs.lowered import described, host_of
 from tessera.programs.machine_code import machine_texts
 from tessera.programs.program import Program
+from tessera.programs.size_classes import SizeClasses
 from tessera.runtime.device.device import device
 from tessera.targets.choose_blocks import stages_for
 from tessera.tile.calls.compiling import log_compile
 from tessera.tile.calls.settings import Settings, settings, settings_on
 from tessera.transforms.core.compile_report import CompileReport
 from tessera.transforms.core.facts import Facts
+from tessera.transforms.facts.limit_sizes import LimitSizes
 from tessera.transforms.pipeline import Stage, compile_module
 
 
@@ -59,7 +60,8 @@ def compile_graph(
     """
     chosen = settings_for(target)
     program = _interpreted(module, name) if chosen is None else _lowered(module, chosen, name, stages, facts)
-    program.has_size_classes = stages is None and facts is None
+    if chosen is not None and stages is None and facts is None:
+        program.size_classes = SizeClasses(program, chosen, compile_for_sizes)
     if isinstance(target, str):
         program.device = device(target)
     if world is not None:
@@ -67,11 +69,16 @@ def compile_graph(
     return program
 
 
-def compile_for_sizes(general: Program, hints: tuple[str, ...]) -> Program:
-    """The function of a program compiled again, with blocks for about these sizes of its symbols."""
+def compile_for_sizes(general: Program, hints: tuple[str, ...], most: tuple[str, ...] = ()) -> Program:
+    """The function of a program compiled again, with blocks for about these sizes of its symbols.
+
+    It serves no larger ones than `most` says.
+    """
     chosen, name = general.settings, general.name
     assert chosen is not None
     stages = stages_for(chosen.target, chosen.level, hints, checks=chosen.checks)
+    if most:
+        stages[LimitSizes.name] = Stage(LimitSizes(most), "tile")
     program = _lowered(general.codes.graph_module, chosen, name, stages, None)
     program.world, program.device = general.world, general.device
     return program
@@ -116,16 +123,8 @@ def program_of(
     )
     count = len(program.launches)
     found = CompileReport() if report is None else report
-    way = f"as {count} kernel{'s' * (count != 1)}{_splits(tile_module)}"
-    made = CompileReport(way, found.refusals, found.choices)
+    made = CompileReport(f"as {count} kernel{'s' * (count != 1)}", found.refusals, found.choices)
     return Program(program, chosen, levels, codes, report=made)
-
-
-def _splits(module: ModuleOp) -> str:
-    """Says in how many parts sums are split among program instances, which other kernels combine."""
-    launches = [op for op in module.walk() if isinstance(op, schedule.LaunchOp) and op.config.data.split]
-    found = [f"@{op.callee.string_value()} in {op.config.data.split} parts" for op in launches]
-    return f", sums split: {', '.join(found)}" if found else ""
 
 
 def _interpreted(module: ModuleOp, name: str) -> Program:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tessera.cached_property import cached_property
 from tessera.errors import DeviceError, DtypeError, ShapeError
@@ -20,7 +20,6 @@ from tessera.programs.donation import donors
 from tessera.programs.host_site import HostSite
 from tessera.programs.levels import Levels
 from tessera.programs.resizing import Rebound, Resizing
-from tessera.programs.size_classes import SizeClasses
 from tessera.runtime.device.device import Device
 from tessera.runtime.program.executable import Geometry
 from tessera.runtime.tensor.tensor import Tensor, stores_alike
@@ -74,6 +73,15 @@ class BoundProgram:
         return self.run(*values)
 
 
+class OtherPrograms(Protocol):
+    """The programs of a function for sizes that come; see `size_classes.py`."""
+
+    @property
+    def programs(self) -> Sequence[Program]: ...
+
+    def program_for(self, sizes: Mapping[str, int]) -> Program: ...
+
+
 @dataclass(eq=False)
 class Program:
     """A compiled graph function. `world` says what its effects touch: each act that has some asks anew."""
@@ -87,8 +95,8 @@ class Program:
     """The device that it runs on without an array among its arguments."""
     report: CompileReport = field(default_factory=CompileReport)
     """Which ops were not made one kernel, and why."""
-    has_size_classes: bool = False
-    """Whether there may be other programs of the function, with blocks for the sizes that come."""
+    size_classes: OtherPrograms | None = None
+    """The programs of the function with blocks for the sizes that come; None where there are no others."""
     _last: tuple[memory_plan.Plan, int] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -116,21 +124,9 @@ class Program:
         found = [f"@{name}: {line}" for name, report in (*reports, *self.codes.reports()) for line in report.lines()]
         return [*found, *[line for one in self._others for line in one.explain()]]
 
-    @cached_property
-    def size_classes(self) -> SizeClasses | None:
-        """The programs of the function for classes of sizes; None where it has no symbols."""
-        if self.settings is None or not self.has_size_classes or not self.symbols.positions:
-            return None
-        return SizeClasses(self, self.settings, self._for_sizes)
-
     @property
-    def _others(self) -> list[Program]:
-        return [] if self.size_classes is None else self.size_classes.programs
-
-    def _for_sizes(self, hints: tuple[str, ...]) -> Program:
-        from tessera.programs.compile import compile_for_sizes
-
-        return compile_for_sizes(self, hints)
+    def _others(self) -> Sequence[Program]:
+        return () if self.size_classes is None else self.size_classes.programs
 
     def program_for(self, sizes: Mapping[str, int]) -> Program:
         """The program of the function that has blocks for these sizes."""

@@ -63,13 +63,14 @@ def stages_for(
     Unless it is told not to, it joins kernels of few rows to fewer.
     """
     stages: dict[str, Stage] = {}
+    machine = target_named(target)
     if "bounds" in checks:
         stages[CheckIndices.name] = Stage(CheckIndices(), "graph")
     for name, stage in default_stages().items():
         if name == GraphToSchedule.name and joined:
-            if rows := target_named(target).tile_rows:
-                stages[FoldGroups.name] = Stage(FoldGroups(rows), "graph")
-            stages[name] = Stage(GraphToSchedule(target_named(target).gemv_rows), "schedule")
+            if machine.tile_rows:
+                stages[FoldGroups.name] = Stage(FoldGroups(machine.tile_rows), "graph")
+            stages[name] = Stage(GraphToSchedule(machine.gemv_rows, machine.instances), "schedule")
             continue
         if name == "schedule-to-tile":
             stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level, tuple(hints), rank), "schedule")

@@ -43,6 +43,7 @@ from tessera.transforms.core.facts import Facts
 from tessera.transforms.core.stages import Files, Stage, StageRunner
 from tessera.transforms.facts.apply_facts import ApplyFacts
 from tessera.transforms.facts.fix_sizes import FixSizes
+from tessera.transforms.facts.limit_sizes import LimitSizes
 from tessera.transforms.facts.mark_readonly import MarkReadonly
 from tessera.transforms.facts.specialize_kernels import SpecializeKernels
 from tessera.transforms.fusion.fold_groups import FoldGroups
@@ -116,6 +117,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         TransposeOperands,
         TakeHostChecks,
         FixSizes,
+        LimitSizes,
         UnrollRings,
         FoldLeadingAxes,
         DropImpliedMasks,

@@ -16,7 +16,7 @@ from tessera.bench.cuda import declarations, records, tables
 from tessera.bench.cuda.contest import Race
 from tessera.bench.cuda.declarations import Contest, Inputs, Row, Yardstick, kernel_text, mean, row
 from tessera.bench.results.definitions import BenchError
-from tessera.errors import CompileError
+from tessera.errors import CompileError, EffectError
 
 ROOT = Path(__file__).parents[3]
 MEGABYTE = 1e6
@@ -51,6 +51,7 @@ def raced(
         peers={"torch": Work(gpu, peer, ms[1]), **{name: Work(gpu, peer, each) for name, each in more.items()}},
         yardsticks={name: Yardstick(Work(gpu, np.cbrt, each), flops) for name, (each, flops) in others.items()},
         ptx=settings.pop("ptx", {}),
+        ways=settings.pop("ways", None),
     )
     made = Row("squares", "f32", no_contest, bound=2e-6, **settings)
     return Race(made, contest, gpu, gpu, np.random.default_rng(1)).measure(rounds), gpu
@@ -247,6 +248,103 @@ def test_the_rows_that_ship_are_read_without_a_gpu() -> None:
 def test_a_folder_without_rows_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="has no files with rows"):
         declarations.load(tmp_path)
+
+
+def test_rows_say_how_ours_was_compiled_and_what_was_refused() -> None:
+    found, _ = raced(ways=lambda: ["compiled: portable", "slower than warp-specialized: a reason"])
+    assert found["ways"] == ["compiled: portable", "slower than warp-specialized: a reason"]
+    said = tables.markdown({"environment": {}, "rows": [found]}, "H200")
+    assert "| squares | compiled: portable; slower than warp-specialized: a reason |" in said
+
+    def refused() -> list[str]:
+        raise CompileError("no layout")
+
+    assert raced(ways=refused)[0]["ways"] == ["no layout"]
+    assert "ways" not in raced()[0]
+
+
+def test_texts_are_asked_for_after_the_calls_and_a_refusal_is_none() -> None:
+    def refused() -> str:
+        raise CompileError("no layout")
+
+    contest = Contest(truth=list, ptx={"a": "A", "b": lambda: "B", "c": refused})
+    assert contest.texts() == {"a": "A", "b": "B"}
+
+
+def test_calls_that_no_graph_holds_are_queued_behind_a_gpu_at_work() -> None:
+    class Queueing(PretendedGpu):
+        def capture(self, call: Any, calls: int, *, ours: bool) -> Any:
+            assert ours, "peers are queued, because ours is"
+            raise EffectError("a program cannot be recorded in a graph")
+
+        def queue(self, call: Any, calls: int) -> Any:
+            made = super().capture(call, calls, ours=True)
+
+            def hold() -> None:
+                self.log.append("hold")
+                self.clock += 7.0
+
+            made.hold = hold
+            return made
+
+    gpu = Queueing()
+    x = gpu.normal(8, 4)
+    contest = Contest(truth=lambda: x**2, ours=Work(gpu, np.square, 1.0), peers={"torch": Work(gpu, np.square, 2.0)})
+    row = Row("squares", "f32", no_contest, bound=2e-6)
+    found = Race(row, contest, gpu, gpu, np.random.default_rng(1)).measure(5)
+    ours = found["entrants"]["tessera"]
+    assert ours["queued"] is True
+    assert ours["us"] == pytest.approx(1000)  # without the time that the GPU was held
+    assert [gpu.log[index - 1] for index, word in enumerate(gpu.log) if word == "hold"] == ["flush"] * 10
+
+
+def test_runs_are_merged_row_by_row() -> None:
+    for name in ("a", "b", "c"):
+        kernel_text(f"kernel of {name}")(lambda: "text")
+        row(name, "f32", kernels=[f"kernel of {name}"])(no_contest)
+    mean("both", ["a", "b"], "torch", 1.5)
+
+    def run(names: str, ratio: float, date: str) -> dict[str, Any]:
+        rows = [
+            {"name": name, "kernels": [f"kernel of {name}"], "ratios": {"torch": {"ratio": ratio}}} for name in names
+        ]
+        about = {"gpu": "H200", "date": date, "commit": date * 3}
+        return records.record(rows, {f"kernel of {name}": name for name in names}, about, means=[])
+
+    first, second = run("bad", 4.0, "1"), run("ca", 1.0, "2")
+    whole = records.merged(first, second, declarations.ROWS, declarations.MEANS.values())
+    # In the order of declarations; what is declared no more, such as d, is gone.
+    assert [one["name"] for one in whole["rows"]] == ["a", "b", "c"]
+    assert [one.get("measured", {}).get("date") for one in whole["rows"]] == [None, "1", None]
+    assert whole["means"][0]["ratio"] == pytest.approx(2.0)
+    assert sorted(whole["kernels"]) == ["kernel of a", "kernel of b", "kernel of c"]
+    assert whole["environment"]["date"] == "2"
+    third = records.merged(whole, run("c", 2.0, "3"), declarations.ROWS, declarations.MEANS.values())
+    assert [one.get("measured", {}).get("date") for one in third["rows"]] == ["2", "1", None]
+
+
+def test_rows_of_a_kernel_that_has_changed_are_not_merged() -> None:
+    kernel_text("shared")(lambda: "text")
+    for name in ("a", "b", "c"):
+        row(name, "f32", kernels=["shared"] if name != "c" else [])(no_contest)
+
+    def run(names: str, text: str) -> dict[str, Any]:
+        rows = [{"name": name, "kernels": ["shared"] if name != "c" else []} for name in names]
+        return records.record(rows, {"shared": text}, {"gpu": "H200"}, means=[])
+
+    same = records.merged(run("abc", "one"), run("a", "one"), declarations.ROWS, [])
+    assert [one["name"] for one in same["rows"]] == ["a", "b", "c"]
+    other = records.merged(run("abc", "one"), run("a", "another"), declarations.ROWS, [])
+    assert [one["name"] for one in other["rows"]] == ["a", "c"]
+
+
+def test_only_results_of_this_version_are_merged(tmp_path: Path) -> None:
+    path = tmp_path / "h200-a.json"
+    records.write(path, records.record([], {}, {"gpu": "x"}))
+    assert records.read(path)["rows"] == []
+    path.write_text('{"version": 0}')
+    with pytest.raises(BenchError, match="expected results of version 1"):
+        records.read(path)
 
 
 # Which results are out of date.

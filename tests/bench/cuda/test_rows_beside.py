@@ -71,12 +71,20 @@ class NoPeer(ModuleType):
         return partial(partial, refused) if name[0].isupper() else refused
 
 
+def uncompiled(function: Any, **_: Any) -> Any:
+    return function
+
+
+def two_copies(_: float) -> int:
+    return 2
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
     """A file of rows as a module whose sizes are others, and which declares nothing yet."""
     torch: Any = pytest.importorskip("torch")
-    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
-    monkeypatch.setattr(device, "copies_beyond_cache", lambda nbytes: 2)
+    monkeypatch.setattr(torch, "compile", uncompiled)
+    monkeypatch.setattr(device, "copies_beyond_cache", two_copies)
     for path in PEERS.glob("*.py"):
         monkeypatch.setitem(sys.modules, f"triton_peers.{path.stem}", NoPeer(path.stem))
 
@@ -85,12 +93,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
         mine = next(one for one in found.values() if isinstance(one, FunctionType) and one.__module__ == name)
         module = mine.__globals__
 
-        class NoProgram:
-            ptx = b""
-
-        # There is no program for a GPU to ask for its text.
-        here = {"text_of_program": lambda *_, **__: "", "program_of": lambda *_, **__: NoProgram}
-        module.update({**sizes, **here})
+        module.update(sizes)
         for declared in (declarations.ROWS, declarations.MEANS, declarations.KERNELS):
             declared.clear()
         return module
@@ -235,7 +238,7 @@ def test_triton_is_tuned_over_a_dozen_configurations(monkeypatch: pytest.MonkeyP
     tuned: dict[str, list[Any]] = {}
     for name in ("torch", "triton", "triton.language", "triton.testing"):
         monkeypatch.setitem(sys.modules, name, StandIn(name, tuned))
-    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
     for name in [name for name in sys.modules if name.startswith("triton_peers")]:
         monkeypatch.delitem(sys.modules, name)
     for path in sorted(PEERS.glob("*.py")):

@@ -15,7 +15,7 @@
 // CHECK-NEXT:   schedule.yield
 // CHECK-NOT:  graph.matmul
 graph.func @f(%x: !graph.tensor<[M, K], bf16>, %w: !graph.tensor<[N, K], bf16>, %b: !graph.tensor<[N], bf16>) -> (!graph.tensor<[M, N], bf16>) {
-  %y = schedule.region<matmul> <block = [64, 64, 32], parts = 2> (%0 : !graph.tensor<[M, K], bf16> = %x, %1 : !graph.tensor<[N, K], bf16> = %w, %2 : !graph.tensor<[N], bf16> = %b) -> (!graph.tensor<[M, N], bf16>) {
+  %y = schedule.region<matmul> <block = [64, 64, 32], split = 2> (%0 : !graph.tensor<[M, K], bf16> = %x, %1 : !graph.tensor<[N, K], bf16> = %w, %2 : !graph.tensor<[N], bf16> = %b) -> (!graph.tensor<[M, N], bf16>) {
     %t = graph.transpose %1, [1, 0] : !graph.tensor<[N, K], bf16> -> !graph.tensor<[K, N], bf16>
     %p = graph.matmul %0, %t : !graph.tensor<[M, K], bf16>, !graph.tensor<[K, N], bf16> -> !graph.tensor<[M, N], bf16>
     %c = graph.broadcast %2 : !graph.tensor<[N], bf16> -> !graph.tensor<[M, N], bf16>

@@ -135,6 +135,20 @@ def test_the_first_of_equal_elements_comes_first_downward_too() -> None:
     check(x, lambda v: tile.argsort(v, descending=True), np.array([[3, 0, 2, 5, 6, 1, 4], [2, 3, 5, 0, 1, 4, 6]]))
 
 
+@pytest.mark.parametrize("dtype", [dtypes.u8, dtypes.u16, dtypes.u32, dtypes.i32, dtypes.u64], ids=str)
+def test_whole_numbers_of_either_half_are_in_order(dtype: dtypes.DType) -> None:
+    least, most = int(dtype.min_value), int(dtype.max_value)
+    x = np.array([[1, most, 5, most // 2 + 1, least, most, most // 2]], dtype.storage)
+    check(x, lambda v: tile.argsort(v), np.argsort(x, kind="stable"))
+    check(x, lambda v: tile.topk(v, 3)[1], np.array([[1, 5, 3]]))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_rows_of_vectors_are_sorted(dtype: dtypes.DType) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 70)).astype(dtype.storage)
+    check(x, tile.sort, np.sort(x.astype(np.float64)).astype(dtype.storage))
+
+
 @given(data=st.data())
 @settings(max_examples=6)
 def test_the_first_of_the_largest_is_found(data: st.DataObject) -> None:

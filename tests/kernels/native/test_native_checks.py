@@ -197,6 +197,20 @@ def test_a_nan_that_came_in_or_was_made_beyond_the_array_is_nobodys_fault() -> N
             likeness(square, square)
 
 
+@kernel
+def in_order(x: Any, y: Any):
+    tile.store(y, tile.sort(tile.load(x, at=(0,), shape=(20,))), at=(0,))
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_a_nan_that_is_sorted_came_in(interpreted: bool) -> None:
+    x, y = numbers(20), np.zeros(20, np.float32)
+    x[2:4] = np.nan, np.inf
+    with knobs.checks.using("bounds,nan"), knobs.interpret.using(interpreted):
+        in_order[1](x, y)
+    assert np.array_equal(y, np.sort(x), equal_nan=True)
+
+
 LIBRARY: dict[str, Callable[[], Any]] = {
     "softmax": lambda: lib.softmax(numbers(67, 13)),
     "layernorm": lambda: lib.layernorm(numbers(3, 67, 13), numbers(13), numbers(13)),

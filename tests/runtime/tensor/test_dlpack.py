@@ -169,6 +169,27 @@ def test_every_geometry_comes_back(data: st.DataObject, shape: tuple[int, ...], 
     assert producer.deleted == 1
 
 
+@pytest.mark.parametrize(
+    ("shape", "given_", "strides"),
+    [
+        ((1, 6), (1, 1), (6, 1)),
+        ((2, 1, 3), (3, 7, 1), (3, 3, 1)),
+        ((6, 1), (1, 1), (1, 1)),
+        ((1, 1, 4), (9, 9, 1), (4, 4, 1)),
+    ],
+)
+def test_axes_of_size_1_have_usual_strides(
+    shape: tuple[int, ...], given_: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    """Other libraries say anything of them; rows of one row are as far apart as if there were more."""
+    producer = Producer(np.arange(6, dtype=np.int64)[: int(np.prod(shape))].reshape(shape), NAMES[0])
+    for axis, stride in enumerate(given_):
+        producer.managed.tensor.strides[axis] = stride
+    found = ts.from_dlpack(producer)
+    assert found.strides == strides
+    assert found.tolist() == np.arange(np.prod(shape)).reshape(shape).tolist()
+
+
 def test_numpy_takes_ours_and_we_take_numpys() -> None:
     x = ts.asarray([[1.0, 2.0], [3.0, 4.0]])
     array = np.from_dlpack(x.T)

@@ -470,3 +470,27 @@ def test_accesses_that_are_open_on_purpose_pass_the_check_of_bounds() -> None:
     with checking(Checks(bounds=True)):
         (found,) = run_function(compiled.module, "f", given)
     assert (found == np.concatenate(given, 1)).all()
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((4096, 1024), 0), ((2, 1 << 20), 1), ((3, 1 << 20), 1)])
+def test_long_folds_that_leave_little_are_divided(shape: tuple[int, int], axis: int) -> None:
+    build = Build([list(shape)], [f32])
+    module = build.finish(build.add(graph.ReduceOp("sum", build.ew("abs", build.args[0]), [axis], keepdims=True)))
+    changed = module.clone()
+    GraphToSchedule(instances=264).apply(CompileContext.with_facts(), changed)
+    assert sum(isinstance(op, graph.ReduceOp) for op in changed.walk()) == 2
+    GraphToSchedule().apply(CompileContext.with_facts(), module)
+    assert sum(isinstance(op, graph.ReduceOp) for op in module.walk()) == 1
+    ScheduleToTile().apply(CompileContext.with_facts(), changed)
+    assert len(kernels(changed)) == 2
+
+
+def test_what_is_made_of_reductions_stays_with_them() -> None:
+    """Losses of rows are one array for the mean of all, and all that is read for them is read by one kernel."""
+    build = Build([[64, 40], [64, 1]], [f32, f32])
+    x, counts = build.args
+    used = build.ew("abs", counts)
+    losses = build.ew("mul", used, build.ew("sub", build.reduce("sum", build.ew("exp", x)), build.reduce("max", x)))
+    total = build.add(graph.ReduceOp("sum", losses, [0, 1]))
+    count = build.add(graph.ReduceOp("sum", used, [0, 1]))
+    assert check(build.finish(build.ew("div", total, count))) == 2

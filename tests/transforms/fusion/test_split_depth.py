@@ -63,7 +63,7 @@ def test_parts_mean_the_same(data: st.DataObject) -> None:
     weight = [sizes[2], sizes[1]] if made is turned else [sizes[1], sizes[2]]
     module = build(made, (sizes[:2], f32), (weight, f32), ([sizes[2]], f32))
     parts = data.draw(st.integers(2, 7))
-    compiled = split(module, Config(block=(16, 16, data.draw(st.sampled_from([16, 32]))), parts=parts))
+    compiled = split(module, Config(block=(16, 16, data.draw(st.sampled_from([16, 32]))), split=parts))
     chance = np.random.default_rng(rows)
     given_ = [
         chance.standard_normal(shape).astype(np.float32)
@@ -78,7 +78,7 @@ def test_parts_mean_the_same(data: st.DataObject) -> None:
 
 def test_empty_parts_are_zeros() -> None:
     module = build(plain, ([3, 40], f32), ([40, 8], f32), ([8], f32))
-    compiled = split(module, Config(block=(16, 16, 32), parts=6))
+    compiled = split(module, Config(block=(16, 16, 32), split=6))
     x, w = np.ones((3, 40), np.float32), np.ones((40, 8), np.float32)
     (found,) = run_function(compiled.module, "main", [x, w, np.zeros(8, np.float32)])
     assert np.array_equal(found, x @ w)
@@ -86,7 +86,7 @@ def test_empty_parts_are_zeros() -> None:
 
 def test_no_depth_is_no_sum() -> None:
     module = build(plain, ([3, dim("K")], f32), ([dim("K"), 8], f32), ([8], f32))
-    compiled = split(module, Config(block=(16, 16, 32), parts=2))
+    compiled = split(module, Config(block=(16, 16, 32), split=2))
     (found,) = run_function(
         compiled.module, "main", [np.ones((3, 0), np.float32), np.ones((0, 8), np.float32), np.zeros(8, np.float32)]
     )
@@ -96,7 +96,7 @@ def test_no_depth_is_no_sum() -> None:
 @pytest.mark.parametrize("depth", [4096, 4104, dim("K")], ids=str)
 def test_parts_are_multiplied_by_warp_groups(depth: Any) -> None:
     module = build(plain, ([64, depth], bf16), ([depth, 1024], bf16), ([1024], bf16))
-    compiled = split(module, Config(block=(64, 128, 64), parts=4))
+    compiled = split(module, Config(block=(64, 128, 64), split=4))
     (first, second) = (op.sym_name.data for op in compiled.module.body.block.ops if isinstance(op, tile.FuncOp))
     function = symbol_in(compiled.module, first, tile.FuncOp)
     made = compile_kernel(compiled.module, first, gpu(row_aligned=range(len(function.arguments)), follows=True))
@@ -107,7 +107,7 @@ def test_parts_are_multiplied_by_warp_groups(depth: Any) -> None:
 
 def test_several_matrices_stay_whole() -> None:
     module = build(plain, ([2, 64, 96], f32), ([2, 96, 32], f32), ([32], f32))
-    compiled = split(module, Config(block=(16, 16, 32), parts=4))
+    compiled = split(module, Config(block=(16, 16, 32), split=4))
     assert compiled.levels["schedule"].count("schedule.region<") == 1
     (refused,) = (one for one in compiled.report.refusals if one.way == "parts of the depth")
     assert "several matrices" in refused.reason

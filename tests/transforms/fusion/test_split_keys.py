@@ -151,6 +151,9 @@ def test_the_model_splits_where_instances_are_few() -> None:
     assert region(1, 4096).split == 16
     assert region(8, 32768).split == 2
     assert region(64, 4096).split is None
+    # Few keys of a row are held at once by an instance of its own, unless rows are many.
+    assert region(1, 256).block == (1, 256)
+    assert region(64, 256).block == (64, 128)
     assert region("B", "T").split == 16
 
 

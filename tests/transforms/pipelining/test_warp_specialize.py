@@ -219,6 +219,10 @@ ASKING = f"""
   tile.store %column_of, %y[%row, %column] : tensor<12x1xf32>, {VIEW}
 """
 EACH = "tile.ew<select> %above, %halves, %ones"
+TURNED = f"""
+  %t = tile.load %b[%c0, %row] : {VIEW} -> tensor<4x12xf32>
+  %l = tile.trans %t, [1, 0] : tensor<4x12xf32> -> tensor<12x4xf32>
+{RIGHT}{DOT}{STORE}"""
 # Kernels, and the depths of their rings where those that loops fill have 3 slots.
 RINGS = {
     "tiles that are needed at once": (TWICE, [2, 2, 2]),
@@ -227,6 +231,7 @@ RINGS = {
     "a branch that does nothing": (ALONE, [2, 2]),
     "an offset that a loop carries": (SLICED, [3, 3]),
     "a branch that rows ask for": (ASKING.format(factor=EACH, kept="%t"), [2, 3]),
+    "shares that are columns of what is loaded": (TURNED, [2, 2]),
 }
 
 
@@ -400,6 +405,28 @@ def test_a_grid_without_instances_divides_nothing() -> None:
         )
 
 
+TURNED = f"""
+  %t = tile.load %b[%c0, %row] : {VIEW} -> tensor<4x12xf32>
+  %l = tile.trans %t, [1, 0] : tensor<4x12xf32> -> tensor<12x4xf32>
+{RIGHT}{DOT}{STORE}"""
+
+
+@pytest.mark.parametrize("consumers", [1, 2, 3])
+def test_left_operands_that_lie_across_are_shared_by_their_columns(consumers: int) -> None:
+    module = text.read(kernel(TURNED))
+    after, function, said = rewritten(
+        kernel(TURNED), lambda function: warp_specialize(function, consumers=consumers, depth=2)
+    )
+    assert said is True
+    assert rings_of(function) == [(2, (4, 12)), (2, (4, 4))]
+    waits = [op for op in function.walk() if isinstance(op, ConsumerWaitOp)]
+    assert [op.shared_axis for op in waits] == [1, None]
+    check_partitions(
+        module, lambda function: warp_specialize(function, consumers=consumers, depth=2), arguments(), [Machine()]
+    )
+    assert "part columns" in text.write(after)
+
+
 # What is left alone
 
 COLUMNS = f"""
@@ -416,10 +443,6 @@ SQUARE = f"""
   %d = tile.dot %l, %r, %none : tensor<12x12xf32>, tensor<12x12xf32>, tensor<12x12xf32> -> tensor<12x12xf32>
   %s = tile.trans %d, [1, 0] : tensor<12x12xf32> -> tensor<12x12xf32>
 {STORE.replace("12x4", "12x12")}"""
-TURNED = f"""
-  %t = tile.load %b[%c0, %row] : {VIEW} -> tensor<4x12xf32>
-  %l = tile.trans %t, [1, 0] : tensor<4x12xf32> -> tensor<12x4xf32>
-{RIGHT}{DOT}{STORE}"""
 ALONE_STORE = f"""
 {LEFT}{RIGHT}{DOT}
   scf.for %i = %c0 to %n step %c1 {{
@@ -428,7 +451,6 @@ ALONE_STORE = f"""
 LEFT_ALONE = {
     "dots along columns": COLUMNS,
     "dots along columns of squares": SQUARE,
-    "shares that are columns of what is loaded": TURNED,
     "a branch that is for all rows": ASKING.format(factor="tile.ew<select> %above, %halves, %halves", kept="%t"),
     "a branch that gives other rows something else": ASKING.format(factor=EACH, kept="%halves"),
     "an offset out of a tile": f"""
@@ -438,6 +460,13 @@ LEFT_ALONE = {
   %at = arith.select %any, %c0, %c4 : index
   %r = tile.load %b[%at, %column] : {VIEW} -> tensor<4x4xf32>
 {LEFT}{DOT}{STORE}""",
+    "stores for all rows where one asks": f"""
+{LEFT}{RIGHT}{DOT}
+  %is = tile.ew<gt> %s, %s : tensor<12x4xf32>, tensor<12x4xf32> -> tensor<12x4xi1>
+  %any = tile.any %is : tensor<12x4xi1>
+  scf.if %any {{
+    {STORE}
+  }}""",
     "no dots": LEFT + "%s = tile.ew<neg> %l : tensor<12x4xf32> -> tensor<12x4xf32>\n" + STORE,
     "stores in a loop": ALONE_STORE,
     "atomics": LEFT + RIGHT + DOT + STORE.replace("tile.store", "tile.atomic<sum>"),

@@ -1,7 +1,8 @@
 """One row on the GPU: entrants checked, timed in rounds as graphs, checked again on new numbers, and written down.
 
 Each entrant is recorded once, as a graph of as many calls as take about a millisecond, each with a result of its own.
-Programs of several kernels cannot be: their calls are queued behind a GPU that is kept busy until all are there.
+Programs of several kernels cannot be: their calls are queued behind a GPU that is kept busy until all are there, and
+so are those of the row's other entrants.
 A sample is one launch of that graph between two events, after the L2 cache was written over. In a round every entrant
 gives one sample, in an order drawn anew, so all see the same clocks and the same power.
 """
@@ -20,7 +21,7 @@ from tessera.bench.instruments.timers import Event
 from tessera.bench.measuring.honesty import PEER_LIMIT
 from tessera.bench.results import statistics
 from tessera.bench.results.definitions import BenchError
-from tessera.errors import TesseraError
+from tessera.errors import EffectError, TesseraError
 
 _WARM_CALLS = 3
 _SAMPLE_MS = 1.0
@@ -55,10 +56,12 @@ class Gpu(Protocol):
         """Starts to write over the L2 cache."""
         ...
 
-    def capture(self, call: Call, calls: int, *, ours: bool) -> Replay: ...
+    def capture(self, call: Call, calls: int, *, ours: bool) -> Replay:
+        """Records calls as a graph."""
+        ...
 
-    def is_queued(self, replay: Replay | None) -> bool:
-        """Whether calls are started one by one, since no graph can hold them."""
+    def queue(self, call: Call, calls: int) -> Replay:
+        """Calls that are started one by one, while the GPU is kept busy."""
         ...
 
     def copying(self, moved: float) -> Call:
@@ -115,6 +118,8 @@ class Entrant:
     moves: float | None = None
     flops: float | None = None
     calls: int = 1
+    queued: bool = False
+    """Whether its calls are started one by one, since no graph can hold them."""
     graph: Replay | None = None
     samples: list[float] = field(default_factory=list[float])
     """Milliseconds per call."""
@@ -194,7 +199,15 @@ class Race:
         milliseconds = first.milliseconds_until(last) / _WARM_CALLS
         room = max(1, _RESULT_BYTES // max(1, self.gpu.size(results[0])))
         entrant.calls = max(1, min(math.ceil(_SAMPLE_MS / max(milliseconds, 1e-6)), _MOST_CALLS, room))
-        entrant.graph = self.gpu.capture(entrant.call, entrant.calls, ours=entrant.ours)
+        # Ours is the first, and others are started as it is: launches in a queue are further apart than in a graph.
+        entrant.queued = self.entrants[0].queued
+        if not entrant.queued:
+            try:
+                entrant.graph = self.gpu.capture(entrant.call, entrant.calls, ours=entrant.ours)
+            except (EffectError, RuntimeError):  # a program of ours, or a peer that waits for the GPU
+                entrant.queued = True
+        if entrant.graph is None:
+            entrant.graph = self.gpu.queue(entrant.call, entrant.calls)
         entrant.graph.replay()
         self.gpu.synchronize()
 
@@ -287,14 +300,16 @@ class Race:
     def _ways(self, asked: Callable[[], Sequence[str]]) -> list[str]:
         try:
             return list(asked())
-        except Exception as error:  # of a kernel that was not compiled, say: that is told elsewhere
+        except TesseraError as error:  # of a kernel that was not compiled, say
+            return [error.message]
+        except Exception as error:
             return [f"{type(error).__name__}: {error}"]
 
     def _seen(self, entrant: Entrant) -> dict[str, Any]:
         seen: dict[str, Any] = {"calls_per_sample": entrant.calls, "error": entrant.error, "bound": entrant.bound}
         if entrant.repeatable is not None:
             seen["repeatable"] = entrant.repeatable
-        if self.gpu.is_queued(entrant.graph):
+        if entrant.queued:
             seen["queued"] = True
         if entrant.failure is not None or not entrant.samples:
             return {**seen, "failure": entrant.failure or "it was not timed"}

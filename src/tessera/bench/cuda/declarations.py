@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from tessera.bench.measuring.precision import BOUNDS
 from tessera.bench.results.definitions import BenchError
+from tessera.errors import TesseraError
 
 COPY = "copy"
 """The entrant that copies as many bytes as the row has to move: it is in every row that says how many."""
@@ -32,6 +34,8 @@ OURS = "tessera"
 BEST = "best"
 """A bar on it is one on the fastest of the row's peers."""
 
+TorchTensor = Any
+"""A tensor of torch, which need not be there to read these files."""
 Call = Callable[[], Any]
 """Starts the work on the current stream, and returns the result without waiting for it."""
 
@@ -44,7 +48,7 @@ class Inputs(Protocol):
         """The GPU, as torch calls it."""
         ...
 
-    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0, copies: int = 0) -> Any:
+    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0, copies: int = 0) -> TorchTensor:
         """A torch tensor of normal numbers, of the row's type if nothing else is said.
 
         With `copies`, so many that hold the same numbers, along a first axis: calls take one after the other, and find
@@ -52,16 +56,16 @@ class Inputs(Protocol):
         """
         ...
 
-    def integers(self, low: int, high: int, *shape: int, dtype: str = "i8", copies: int = 0) -> Any:
+    def integers(self, low: int, high: int, *shape: int, dtype: str = "i8", copies: int = 0) -> TorchTensor:
         """A torch tensor of whole numbers from `low` to `high`, without the latter."""
         ...
 
-    def derived(self, compute: Callable[[], Any]) -> Any:
+    def derived(self, compute: Callable[[], TorchTensor]) -> TorchTensor:
         """A torch tensor that is computed of inputs, and again whenever those are filled anew."""
         ...
 
 
-def _whole(result: Any) -> Any:
+def _whole(result: Any) -> TorchTensor:
     return result
 
 
@@ -77,20 +81,31 @@ class Yardstick:
 class Contest:
     """A row made ready on the GPU."""
 
-    truth: Callable[[], Any]
+    truth: Callable[[], TorchTensor]
     """The result in float64, a torch tensor, of the inputs as they are when it is called."""
     ours: Call | None = None
     peers: Mapping[str, Call] = field(default_factory=dict[str, Call])
     """A call of torch or another library, which torch can capture into a graph."""
     yardsticks: Mapping[str, Yardstick] = field(default_factory=dict[str, Yardstick])
-    part: Callable[[Any], Any] = _whole
+    part: Callable[[TorchTensor], TorchTensor] = _whole
     """Selects the part of a result, a torch tensor, that is compared with the truth."""
-    ptx: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The texts that ours runs, by the names of the row's kernels."""
+    ptx: Mapping[str, str | Callable[[], str]] = field(default_factory=dict[str, "str | Callable[[], str]"])
+    """The texts that ours runs, by the names of the row's kernels; functions are asked for them after the calls.
+
+    Where ours cannot be compiled a function that raises takes out ours alone, not the row.
+    """
     ways: Callable[[], Sequence[str]] | None = None
     """Asked after the calls: how each kernel of ours was compiled, and what was refused."""
     occupancy: Callable[[], Mapping[str, float]] | None = None
     """The driver's figures of our kernel: registers_per_thread, shared_memory_per_block, occupancy_percent."""
+
+    def texts(self) -> dict[str, str]:
+        """All texts of what has run."""
+        found: dict[str, str] = {}
+        for name, text in self.ptx.items():
+            with suppress(TesseraError):  # what was not compiled has no text, and its entrant says why
+                found[name] = text if isinstance(text, str) else text()
+        return found
 
 
 @dataclass(frozen=True)

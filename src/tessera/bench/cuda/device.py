@@ -8,12 +8,10 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
-from tessera.bench.cuda.contest import Replay
-from tessera.bench.cuda.declarations import Call
+from tessera.bench.cuda.declarations import Call, TorchTensor
 from tessera.bench.instruments import gpu_timing as timing
 from tessera.bench.instruments.gpu_conditions import gpu_conditions
 from tessera.bench.instruments.libraries import library
-from tessera.errors import EffectError
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Event, synchronize
@@ -74,10 +72,10 @@ class TorchInputs:
         self._generator = self._torch.Generator(device=device).manual_seed(seed)
         self._fills: list[Callable[[], None]] = []
 
-    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0, copies: int = 0) -> Any:
+    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0, copies: int = 0) -> TorchTensor:
         named = dtype or self._dtype
 
-        def numbers() -> Any:
+        def numbers() -> TorchTensor:
             found = self._torch.randn(shape, device=self.device, generator=self._generator).mul_(scale)
             if named == "i8":
                 return found.round_().clamp_(-128, 127)
@@ -85,13 +83,13 @@ class TorchInputs:
 
         return self._filled(shape, named, copies, numbers)
 
-    def integers(self, low: int, high: int, *shape: int, dtype: str = "i8", copies: int = 0) -> Any:
-        def numbers() -> Any:
+    def integers(self, low: int, high: int, *shape: int, dtype: str = "i8", copies: int = 0) -> TorchTensor:
+        def numbers() -> TorchTensor:
             return self._torch.randint(low, high, shape, device=self.device, generator=self._generator)
 
         return self._filled(shape, dtype, copies, numbers)
 
-    def derived(self, compute: Callable[[], Any]) -> Any:
+    def derived(self, compute: Callable[[], TorchTensor]) -> TorchTensor:
         made = compute()
         self._fills.append(lambda: made.copy_(compute()))
         return made
@@ -101,7 +99,9 @@ class TorchInputs:
         for fill in self._fills:
             fill()
 
-    def _filled(self, shape: tuple[int, ...], dtype: str, copies: int, numbers: Callable[[], Any]) -> Any:
+    def _filled(
+        self, shape: tuple[int, ...], dtype: str, copies: int, numbers: Callable[[], TorchTensor]
+    ) -> TorchTensor:
         whole = (copies, *shape) if copies else shape
         made = self._torch.empty(whole, dtype=getattr(self._torch, _TYPES[dtype]), device=self.device)
 
@@ -129,15 +129,12 @@ class TorchGpu:
     def synchronize(self) -> None:
         synchronize()
 
-    def capture(self, call: Call, calls: int, *, ours: bool) -> Replay:
+    def capture(self, call: Call, calls: int, *, ours: bool) -> timing.OurGraph | timing.TorchGraph:
         repeated = [call] * calls
-        try:
-            return timing.OurGraph(repeated) if ours else timing.TorchGraph(repeated)
-        except (EffectError, RuntimeError):  # a program of ours, or what waits for the GPU
-            return timing.Queued(repeated)
+        return timing.OurGraph(repeated) if ours else timing.TorchGraph(repeated)
 
-    def is_queued(self, replay: Replay | None) -> bool:
-        return isinstance(replay, timing.Queued)
+    def queue(self, call: Call, calls: int) -> timing.Queued:
+        return timing.Queued([call] * calls)
 
     def copying(self, moved: float) -> Call:
         copies, nbytes = copies_beyond_cache(moved), int(moved) // 2
@@ -145,15 +142,15 @@ class TorchGpu:
         source = self._torch.empty(rows, dtype=self._torch.uint8, device="cuda").random_(0, 255)
         target = self._torch.empty_like(source)
 
-        def copy(index: int) -> Any:
+        def copy(index: int) -> TorchTensor:
             return target[index, :nbytes].copy_(source[index, :nbytes])
 
         return in_rotation([partial(copy, index) for index in range(copies)])
 
-    def size(self, result: Any) -> int:
+    def size(self, result: object) -> int:
         return self._tensor(result).nbytes
 
-    def poison(self, result: Any) -> None:
+    def poison(self, result: object) -> None:
         """All bits set: no number in any of the floating-point types."""
         tensor = self._tensor(result)
         if tensor.is_contiguous():
@@ -161,7 +158,7 @@ class TorchGpu:
         else:
             tensor.fill_(float("nan"))
 
-    def error(self, result: Any, truth: Any, part: Callable[[Any], Any]) -> float:
+    def error(self, result: object, truth: TorchTensor, part: Callable[[TorchTensor], TorchTensor]) -> float:
         found = part(self._tensor(result))
         if found.shape != truth.shape:
             return float("inf")
@@ -170,27 +167,35 @@ class TorchGpu:
         relative = away / whole if whole > 0 else away
         return relative if math.isfinite(relative) else float("inf")
 
-    def rounding(self, truth: Any, dtype: str) -> float:
+    def rounding(self, truth: TorchTensor, dtype: str) -> float:
         rounded = truth.to(getattr(self._torch, _TYPES[dtype]))
         return self.error(rounded, truth, lambda whole: whole)
 
-    def same(self, result: Any, kept: Any) -> bool:
-        def bits(tensor: Any) -> Any:
+    def same(self, result: object, kept: TorchTensor) -> bool:
+        def bits(tensor: TorchTensor) -> TorchTensor:
             return tensor.contiguous().view(self._torch.uint8)
 
         return bool(self._torch.equal(bits(self._tensor(result)), bits(kept)))
 
-    def kept(self, result: Any) -> Any:
+    def kept(self, result: object) -> TorchTensor:
         return self._tensor(result).clone()
 
     def conditions(self) -> dict[str, Any]:
         return gpu_conditions(self._index)
+
+    def is_lost(self) -> bool:
+        """Whether the driver has given up this process: after an illegal access it refuses everything."""
+        try:
+            self._torch.cuda.synchronize()
+        except RuntimeError:
+            return True
+        return False
 
     def release(self) -> None:
         """Gives unused memory back to the device."""
         self._torch.cuda.empty_cache()
         Pool.of(Context.of(self._index)).trim()
 
-    def _tensor(self, result: Any) -> Any:
+    def _tensor(self, result: object) -> TorchTensor:
         """As torch sees it, over the same memory."""
         return result if isinstance(result, self._torch.Tensor) else self._torch.from_dlpack(result)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 from tessera import knobs
 from tessera.bench.results.definitions import BenchError
@@ -25,7 +24,7 @@ ARCHITECTURE = "sm_90a"
 _FOLDERS = re.compile(r"/[^\s:]*/(?=[^\s:/]+\.py:)")
 
 
-def text_for(kernel: Kernel, *args: Any, arch: str = ARCHITECTURE, **kwargs: Any) -> str:
+def text_for(kernel: Kernel, *args: object, arch: str = ARCHITECTURE, **kwargs: object) -> str:
     """The PTX for arguments like these, tensors of the host: `tessera.empty` makes some that take no memory."""
     chosen = _settings(arch, knobs.optimization.value, knobs.checks.value, knobs.deterministic.value)
     return _executable(kernel.program_for(args, kwargs, chosen)[0]).ptx.decode()
@@ -37,7 +36,7 @@ def _settings(arch: str, optimization: int, checks: frozenset[str], deterministi
     return Settings("cuda", arch, optimization, checks, deterministic, True)
 
 
-def program_of(kernel: Kernel, *args: Any, **kwargs: Any) -> CudaExecutable:
+def program_of(kernel: Kernel, *args: object, **kwargs: object) -> CudaExecutable:
     """The executable that a call with these arguments, tensors of a GPU, runs; it has its `ptx`."""
     chosen = settings()
     if chosen is None:
@@ -45,7 +44,12 @@ def program_of(kernel: Kernel, *args: Any, **kwargs: Any) -> CudaExecutable:
     return _executable(kernel.program_for(args, kwargs, chosen)[0])
 
 
-def ways_of(called: Kernel | Jitted, *args: Any, **kwargs: Any) -> list[str]:
+def text_of(kernel: Kernel, *args: object, **kwargs: object) -> str:
+    """The PTX that a call with these arguments, tensors of a GPU, runs."""
+    return program_of(kernel, *args, **kwargs).ptx.decode()
+
+
+def ways_of(called: Kernel | Jitted, *args: object, **kwargs: object) -> list[str]:
     """How what a call with these arguments, tensors of a GPU, runs was compiled, and what was refused: a line for each.
 
     Files are named without their folders.
@@ -65,7 +69,7 @@ def _executable(program: GuardedKernel) -> CudaExecutable:
     return program.executable
 
 
-def program_text_for(jitted: Jitted, *calls: Sequence[Any], arch: str = ARCHITECTURE, **static: Any) -> str:
+def program_text_for(jitted: Jitted, *calls: Sequence[object], arch: str = ARCHITECTURE, **static: object) -> str:
     """The PTX of all kernels of a jitted function or an operator's, as the last of these calls would compile it.
 
     Arguments are tensors of the host. Sizes in which the calls differ are symbols.
@@ -84,6 +88,7 @@ def program_text_for(jitted: Jitted, *calls: Sequence[Any], arch: str = ARCHITEC
     return "\n".join(machine_code(module, kernels[one], chosen, lines).code.decode() for one, lines in sorted(runs))
 
 
-def text_of_program(jitted: Jitted, *args: Any, **static: Any) -> str:
+def text_of_program(jitted: Jitted, *args: object, **static: object) -> str:
     """The PTX of all kernels that a call of a jitted function with these arguments, tensors of a GPU, has run."""
-    return "\n".join(one.ptx.decode() for one in jitted.lower(*args, **static).program.codes.made)
+    made = jitted.lower(*args, **static).program.codes.made
+    return "\n".join(one.ptx.decode() for one in made if isinstance(one, CudaExecutable))

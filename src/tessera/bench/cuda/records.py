@@ -48,10 +48,11 @@ def means(rows: Sequence[Mapping[str, Any]], declared: Iterable[Mean]) -> list[d
 
 def read(path: Path) -> dict[str, Any]:
     """A result file of this module's."""
-    found: Any = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(found, dict) or found.get("version") != VERSION:
+    read: Any = json.loads(path.read_text(encoding="utf-8"))
+    found = cast(dict[str, Any], read) if isinstance(read, dict) else {}
+    if found.get("version") != VERSION:
         raise BenchError(f"{path}: expected results of version {VERSION}", hint="measure anew under another name")
-    return cast("dict[str, Any]", found)
+    return found
 
 
 def merged(
@@ -60,11 +61,15 @@ def merged(
     """A record with the rows of an earlier one that it does not have, as long as they are declared.
 
     Rows of earlier runs carry the date and the commit of those; what else is said of the environment is of the last.
+    A row is left out if one of its kernels has become another since, as a row of this record shows that shares it.
     """
     measured = {row["name"] for row in record["rows"]}
+    changed = {name for name, digest in record["kernels"].items() if earlier["kernels"].get(name, digest) != digest}
     when = {name: earlier["environment"].get(name) for name in ("date", "commit")}
-    kept = [
-        {"measured": when, **row} for row in earlier["rows"] if row["name"] not in measured and row["name"] in declared
+    kept: list[Mapping[str, Any]] = [
+        {"measured": when, **row}
+        for row in earlier["rows"]
+        if row["name"] in declared and row["name"] not in measured and changed.isdisjoint(row.get("kernels", ()))
     ]
     order = {name: number for number, name in enumerate(declared)}
     rows = sorted([*kept, *record["rows"]], key=lambda row: order.get(row["name"], len(order)))

@@ -10,7 +10,8 @@ from tessera.bench.instruments.ncu import PROFILER_METRICS
 
 _NOTE = (
     "µs: the median of a call, of graphs timed by events, entrants in rounds, the L2 cache written over before each "
-    "sample. `ours is`: so many times as fast, by pairs of neighbours, with the 95 % interval."
+    "sample; `queued`: of calls that no graph can hold, started while the GPU was kept busy. `ours is`: so many times "
+    "as fast, by pairs of neighbours, with the 95 % interval."
 )
 
 
@@ -24,6 +25,8 @@ def markdown(record: Mapping[str, Any], title: str) -> str:
     bars = [_bar(row["name"], name, one) for row in record["rows"] for name, one in row.get("bars", {}).items()]
     if bars := bars + [_bar(f"mean of {one['name']}", one["peer"], one) for one in record.get("means", ())]:
         lines += ["", "| row | against | bar | reached | |", "|---|---|---:|---:|---|", *bars]
+    if ways := [line for row in record["rows"] for line in _ways(row)]:
+        lines += ["", "| row | how ours was compiled |", "|---|---|", *ways]
     if profiles := [line for row in record["rows"] for line in _profiles(row)]:
         names = " | ".join(name.replace("_", " ") for name in PROFILER_METRICS)
         lines += ["", f"| row | entrant | {names} | registers |", f"|---|---|{'---:|' * (len(PROFILER_METRICS) + 1)}"]
@@ -47,7 +50,8 @@ def _row(row: Mapping[str, Any]) -> list[str]:
         cells = [row["name"] if index == 0 else "", name]
         if "us" in seen:
             cells += [f"{seen['us']:.2f}", _rate(seen), _faster(row, name), _error(seen), _joules(seen)]
-            cells.append("" if seen.get("repeatable", True) else "not the same bits each time")
+            notes = [] if seen.get("repeatable", True) else ["not the same bits each time"]
+            cells.append(", ".join([*notes, *(["queued"] if seen.get("queued") else [])]))
         else:
             cells += ["", "", "", _error(seen), "", str(seen["failure"])]
         lines.append(f"| {' | '.join(cells)} |")
@@ -82,6 +86,11 @@ def _bar(what: str, against: str, one: Mapping[str, Any]) -> str:
 
 def _ratio(ratio: float | None) -> str:
     return "nothing" if ratio is None else f"{ratio:.3f}"
+
+
+def _ways(row: Mapping[str, Any]) -> list[str]:
+    said = "; ".join(dict.fromkeys(row.get("ways", ())))
+    return [f"| {row['name']} | {said.replace('|', '/')} |"] if said else []
 
 
 def _profiles(row: Mapping[str, Any]) -> list[str]:

@@ -17,8 +17,8 @@ SWIZZLES = ("none", "xor")
 class Config:
     """How a kernel is cut up; None leaves a choice to the compiler. `d` is how wide the rows are that fit.
 
-    A matmul in several `parts` of its depth is two kernels: one multiplies, the other adds what parts have given.
-    `split` is among how many program instances each sum is split: parts, which a second kernel combines.
+    `split` is among how many program instances each sum is split, over keys or over the depth of a matmul: parts, which
+    a second kernel combines.
     """
 
     block: tuple[int, ...] | None = None
@@ -27,14 +27,13 @@ class Config:
     vector: int | None = None
     swizzle: str | None = None
     d: int | None = None
-    parts: int | None = None
     split: int | None = None
 
     def problem(self) -> str | None:
         """Why this cannot be a schedule of any kernel, or None."""
         if self.block is not None and any(size < 1 for size in self.block):
             return f"block {list(self.block)}: sizes are positive"
-        for name in ("warps", "stages", "vector", "d", "parts", "split"):
+        for name in ("warps", "stages", "vector", "d", "split"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 return f"{name} {value}: expected a positive number"

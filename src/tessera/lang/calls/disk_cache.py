@@ -22,6 +22,7 @@ from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.sizes import SizeGuard
 from tessera.programs.host import decode, encode
 from tessera.programs.program import Program
+from tessera.programs.size_classes import SizeClasses
 from tessera.programs.store import find, keep
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
@@ -81,7 +82,8 @@ class VariantStore:
                 _log(f"a variant of a function is not read: {type(error).__name__}: {error}")
                 continue
             if program is not None:
-                program.world, program.has_size_classes = current_machine, True
+                program.world = current_machine
+                program.size_classes = SizeClasses(program, self.chosen, _for_sizes)
                 traced.source = program.codes.graph_text
                 return traced, program
         return None
@@ -104,6 +106,12 @@ class VariantStore:
             _log(f"the variants of a function are not read: {error}")
             return []
         return found
+
+
+def _for_sizes(general: Program, hints: tuple[str, ...], most: tuple[str, ...]) -> Program:
+    from tessera.programs.compile import compile_for_sizes
+
+    return compile_for_sizes(general, hints, most)
 
 
 def _kinds(call: Call) -> tuple[object, ...] | None:

@@ -6,6 +6,8 @@ the machine busy where rows are few, and what the parts give is combined in orde
 
 from __future__ import annotations
 
+import math
+
 from tessera.dtypes.types import Kind
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise
@@ -25,11 +27,11 @@ MOST_SELECTED = 128
 def goes_by_rows(x: Traced, length: object, *, most_bits: int = 64) -> bool:
     """Whether an operator on rows of a length calls kernels: on GPUs, where the length is known."""
     numbers = x.dtype.kind in (Kind.FLOAT, Kind.INT, Kind.UINT) and 8 <= x.dtype.bits <= most_bits
-    here = on_a_gpu(x) and x.trace.sizes.numbers is not None and 0 not in x.sizes
+    here = _on_a_gpu(x) and x.trace.sizes.numbers is not None and 0 not in x.sizes
     return here and numbers and isinstance(length, int) and length >= _LEAST
 
 
-def on_a_gpu(x: Traced) -> bool:
+def _on_a_gpu(x: Traced) -> bool:
     return not x.trace.device.is_host
 
 
@@ -40,7 +42,7 @@ def _part(length: int, most: int) -> int | None:
     return None if count is None else length // count
 
 
-def _cut(rows: Traced, filler: object, most: int) -> tuple[Traced, int]:
+def _cut(rows: Traced, filler: float, most: int) -> tuple[Traced, int]:
     """Rows in parts that are rows of their own, and how many of them a row is; the last part is filled up."""
     length = rows.sizes[1]
     assert isinstance(length, int)
@@ -59,23 +61,21 @@ def _cut(rows: Traced, filler: object, most: int) -> tuple[Traced, int]:
 
 def running_rows(kind: str, rows: Traced) -> Traced:
     """Running reductions of rows [n, length]: those of parts, each with what all parts before it come to."""
-    from tessera.lang.operators import row_kernels as kernels
+    from tessera.lang.operators.row_kernels import PART, held, running_along_rows, running_parts, totals_of_rows
 
     length = rows.sizes[1]
     assert isinstance(length, int)
-    if length <= 2 * kernels.PART:
-        return kernels.held(kernels.running_rows, length, rows.dtype)(rows, kind=kind)
+    if length <= 2 * PART:
+        return held(running_along_rows, length, rows.dtype)(rows, kind=kind)
     neutral = {"sum": 0, "prod": 1}[kind]
-    parts, count = _cut(rows, neutral, kernels.PART)
+    parts, count = _cut(rows, neutral, PART)
     width = parts.sizes[1]
     assert isinstance(width, int)
-    totals = kernels.held(kernels.totals_of_rows, width, rows.dtype)(parts, kind=kind)
+    totals = held(totals_of_rows, width, rows.dtype)(parts, kind=kind)
     upto = running_rows(kind, primitives.reshape(totals, (rows.sizes[0], count)))
     first = primitives.constant(neutral, (rows.sizes[0], 1), totals.dtype)
     before = primitives.concatenate([first, primitives.slice_(upto, [None, None], [None, count - 1])], 1)
-    found = kernels.held(kernels.running_parts, width, rows.dtype)(
-        parts, primitives.reshape(before, totals.sizes), kind=kind
-    )
+    found = held(running_parts, width, rows.dtype)(parts, primitives.reshape(before, totals.sizes), kind=kind)
     whole = primitives.reshape(found, (rows.sizes[0], count * width))
     return whole if count * width == length else primitives.slice_(whole, [None, None], [None, length])
 
@@ -85,15 +85,14 @@ def running_rows(kind: str, rows: Traced) -> Traced:
 
 def extreme_places(rows: Traced, *, largest: bool) -> Traced:
     """The place of the first extreme of each row of [n, length], as [n, 1] of i64."""
-    from tessera.lang.operators import row_kernels as kernels
+    from tessera.lang.operators.row_kernels import PART, worst
 
     count, length = rows.sizes
     assert isinstance(length, int)
-    few = isinstance(count, int) and count < _BUSY
-    if not few or length <= kernels.PART:
+    if not isinstance(count, int) or count >= _BUSY or length <= PART:
         return _extremes(rows, largest=largest)[1]
-    most = max(kernels.PART, min(_LONG, -(-length * count // _BUSY)))
-    parts, several = _cut(rows, kernels.worst(rows.dtype, largest=largest), most)
+    most = max(PART, min(_LONG, -(-length * count // _BUSY)))
+    parts, several = _cut(rows, worst(rows.dtype, largest=largest), most)
     width = parts.sizes[1]
     values, places = (primitives.reshape(one, (count, several)) for one in _extremes(parts, largest=largest))
     which = extreme_places(values, largest=largest)
@@ -105,11 +104,11 @@ def extreme_places(rows: Traced, *, largest: bool) -> Traced:
 
 
 def _extremes(rows: Traced, *, largest: bool) -> tuple[Traced, Traced]:
-    from tessera.lang.operators import row_kernels as kernels
+    from tessera.lang.operators.row_kernels import PART, extremes_of_rows, held
 
     length = rows.sizes[1]
     assert isinstance(length, int)
-    values, places = kernels.held(kernels.extremes_of_rows, min(length, kernels.PART))(rows, largest=largest)
+    values, places = held(extremes_of_rows, min(length, PART))(rows, largest=largest)
     return values, places
 
 
@@ -118,15 +117,17 @@ def _extremes(rows: Traced, *, largest: bool) -> tuple[Traced, Traced]:
 
 def selected(rows: Traced, k: int, *, largest: bool) -> tuple[Traced, Traced]:
     """The k elements of each row of [n, length] that come first in order, and their places, of i64."""
-    from tessera.lang.operators import row_kernels as kernels
+    from tessera.lang.operators.row_kernels import SELECTED, held, order_selected, selecting, worst
 
     count, length = rows.sizes
     assert isinstance(length, int)
-    if length <= kernels.MOST:
-        found = kernels.held(kernels.selecting(k), length)(rows, largest=largest)
-        values, places = kernels.held(kernels.order_selected, k * k)(found, rows, largest=largest)
+    if length <= SELECTED:
+        found = held(selecting(k), length)(rows, largest=largest)
+        values, places = held(order_selected, k * k)(found, rows, largest=largest)
         return values, places
-    parts, several = _cut(rows, kernels.worst(rows.dtype, largest=largest), kernels.MOST)
+    # NaN come last either way, also behind what is made up: that has to be NaN, too.
+    last = math.nan if rows.dtype.is_float else worst(rows.dtype, largest=largest)
+    parts, several = _cut(rows, last, SELECTED)
     width = parts.sizes[1]
     # Of equal elements those of the first parts come first, as they do in the row.
     best, at = selected(parts, k, largest=largest)
@@ -143,19 +144,19 @@ def selected(rows: Traced, k: int, *, largest: bool) -> tuple[Traced, Traced]:
 
 def sorted_rows(rows: Traced, *, descending: bool) -> Traced | None:
     """Rows of [n, length] in order; None where no program instance holds one."""
-    from tessera.lang.operators import row_kernels as kernels
+    from tessera.lang.operators.row_kernels import MOST, in_order, sort_rows
 
     length = rows.sizes[1]
-    if not isinstance(length, int) or length > kernels.MOST:
+    if not isinstance(length, int) or length > MOST:
         return None
-    return kernels.in_order(kernels.sort_rows, length, rows.dtype.bits)(rows, descending=descending)
+    return in_order(sort_rows, length, rows.dtype.bits)(rows, descending=descending)
 
 
 def order_of_rows(rows: Traced, *, descending: bool) -> Traced:
     """The places that sort rows of [n, length], which program instances hold."""
-    from tessera.lang.operators import row_kernels as kernels
+    from tessera.lang.operators.row_kernels import in_order, packs, places_of_rows
 
     length = rows.sizes[1]
     assert isinstance(length, int)
-    bits = 32 if kernels.packs(rows.dtype, length) else 64
-    return kernels.in_order(kernels.order_of_rows, length, bits)(rows, descending=descending)
+    bits = 32 if packs(rows.dtype, length) else 64
+    return in_order(places_of_rows, length, bits)(rows, descending=descending)

@@ -12,6 +12,7 @@ from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.primitives import ew
 from tessera.lang.tracing.values import Array, Traced, shown
+from tessera.shapes.expr import element_count
 
 
 def _safe_shares(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced]:
@@ -140,9 +141,13 @@ def groupnorm(
             shapes=shown(made),
             hint="the number of groups must divide the channels",
         )
-    apart_sizes = (made.sizes[0], groups, channels // groups, *made.sizes[2:])
-    laid = primitives.reshape(wide(made), apart_sizes)
-    _, apart, variance = spread(laid, tuple(range(2, laid.ndim)))
+    # Positions of a channel are one axis, along which memory lies: tiles are long there, however short the last one is.
+    laid = primitives.reshape(made, (made.sizes[0], groups, channels // groups, element_count(made.sizes[2:])))
+    _, apart, variance = spread(wide(laid), (2, 3))
     found = elementwise("mul", apart, ew("rsqrt", elementwise("add", variance, eps)))
-    found = primitives.reshape(found, made.sizes)
-    return narrow(_scaled(found, _per_channel(weight, made, 1), _per_channel(bias, made, 1)), made.dtype)
+
+    def by_group(values: Any) -> Traced | None:
+        return None if values is None else primitives.reshape(wide(tensor(values)), (1, groups, channels // groups, 1))
+
+    scaled = narrow(_scaled(found, by_group(weight), by_group(bias)), made.dtype)
+    return primitives.reshape(scaled, made.sizes)

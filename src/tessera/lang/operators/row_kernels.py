@@ -19,6 +19,8 @@ from tessera.tile.language.values import Tile, View
 MOST = 16384
 """The longest row that an instance holds: of words of 32 bits, one for each thread and 32 or so of its registers."""
 _SHARE = 32
+SELECTED = 8192
+"""The longest row of which an instance selects some: it has the counts beside the keys, and others wait beside it."""
 PART = 4096
 """A part of a longer row: enough for an instance, few enough for many."""
 _WARP = 32
@@ -36,7 +38,7 @@ def held(function: Kernel, length: int, dtype: DType = f32) -> Kernel:
 
 
 @kernel
-def running_rows(x: View, *, kind: str):
+def running_along_rows(x: View, *, kind: str):
     """Each element with all before it in its row."""
     found = tile.scan(tile.load(x).to(accumulator(x.dtype).base), kind)
     return tile.cast(found, x.dtype)
@@ -104,12 +106,12 @@ def worst(dtype: DType, *, largest: bool) -> float:
 # Selection
 
 
-def key_bits(dtype: DType) -> tuple[int, int]:
-    """Of keys of 32 bits the highest that may differ, and how many of them do, from there on."""
+def key_bits(dtype: DType) -> int:
+    """How many bits tell keys apart: the highest of 32 those of floats, the lowest those of whole numbers."""
     if dtype.is_float:
         exponent, mantissa = (8, 23) if dtype.bits > 16 else (8, 7 if dtype.name == "bf16" else 10)
-        return 31, 1 + exponent + mantissa
-    return dtype.bits - 1, dtype.bits
+        return 1 + exponent + mantissa
+    return dtype.bits
 
 
 def _keys(x: Tile, *, largest: bool) -> Tile:
@@ -129,9 +131,13 @@ def selecting(k: int) -> Kernel:
 
     def select_of_rows(x: View, out: View, *, largest: bool) -> None:
         here = tile.context()
-        keys = _keys(tile.load(x), largest=largest)
-        highest, bits = key_bits(x.dtype)
-        least, step = tile.zeros((here.m, 1), u32), tile.full((here.m, 1), 1 << highest, u32)
+        vector = PIECE // x.dtype.storage.itemsize
+        keys = _keys(tile.load(x, vector=None if here.d % vector else vector), largest=largest)
+        bits = key_bits(x.dtype)
+        if x.dtype.is_float:
+            # What is below is ones in keys of one sign: a key has to be equal to one that ends behind these bits.
+            keys = keys >> (32 - bits)
+        least, step = tile.zeros((here.m, 1), u32), tile.full((here.m, 1), 1 << (bits - 1), u32)
         # The key that k elements reach, bit by bit.
         for _ in tile.range(bits):
             more = least | step
@@ -199,7 +205,7 @@ def sort_rows(x: View, *, descending: bool):
 
 
 @kernel
-def order_of_rows(x: View, *, descending: bool):
+def places_of_rows(x: View, *, descending: bool):
     """The places that sort each row, those of equal elements in order, and of NaN last."""
     rows = tile.load(x)
     if descending and x.dtype.is_float:

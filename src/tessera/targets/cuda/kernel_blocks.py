@@ -11,7 +11,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     BlockShape,
     Traced,
     best_by_consumers,
-    columns_of_instance,
+    divides_columns,
     instance_clocks,
 )
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 def modelled_blocks(
     function: tile.FuncOp, probe: tuple[int, int, int], row_aligned: Collection[int], fixed: tuple[int, ...]
-) -> list[tuple[tuple[int, ...], float, int]]:
-    """The best blocks of each number of rows, with the clocks of an instance and the columns that it has of
-    others: first the one that is best for many.
+) -> list[tuple[tuple[int, ...], float]]:
+    """The best blocks of each number of rows, with the clocks of an instance: first the one that is best for many.
 
     Rows that one block leaves many of to the last round of instances, another one may fill it with.
     """
     traced = work_of(function, dict(zip(probe, AXES, strict=True)), row_aligned)
     if traced is None or (fixed and "k" not in traced.axes):
         return []
-    found = best_by_consumers(traced, fixed).values()
-    return [
-        (_used(traced, block), instance_clocks(traced, block), columns_of_instance(traced, block)) for block in found
-    ]
+    found = list(best_by_consumers(traced, fixed).values())
+    if divides_columns(traced):
+        # How many columns there are is not known: with rows alone, program instances cannot be counted.
+        found = found[:1]
+    return [(_used(traced, block), instance_clocks(traced, block)) for block in found]
 
 
 def _used(traced: Traced, block: BlockShape) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ from tessera.targets.cuda.lower.merge_conversions import MergeConversions
 from tessera.targets.cuda.lower.order_memory import OrderMemory
 from tessera.targets.cuda.lower.ordered_atomics import OrderAtomics
 from tessera.targets.cuda.lower.portable_stages import SpreadRows
+from tessera.targets.cuda.lower.reduce_late import ReduceLate
 from tessera.targets.cuda.lower.rotate_loops import RotateLoops
 from tessera.targets.cuda.lower.tile_to_nv import TileToNv
 from tessera.targets.llvm.round_multiples import RoundMultiples
@@ -52,6 +53,7 @@ PASSES: Mapping[str, type[ModulePass]] = MappingProxyType(
             ShareReciprocals,
             UsePowersOfTwo,
             ReduceEarly,
+            ReduceLate,
             SplitBusyRanges,
             PrefetchIntoRegisters,
             DeferMappedStores,

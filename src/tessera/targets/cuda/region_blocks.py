@@ -28,8 +28,8 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     THREADS,
     Axis,
     BlockShape,
-    Extents,
-    Split,
+    ProductSizes,
+    ProductSplit,
     Traced,
     best_by_consumers,
     ranked,
@@ -160,8 +160,13 @@ def _split(region: schedule.RegionOp, block: tuple[int, int], multiprocessors: i
         each = -(-iterations // parts) + BEGINNING
         return waves(batch * parts, multiprocessors) * each + (COMBINING if parts > 1 else 0)
 
-    each = -(-iterations // min(range(1, min(iterations, MOST_PARTS) + 1), key=clocks))
-    parts = -(-iterations // each)
+    most = min(iterations, MOST_PARTS)
+    if isinstance(spaces.batch, int) and isinstance(spaces.depth, int):
+        each = -(-iterations // min(range(1, most + 1), key=clocks))
+        parts = -(-iterations // each)
+    else:
+        # Programs for classes of sizes are to be few.
+        parts = min((1 << power for power in range((most - 1).bit_length() + 1)), key=clocks)
     return Config(block=block, split=parts if parts > 1 else None)
 
 
@@ -176,7 +181,7 @@ def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int, hin
     spaces = spaces_of(op)
     sizes = hinted(spaces.rows, hints), hinted(spaces.columns, hints), hinted(spaces.depth, hints)
     rows, columns, depth, batch = (_count(size) for size in (*sizes, hinted(spaces.batch, hints)))
-    extents = Extents(rows, columns, depth, batch, graph_type(op.b).dtype.storage.itemsize)
+    extents = ProductSizes(rows, columns, depth, batch, graph_type(op.b).dtype.storage.itemsize)
     long = any(isinstance(one, graph.EwOp) and TABLE[one.fn.data].cost.simple >= LONG for one in region.body.walk())
     found = ranked(traced, extents.tiles, multiprocessors)
     fitting = [block for block in found if not long or _has_room(block)][:_MOST]
@@ -189,10 +194,10 @@ def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int, hin
     return list(map(_config, tried[:_MOST]))
 
 
-def _config(split: Split) -> Config:
+def _config(split: ProductSplit) -> Config:
     """The config of a product in parts; rings as deep as every kernel's are not mentioned."""
     parts, depth = split.parts if split.parts > 1 else None, split.depth if split.depth > DEPTHS[0][1] else None
-    return Config(block=tuple(split.block), stages=depth, parts=parts)
+    return Config(block=tuple(split.block), stages=depth, split=parts)
 
 
 def _has_room(block: BlockShape) -> bool:

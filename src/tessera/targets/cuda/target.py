@@ -35,6 +35,7 @@ class CudaTarget(Target):
     module = "tessera.runtime.cuda.modules:Module"
     """`module:attribute` of what loads code into the context of a GPU."""
     gemv_rows = 1
+    instances = 264
     tile_rows = 64
     is_asynchronous = has_graphs = has_warps = keeps_row_alignment = True
 
@@ -133,7 +134,7 @@ class CudaTarget(Target):
 
     def modelled_blocks(
         self, function: FuncOp, probe: tuple[int, int, int], row_aligned: Collection[int], fixed: tuple[int, ...]
-    ) -> list[tuple[tuple[int, ...], float, int]]:
+    ) -> list[tuple[tuple[int, ...], float]]:
         from tessera.targets.cuda.kernel_blocks import modelled_blocks
 
         return modelled_blocks(function, probe, row_aligned, fixed)

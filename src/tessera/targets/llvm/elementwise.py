@@ -27,7 +27,7 @@ from tessera.targets.llvm.floats import (
     in_sixteens,
     lane_by_lane,
 )
-from tessera.targets.llvm.text import Function, Value, bits_of, element_of, lanes_of, number, vector
+from tessera.targets.llvm.text import Function, Value, bits_of, element_of, lanes_of, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def _from_sort_key(w: VectorWork, x: Value) -> Value:
     f, bits = w.f, bits_of(element_of(x.type))
     largest = 2 ** (bits - 1) - 1
     words = f.binary("xor", x, f.binary("and", f.binary("ashr", x, bits - 1), largest))
-    return f.convert("bitcast", words, vector(lanes_of(x.type), "float" if bits == 32 else "double"))
+    return f.convert("bitcast", words, "float" if bits == 32 else "double")
 
 
 # Division

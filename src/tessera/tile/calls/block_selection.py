@@ -28,8 +28,6 @@ from tessera.tile.language.schedule import Schedule
 
 MULTIPROCESSORS = 132
 """Multiprocessors of the GPU that programs are written for where there is none."""
-COLUMNS = 4096
-"""Columns of a result that instances share, where nothing is known of them."""
 DOUBT = 1.04
 """How much faster the model has to find another block than the best for many instances: so far off it may be. Where it
 found one 4.7 % faster, for 1000 causal rows, that was 3 % faster on an H200."""
@@ -40,19 +38,14 @@ Trace = Callable[[Schedule], Instance]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A block, and how long the model says that a program instance of it takes.
-
-    Where instances share the columns of the result, too, each has so many of them.
-    """
+    """A block, and how long the model says that a program instance of it takes."""
 
     block: tuple[int, ...]
     clocks: float
-    columns: int = 0
 
     def total(self, rows: int, batch: int, multiprocessors: int) -> float:
         """Clocks until all program instances are done."""
-        across = -(-COLUMNS // self.columns) if self.columns else 1
-        instances = -(-rows // self.block[0]) * batch * across
+        instances = -(-rows // self.block[0]) * batch
         return -(-instances // multiprocessors) * self.clocks
 
 
@@ -109,10 +102,7 @@ class Choice:
             return None
         try:
             said = json.loads(found[1])
-            candidates = [
-                Candidate(tuple(map(int, block)), float(clocks), int(columns))
-                for block, clocks, columns in said["candidates"]
-            ]
+            candidates = [Candidate(tuple(map(int, block)), float(clocks)) for block, clocks in said["candidates"]]
             return Choice(found[0], str(said["driver"]), candidates, kept)
         except UNREADABLE:
             return None

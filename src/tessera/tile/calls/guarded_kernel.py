@@ -13,7 +13,7 @@ from tessera.runtime.program.executable import Executable
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.arguments import NUMBERS, Number, collect, kinds_of
 from tessera.tile.calls.assumptions import guards_of
-from tessera.tile.calls.guards import Ask, Guard
+from tessera.tile.calls.guards import Ask, Guard, row_answer
 from tessera.tile.calls.instance import Instance
 from tessera.tile.calls.interpreting import interpret
 from tessera.tile.calls.settings import Settings
@@ -59,7 +59,8 @@ class GuardedKernel:
         `asked` are facts that it depends on besides those that its trace asked for, `lines` how rows lie, if it does.
         """
         guards = tuple(map(_guard, guards_of(instance, asked)))
-        guards += tuple(Guard(Ask(argument, "row_aligned", 0), answer) for argument, answer in (lines or {}).items())
+        rows = {argument: row_answer(axis) for argument, axis in (lines or {}).items()}
+        guards += tuple(Guard(Ask(argument, "row_aligned", 0), answer) for argument, answer in rows.items())
         kept = None if executable is not None else instance
         return GuardedKernel(
             instance.paths, instance.kinds, guards, instance.schedule, instance.row_width, executable, kept

@@ -29,11 +29,16 @@ class Ask(NamedTuple):
         if self.what == "value":
             return value
         if self.what == "row_aligned":
-            return row_axis(value)
+            return row_answer(row_axis(value))
         if self.what == "alike":
             first = next(one for one in values if isinstance(one, Tensor))
             return value.shape[self.axis] == first.shape[self.axis]
         return (value.shape if self.what == "size" else value.strides)[self.axis]
+
+
+def row_answer(axis: int) -> Number:
+    """Where rows are aligned, as guards have it: whether they are so along the last axis, or the number of another."""
+    return axis if axis > 1 else axis == 1
 
 
 class Guard(NamedTuple):

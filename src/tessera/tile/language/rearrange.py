@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from tessera.dtypes.types import i32, i64
+from tessera.dtypes.types import Kind, i32, i64
 from tessera.errors import DtypeError, ShapeError
 from tessera.shapes import rules
 from tessera.tile.language.current_tracer import tracer
@@ -317,11 +317,12 @@ def _packed(x: Tile, axis: int, *, descending: bool) -> tuple[Tile, int] | None:
         return None
     key = work.apply("sort_key", x) if dtype.is_float else work.cast(x, i64)
     short = dtype.bits <= 16 and dtype.name != "f16" and x.shape[axis] <= 1 << 16
+    bits, carrier = (16, i32) if short else (32, i64)
     if short and dtype.is_float:
         key = work.combine("shr", key, 16)
-    elif short:
-        key = work.combine("add", key, int(dtype.min_value) - (1 << 15) if dtype.min_value == 0 else 0)
-    bits, carrier = (16, i32) if short else (32, i64)
+    elif dtype.kind is Kind.UINT:
+        # As many numbers below 0 as above: keys are signed.
+        key = work.combine("sub", key, 1 << (bits - 1))
     place = work.cast(_positions(x.shape, axis), carrier)
     high = work.combine("shl", _inverted(work.cast(key, carrier), when=descending), bits)
     return work.combine("or", high, place), bits

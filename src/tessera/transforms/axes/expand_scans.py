@@ -5,14 +5,12 @@ For targets that have no code of their own for them: log n steps, each over the 
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
-
 from tessera.dtypes.types import i64
 from tessera.ir.common import reductions
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
+from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.tile_ops import TileOps
@@ -42,11 +40,8 @@ def _expand(ops: TileOps, op: tile.ScanOp) -> None:
     zero, places = ops.index(0), tile_of(shape, i64)
     at = [ops.add(tile.IotaOp(zero, axis, places)) for axis in range(len(shape))]
 
-    def filled(number: int) -> arith.ConstantOp:
-        return arith.ConstantOp(IntegerAttr(number, element_of(i64)))
-
     while step < extent:
-        apart = ops.add(tile.FullOp(ops.add(filled(step)), shape))
+        apart = ops.add(tile.FullOp(ops.add(materialize(step, element_of(i64))), shape))
         is_first = ops.ew("lt", at[along], apart)
         # In front of the first element there is none: what is taken there is not used.
         before = ops.ew("sub", at[along], apart)

@@ -5,14 +5,13 @@ For targets that have no code of their own for it.
 
 from __future__ import annotations
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 from tessera.dtypes.types import i64
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.function_pass import function_pass
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.tile_ops import TileOps
@@ -52,7 +51,7 @@ class _Network(TileOps):
             run *= 2
 
     def _full(self, number: int) -> SSAValue:
-        return self.add(tile.FullOp(self.add(arith.ConstantOp(IntegerAttr(number, element_of(i64)))), self.shape))
+        return self.add(tile.FullOp(self.add(materialize(number, element_of(i64))), self.shape))
 
     def _cast_full(self, number: int, like: SSAValue) -> SSAValue:
         # Scalars are signed: the same bits, taken for unsigned ones.

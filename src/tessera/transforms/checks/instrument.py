@@ -115,7 +115,7 @@ def _watch_for_nan(function: tile.FuncOp, marks: Marks) -> None:
     marks.write(function.body.block, visit)
 
 
-_NEVER = frozenset({"select", "max", "min", "top", "neg", "abs"})
+_NEVER = frozenset({"select", "max", "min", "top", "neg", "abs", "from_sort_key"})
 _SCALARS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp)
 
 

@@ -64,6 +64,35 @@ class Slice:
         return sorted(self.indices.get(op, ()))
 
 
+def rests_on_memory(values: Iterable[SSAValue]) -> bool:
+    """Whether some values are computed from items of memory, in this iteration of a loop or in another one."""
+    pending, seen = list(values), set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if isinstance(owner, tile.ItemOp):
+            return True
+        if value not in seen:
+            seen.add(value)
+            pending += _made_of(value)
+    return False
+
+
+def _made_of(value: SSAValue) -> Iterator[SSAValue]:
+    """The values that a value is directly computed from."""
+    owner = value.owner
+    if isinstance(owner, Operation) and not owner.regions:
+        yield from owner.operands
+    elif isinstance(owner, Operation) and isinstance(owner, scf.ForOp | scf.IfOp):
+        index = list(owner.results).index(value)  # pyright: ignore[reportArgumentType]
+        yield from (end_of(region.block).operands[index] for region in owner.regions)
+        if isinstance(owner, scf.ForOp):
+            yield owner.iter_args[index]
+    elif isinstance(owner, Block) and isinstance(loop := owner.parent_op(), scf.ForOp):
+        index = list(owner.args).index(value) - 1  # pyright: ignore[reportArgumentType]
+        yield from (loop.lb, loop.step) if index < 0 else (loop.iter_args[index], end_of(owner).operands[index])
+
+
 def end_of(block: Block) -> Operation:
     """The terminator of a block."""
     end = block.last_op

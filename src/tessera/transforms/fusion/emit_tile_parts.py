@@ -35,7 +35,7 @@ NAMES = ("sums", "tops", "totals")
 
 
 @dataclass(frozen=True)
-class Split:
+class PartKernels:
     """The two functions of a region, and the tensors between them.
 
     The second is called with those, and with the arguments of the region that it `takes`, by number.
@@ -47,7 +47,7 @@ class Split:
     takes: Sequence[int]
 
 
-def emit_online_parts(name: str, region: schedule.RegionOp) -> Split:
+def emit_online_parts(name: str, region: schedule.RegionOp) -> PartKernels:
     """The tile functions of an online region whose config splits its keys."""
     online, count = online_of(region), region.config.data.split
     assert count is not None
@@ -59,10 +59,10 @@ def emit_online_parts(name: str, region: schedule.RegionOp) -> Split:
     inputs = trial.arguments[len(between) : trial.input_count]
     takes = [number for number, view in enumerate(inputs) if view.first_use is not None]
     if len(takes) == len(inputs):
-        return Split(parts, trial, between, takes)
+        return PartKernels(parts, trial, between, takes)
     trial.erase()
     values = [region.body.block.args[number] for number in takes]
-    return Split(parts, _emit_combine(name, region, online, between, values), between, takes)
+    return PartKernels(parts, _emit_combine(name, region, online, between, values), between, takes)
 
 
 def _between(region: schedule.RegionOp, online: Online, count: int) -> list[GraphTensorType]:

@@ -21,7 +21,7 @@ from tessera.ir.common.locations import span_of
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.slices import LAST
 from tessera.ir.graph.types import graph_type
-from tessera.shapes.expr import Size, dim, size
+from tessera.shapes.expr import Size, dim, element_count, size
 from tessera.transforms.core.compile_report import CompileReport, Refusal
 from tessera.transforms.core.context import report_of
 from tessera.transforms.core.index_digits import plain
@@ -62,6 +62,16 @@ def _fold_block(block: Block, rows: int, report: CompileReport) -> None:
                     report.refuse(_refusal(location, group, _READ))
 
 
+MUCH = 1 << 29
+"""Bits of keys, counted once for each row that reads them, beyond which it pays to read them once."""
+
+
+def _is_much(online: Online) -> bool:
+    keys = graph_type(online.scores.b)
+    count = element_count(keys.shape)
+    return isinstance(count, int) and count * keys.dtype.bits > MUCH
+
+
 _STORED = "numbers of its rows are used besides, which would lie at parts of the rows of a block"
 _READ = "something between its matmuls is read at parts of the rows of a block"
 
@@ -84,8 +94,8 @@ def _group(online: Online) -> int:
         return 1
     if plain(online.score_map) != plain(spaces.left):
         return 1
-    if spaces.rows == 1 and is_held(spaces.depth, *width_of(online)):
-        return 1  # one program instance holds all keys of a row
+    if spaces.rows == 1 and is_held(spaces.depth, *width_of(online)) and not _is_much(online):
+        return 1  # a program instance holds all keys of its row
     group = outer[-1]
     for read in ((scores.b, online.right), (online.values.b, spaces.right)):
         _, where = reads_through(read)[-1]

@@ -6,7 +6,7 @@ with it. If others use it as well, it becomes a second result, or is done again 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -37,6 +37,14 @@ _CHEAP = 4
 """Simple steps that are sooner done again than written and read."""
 _STEPS = (graph_indexing.CumulateOp, graph_indexing.ScatterOp)
 _COMPUTED = (graph.EwOp, *FOLDS)
+_LONG_FOLD = 1 << 21
+"""Elements that are read in more time than a kernel takes to start."""
+_TIMES_BUSY = 8
+"""Times as many instances as keep the machine busy: each has few loads on their way at once."""
+_FOLDED_COLUMNS = 64
+"""Columns of a program instance that folds a leading axis."""
+_LEAST_PART = {True: 2048, False: 128}
+"""Elements of a part, of rows along which memory lies, and of columns."""
 
 _MANY_OPS = Reason(f"a kernel has at most {_MOST_OPS} ops", AS_KERNEL, is_limit=True)
 _MANY_INPUTS = Reason(f"a kernel reads at most {_MOST_INPUTS} arrays", AS_KERNEL, is_limit=True)
@@ -59,9 +67,11 @@ class _Grown:
     refused: dict[Operation, Reason] = field(default_factory=dict[Operation, Reason])
 
 
-def fuse_rows(block: Block, refusals: FusionRefusals) -> None:
+def fuse_rows(block: Block, refusals: FusionRefusals, instances: int = 0) -> None:
     """Puts all algebra of a block that is in no region yet into regions; views that cost nothing stay."""
     divided = divide_reductions(block)
+    if instances:
+        divided |= divide_long_folds(block, instances)
     algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp}
     waiting = [op for op in block.ops if type(op) in algebra]
     left: set[Operation] = set()
@@ -81,15 +91,15 @@ def fuse_rows(block: Block, refusals: FusionRefusals) -> None:
         if all(isinstance(member, VIEWS) for member in group) and _is_free(op, group):
             left.add(op)
         else:
-            _form(group, copied)
+            _form(group, copied, instances)
     for op in list(block.ops):
         before = op.operand.owner if isinstance(op, graph.ReshapeOp) else None
         if before in left and isinstance(before, VIEWS) and not isinstance(before, graph.ReshapeOp):
             # Its elements do not lie one behind the other.
             both: set[Operation] = {op, before}
-            _form(both if _obstacle(both, set()) is None else {before}, set())
+            _form(both if _obstacle(both, set()) is None else {before}, set(), instances)
         elif isinstance(op, graph.IotaOp) and op in left:
-            erase_unused(op) if op.result.first_use is None else _form({op}, set())
+            erase_unused(op) if op.result.first_use is None else _form({op}, set(), instances)
 
 
 def divide_reductions(block: Block) -> set[Operation]:
@@ -127,6 +137,59 @@ def _first_axes(op: graph.ReduceOp) -> list[int] | None:
     return [axis for axis in axes if axis >= large[-1]]
 
 
+def divide_long_folds(block: Block, instances: int) -> set[Operation]:
+    """Makes two reductions of one that leaves fewer program instances than half of those that are wanted."""
+    divided = set[Operation]()
+    for op in list(block.ops):
+        if isinstance(op, graph.ReduceOp) and (parts := _parts_of(op, instances)) is not None:
+            made = list(_divided(op, parts))
+            replace(op, made)
+            divided.update(made)
+    return divided
+
+
+def _parts_of(op: graph.ReduceOp, instances: int) -> int | None:
+    """How many parts its axis is divided into; None where it stays whole."""
+    shape, axes = graph_type(op.operand).shape, list(op.axes.iter_values())
+    total, length = element_count(shape), shape[axes[0]] if len(axes) == 1 else None
+    if not isinstance(total, int) or not isinstance(length, int) or total < _LONG_FOLD:
+        return None
+    along = axes[0] == len(shape) - 1
+    programs = max(1, total // length // (1 if along else _FOLDED_COLUMNS))
+    if 2 * programs >= instances:
+        return None
+    wanted = -(-_TIMES_BUSY * instances // programs)
+    possible = [
+        parts for parts in _divisors(length) if 1 < parts <= 2 * wanted and length // parts >= _LEAST_PART[along]
+    ]
+    return min(possible, key=lambda parts: abs(parts - wanted), default=None)
+
+
+def _divisors(number: int) -> Iterator[int]:
+    root = int(number**0.5)
+    for one in range(1, root + 1):
+        if number % one == 0:
+            yield from {one, number // one}
+
+
+def _divided(op: graph.ReduceOp, parts: int) -> Iterator[Operation]:
+    (axis,) = op.axes.iter_values()
+    kind, dtype, shape = op.kind.data, graph_type(op.operand).dtype, graph_type(op.operand).shape
+    carried = accumulator(dtype).base if reductions.TABLE[kind].combine in ("add", "mul") else dtype.base
+    value = op.operand
+    if dtype is not carried:
+        yield (wide := graph.EwOp("cast", [value], to=carried))
+        value = wide.result
+    length = shape[axis]
+    assert isinstance(length, int)
+    sizes: list[Size] = [*shape[:axis], parts, length // parts, *shape[axis + 1 :]]
+    yield (apart := graph.ReshapeOp(value, sizes))
+    yield (first := graph.ReduceOp(kind, apart.result, [axis + 1]))
+    yield (last := graph.ReduceOp(kind, first.result, [axis], keepdims=op.keepdims is not None))
+    if dtype is not carried:
+        yield graph.EwOp("cast", [last.result], to=dtype)
+
+
 def _takes_counts(user: Operation) -> bool:
     """Whether an op is algebra, which makes counts by itself."""
     return type(user) in RULES or isinstance(user, (*FOLDS, schedule.RegionOp))
@@ -141,7 +204,7 @@ def _is_free(op: Operation, group: set[Operation]) -> bool:
     return all(isinstance(use.operation, (schedule.RegionOp, *VIEWS)) for use in op.results[0].uses)
 
 
-def _form(group: set[Operation], copied: set[Operation]) -> None:
+def _form(group: set[Operation], copied: set[Operation], instances: int) -> None:
     # A kernel that counts along an axis has to know how long it is; one that reads the numbers does.
     told = not _untold(group | copied, results_of(group, copied))
     region = enclose(group, "pointwise", Config(), copied=copied, counts=told)
@@ -160,7 +223,7 @@ def _form(group: set[Operation], copied: set[Operation]) -> None:
     except UnfitError:
         # The lowering to tiles reports what is missing.
         return
-    region.properties["config"] = ConfigAttr(choose_block(space, list(end.values)))
+    region.properties["config"] = ConfigAttr(choose_block(space, list(end.values), instances))
 
 
 def _refuse(grown: _Grown, divided: set[Operation], refusals: FusionRefusals) -> None:
@@ -243,7 +306,63 @@ def _grown(root: Operation, *, quick: bool = True) -> _Grown:
             refused[consumer] = reason
     if quick and len(group) > 1 and isinstance(_space(group, copied), Reason):
         return _grown(root, quick=False)
+    if left := _of_others(root, group, refused):
+        # What both need is done twice.
+        again = copied | {op for op in group - left if _serves_some(op, left)}
+        rest = group - left - again
+        needed = {op for op in again if _needs_copy(op, rest, again)}
+        if all(isinstance(op, VIEWS) or _takes_few_steps(op) for op in needed) and _obstacle(rest, needed) is None:
+            group, copied = rest, needed
     return _Grown(group, copied, refused)
+
+
+def _needs_copy(op: Operation, group: set[Operation], copied: set[Operation]) -> bool:
+    """Whether a group reads what an op makes, perhaps by way of others that are done again."""
+    users = {_around(use.operation, op) for result in op.results for use in result.uses}
+    return any(user in group or (user in copied and _needs_copy(user, group, copied)) for user in users if user)
+
+
+def _of_others(root: Operation, group: set[Operation], refused: Collection[Operation]) -> set[Operation]:
+    """Ops that are sooner done with reductions that others make: element by element of their results, then folded here.
+
+    What is handed on is one array then, and all that such reductions read can be one kernel.
+    """
+    made: dict[Operation, Size] = {
+        op: element_count(graph_type(op.results[0]).shape)
+        for op in refused
+        if isinstance(op, FOLDS) and any(_around(use.operation, op) in group for use in op.results[0].uses)
+    }
+    found: set[Operation] = set()
+    for op in sorted(group, key=_index):
+        sizes = {
+            made[owner] for operand in op.operands if isinstance(owner := operand.owner, Operation) and owner in made
+        }
+        if not sizes or not isinstance(op, (graph.EwOp, *VIEWS)) or op is root:
+            continue
+        if len(sizes) > 1 or element_count(graph_type(op.results[0]).shape) not in sizes:
+            return set()
+        made[op] = sizes.pop()
+        found.add(op)
+    if not found:
+        return set()
+    # All that they make goes into folds of this kernel, which need it as a whole.
+    handed = {use.operation for op in found for use in op.results[0].uses}.difference(found)
+    if not handed or not all(isinstance(op, FOLDS) and op in group for op in handed):
+        return set()
+    while more := {op for op in group - found - {root} if _serves(op, found)}:
+        found |= more
+    return found
+
+
+def _serves_some(op: Operation, ops: set[Operation]) -> bool:
+    users = {_around(use.operation, op) for result in op.results for use in result.uses}
+    return any(
+        user in ops or (user is not None and not isinstance(user, FOLDS) and _serves_some(user, ops)) for user in users
+    )
+
+
+def _serves(op: Operation, ops: set[Operation]) -> bool:
+    return all(_around(use.operation, op) in ops for result in op.results for use in result.uses)
 
 
 def _counts_alone(op: Operation) -> bool:
@@ -311,11 +430,14 @@ def _joined(
 
 
 def _is_cheap(op: Operation) -> bool:
+    return _takes_few_steps(op) and sum(not is_splat(operand) for operand in op.operands) <= 1
+
+
+def _takes_few_steps(op: Operation) -> bool:
     if not isinstance(op, graph.EwOp):
         return False
     cost = elementwise.TABLE[op.fn.data].cost
-    inputs = [operand for operand in op.operands_ if not is_splat(operand)]
-    return not cost.special and not cost.divide and cost.simple + cost.convert <= _CHEAP and len(inputs) <= 1
+    return not cost.special and not cost.divide and cost.simple + cost.convert <= _CHEAP
 
 
 def _obstacle(group: set[Operation], copied: set[Operation], *, same: bool = False) -> Reason | None:

@@ -28,10 +28,10 @@ from tessera.transforms.fusion.fusion_refusals import FusionRefusals
 from tessera.transforms.fusion.regions import erase_unused
 
 # Each takes what it knows how to make one kernel of; what it leaves is for those behind it. `fuse_rows` takes all.
-FORMERS: tuple[Callable[[Block, int, FusionRefusals], None], ...] = (
-    fuse_online,
-    fuse_matmuls,
-    lambda block, _, refusals: fuse_rows(block, refusals),
+FORMERS: tuple[Callable[[Block, GraphToSchedule, FusionRefusals], None], ...] = (
+    lambda block, machine, refusals: fuse_online(block, machine.few, refusals),
+    lambda block, machine, refusals: fuse_matmuls(block, machine.few, refusals),
+    lambda block, machine, refusals: fuse_rows(block, refusals, machine.instances),
     lambda block, _, refusals: fuse_siblings(block, refusals),
 )
 
@@ -40,27 +40,29 @@ FORMERS: tuple[Callable[[Block, int, FusionRefusals], None], ...] = (
 class GraphToSchedule(ModulePass):
     """Puts algebra into regions and schedules kernel calls, in every block of every graph function.
 
-    Matmuls that are known to have at most `few` rows are made one kernel with what their operands are computed of. What
-    is not made one kernel, though one reads what the other makes, goes into the report of the compile.
+    Matmuls that are known to have at most `few` rows are made one kernel with what their operands are computed of. So
+    many `instances` of a program keep the machine busy: long folds that would have fewer are divided. What is not made
+    one kernel, though one reads what the other makes, goes into the report of the compile.
     """
 
     name = "graph-to-schedule"
     few: int = 0
+    instances: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, graph.FuncOp):
                 for block in list(function.walk_blocks()):
-                    _lower(block, self.few, report_of(ctx))
+                    _lower(block, self, report_of(ctx))
 
 
-def _lower(block: Block, few: int, report: CompileReport) -> None:
+def _lower(block: Block, machine: GraphToSchedule, report: CompileReport) -> None:
     refusals = FusionRefusals(report)
     for op in list(block.ops):
         if isinstance(op, graph.CallKernelOp):
             _launch(op)
     for form in FORMERS:
-        form(block, few, refusals)
+        form(block, machine, refusals)
     refusals.settle()
     for op in list(block.ops):
         if isinstance(op, graph.ConstantOp):

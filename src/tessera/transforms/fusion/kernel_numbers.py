@@ -95,7 +95,7 @@ def kernel_of(
         grid,
     )
     kernel.location = region.location
-    outer = dict(zip(region.body.block.args, region.arguments, strict=True))
+    outer: dict[SSAValue, SSAValue] = dict(zip(region.body.block.args, region.arguments, strict=True))
     given, results = signature.names[: len(signature.given)], signature.names[len(signature.given) :]
     names = [*given, *(outer[value].name_hint for value in signature.values), *results]
     for view, hint in zip(kernel.arguments, names, strict=True):

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from tessera.errors import CompileError, SourceSpan
 from tessera.ir.common.schedule_attributes import Config
 from tessera.ir.graph.types import graph_type
-from tessera.shapes.expr import Size, dim, format_shape
+from tessera.shapes.expr import Size, dim, element_count, format_shape
 from tessera.transforms.core.index_maps import Coordinates, Looked, Var
 from tessera.transforms.fusion.region_spaces import Space
 
@@ -67,14 +67,17 @@ def _looked_by(space: Space) -> set[Var]:
     }
 
 
-def choose_block(space: Space, results: Sequence[SSAValue]) -> Config:
-    """One block size for each variable of a space, those of reductions last."""
+def choose_block(space: Space, results: Sequence[SSAValue], instances: int = 0) -> Config:
+    """One block size for each variable of a space, those of reductions last.
+
+    Blocks of rows are no larger than leaves so many program instances, if there are as many rows.
+    """
     variables = space.variables
     inner = contiguous(space, results)
     looked = _looked_by(space)
     blocks = dict.fromkeys(variables, 1)
     if space.rows:
-        _choose_rows(space, inner, blocks)
+        _choose_rows(space, inner, blocks, instances)
     else:
         _choose_pointwise(space, results, inner, looked, blocks)
     return Config(block=tuple(blocks[var] for var in variables))
@@ -97,7 +100,7 @@ def _even(extent: Size, most: int) -> int:
     return most if whole is None else whole
 
 
-def _choose_rows(space: Space, inner: Var | None, blocks: dict[Var, int]) -> None:
+def _choose_rows(space: Space, inner: Var | None, blocks: dict[Var, int], instances: int) -> None:
     row = next((var for var in reversed(space.rows) if var is inner), space.rows[-1])
     kept = [var for var in space.variables if var not in space.rows and var.extent != 1]
     if inner is None or inner in space.rows or inner not in kept:
@@ -109,7 +112,11 @@ def _choose_rows(space: Space, inner: Var | None, blocks: dict[Var, int]) -> Non
         if kept:
             # What is stored in loops is not divided any further: a block of threads holds all of it.
             most = _TILE if single else _LOOPED
-            blocks[kept[-1]] = _bounded(kept[-1].extent, max(1, min(16, most // blocks[row])))
+            several = max(1, min(16, most // blocks[row]))
+            count = element_count([var.extent for var in kept])
+            if instances and isinstance(count, int):
+                several = max(1, min(several, count // instances))
+            blocks[kept[-1]] = _bounded(kept[-1].extent, several)
         return
     # Columns lie along the lanes, and rows are folded one behind the other.
     blocks[inner] = _even(inner.extent, 64)

@@ -22,11 +22,12 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.hint_attributes import give_hints
 from tessera.ir.tile.hints import Hints
+from tessera.transforms.core.context import report_of
 from tessera.transforms.core.rewriting import replace
 from tessera.transforms.core.symbol_names import fresh_name
 from tessera.transforms.fusion.emit_tile_matmuls import emit_matmul
 from tessera.transforms.fusion.emit_tile_online import emit_online
-from tessera.transforms.fusion.emit_tile_parts import Split, emit_online_parts
+from tessera.transforms.fusion.emit_tile_parts import PartKernels, emit_online_parts
 from tessera.transforms.fusion.emit_tile_rows import emit_rows
 
 Writer = Callable[[str, schedule.RegionOp], tile.FuncOp]
@@ -35,7 +36,9 @@ WRITERS: Mapping[str, Writer] = MappingProxyType(
     {"pointwise": emit_rows, "rows": emit_rows, "matmul": emit_matmul, "online": emit_online}
 )
 
-SPLIT_WRITERS: Mapping[str, Callable[[str, schedule.RegionOp], Split]] = MappingProxyType({"online": emit_online_parts})
+SPLIT_WRITERS: Mapping[str, Callable[[str, schedule.RegionOp], PartKernels]] = MappingProxyType(
+    {"online": emit_online_parts}
+)
 """Writers of regions whose sums are split among program instances."""
 
 
@@ -56,6 +59,8 @@ class ScheduleToTile(ModulePass):
                         given = [*parts.results, *(region.arguments[one] for one in split.takes)]
                         results = [graph_type(value) for value in region.results_]
                         replace(region, [parts, _launch(function, split.combine, Config(), given, results)])
+                        said = f"the keys of @{name} are split in {parts.config.data.split} parts, combined behind"
+                        report_of(ctx).choices.append(said)
                         continue
                     kernel, results = _written(name, region), [graph_type(value) for value in region.results_]
                     replace(region, [_launch(function, kernel, region.config.data, region.arguments, results)])
@@ -76,7 +81,7 @@ def _launch(
     return schedule.LaunchOp(kernel.sym_name.data, grid, config, arguments, results)
 
 
-def _split(name: str, region: schedule.RegionOp) -> Split | None:
+def _split(name: str, region: schedule.RegionOp) -> PartKernels | None:
     """The two functions of a region whose config splits it; None of others."""
     split = region.config.data.split
     if split is None or split == 1:

@@ -1,4 +1,4 @@
-"""`split-depth`: a matmul whose config asks for parts of its depth becomes two kernels.
+"""`split-depth`: a matmul whose config splits its depth becomes two kernels.
 
 Where a matmul has few blocks of rows and columns, few multiprocessors would have work. By parts of the depth there are
 as many times more program instances; each gives sums in the type that they are carried in. A kernel behind adds them up
@@ -46,7 +46,7 @@ class SplitDepth(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for region in list(op.walk()):
-            if isinstance(region, schedule.RegionOp) and region.config.data.parts is not None:
+            if isinstance(region, schedule.RegionOp) and region.kind.data == "matmul" and region.config.data.split:
                 split_depth(region, report_of(ctx))
 
 
@@ -64,7 +64,7 @@ def why_whole(region: schedule.RegionOp) -> str | None:
 
 def split_depth(region: schedule.RegionOp, report: CompileReport) -> bool:
     """Replaces a region by one that multiplies in parts, and one behind it that adds them up; whether it could."""
-    parts, config = region.config.data.parts, replace(region.config.data, parts=None)
+    parts, config = region.config.data.split, replace(region.config.data, split=None)
     region.properties["config"] = ConfigAttr(config)
     if parts is None or parts < 2:
         return False

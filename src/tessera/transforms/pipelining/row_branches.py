@@ -17,9 +17,13 @@ from tessera.transforms.core.slices import end_of
 
 
 def decides_row_by_row(question: tile.AnyOp, indices: Callable[[Operation], Iterable[int]]) -> bool:
-    """Whether all that a question decides is branches whose results, at `indices`, are those of each row by itself."""
+    """Whether all that a question decides is branches whose results, at `indices`, are those of each row by itself.
+
+    What branches write is written for all rows.
+    """
     return all(
         isinstance(branch := use.operation, scf.IfOp)
+        and not any(isinstance(op, tile.Writer) for op in branch.walk())
         and all(_keeps(branch, index, question.operand) for index in indices(branch))
         for use in question.result.uses
     )

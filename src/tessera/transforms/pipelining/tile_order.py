@@ -23,6 +23,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.checks.host_checks import CHECKED
 from tessera.transforms.core.constants import integer_of
+from tessera.transforms.core.slices import rests_on_memory
 from tessera.transforms.pipelining.make_async import feeds_dots
 
 ABREAST = 128
@@ -174,23 +175,13 @@ def _operand_axes(function: tile.FuncOp) -> list[frozenset[int]]:
 
 def is_decided_by_memory(function: tile.FuncOp) -> bool:
     """Whether a number out of memory says how often operands of dots are loaded."""
-    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)]
-    pending: list[SSAValue] = []
-    for load in loads:
+    decides: list[SSAValue] = []
+    for load in (op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_dots(op)):
         around = load.parent_op()
         while isinstance(around, scf.ForOp | scf.IfOp):
-            pending += around.operands[:3]
+            decides += around.operands[:3]
             around = around.parent_op()
-    seen = set[SSAValue]()
-    while pending:
-        value = pending.pop()
-        owner = value.owner
-        if isinstance(owner, tile.ItemOp):
-            return True
-        if value not in seen and isinstance(owner, Operation) and not owner.regions:
-            pending += owner.operands
-        seen.add(value)
-    return False
+    return rests_on_memory(decides)
 
 
 def band_height(function: tile.FuncOp) -> int:

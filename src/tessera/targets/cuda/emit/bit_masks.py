@@ -18,6 +18,7 @@ from tessera.targets.cuda.emit.thread_tiles import Question, ThreadTile
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ptx.inline import one
 from tessera.targets.llvm.text import Value, number
+from tessera.transforms.core.slices import rests_on_memory
 
 _WORD = 32
 _FEWEST = 8
@@ -60,9 +61,27 @@ def emit_masks(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) 
     bits = _Bits.of(emitter, first)
     if bits is None:
         return False
-    chosen = zip(bits, *(operand.elements() for operand in others), strict=True)
-    emitter.bind(op.result, [_chosen(emitter, *one) for one in chosen])
+    a, b = (operand.elements() for operand in others)
+
+    def choose() -> list[Value]:
+        return [_chosen(emitter, *one) for one in zip(bits, a, b, strict=True)]
+
+    # Loops are not split where memory says where masks end: mostly all is in, as in the middle of a loop.
+    if (full := _all_in(emitter, first)) is not None and rests_on_memory([op.operands_[0]]):
+        emitter.bind(op.result, emitter.branch(full, lambda: a, choose))
+    else:
+        emitter.bind(op.result, choose())
     return True
+
+
+def _all_in(emitter: Emitter, mask: ThreadTile) -> Value | None:
+    """Whether a mask holds for all registers of a thread, by the farthest of each question."""
+    assert mask.questions is not None
+    farthest = {"sgt": max, "sge": max, "slt": min, "sle": min}
+    if any(asked.predicate not in farthest for asked in mask.questions):
+        return None
+    ends = [(asked, farthest[asked.predicate](asked.offsets)) for asked in mask.questions]
+    return emitter.f.all_of(emitter.f.compare(asked.predicate, asked.number, end) for asked, end in ends)
 
 
 def _chosen(emitter: Emitter, bit: _Bit, a: Value, b: Value) -> Value:

@@ -215,7 +215,7 @@ class Emitter(KernelEmitter):
                 for axis, size in enumerate(shape.data)
             )
             strides = tuple(self.param(first + 1 + rank + axis) for axis in range(rank))
-            if (rows := aligned_axis(argument)) is not None:
+            if rank and (rows := aligned_axis(argument)) is not None:
                 strides = (*strides[:rows], number(1, "i64"), *strides[rows + 1 :])
             return ViewDescriptor(pointer, sizes, strides, type_.dtype)
         dtype = dtype_of(type_)

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, SSAValue
 
-from tessera.dtypes.types import NO_POLICY, i32, i64
+from tessera.dtypes.types import NO_POLICY, Kind, i32, i64
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.emit.emitter import Emitter
 from tessera.targets.cuda.emit.thread_tiles import Affine, Question, ThreadTile
 from tessera.targets.cuda.ir.hopper import ExtentOp, IdOp
@@ -26,27 +27,48 @@ _PREDICATES: Mapping[str, str] = {"lt": "sgt", "le": "sge", "gt": "slt", "ge": "
 _LIMIT = 1 << 31
 
 
-def is_bounded(value: SSAValue) -> bool:
-    """Whether a scalar is made of sizes, positions and constants, all of which are less than 2^31."""
+def is_bounded(value: SSAValue, carried: frozenset[SSAValue] = frozenset()) -> bool:
+    """Whether a scalar is made of sizes, positions, constants and short items, all of which are less than 2^31.
+
+    What loops have `carried` from iteration to iteration is, unless it is made of itself.
+    """
+
+    def bounded(one: SSAValue) -> bool:
+        return is_bounded(one, carried)
+
     op = value.owner
     if isinstance(op, Block):
-        loop = op.parent_op()
-        return isinstance(loop, scf.ForOp) and op.args[0] is value
+        return _is_bounded_in(op, value, carried)
     match op:
         case arith.ConstantOp() | tile.DimOp() | tile.ProgramIdOp() | IdOp() | ExtentOp():
             return True
+        case tile.ItemOp():
+            dtype = view_type(op.view).dtype
+            return dtype.is_integer and dtype.bits <= (31 if dtype.kind is Kind.UINT else 32)
         case arith.MaxSIOp():
-            return any(is_bounded(a) and _ends(b) for a, b in ((op.lhs, op.rhs), (op.rhs, op.lhs)))
+            return any(bounded(a) and _ends(b) for a, b in ((op.lhs, op.rhs), (op.rhs, op.lhs)))
         case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.MinSIOp() | arith.SelectOp():
-            return is_bounded(op.lhs) and is_bounded(op.rhs)
+            return bounded(op.lhs) and bounded(op.rhs)
         case arith.FloorDivSIOp() | arith.CeilDivSIOp() | arith.DivSIOp() | arith.DivUIOp():
-            return is_bounded(op.lhs)
+            return bounded(op.lhs)
         case arith.RemSIOp() | arith.RemUIOp():
-            return is_bounded(op.rhs)
+            return bounded(op.rhs)
         case arith.IndexCastOp():
-            return is_bounded(op.input)
+            return bounded(op.input)
         case _:
             return False
+
+
+def _is_bounded_in(block: Block, value: SSAValue, carried: frozenset[SSAValue]) -> bool:
+    """Whether the counter of a loop, or what it carries, is bounded."""
+    loop = block.parent_op()
+    if not isinstance(loop, scf.ForOp) or value in carried:
+        return False
+    if block.args[0] is value:
+        return True
+    index, end = list(block.args).index(value) - 1, block.last_op  # pyright: ignore[reportArgumentType]
+    given = [] if end is None else [loop.iter_args[index], end.operands[index]]
+    return bool(given) and all(is_bounded(one, carried | {value}) for one in given)
 
 
 def _ends(value: SSAValue) -> bool:

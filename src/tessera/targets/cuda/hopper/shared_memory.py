@@ -21,10 +21,13 @@ from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups
 from tessera.ir.pipe.prepare import feeds_preparer
 from tessera.ir.pipe.transpose import is_transposed_into
+from tessera.targets.cuda.emit.divisors import is_natural
 from tessera.targets.cuda.hopper.consumer_layouts import is_paired
 from tessera.targets.cuda.hopper.tma_boxes import ROWS, Box, Start, box_of, fits, panel_columns, rows_at_once
 from tessera.targets.cuda.ir.hopper_types import WIDEST_BOX, BarriersType, MapType
 from tessera.targets.cuda.ir.types import CHUNK, PAIRED, PLAIN, SharedType
+from tessera.targets.cuda.lower.division_narrowing import is_of_instances
+from tessera.transforms.facts.limit_sizes import most_of
 
 SWIZZLE = 128
 _PANEL_AXIS, _ROW_AXIS = 1, 2
@@ -94,6 +97,9 @@ class RingPlan:
     order: str = PLAIN
     blocks: int = 1
     across: bool = False
+    filled: int | None = None
+    """The rows of a tile that are copied, where the argument is known to have no more: a row that is not there takes a
+    copy about nine clocks. What lies in others is never looked at, for rows of results are computed of their own."""
 
     @staticmethod
     def of(op: pipe.RingOp, count: int, cluster: int = 1) -> RingPlan:
@@ -117,12 +123,11 @@ class RingPlan:
             raise _refused(op, f"{parts} consumers share {type_.get_shape()[0]} rows: each needs 8·n of them")
         depth, element = pipe.ring_type(op.result).depth.data, type_.element_type
         found = RingPlan(op, depth, parts, rows, columns, element, _order(op), across=across)
+        if parted == {0} and parts == 1:
+            found = replace(found, filled=_filled(op, rows))
         # Where pieces cannot be shared evenly, every block copies all of them for itself.
-        return (
-            replace(found, blocks=cluster)
-            if op.multicast is not None and found._shared_axis(cluster) is not None
-            else found
-        )
+        shares = op.multicast is not None and found.shared_axis(cluster) is not None
+        return replace(found, blocks=cluster) if shares else found
 
     @property
     def panel(self) -> int:
@@ -162,7 +167,9 @@ class RingPlan:
     @property
     def slot_bytes(self) -> int:
         """The bytes that copies bring into a slot."""
-        return self.columns * self.memory.itemsize if self.is_row else self.memory.size // self.depth
+        if self.is_row:
+            return self.columns * self.memory.itemsize
+        return self.memory.size // self.depth * (self.rows if self.filled is None else self.filled) // self.rows
 
     def copies(self, box: Box) -> Copies:
         """How copies fill a slot with a box of an argument."""
@@ -174,15 +181,23 @@ class RingPlan:
             plain = MapType((self.columns, 1, *ones), self.element, 0)
             axes = ((across, "whole", 1), row_axis, *others)
             return Copies(axes, plain, (self.memory,), (Piece((), 0, 0),), splits=False)
-        if self.blocks == 1 and not self.across and box.splits(self.columns, panel) and self.rows <= WIDEST_BOX:
+        if (
+            self.blocks == 1
+            and not self.across
+            and self.filled is None
+            and box.splits(self.columns, panel)
+            and self.rows <= WIDEST_BOX
+        ):
             axes = ((across, "inner", panel), row_axis, (across, "outer", panel), *others)
             map_ = self._map(panel, self.rows, self.panels, *ones)
             pieces = [Piece(_path((part, self.parts)), part * self.rows, 0) for part in range(self.parts)]
             return Copies(tuple(axes), map_, (self.memory,), tuple(pieces), splits=True)
-        parts, rows, shared = *self._groups, self._shared_axis(self.blocks)
-        at_once = rows_at_once(rows // self.blocks if shared == _ROW_AXIS else rows)
+        parts, rows, shared = *self._groups, self.shared_axis(self.blocks)
+        at_once = self.filled or rows_at_once(rows // self.blocks if shared == _ROW_AXIS else rows)
         counts = (parts, self.panels, rows // at_once)
         mine = [count // (self.blocks if axis == shared else 1) for axis, count in enumerate(counts)]
+        if self.filled is not None:
+            mine[_ROW_AXIS] = 1
         pieces = [
             Piece(_path(*zip(index, counts, strict=True)), *self._start(index, at_once))
             for index in product(*map(range, mine))
@@ -210,7 +225,7 @@ class RingPlan:
         together = self.panels == 1 and not self.across
         return (1, self.parts * self.rows) if together else (self.parts, self.rows)
 
-    def _shared_axis(self, blocks: int) -> int | None:
+    def shared_axis(self, blocks: int) -> int | None:
         """The axis along which blocks of a cluster share the copies of a tile evenly; None where there is none."""
         if blocks & (blocks - 1):
             # Clusters have a power of two of them.
@@ -243,6 +258,27 @@ def _apart(types: Sequence[SharedType]) -> tuple[SharedType, ...]:
 def _path(*indices: tuple[int, int]) -> tuple[int, ...]:
     """Indices of tiles, without those along axes that have only one."""
     return tuple(index for index, count in indices if count > 1)
+
+
+def _filled(op: pipe.RingOp, rows: int) -> int | None:
+    """The rows that copies into a ring bring, of `rows` that a slot has, if all arguments have fewer."""
+    boxes = [
+        box_of(use.operation.view, use.operation.offsets)
+        for use in op.result.uses
+        if isinstance(use.operation, warp_groups.ProducerCopyOp)
+    ]
+    most = ROWS
+    for box in boxes:
+        size = None if box is None else most_of(box.argument, box.sizes[box.axes[0]])
+        if box is None or size is None or not _is_natural(box.starts[box.axes[0]]):
+            return None
+        while most < size:
+            most *= 2
+    return most if most < rows and rows % most == 0 else None
+
+
+def _is_natural(start: Start) -> bool:
+    return start >= 0 if isinstance(start, int) else is_natural(start, is_of_instances)
 
 
 def fill_box(op: warp_groups.ProducerCopyOp) -> Box:

@@ -21,6 +21,8 @@ PLANS = 4
 """Plans that are tried by estimate, each with less in registers than the one before."""
 WORDS = 48
 """Words of 32 bits of its widest tile that a thread holds comfortably."""
+_TOTALS = 1024
+"""Elements from which on what a loop carries is no row of numbers, but a total for each element."""
 ACCUMULATORS = 160
 """Elements of accumulators that a thread holds at most."""
 
@@ -90,6 +92,13 @@ def _depth(function: tile.FuncOp, wanted: int | None, room: int) -> int:
     return depth
 
 
+def _carried(loop: scf.ForOp) -> int:
+    """Words of the totals that a loop carries for each element of a tile: threads hold them beside what they load."""
+    found = [value for value in loop.results if isinstance(value.type, TensorType)]
+    sizes = {value: prod(tile_type(value).get_shape()) for value in found}
+    return sum(size * tile_dtype(value).storage.itemsize // 4 for value, size in sizes.items() if size > _TOTALS)
+
+
 def _row_by_row(function: tile.FuncOp, warps: int | None, most: int) -> BlockPlan:
     """A plan without dots: as few rows at a time as keep a thread's part of the widest tile in its registers."""
     widest = 1
@@ -98,6 +107,7 @@ def _row_by_row(function: tile.FuncOp, warps: int | None, most: int) -> BlockPla
             if isinstance(value.type, TensorType):
                 words = max(1, tile_dtype(value).storage.itemsize / 4)
                 widest = max(widest, int(prod(tile_type(value).get_shape()) * words))
+    widest += max((_carried(op) for op in function.body.walk() if isinstance(op, scf.ForOp)), default=0)
     chosen = 4 if warps is None else warps
     rows = rows_of(function)
     if rows is None or widest <= most * chosen * WARP:
@@ -107,6 +117,6 @@ def _row_by_row(function: tile.FuncOp, warps: int | None, most: int) -> BlockPla
         while chosen < 16 and width > most * chosen * WARP:
             chosen *= 2
     group = rows
-    while group % 2 == 0 and group * width > most * chosen * WARP:
-        group //= 2
+    while group > 1 and group * width > most * chosen * WARP:
+        group //= next(factor for factor in range(2, group + 1) if group % factor == 0)
     return BlockPlan(chosen, 1, group)

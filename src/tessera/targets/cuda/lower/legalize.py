@@ -17,6 +17,7 @@ from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.lower.plain_dots import make_dots_plain
+from tessera.targets.cuda.lower.reduce_late import ReduceLate
 from tessera.targets.cuda.lower.shared_reciprocals import share_reciprocals
 from tessera.targets.llvm.emitter_attributes import APPROXIMATE, LOOSE, TOGETHER
 from tessera.targets.llvm.prints import unrecorded
@@ -73,7 +74,7 @@ def legalize_stages(*, contract: bool, arch: str = "sm_90a", fast: bool = False)
         passes.append(ScaleMaxima())
     passes.append(RoundMultiples(contract))
     if not fast:
-        passes += [*([ShareReciprocals()] if arch == "sm_90a" else []), UsePowersOfTwo(), ReduceEarly()]
+        passes += [*([ShareReciprocals()] if arch == "sm_90a" else []), UsePowersOfTwo(), ReduceLate(), ReduceEarly()]
     return {one.name: one for one in passes}
 
 

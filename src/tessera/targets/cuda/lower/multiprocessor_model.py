@@ -80,16 +80,24 @@ CLUSTER, CLUSTER_START, CLUSTER_LENGTH = 2, 5000, 2048
 FETCH_SHOWING = 0.04
 """The share of the way from L2 that shows beside dots."""
 
-MEMORY_BYTES, L2_TOGETHER = 2250, 5000
-"""From memory and from L2 in a clock, for all multiprocessors together."""
-MEMORY_LATENCY = 1300
-"""Clocks from issuing a copy to its first bytes, where all is read once, out of memory."""
+MEMORY_BYTES = 2200
+"""From memory in a clock, for all multiprocessors together."""
+MEMORY_LATENCY, ARRIVING_BYTES = 1400, 90
+"""Clocks from issuing a copy to its first bytes, where all is read once, out of memory; bytes in a clock after that."""
+BANKED_BYTES = 154
+"""Of shared memory in a clock, beside dots without anything in between."""
+ALONE = 1.05
+"""By how much longer tensor cores take for a single consumer, which waits for its own dots."""
+PRODUCT_START, PRODUCT_END = 1200, 300
+"""Clocks of a program instance besides iterations, and for each consumer's results."""
 DEEPEST = 12
 """Slots of rings that are filled in every iteration, at most, where reading takes all the time."""
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Parts that a depth is tried in: each is one more array of sums to be written and read."""
-SUM_BYTES, SUMMING = 4, 4000
-"""Of an element of a part's sums; and clocks that the kernel takes which adds them up, besides reading."""
+SUM_BYTES, SUMMING, SUMMING_BYTES = 4, 4800, 3500
+"""Of an element of parts; clocks of the kernel that adds them up, besides reading; bytes that it reads in a clock."""
+TWICE = 0.25
+"""The share of what is read twice that memory sees."""
 HIDDEN = 0.05
 """The share that shows of what does not take longest: of reading beside computing, or the other way round."""
 
@@ -299,9 +307,22 @@ def _loaded(iteration: ModelledIteration, block: BlockShape) -> int:
     return sum(block.of(one.columns) * one.loaded for one in iteration.work)
 
 
+def _tensor(iteration: ModelledIteration, block: BlockShape) -> float:
+    """Clocks of the tensor cores in an iteration."""
+    return sum(block.m * block.of(one.columns) * block.of(one.depth) * one.itemsize / FLOPS for one in iteration.dots)
+
+
+def _read(iteration: ModelledIteration, block: BlockShape) -> int:
+    """Bytes of shared memory that dots read in an iteration."""
+    return sum(
+        (block.consumers * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * one.itemsize
+        for one in iteration.dots
+    )
+
+
 def iteration_clocks(traced: Traced, iteration: ModelledIteration, block: BlockShape) -> float:
     """Clocks of one iteration of all consumers."""
-    tensor = sum(block.m * block.of(one.columns) * block.of(one.depth) * one.itemsize / FLOPS for one in iteration.dots)
+    tensor = _tensor(iteration, block)
     # A thread has half as many elements of a tile as the tile has columns.
     elements = [(one, block.of(one.columns) / 2) for one in iteration.work]
     issues = sum(one.instructions * count for one, count in elements)
@@ -317,10 +338,7 @@ def iteration_clocks(traced: Traced, iteration: ModelledIteration, block: BlockS
     prepared = [ring for ring in every if ring.prepared]
     written += sum(2 * _ring_bytes(ring, block) for ring in prepared)
     preparing = sum(ring.prepared * block.of(ring.rows) * block.of(ring.columns) / LANES for ring in prepared)
-    read = sum(
-        (block.consumers * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * one.itemsize
-        for one in iteration.dots
-    )
+    read = _read(iteration, block)
     found = slots(traced, block)
     assert found is not None
     moved += block.m * _loaded(iteration, block)
@@ -407,7 +425,7 @@ def ranked(traced: Traced, instances: Callable[[BlockShape], int], multiprocesso
     return sorted(blocks(traced), key=clocks)
 
 
-class Extents(NamedTuple):
+class ProductSizes(NamedTuple):
     """The sizes of a product: rows, columns, its depth, and how many there are; and bytes of an element."""
 
     rows: int
@@ -421,7 +439,7 @@ class Extents(NamedTuple):
         return -(-self.rows // block.m) * -(-self.columns // block.n) * self.batch
 
 
-class Split(NamedTuple):
+class ProductSplit(NamedTuple):
     """A block, in how many parts the depth is multiplied, and how many slots rings have."""
 
     block: BlockShape
@@ -437,60 +455,78 @@ def deepest(traced: Traced, block: BlockShape) -> int:
     return min(DEEPEST, (SHARED - SMALL - stored - once) // max(1, repeated))
 
 
-def product_clocks(traced: Traced, split: Split, sizes: Extents, multiprocessors: int) -> float:
+def product_clocks(traced: Traced, split: ProductSplit, sizes: ProductSizes, multiprocessors: int) -> float:
     """Clocks until a product is done that reads its operands out of memory, what adds up its parts included.
 
-    It takes as long as the busiest multiprocessor, or as memory or L2 take for all of them.
+    It takes as long as the busiest multiprocessor, or as memory takes for all of them.
     """
-    (block, parts, depth), (iteration,) = split, traced.iterations
+    (block, parts, _), (iteration,) = split, traced.iterations
     steps = ceil(ceil(sizes.depth / block.k) / parts)
-    # Rows that are not there are not read.
-    held = block._replace(m=min(block.m, sizes.rows))
-    moved = sum(_ring_bytes(ring, held) for ring in traced.rings if ring.repeated)
-    arriving = (MEMORY_LATENCY + moved / L2_BYTES) / (depth - 1)
-    clocks = max(iteration_clocks(traced, iteration, block), arriving)
-    instances = sizes.tiles(block) * parts
-    computing = waves(instances, multiprocessors) * (START + END * block.consumers + steps * clocks)
-    once = (sizes.rows + sizes.columns) * sizes.depth * sizes.batch * sizes.itemsize
-    reading = START + END + max(once / MEMORY_BYTES, instances * steps * moved / L2_TOGETHER)
+    clocks = _product_iteration(traced, iteration, split, sizes.rows)
+    one = PRODUCT_START + PRODUCT_END * block.consumers + steps * clocks
+    computing = waves(sizes.tiles(block) * parts, multiprocessors) * one
+    reading = PRODUCT_START + PRODUCT_END + _once(traced, block, sizes) / MEMORY_BYTES
     total = max(computing, reading) + HIDDEN * min(computing, reading)
     stored = sizes.rows * sizes.columns * sizes.batch
     if parts > 1:
         summed = parts * stored * SUM_BYTES
-        total += SUMMING + summed / MEMORY_BYTES + summed / L2_TOGETHER
+        total += SUMMING + summed / MEMORY_BYTES + summed / SUMMING_BYTES
     return total + stored * sizes.itemsize / MEMORY_BYTES
 
 
-def splits(traced: Traced, sizes: Extents, multiprocessors: int, parts: Sequence[int] = PARTS) -> list[Split]:
+def _once(traced: Traced, block: BlockShape, sizes: ProductSizes) -> float:
+    """Bytes of the operands; what fills up a panel is read by two program instances."""
+    found = 0.0
+    for ring in (one for one in traced.rings if one.repeated):
+        length = sizes.rows if "m" in (ring.rows, ring.columns) else sizes.columns
+        plain = block.of(ring.rows) * block.of(ring.columns) * ring.itemsize
+        found += length * sizes.depth * ring.itemsize * (1 + TWICE * (_ring_bytes(ring, block) / plain - 1))
+    return found * sizes.batch
+
+
+def _product_iteration(traced: Traced, iteration: ModelledIteration, split: ProductSplit, rows: int) -> float:
+    """Clocks of an iteration: of the tensor cores, of shared memory, and until a slot that was released is full."""
+    block = split.block
+    # Rows that are not there are not read.
+    held = block._replace(m=min(block.m, rows))
+    moved, written = (sum(_ring_bytes(one, by) for one in traced.rings if one.repeated) for by in (held, block))
+    arriving = (MEMORY_LATENCY + moved / ARRIVING_BYTES) / (split.depth - 1)
+    tensor = _tensor(iteration, block) * (ALONE if block.consumers == 1 else 1)
+    return max(tensor, (_read(iteration, block) + written) / BANKED_BYTES, arriving)
+
+
+def splits(
+    traced: Traced, sizes: ProductSizes, multiprocessors: int, parts: Sequence[int] = PARTS
+) -> list[ProductSplit]:
     """The blocks that fit, each in the best number of parts of the depth, the fastest first."""
-    found: list[tuple[float, Split]] = []
+    found: list[tuple[float, ProductSplit]] = []
     for block in blocks(traced):
         most, depth = max(1, sizes.depth // block.k), deepest(traced, block)
-        tried = [Split(block, count, depth) for count in parts if count <= most]
+        tried = [ProductSplit(block, count, depth) for count in parts if count <= most]
         found.append(min((product_clocks(traced, one, sizes, multiprocessors), one) for one in tried))
     return [one for _, one in sorted(found, key=lambda pair: pair[0])]
-
-
-def columns_of_instance(traced: Traced, block: BlockShape) -> int:
-    """The columns of the result that a program instance has, where others have others; 0 where it has all of them.
-
-    Loops go along the columns of attention, but not along those of a product.
-    """
-    along = any("n" in iteration.steps for iteration in traced.iterations)
-    return block.n if "n" in traced.axes and not along else 0
 
 
 def best_by_consumers(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, BlockShape]:
     """For each number of consumers the block with which rows take the fewest clocks, the best of all first.
 
-    It assumes many program instances, one for each block of rows, and of columns. Blocks begin with the sizes `fixed`.
+    It assumes many program instances, one for each block of rows, and of columns where they are divided. Blocks begin
+    with the sizes `fixed`.
     """
-
-    def clocks(block: BlockShape) -> float:
-        return instance_clocks(traced, block) / (block.m * max(1, columns_of_instance(traced, block)))
-
     found: dict[int, BlockShape] = {}
     open_ = [block for block in blocks(traced) if block[: len(fixed)] == fixed]
-    for block in sorted(open_, key=clocks):
+    columns = divides_columns(traced)
+
+    def share(block: BlockShape) -> int:
+        return block.m * (block.n if columns else 1)
+
+    for block in sorted(open_, key=lambda block: instance_clocks(traced, block) / share(block)):
         found.setdefault(block.consumers, block)
     return found
+
+
+def divides_columns(traced: Traced) -> bool:
+    """Whether each program instance has some columns of the result: dots have as many as a block, and no loop goes
+    along them."""
+    stepped = {step for iteration in traced.iterations for step in iteration.steps}
+    return "n" in traced.axes and "n" not in stepped
