@@ -227,6 +227,14 @@ def _sizes(given: Mapping[str, Any], static: Mapping[str, Any]) -> set[int]:
     return set(_numbers((*given.values(), *static.values())))
 
 
+def constants_of(function: FunctionType) -> dict[str, int]:
+    """The whole numbers that a kernel's source has for itself, and their halves: it may have tiles of such sizes."""
+    code = function.__code__
+    held = [*code.co_consts, *(function.__globals__.get(name) for name in code.co_names)]
+    numbers = {one for one in held if type(one) is int}
+    return {f"constant {one}": one for number in numbers for one in (number, number // 2)}
+
+
 def _numbers(values: Sequence[Any]) -> Iterator[int]:
     for value in values:
         if isinstance(value, Tensor):

@@ -32,6 +32,7 @@ from tessera.tile.calls.block_selection import (
     Choice,
     Choices,
     came_out,
+    constants_of,
     is_chosen,
     leaves_depth_open,
     leaves_open,
@@ -371,9 +372,8 @@ class Kernel(Named):
             return Kept.of("choice", self._identity(given, static), here, self.assumed)
 
         fixed = () if whole else self.schedule.block or ()
-        return self._choices.find(
-            self.program_key(given, static), given, static, trace, here.compiler, fixed, kept, make=make
-        )
+        key, seen = self.program_key(given, static), {**static, **constants_of(self.function)}
+        return self._choices.find(key, given, seen, trace, here.compiler, fixed, kept, make=make)
 
     @property
     def _is_depth_open(self) -> bool:
