@@ -102,6 +102,8 @@ HIDDEN = 0.05
 """The share that shows of what does not take longest: of reading beside computing, or the other way round."""
 
 COLUMNS = range(16, 257, 16)
+COLUMN_GROUP = 32
+"""Columns that copies of any type bring."""
 LEAST = 64
 """Sizes along axes that a kernel does not have."""
 DEPTH_BYTES = (128, 256, 64)
@@ -523,6 +525,15 @@ def best_by_consumers(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, 
     for block in sorted(open_, key=lambda block: instance_clocks(traced, block) / share(block)):
         found.setdefault(block.consumers, block)
     return found
+
+
+def best_by_columns(traced: Traced, fixed: tuple[int, ...] = ()) -> list[BlockShape]:
+    """For each number of consumers and of columns, whole groups of them, the block that takes the fewest clocks."""
+    found: dict[tuple[int, int], BlockShape] = {}
+    open_ = [block for block in blocks(traced) if block[: len(fixed)] == fixed and block.n % COLUMN_GROUP == 0]
+    for block in sorted(open_, key=lambda block: instance_clocks(traced, block) / block.k):
+        found.setdefault((block.consumers, block.n), block)
+    return list(found.values())
 
 
 def divides_columns(traced: Traced) -> bool:
