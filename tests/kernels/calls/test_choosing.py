@@ -238,7 +238,7 @@ def test_instances_are_counted_where_a_function_gives_the_grid() -> None:
     def by_blocks(out: Any, block: Any) -> Any:
         return tile.cdiv(out.shape[0], block.m), tile.cdiv(out.shape[1], block.n)
 
-    grid = GridFunction.of("k", by_blocks, inspect.signature(lambda x, out: None))
+    grid = GridFunction.of("k", by_blocks, inspect.signature(by_blocks))
     counts = [grid.count(given, one.block) for one in (wide, narrow)]
     assert counts == [48, 96]
     assert choice.block_for(given, 132, lambda block: grid.count(given, block)) == narrow.block
