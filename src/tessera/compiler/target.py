@@ -134,7 +134,7 @@ class Target(ABC):
 
     def modelled_blocks(
         self, function: FuncOp, probe: tuple[int, int, int], row_aligned: Collection[int], fixed: tuple[int, ...]
-    ) -> list[tuple[tuple[int, ...], float]]:
+    ) -> list[tuple[tuple[int, ...], float, bool]]:
         """The blocks worth having for a tile function, the best first, with the clocks of a program instance.
 
         It was traced with the block `probe`, whose sizes occur nowhere else, and is rewritten. Blocks begin with the

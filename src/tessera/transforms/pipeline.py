@@ -59,6 +59,7 @@ from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits
 from tessera.transforms.pipelining.late_start_consumers import LateStartConsumers
 from tessera.transforms.pipelining.make_async import MakeAsync
 from tessera.transforms.pipelining.multicast_loads import MulticastLoads
+from tessera.transforms.pipelining.narrow_products import NarrowProducts
 from tessera.transforms.pipelining.partition_rows import PartitionRows
 from tessera.transforms.pipelining.pingpong_consumers import PingpongConsumers
 from tessera.transforms.pipelining.prefetch_epilogue import PrefetchEpilogue
@@ -108,6 +109,7 @@ TARGET_INDEPENDENT_PASSES: Mapping[str, type[ModulePass]] = {
         RecordPrints,
         ScheduleToTile,
         MulticastLoads,
+        NarrowProducts,
         SoftwarePipelineDots,
         LateStartConsumers,
         EarlyExitConsumers,

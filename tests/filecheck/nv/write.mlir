@@ -4,6 +4,8 @@ nv.func @f(%x: f32) outputs 0 shapes [[]] grid [1] threads 32 {
   %t = tile.full %x : tensor<16x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>>
   nv.write %t, %a : tensor<16x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>>, !nv.shared<16x16xf32, 64>
   nv.write %t, %a {k} : tensor<16x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>>, !nv.shared<16x16xf32, 64>
+  %h = tile.full %x : tensor<8x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:1*8]>>
+  nv.write %h, %a row 8 : tensor<8x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:1*8]>>, !nv.shared<16x16xf32, 64>
   nv.return
 }
 
@@ -13,6 +15,8 @@ nv.func @f(%x: f32) outputs 0 shapes [[]] grid [1] threads 32 {
 // CHECK-NEXT:     %t = tile.full %x : tensor<16x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>>
 // CHECK-NEXT:     nv.write %t, %a : tensor<16x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>>, !nv.shared<16x16xf32, 64>
 // CHECK-NEXT:     nv.write %t, %a {k} : tensor<16x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:0*8, 2:1*8]>>, !nv.shared<16x16xf32, 64>
+// CHECK-NEXT:     %h = tile.full %x : tensor<8x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:1*8]>>
+// CHECK-NEXT:     nv.write %h, %a row 8 : tensor<8x16xf32, #nv.layout<[4:1*2, 8:0*1], [2:1*1, 2:1*8]>>, !nv.shared<16x16xf32, 64>
 // CHECK-NEXT:     nv.return
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

@@ -1,6 +1,6 @@
 // RUN: tessera opt %s -p transpose-operands | filecheck %s
 // A right operand that lies along the depth stays as it is.
-// CHECK-NOT:  transposer
+// CHECK-NOT:  preparer
 // CHECK:      consumer
 // CHECK-NOT:  pipe.transpose_smem
 // CHECK:      tile.return

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s -p transpose-operands | filecheck %s
-// The right operand lies across the depth: a transposer transposes it, and consumers read it from another ring.
+// The right operand lies across the depth: a preparer transposes it, and consumers read it from another ring.
 tile.func @f(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, 8], [M, 8]] grid ["(M + 15)//16"] attributes {persistent} {
   %zero = arith.constant 0 : index
   %eight = arith.constant 8 : index
@@ -78,7 +78,7 @@ tile.func @f(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, gl
 // CHECK-NEXT:         }
 // CHECK-NEXT:         scf.yield %10, %11 : !pipe.pipeline_state<2>, !pipe.pipeline_state<2>
 // CHECK-NEXT:       }
-// CHECK-NEXT:     } transposer {
+// CHECK-NEXT:     } preparer {
 // CHECK-NEXT:       %16 = pipe.pipeline_state %a_ring : !pipe.ring<2, 16x8xf8E4M3FN> -> !pipe.pipeline_state<2>
 // CHECK-NEXT:       %17 = pipe.pipeline_state %b_ring : !pipe.ring<2, 8x8xf8E4M3FN> -> !pipe.pipeline_state<2>
 // CHECK-NEXT:       %18, %19 = scf.for %20 = %0 to %2 step %1 iter_args(%21 = %16, %22 = %17) -> (!pipe.pipeline_state<2>, !pipe.pipeline_state<2>) {

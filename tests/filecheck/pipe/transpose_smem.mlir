@@ -6,7 +6,7 @@ tile.func @f(%x: !tile.view<2, f8E4M3FN, global>, %i: index) outputs 0 shapes [[
   pipe.warp_specialize 2 producer {
     %c = pipe.pipeline_state %ring : !pipe.ring<2, 8x16xf8E4M3FN> -> !pipe.pipeline_state<2>
     pipe.producer_copy %x[%i, %i], %ring[%c] : !tile.view<2, f8E4M3FN, global>, !pipe.ring<2, 8x16xf8E4M3FN>, !pipe.pipeline_state<2>
-  } transposer {
+  } preparer {
     %c = pipe.pipeline_state %ring : !pipe.ring<2, 8x16xf8E4M3FN> -> !pipe.pipeline_state<2>
     pipe.transpose_smem %ring, %transposed[%c] : !pipe.ring<2, 8x16xf8E4M3FN>, !pipe.ring<2, 16x8xf8E4M3FN>, !pipe.pipeline_state<2>
     %d = pipe.advance %c : !pipe.pipeline_state<2>
@@ -26,7 +26,7 @@ tile.func @f(%x: !tile.view<2, f8E4M3FN, global>, %i: index) outputs 0 shapes [[
 // CHECK-NEXT:     pipe.warp_specialize 2 producer {
 // CHECK-NEXT:       %c = pipe.pipeline_state %ring : !pipe.ring<2, 8x16xf8E4M3FN> -> !pipe.pipeline_state<2>
 // CHECK-NEXT:       pipe.producer_copy %x[%i, %i], %ring[%c] : !tile.view<2, f8E4M3FN, global>, !pipe.ring<2, 8x16xf8E4M3FN>, !pipe.pipeline_state<2>
-// CHECK-NEXT:     } transposer {
+// CHECK-NEXT:     } preparer {
 // CHECK-NEXT:       %c_1 = pipe.pipeline_state %ring : !pipe.ring<2, 8x16xf8E4M3FN> -> !pipe.pipeline_state<2>
 // CHECK-NEXT:       pipe.transpose_smem %ring, %transposed[%c_1] : !pipe.ring<2, 8x16xf8E4M3FN>, !pipe.ring<2, 16x8xf8E4M3FN>, !pipe.pipeline_state<2>
 // CHECK-NEXT:       %d = pipe.advance %c_1 : !pipe.pipeline_state<2>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -12,7 +13,9 @@ import pytest
 import tessera as ts
 from tessera import Schedule, knobs, stdlib
 from tessera.tile.calls import block_selection, compiling, function
+from tessera.tile.calls.block_selection import Candidate, Choice, constants_of
 from tessera.tile.calls.function import Kernel, kernel
+from tessera.tile.calls.grids import GridFunction
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.settings import Settings
 from tessera.tile.language import intrinsics as tile
@@ -221,3 +224,38 @@ def test_calls_on_the_host_are_as_they_were() -> None:
     q = ts.zeros((1, 70, 16), ts.f32)
     assert stdlib.softmax.lower(q).schedule.block == DEFAULT
     assert stdlib.attention.lower(q, q, q).schedule.block == DEFAULT
+
+
+def test_instances_are_counted_where_a_function_gives_the_grid() -> None:
+    """Blocks of few columns are taken only then: rows alone do not tell how many instances there are."""
+    wide, narrow = Candidate((192, 128, 64), 1000.0), Candidate((64, 64, 64), 300.0, counted=True)
+    looked_at: Any = None
+    choice = Choice(looked_at, "x", [wide, narrow])
+    given = {"x": ts.empty((16, 64), ts.bf16), "out": ts.empty((16, 6144), ts.bf16)}
+    assert choice.block_for(given, 132) == wide.block
+    assert choice.ranked(given, 132) == [wide.block]
+
+    def by_blocks(out: Any, block: Any) -> Any:
+        return tile.cdiv(out.shape[0], block.m), tile.cdiv(out.shape[1], block.n)
+
+    grid = GridFunction.of("k", by_blocks, inspect.signature(by_blocks))
+    counts = [grid.count(given, one.block) for one in (wide, narrow)]
+    assert counts == [48, 96]
+    assert choice.block_for(given, 132, lambda block: grid.count(given, block)) == narrow.block
+    # On a small machine they take more rounds: 96 on 24 are four, and 48 are two.
+    assert choice.block_for(given, 24, lambda block: grid.count(given, block)) == narrow.block
+    assert choice.block_for(given, 132, lambda block: None) == wide.block
+    choice.refuse(wide.block)
+    assert choice.block_for(given, 132) is None
+
+
+_GROUP = 128
+
+
+def test_constants_of_a_kernel_are_no_sizes_of_its_block() -> None:
+    """What a kernel is looked at with is told from them, and from half of them: two elements may be in a byte."""
+
+    def kernel_of_groups(x: Any) -> Any:
+        return tile.load(x, at=(_GROUP, 96), shape=(_GROUP // 2, 96))
+
+    assert set(constants_of(kernel_of_groups).values()) >= {_GROUP, _GROUP // 2, 96, 48}

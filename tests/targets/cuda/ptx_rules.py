@@ -58,6 +58,16 @@ _BINARY: Mapping[str, Callable[[Array, Array], Array]] = {
 }
 
 
+@rule("lop3")
+def _logic(machine: Machine, op: Instruction) -> None:
+    a, b, c = (machine.get(operand, "u32") for operand in op.operands[1:4])
+    table, found = int(op.operands[4], 0), np.zeros_like(a)
+    for index in range(8):
+        if table >> index & 1:
+            found |= np.bitwise_and.reduce([x if index >> bit & 1 else ~x for x, bit in ((a, 2), (b, 1), (c, 0))])
+    machine.put(op.operands[0], found)
+
+
 @rule("add", "sub", "mul", "and", "or", "xor", "min", "max", "div", "rem")
 def _binary(machine: Machine, op: Instruction) -> None:
     type_ = op.parts[-1]

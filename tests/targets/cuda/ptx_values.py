@@ -121,6 +121,12 @@ def _binary(machine: Machine, op: Instruction) -> None:
     if type_ == "pred":
         machine.put(op.operands[0], _PLAIN[kind](*(machine.get(operand, type_) for operand in op.operands[1:])))
         return
+    if type_.endswith("x2"):
+        # Two floats of 16 bits in each word, whose sums and products f32 holds.
+        element = _FLOATS[type_[:-2]]
+        halves = [machine.get(operand, "b32").view(element).astype(np.float32) for operand in op.operands[1:]]
+        machine.put(op.operands[0], _PLAIN[kind](*halves).astype(element).view(np.uint32))
+        return
     a, b = (read(machine, operand, type_) for operand in op.operands[1:])
     with np.errstate(all="ignore"):
         if kind in ("min", "max"):

@@ -61,11 +61,11 @@ def test_what_is_transposed() -> None:
     module, _, _ = rewritten(STAGES["causal"](41)[0], prepared)
     _, function, _ = rewritten(module, transposed)
     (partitions,) = (op for op in function.body.block.ops if isinstance(op, WarpSpecializeOp))
-    assert partitions.transposer is not None
-    # The producer fetches program instances, all others read them; only values are transposed, by the transposer.
+    assert partitions.preparer is not None
+    # The producer fetches program instances, all others read them; only values are transposed, by the preparer.
     assert [
         type(op)
-        for op in partitions.transposer.walk()
+        for op in partitions.preparer.walk()
         if isinstance(op, SchedulerFetchOp | SchedulerReadOp | ProducerCopyOp | TransposeSmemOp)
     ] == [TransposeSmemOp, SchedulerReadOp]
     rings = {op.result.name_hint: op.result for op in function.body.block.ops if isinstance(op, pipe.RingOp)}

@@ -501,9 +501,13 @@ LEFT_ALONE = {
     %e = tile.dot %m, %s, %clear : tensor<12x12xf32>, tensor<12x4xf32>, tensor<12x4xf32> -> tensor<12x4xf32>
     """
     + STORE.replace("%s", "%e"),
-    "an operand of all rows that is computed": LEFT
+    "an operand of all rows that is folded": LEFT
     + RIGHT.replace("%r", "%t")
-    + "%r = tile.ew<neg> %t : tensor<4x4xf32> -> tensor<4x4xf32>\n"
+    + """
+    %f = tile.reduce<sum> %t, 0 : tensor<4x4xf32> -> tensor<4xf32>
+    %u = tile.expand %f, 0 : tensor<4xf32> -> tensor<1x4xf32>
+    %r = tile.broadcast %u : tensor<1x4xf32> -> tensor<4x4xf32>
+    """
     + DOT
     + STORE,
     "an operand of all rows that is padded": LEFT + RIGHT.replace("%column]", "%column] pad 1.0") + DOT + STORE,

@@ -26,7 +26,7 @@ from tessera.interpreters.levels.pipe import Ring
 from tessera.interpreters.levels.tile import Runner, accumulate
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import pingpong, tile_scheduler, transpose, warp_groups
+from tessera.ir.pipe import pingpong, prepare, tile_scheduler, transpose, warp_groups
 from tessera.ir.tile.types import tile_dtype
 
 _HINT = "every consumer waits for and releases every tile that is copied, and there are slots for those in flight"
@@ -124,20 +124,20 @@ class WarpGroups:
         return self.shared[ring]
 
     def _readers(self, ring: SSAValue) -> list[int]:
-        """The warp groups that wait for entries: consumers or the transposer, and all of them for a work queue."""
-        if transpose.is_transposed_from(ring):
-            return [TRANSPOSER]
+        """The warp groups that wait for entries: consumers or the preparer, and all of them for a work queue."""
+        if transpose.is_transposed_from(ring) or prepare.feeds_preparer(ring):
+            return [PREPARER]
         reads = [use.operation for use in ring.uses if isinstance(use.operation, tile_scheduler.SchedulerReadOp)]
-        also = [TRANSPOSER] if any(not warp_groups.is_in_consumer(op) for op in reads) else []
+        also = [PREPARER] if any(not warp_groups.is_in_consumer(op) for op in reads) else []
         return [*range(self.count), *also]
 
 
-PRODUCER, TRANSPOSER = -1, -2
+PRODUCER, PREPARER = -1, -2
 """Numbers of the warp groups that are no consumers."""
 
 
 def warp_group_name(number: int) -> str:
-    return {PRODUCER: "the producer", TRANSPOSER: "the transposer"}.get(number, f"consumer {number}")
+    return {PRODUCER: "the producer", PREPARER: "the preparer"}.get(number, f"consumer {number}")
 
 
 @dataclass(eq=False)
@@ -193,7 +193,7 @@ def _wait(group: WarpGroup, ready: Callable[[], bool], waits_for: str) -> None:
 def _warp_specialize(frame: Frame, op: warp_groups.WarpSpecializeOp, operands: Values) -> None:
     chance, count = frame.machine.chance, op.consumers.value.data
     groups = WarpGroups(CooperativeThreads(chance, hint=_HINT), count, chance)
-    regions = {PRODUCER: op.producer, TRANSPOSER: op.transposer} | dict.fromkeys(range(count), op.consumer)
+    regions = {PRODUCER: op.producer, PREPARER: op.preparer} | dict.fromkeys(range(count), op.consumer)
     for number, region in regions.items():
         if region is not None:
             apart, group = frame.fork(), WarpGroup(groups, number)
@@ -341,14 +341,24 @@ def _transpose_smem(frame: Frame, op: transpose.TransposeSmemOp, operands: Value
     ring, other, entry = operands
     group = _warp_group(frame)
     shared, transposed = group.groups.ring(ring, op.ring), group.groups.ring(other, op.transposed)
-    shared.check_order(entry, shared.waited[TRANSPOSER], "transposed")
+    shared.check_order(entry, shared.waited[PREPARER], "transposed")
     _acquire(group, transposed, entry)
     _wait(group, lambda: shared.filled > entry, f"entry {entry} of {shared.name} to be filled")
     shared.land(entry)
     other.slots[entry % transposed.depth] = ring.slots[entry % shared.depth].T
     transposed.filled += 1
-    shared.waited[TRANSPOSER] += 1
-    shared.released[TRANSPOSER] += 1
+    shared.waited[PREPARER] += 1
+    shared.released[PREPARER] += 1
+
+
+@meaning(prepare.ProducerWriteOp)
+def _producer_write(frame: Frame, op: prepare.ProducerWriteOp, operands: Values) -> None:
+    value, ring, entry = operands
+    group = _warp_group(frame)
+    shared = group.groups.ring(ring, op.ring)
+    _acquire(group, shared, entry)
+    ring.slots[entry % shared.depth] = value.copy(order="K")
+    shared.filled += 1
 
 
 # The tile scheduler

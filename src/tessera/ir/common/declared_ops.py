@@ -187,7 +187,7 @@ class DeclaredOp(_Declared, irdl.IRDLOperation):
             operands=operands,
             result_types=(types,) if isinstance(types, Attribute) else types or (),
             properties=properties,
-            regions=[given[name] for name in plan.regions if name in given],
+            regions=[given[name] for name in plan.regions if given.get(name) is not None],
         )
         if types is None:
             try:

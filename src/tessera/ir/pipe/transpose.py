@@ -16,7 +16,7 @@ from tessera.ir.common.checking import ops_of
 from tessera.ir.common.declared_ops import DeclaredOp
 from tessera.ir.common.effects import HasEffects
 from tessera.ir.pipe.copies import AnyRing, slot_type
-from tessera.ir.pipe.warp_groups import AnyPipelineState, check_state, partitions_around
+from tessera.ir.pipe.warp_groups import AnyPipelineState, check_state, is_in_preparer
 from tessera.ir.tile.dialect import accesses
 
 
@@ -40,9 +40,8 @@ class TransposeSmemOp(DeclaredOp):
     def verify_(self) -> None:
         check_state(self.ring, self.state)
         check_state(self.transposed, self.state)
-        transposer = partitions_around(self).transposer
-        if transposer is None or not transposer.is_ancestor(self):
-            raise VerifyException("tiles are transposed by the partition `transposer`")
+        if not is_in_preparer(self):
+            raise VerifyException("tiles are transposed by the partition `preparer`")
         before, after = slot_type(self.ring), slot_type(self.transposed)
         if before.get_num_dims() != 2 or after != TensorType(before.element_type, before.get_shape()[::-1]):
             raise VerifyException(f"{before} transposed is not {after}")

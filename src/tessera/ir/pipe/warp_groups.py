@@ -130,7 +130,8 @@ def accumulator_type(value: SSAValue) -> TileType:
 
 @irdl_op_definition
 class WarpSpecializeOp(DeclaredOp):
-    """Warp groups that run concurrently: a producer, so many consumers, and perhaps one that transposes tiles.
+    """Warp groups that run concurrently: a producer, so many consumers, and perhaps a preparer between them, which
+    transposes tiles or computes operands.
 
     Each region is a partition. Memory is all that leaves it. In the region `consumer`, tiles are those of one consumer.
     """
@@ -138,10 +139,10 @@ class WarpSpecializeOp(DeclaredOp):
     name = "pipe.warp_specialize"
     consumers: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
     producer: Region = fields.region_def("single_block")
-    transposer: Region | None = fields.opt_region_def("single_block", default=None)
+    preparer: Region | None = fields.opt_region_def("single_block", default=None)
     consumer: Region = fields.region_def("single_block")
     traits = traits_def(NoTerminator())
-    assembly_format = "$consumers attr-dict `producer` $producer (`transposer` $transposer^)? `consumer` $consumer"
+    assembly_format = "$consumers attr-dict `producer` $producer (`preparer` $preparer^)? `consumer` $consumer"
 
     def verify_(self) -> None:
         if self.consumers.value.data < 1:
@@ -166,6 +167,12 @@ def partitions_around(op: IRDLOperation) -> WarpSpecializeOp:
 def is_in_consumer(op: IRDLOperation) -> bool:
     """Whether an op is in the partition of the consumers."""
     return partitions_around(op).consumer.is_ancestor(op)
+
+
+def is_in_preparer(op: IRDLOperation) -> bool:
+    """Whether an op is in the partition between the producer and the consumers."""
+    preparer = partitions_around(op).preparer
+    return preparer is not None and preparer.is_ancestor(op)
 
 
 def is_in_producer(op: IRDLOperation) -> bool:
@@ -390,7 +397,9 @@ class ConsumerWaitOp(DeclaredOp):
 
     def verify_(self) -> None:
         check_state(self.ring, self.state)
-        if not is_in_consumer(self):
+        if self.part is None and is_in_preparer(self):
+            pass
+        elif not is_in_consumer(self):
             raise VerifyException("the producer does not read what it has copied")
         held, made, axis = slot_type(self.ring), tile_type(self.result), self.shared_axis
         if axis is None:
@@ -420,7 +429,7 @@ class ConsumerReleaseOp(DeclaredOp):
 
     def verify_(self) -> None:
         check_state(self.ring, self.state)
-        if not is_in_consumer(self):
+        if not is_in_consumer(self) and not is_in_preparer(self):
             raise VerifyException("the producer waits for no tile, and has none to release")
 
 

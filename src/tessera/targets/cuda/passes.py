@@ -10,6 +10,8 @@ from xdsl.passes import ModulePass
 from tessera.targets.cuda.hopper.deferred_row_reduce import DeferRowReductions
 from tessera.targets.cuda.hopper.epilogue_subtiling import SubtileEpilogues
 from tessera.targets.cuda.hopper.pipeline_state import SharePipelineStates
+from tessera.targets.cuda.hopper.prefetch_small_loads import PrefetchSmallLoads
+from tessera.targets.cuda.hopper.preparer_subtiling import SubtilePreparers
 from tessera.targets.cuda.hopper.sink_wgmma_operands import SinkWgmmaOperands
 from tessera.targets.cuda.hopper.warp_groups_to_nv import WarpGroupsToNv
 from tessera.targets.cuda.hopper.warp_specialized_chain import (
@@ -62,6 +64,8 @@ PASSES: Mapping[str, type[ModulePass]] = MappingProxyType(
             DeferRowReductions,
             SinkWgmmaOperands,
             SubtileEpilogues,
+            SubtilePreparers,
+            PrefetchSmallLoads,
             FixExtents,
             SpreadRows,
             TileToNv,

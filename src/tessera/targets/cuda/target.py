@@ -134,7 +134,7 @@ class CudaTarget(Target):
 
     def modelled_blocks(
         self, function: FuncOp, probe: tuple[int, int, int], row_aligned: Collection[int], fixed: tuple[int, ...]
-    ) -> list[tuple[tuple[int, ...], float]]:
+    ) -> list[tuple[tuple[int, ...], float, bool]]:
         from tessera.targets.cuda.kernel_blocks import modelled_blocks
 
         return modelled_blocks(function, probe, row_aligned, fixed)

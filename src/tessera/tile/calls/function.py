@@ -6,6 +6,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple, Self
 
@@ -32,6 +33,7 @@ from tessera.tile.calls.block_selection import (
     Choice,
     Choices,
     came_out,
+    constants_of,
     is_chosen,
     leaves_depth_open,
     leaves_open,
@@ -261,7 +263,7 @@ class Kernel(Named):
         given, static = self._bind(args, kwargs)
         here = settings_on(device_of(self.__name__, given.values()), chosen)
         choice = self._choice(given, static, here)
-        while choice is not None and (block := choice.block_for(given, multiprocessors_of(given))) is not None:
+        while choice is not None and (block := self._block_of(choice, given, static)) is not None:
             try:
                 program, values = self._in_block(block).own_program(given, static, here)
             except TesseraError:
@@ -279,7 +281,7 @@ class Kernel(Named):
             return self
         given, static = self._bind(args, kwargs)
         choice = self._choice(given, static, settings_on(device_of(self.__name__, given.values()), settled))
-        block = None if choice is None else choice.block_for(given, multiprocessors_of(given))
+        block = None if choice is None else self._block_of(choice, given, static)
         return self if block is None else self._in_block(block)
 
     def interpreted(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -295,7 +297,7 @@ class Kernel(Named):
         """The compiled program for arguments, if this process or the disk has it; nothing is compiled."""
         # A kernel that was not looked at has no program of a chosen block, either.
         choice = self._choice(bound.given, bound.static, here, make=False)
-        block = None if choice is None else choice.block_for(bound.given, multiprocessors_of(bound.given))
+        block = None if choice is None else self._block_of(choice, bound.given, bound.static)
         return (self if block is None else self._in_block(block)).own_known_program(bound, here)
 
     def own_known_program(self, bound: BoundCall, here: Settings) -> GuardedKernel | None:
@@ -356,6 +358,12 @@ class Kernel(Named):
         """Whether `blocks_for` need not look at the kernel first, which takes as long as tracing it."""
         return not is_chosen(here) or self._choice(bound.given, bound.static, here, make=False) is not None
 
+    def _block_of(self, choice: Choice, given: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[int, ...] | None:
+        """The block for a call; where a function gives the grid, it counts program instances."""
+        grid = self.given_grid
+        instances = partial(grid.count, {**given, **static}) if isinstance(grid, GridFunction) else None
+        return choice.block_for(given, multiprocessors_of(given), instances)
+
     def _choice(
         self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings, *, make: bool = True
     ) -> Choice | None:
@@ -371,9 +379,8 @@ class Kernel(Named):
             return Kept.of("choice", self._identity(given, static), here, self.assumed)
 
         fixed = () if whole else self.schedule.block or ()
-        return self._choices.find(
-            self.program_key(given, static), given, static, trace, here.compiler, fixed, kept, make=make
-        )
+        key, seen = self.program_key(given, static), {**static, **constants_of(self.function)}
+        return self._choices.find(key, given, seen, trace, here.compiler, fixed, kept, make=make)
 
     @property
     def _is_depth_open(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from types import FunctionType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,7 @@ from tessera.shapes.expr import Dim, Shape, Size, dim, size
 from tessera.tile.calls.attributes import Attributes
 from tessera.tile.identity.static_keys import exact
 from tessera.tile.language.context import current_context
+from tessera.tile.language.schedule import Schedule
 from tessera.tile.language.values import Scalar, View
 
 if TYPE_CHECKING:
@@ -101,6 +103,16 @@ class GridFunction:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    def count(self, arguments: Mapping[str, object], block: tuple[int, ...]) -> int | None:
+        """The number of program instances of a call with a block; None where the function does not take numbers."""
+        blocks = Schedule(block=block).sizes
+        try:
+            found: object = self.function(**{name: arguments.get(name, blocks) for name in self.names})
+        except Exception:
+            return None
+        sizes: list[object] = [*found] if isinstance(found, tuple | list) else [found]
+        return prod(one for one in sizes if type(one) is int) if all(type(one) is int for one in sizes) else None
 
     def worked_out(self, work: Tracer, arguments: Mapping[str, object]) -> list[Size]:
         """The grid for traced arguments, as expressions over their sizes."""

@@ -73,7 +73,7 @@ def why_not_ahead(load: tile.LoadOp, written: AbstractSet[SSAValue]) -> str | No
         return "the kernel writes that array"
     if hints_of(load).memory == REGISTERS:
         return "it is to go to registers, and copies that run ahead wait in shared memory"
-    if _slice(load, loop.body.block) is None:
+    if address_slice(load, loop.body.block) is None:
         return "where it reads follows from what the loop computes, and not from its counter alone"
     return None
 
@@ -99,7 +99,7 @@ def make_async(function: tile.FuncOp, depth: int) -> None:
     for op in list(function.body.walk()):
         if isinstance(op, scf.ForOp) and isinstance(op.lb.type, IndexType):
             loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and _qualifies(load, written)]
-            slices = {load: _slice(load, op.body.block) for load in loads}
+            slices = {load: address_slice(load, op.body.block) for load in loads}
             ready = {load: found for load, found in slices.items() if found is not None}
             stages = stages_asked(ready) or depth
             if ready and stages > 1:
@@ -121,7 +121,7 @@ def _qualifies(load: tile.LoadOp, written: AbstractSet[SSAValue]) -> bool:
     return is_ahead or goes_through_shared_memory(load)
 
 
-def _slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:
+def address_slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:
     """The ops of the body that compute where a load reads, in order; None if they need more than the counter."""
     wanted: set[Operation] = set()
     pending: list[SSAValue] = [load.view, *load.offsets]

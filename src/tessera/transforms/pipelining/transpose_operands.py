@@ -25,10 +25,10 @@ BITS = (8,)
 
 
 def transpose_operands(function: tile.FuncOp, bits: Collection[int] = BITS) -> bool:
-    """Adds a transposer for right operands with elements of so many `bits`, before `insert-wgmma-waits`; whether there
+    """Adds a preparer for right operands with elements of so many `bits`, before `insert-wgmma-waits`; whether there
     are any."""
     partitions = next((op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp)), None)
-    if partitions is None or partitions.transposer is not None:
+    if partitions is None or partitions.preparer is not None:
         return False
     rings = [op for op in function.body.block.ops if isinstance(op, pipe.RingOp) and _lies_across(op.result, bits)]
     if not rings:
@@ -36,12 +36,12 @@ def transpose_operands(function: tile.FuncOp, bits: Collection[int] = BITS) -> b
     transposed: dict[SSAValue, SSAValue] = {op.result: _ring_for(op) for op in rings}
     for op in [op for op in partitions.consumer.walk() if any(value in transposed for value in op.operands)]:
         _wait_for_transposed(op, transposed)
-    transposer = partitions.producer.clone()
-    _copies_to_transposes(transposer.block, transposed)
+    preparer = partitions.producer.clone()
+    _copies_to_transposes(preparer.block, transposed)
     producer, consumer = partitions.detach_region(partitions.producer), partitions.detach_region(partitions.consumer)
     replace(
         partitions,
-        [warp_groups.WarpSpecializeOp(partitions.consumers.value.data, producer, consumer, transposer=transposer)],
+        [warp_groups.WarpSpecializeOp(partitions.consumers.value.data, producer, consumer, preparer=preparer)],
         [],
     )
     return True
@@ -83,7 +83,7 @@ def _wait_for_transposed(op: Operation, transposed: dict[SSAValue, SSAValue]) ->
 
 
 def _copies_to_transposes(block: Block, transposed: dict[SSAValue, SSAValue]) -> None:
-    """Rewrites the partition of a producer to that of a transposer."""
+    """Rewrites the partition of a producer to that of a preparer, which transposes them."""
     for op in list(block.walk()):
         match op:
             case warp_groups.ProducerCopyOp() | warp_groups.ProducerCopyBoxesOp() if op.ring in transposed:

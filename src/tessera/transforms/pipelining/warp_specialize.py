@@ -3,13 +3,14 @@
 Both partitions are slices of the kernel and keep its order. Loads that feed dots become rings: the producer fills
 them, as far ahead as there are stages; a consumer waits for the stage it needs, and releases it behind its last use.
 Consumers share the rows of a program instance, which must be independent of each other. CTAs are persistent: they go
-through several instances, and copies for the next one begin while this one is being finished. Where some instances have
-more iterations than others, CTAs fetch them from a tile scheduler, so that all are busy to the end.
+through several instances, and copies for the next one begin while this one is being finished. Right operands that are
+computed of what all rows share are made by warp groups of their own (`prepared_operands.py`), between both. Where some
+instances have more iterations than others, CTAs fetch them from a tile scheduler, so that all are busy to the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -26,7 +27,7 @@ from tessera.ir.common.checking import enclosing
 from tessera.ir.common.elements import TileType
 from tessera.ir.common.locations import span_of
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import tile_scheduler, warp_groups
+from tessera.ir.pipe import prepare, tile_scheduler, warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_type
 from tessera.transforms.core.constants import integer_of
@@ -35,10 +36,13 @@ from tessera.transforms.core.rewriting import adopt_location, inherit_locations
 from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import Narrowing, Rows, row_stores, rows_of
+from tessera.transforms.pipelining.prepared_operands import PreparedOperand, prepared_operands
 from tessera.transforms.pipelining.tile_order import TileOrder, can_form_clusters
 
 PERSISTENT, CLUSTER = "persistent", "cluster"
 _MOST_AXES = 3
+PREPARED_DEPTH = 3
+"""Slots of a ring of computed operands at most: one that is multiplied, one that is full, and one that is made."""
 _index = IndexType()
 
 
@@ -93,11 +97,16 @@ class WarpSpecialize(FunctionPass):
                 op or function, reason, "compute rows independently of each other, and store them outside of loops"
             )
         loads = [op for op in function.body.walk() if op in needed.ops and isinstance(op, tile.BoxLoad)]
-        loads = [op for op in loads if feeds_dots(op)]
-        produced, consumed = Slice(loads), Slice([*stores, *loads], blind=loads)
+        operands = [op for op in loads if feeds_dots(op)]
+        dots = [op for op in needed.ops if isinstance(op, tile.DotOp)]
+        prepared = prepared_operands(dots)
+        brought = list(dict.fromkeys(load for one in prepared.values() for load in one.loads))
+        loads = [op for op in loads if op in {*operands, *brought}]
+        waited = [*operands, *prepared]
+        produced, consumed = Slice(loads), Slice([*stores, *waited], blind=waited)
         # The producer has no tiles to compute with. Shares of a tile are rows of it.
         scalar = all(op in loads or isinstance(op, scf.ForOp | scf.IfOp) or not _makes_tile(op) for op in produced.ops)
-        if not loads:
+        if not operands:
             return _refusal(
                 function,
                 "no tile that is loaded is an operand of a dot only",
@@ -110,23 +119,30 @@ class WarpSpecialize(FunctionPass):
                 "compute places from program_id, loop counters and sizes",
             )
         # Tiles that all rows share come out of rings; every consumer would compute all of them otherwise.
-        dots = [op for op in needed.ops if isinstance(op, tile.DotOp)]
         if (op := next((op for op in dots if op.result not in rows.axes), None)) is not None:
             return _refusal(
                 op,
                 "all rows need this dot: every consumer would compute all of it",
                 "compute what all rows need in a kernel before",
             )
-        if (op := next((op for op in dots if operand_source(op.b) not in loads), None)) is not None:
+        if (op := next((op for op in dots if operand_source(op.b) not in waited), None)) is not None:
             return _refusal(
                 op,
-                "the right operand of a dot is computed: wgmma reads it from shared memory only",
+                "the right operand of a dot rests on dots or on what loops carry: wgmma reads it from shared memory",
                 "compute it in a kernel before, or compute the left operand instead",
             )
-        rings = _rings(function, loads, rows, consumed, (self.depth, self.ahead))
-        cluster = self.cluster if can_form_clusters(function, self.cluster, bands=self.bands) else 1
+        numbers = {op: number for number, op in enumerate(function.body.walk())}
+        depths = self.depth, self.ahead
+        preparing = Slice([*prepared, *brought], blind=brought) if prepared else None
+        users = [(operands, consumed), (brought, preparing)]
+        rings = [
+            *(ring for some, user in users if user is not None for ring in _rings(some, rows, user, depths, numbers)),
+            *_prepared_rings(prepared, depths),
+        ]
+        alone = bool(prepared) or not can_form_clusters(function, self.cluster, bands=self.bands)
+        cluster = 1 if alone else self.cluster
         order = TileOrder(function, bands=self.bands, cluster=cluster)
-        _Writer(function, rows, rings, self.consumers, self.ahead).run(produced, consumed, order)
+        _Writer(function, rows, rings, self.consumers, self.ahead).run(produced, consumed, order, preparing)
         return None
 
 
@@ -156,22 +172,25 @@ def _makes_tile(op: Operation) -> bool:
 
 @dataclass(eq=False)
 class _Ring:
-    """Loads that share slots: while the tile of one is needed, none of the others runs."""
+    """Loads that share slots: while the tile of one is needed, none of the others runs. Or the op that makes a tile."""
 
     depth: int
     held: TileType
     axis: int | None
     """The axis along which consumers share its tiles; None where each needs all of them."""
-    loads: list[tile.BoxLoad] = field(default_factory=list[tile.BoxLoad])
+    loads: list[Operation] = field(default_factory=list[Operation])
     end: int = -1
     """The number of the op up to which its last tile is needed."""
 
 
 def _rings(
-    function: tile.FuncOp, loads: Sequence[tile.BoxLoad], rows: Rows, consumed: Slice, depths: tuple[int, int]
+    loads: Sequence[tile.BoxLoad],
+    rows: Rows,
+    consumed: Slice,
+    depths: tuple[int, int],
+    numbers: Mapping[Operation, int],
 ) -> list[_Ring]:
     """Loads of tiles of one type from one argument share a ring where they follow each other."""
-    numbers = {op: number for number, op in enumerate(function.body.walk())}
     rings: dict[object, list[_Ring]] = {}
     for load in loads:
         axis = rows.axes.get(load.result)
@@ -188,15 +207,22 @@ def _rings(
     return [ring for found in rings.values() for ring in found]
 
 
+def _prepared_rings(prepared: Mapping[Operation, PreparedOperand], depths: tuple[int, int]) -> Iterator[_Ring]:
+    """A ring for each computed operand: while consumers read one tile, the next is made."""
+    for maker in prepared:
+        depth = min(depths[0], PREPARED_DEPTH) if is_repeated(maker) else depths[1]
+        yield _Ring(depth, tile_type(maker.results[0]), axis=None, loads=[maker])
+
+
 def is_repeated(op: Operation) -> bool:
     """Whether there is a loop around an op."""
     return enclosing(op, scf.ForOp) is not None
 
 
-def _last_user(load: tile.BoxLoad, needed: Slice) -> Operation:
+def _last_user(load: Operation, needed: Slice) -> Operation:
     """Of the ops in the block of a load, the last that uses its tile, or has another inside that does."""
-    last: Operation = load
-    pending = list(load.result.uses)
+    last = load
+    pending = list(load.results[0].uses)
     while pending:
         user: Operation | None = pending.pop().operation
         if user not in needed.ops:
@@ -227,7 +253,7 @@ class _Writer:
         self.work_queue: SSAValue | None = None
         """The queue of program instances, if they are fetched from the tile scheduler."""
 
-    def run(self, produced: Slice, consumed: Slice, order: TileOrder) -> None:
+    def run(self, produced: Slice, consumed: Slice, order: TileOrder, preparing: Slice | None = None) -> None:
         block = self.function.body.block
         old = list(block.ops)
         front = _front(block)
@@ -236,8 +262,11 @@ class _Writer:
             op = pipe.RingOp(ring.depth, ring.held)
             op.location = ring.loads[0].location
             self.memory[ring] = op.result
-            if (name := tile.base_of(ring.loads[0].view).name_hint) is not None:
+            first = ring.loads[0]
+            if isinstance(first, tile.LoadOp) and (name := tile.base_of(first.view).name_hint) is not None:
                 op.result.name_hint = f"{name}_ring"
+            elif not isinstance(first, tile.LoadOp):
+                op.result.name_hint = "prepared_ring"
             made.append(op)
         if order.fetches:
             queue = tile_scheduler.WorkQueueOp(self.ahead)
@@ -246,8 +275,14 @@ class _Writer:
         made += order.ops
         producer, consumer = Block(), Block()
         _Producer(self, produced, front).walk(producer, order)
+        preparer = None
+        if preparing is not None:
+            preparer = Block()
+            _Preparer(self, preparing, front).walk(preparer, order)
         self._consume(consumer, consumed, front, order)
-        made.append(warp_groups.WarpSpecializeOp(self.consumers, Region(producer), Region(consumer)))
+        between = None if preparer is None else Region(preparer)
+        regions = Region(producer), Region(consumer)
+        made.append(warp_groups.WarpSpecializeOp(self.consumers, *regions, preparer=between))
         made[-1].location = self.function.location
         block.insert_ops_before(made, old[-1])
         for op in reversed(old[:-1]):
@@ -295,16 +330,16 @@ class _Partition:
 
     def __init__(self, writer: _Writer, needed: Slice, front: set[Operation]) -> None:
         self.function = writer.function
-        self.memory = writer.memory
         self.work_queue = writer.work_queue
         self.needed = needed
         self.front = front
-        self.rings = {load: ring for ring in writer.rings for load in ring.loads}
+        self.rings = {load: ring for ring in writer.rings for load in ring.loads if load in needed.ops}
+        self.memory = {ring: memory for ring, memory in writer.memory.items() if ring in self.rings.values()}
         self.values: dict[SSAValue, SSAValue] = {}
         self.states: dict[_Ring, SSAValue] = {}
 
-    def load(self, op: tile.BoxLoad, ring: _Ring, block: Block) -> None:
-        """Writes the ops that replace a load."""
+    def load(self, op: Operation, ring: _Ring, block: Block) -> None:
+        """Writes the ops that replace a load, or the op that makes an operand."""
 
     def behind(self, op: Operation, block: Block) -> None:
         """Writes the ops that follow an op."""
@@ -353,7 +388,7 @@ class _Partition:
                 self._loop(op, block)
             elif isinstance(op, scf.IfOp):
                 self._branch(op, block)
-            elif isinstance(op, tile.BoxLoad) and op in self.rings:
+            elif op in self.rings:
                 self.load(op, self.rings[op], block)
             else:
                 block.add_op(op.clone(self.values))
@@ -363,7 +398,7 @@ class _Partition:
         return self.values.get(value, value)
 
     def _used_in(self, op: Operation) -> list[_Ring]:
-        inside = {self.rings[load] for load in op.walk() if isinstance(load, tile.BoxLoad) and load in self.rings}
+        inside = {self.rings[load] for load in op.walk() if load in self.rings}
         return [ring for ring in self.memory if ring in inside]
 
     def _close(self, old: Block, block: Block, indices: Sequence[int], rings: Sequence[_Ring]) -> None:
@@ -429,7 +464,8 @@ class _Producer(_Partition):
 
     next_instance = tile_scheduler.SchedulerFetchOp
 
-    def load(self, op: tile.BoxLoad, ring: _Ring, block: Block) -> None:
+    def load(self, op: Operation, ring: _Ring, block: Block) -> None:
+        assert isinstance(op, tile.BoxLoad)
         view, memory, state = self.get(op.view), self.memory[ring], self.states[ring]
         copy: Operation
         if isinstance(op, tile.LoadBoxesOp):
@@ -457,14 +493,24 @@ class _Consumer(_Partition):
         self.consumers = writer.consumers
         self.ends: dict[Operation, list[_Ring]] = {}
         for load, ring in self.rings.items():
-            self.ends.setdefault(_last_user(load, needed), []).append(ring)
+            if self.waits_for(load):
+                self.ends.setdefault(self.last_user(load), []).append(ring)
 
-    def load(self, op: tile.BoxLoad, ring: _Ring, block: Block) -> None:
+    def last_user(self, load: Operation) -> Operation:
+        """The op behind which the tile of a load is released."""
+        return _last_user(load, self.needed)
+
+    def waits_for(self, op: Operation) -> bool:
+        """Whether this partition reads the tile of an op from a ring."""
+        return True
+
+    def load(self, op: Operation, ring: _Ring, block: Block) -> None:
         shared = (None, 0) if ring.axis is None else (self.consumers, ring.axis)
         wait = warp_groups.ConsumerWaitOp(self.memory[ring], self.states[ring], *shared)
-        wait.location, wait.result.name_hint = op.location, op.result.name_hint
+        result = op.results[0]
+        wait.location, wait.result.name_hint = op.location, result.name_hint
         block.add_op(wait)
-        self.values[op.result] = wait.result
+        self.values[result] = wait.result
 
     def behind(self, op: Operation, block: Block) -> None:
         for ring in self.ends.get(op, ()):
@@ -473,3 +519,33 @@ class _Consumer(_Partition):
             adopt_location([release, following], op)
             block.add_ops([release, following])
             self.states[ring] = following.result
+
+
+class _Preparer(_Consumer):
+    """The preparer: waits for tiles as a consumer does, computes operands, and puts them into their rings."""
+
+    def waits_for(self, op: Operation) -> bool:
+        return isinstance(op, tile.LoadOp)
+
+    def last_user(self, load: Operation) -> Operation:
+        """The op that makes an operand of it: a tile is read in pieces, while it is computed."""
+        found = super().last_user(load)
+        for maker in self.rings:
+            if (
+                not self.waits_for(maker)
+                and maker.parent_block() is load.parent_block()
+                and found.is_before_in_block(maker)
+            ):
+                found = maker
+        return found
+
+    def load(self, op: Operation, ring: _Ring, block: Block) -> None:
+        if self.waits_for(op):
+            super().load(op, ring, block)
+            return
+        made = op.clone(self.values)
+        write = prepare.ProducerWriteOp(made.results[0], self.memory[ring], self.states[ring])
+        following = warp_groups.AdvanceOp(self.states[ring])
+        adopt_location([write, following], op)
+        block.add_ops([made, write, following])
+        self.states[ring] = following.result

@@ -33,7 +33,9 @@ from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper, wgmma
 from tessera.targets.cuda.ir.layouts import accumulator
+from tessera.targets.cuda.lower.budget import shared_bytes
 from tessera.targets.cuda.lower.multiprocessor_model import BOXING_REGISTERS
+from tessera.targets.cuda.ptx.assembler import assemble
 
 Array = np.ndarray[Any, Any]
 bf16 = np.dtype(ml_dtypes.bfloat16)
@@ -485,7 +487,6 @@ TALL = [
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ([(PACKED, FOLDED)], "a tile of 64x256xf32 is reduced along axis 0, across warps"),
         ([(PACKED, READ_BACK)], "reads memory that it writes"),
         ([(PACKED, TOGETHER)], "a branch depends on several rows of a tile"),
         ([("bf16", "f32")], "wgmma has no dot of"),
@@ -500,6 +501,19 @@ def test_what_cannot_be_lowered(changes: list[tuple[str, str]], said: str) -> No
     assert re.search(said, reason)
     with pytest.raises(CompileError, match=said):
         lowered(source)
+
+
+def test_folds_across_warps_meet_in_their_warp_group() -> None:
+    """Through shared memory of its own, at a named barrier of its own: no other warp group waits."""
+    source = changed(GEMM, (PACKED, FOLDED))
+    assert can_lower(function_of(source)) is None
+    module, function = lowered(source)
+    program = compile_lowered(module, function.sym_name.data)
+    barriers = re.findall(r"bar\.sync (%r\d+), 128;", program.ptx)
+    assert barriers
+    assert len(barriers) % 2 == 0
+    assert not [remark for remark in assemble(program.ptx, "sm_90a").warnings if remark.slows]
+    assert shared_bytes(function) == program.shared
 
 
 def test_copies_of_what_is_no_box() -> None:

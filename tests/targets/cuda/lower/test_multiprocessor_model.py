@@ -13,6 +13,10 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.hopper.modelled_work import work_of
 from tessera.targets.cuda.lower.multiprocessor_model import (
+    ALL_REGISTERS,
+    PREPARED_SLOTS,
+    PREPARER_REGISTERS,
+    THREADS,
     BlockShape,
     ModelledDot,
     ModelledIteration,
@@ -24,12 +28,15 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     fits,
     instance_clocks,
     iteration_clocks,
+    preparer_groups,
+    preparing_registers,
     ranked,
     registers,
     slots,
     waves,
     widest_dot,
 )
+from tessera.transforms.pipelining.warp_specialize import PREPARED_DEPTH
 
 MULTIPROCESSORS = 132
 SOFTMAX = (Work("n", 1), Work("n", 1), Work("n", 1, 1), Work("n", 1), Work("n", 0.5))
@@ -38,6 +45,13 @@ GEMM = Traced(
     (ModelledIteration(("k",), (ModelledDot("n", "k", loaded=True),)),),
     (ModelledRing("m", "k", True), ModelledRing("k", "n", True)),
 )
+
+
+OF_BYTES = Traced(
+    GEMM.iterations,
+    (ModelledRing("m", "k", True), ModelledRing("k", "n", True, 1), ModelledRing("k", "n", True, prepared=4.0)),
+)
+"""A product whose right operand is computed of bytes."""
 
 
 def attention(width: int, *more: Work) -> Traced:
@@ -112,6 +126,32 @@ def test_a_large_product_gets_a_large_block() -> None:
     best = ranked(GEMM, lambda block: gemm_programs(8192, 14336, block), MULTIPROCESSORS)[0]
     assert best.m * best.n >= 128 * 256
     assert best.k == 64
+
+
+def test_instances_that_share_columns_have_many_of_them() -> None:
+    """Not only rows count: narrow blocks take few clocks, and are many."""
+    for traced in (GEMM, OF_BYTES):
+        first = next(iter(best_by_consumers(traced).values()))
+        assert first.m * first.n >= 128 * 128
+
+
+@pytest.mark.parametrize("consumers", [1, 2, 3, 4])
+def test_preparers_have_registers_beside_consumers(consumers: int) -> None:
+    for columns in (64, 128, 200):
+        groups = preparer_groups(consumers, columns)
+        copies, prepares, multiplies = preparing_registers(consumers, groups)
+        assert THREADS * (copies + groups * prepares + consumers * multiplies) <= ALL_REGISTERS
+        assert prepares >= PREPARER_REGISTERS
+        assert all(registers % 8 == 0 for registers in (copies, prepares, multiplies))
+
+
+def test_operands_that_are_computed_take_shared_memory_and_time() -> None:
+    assert PREPARED_SLOTS == PREPARED_DEPTH
+    block = BlockShape(128, 128, 64)
+    assert fits(OF_BYTES, block)
+    (iteration,) = OF_BYTES.iterations
+    assert iteration_clocks(GEMM, iteration, block) < iteration_clocks(OF_BYTES, iteration, block)
+    assert not fits(OF_BYTES, BlockShape(256, 128, 64)), "a dot of four consumers beside a preparer is narrower"
 
 
 @pytest.mark.parametrize("width", [16, 32, 64, 80, 96, 128, 160, 192, 256])

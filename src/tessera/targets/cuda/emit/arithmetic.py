@@ -18,7 +18,7 @@ from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.emit.bit_masks import emit_masks
 from tessera.targets.cuda.emit.emitter import Emitter
-from tessera.targets.cuda.emit.narrow_floats import bind_rounded, opened
+from tessera.targets.cuda.emit.narrow_floats import bind_rounded, emit_from_bits, emit_packed_product, opened
 from tessera.targets.cuda.emit.positions import emit_positions
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.math import functions
@@ -284,4 +284,15 @@ def _others(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> 
     return True
 
 
-_RULES: Sequence[Rule] = (emit_positions, emit_masks, _casts, _reciprocals, _divisions, _signs, _floats, _others)
+_RULES: Sequence[Rule] = (
+    emit_positions,
+    emit_masks,
+    emit_from_bits,
+    emit_packed_product,
+    _casts,
+    _reciprocals,
+    _divisions,
+    _signs,
+    _floats,
+    _others,
+)

@@ -17,7 +17,7 @@ from tessera.targets.cuda.emit.values import registers_of, reseen
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import layout_of
-from tessera.targets.cuda.ptx.inline import asm, barrier
+from tessera.targets.cuda.ptx.inline import asm
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.text import Value, number
 
@@ -30,17 +30,17 @@ def _convert(emitter: Emitter, op: nv.ConvertOp) -> None:
     if registers_of(source.layout, layout, shape, axes) is not None:
         reseen(emitter, op, source, op.result, axes)
         return
-    threads = emitter.source.thread_count
+    threads = emitter.cooperating
     chosen = plan(source.layout, layout, shape, source.dtype.storage.itemsize, threads)
     memory = ConversionBuffer(emitter, chosen.order)
 
-    barrier(emitter.f)
+    emitter.meet()
     mine = emitter.first_replica(source.layout)
     emitter.where(mine, lambda: _write(emitter, memory, chosen.writes, source))
     if chosen.within_warps:
         asm(emitter.f, "bar.warp.sync -1;", effects=True, convergent=True)
     else:
-        barrier(emitter.f)
+        emitter.meet()
     _read(emitter, memory, chosen, op.result)
 
 
@@ -63,9 +63,9 @@ def _take(emitter: Emitter, op: tile.TakeOp) -> None:
             pointer = f.at(memory, f.times(at, item))
             emitter.where(ghosts[register], partial(f.store, stored, pointer, align=item))
 
-    barrier(f)
+    emitter.meet()
     emitter.where(emitter.first_replica(source.layout), put)
-    barrier(f)
+    emitter.meet()
     indices, found = [emitter.tile(index) for index in op.indices], list[Value]()
     for register in range(layout.count):
         inside, at = number(1, "i1"), number(0, "i32")

@@ -26,13 +26,16 @@ from tessera.targets.cuda.ir.hopper import IdOp, MbarriersOp, WordsOp
 from tessera.targets.cuda.ir.hopper_copies import TensorMapOp
 from tessera.targets.cuda.ir.layouts import WARP, Digit, Layout
 from tessera.targets.cuda.ir.types import SharedType, layout_of
-from tessera.targets.cuda.ptx.inline import asm
+from tessera.targets.cuda.ptx.inline import asm, barrier
 from tessera.targets.llvm import elements, rules
 from tessera.targets.llvm.emitter import KernelEmitter, RuleTable, ViewDescriptor, argument_words, is_tile, some
 from tessera.targets.llvm.text import Module, Value, number
 
 WORD = 8
 WARPGROUP = 128
+FIRST_MEETING = 8
+"""The named barrier at which the threads of warp group 0 meet; those of other warp groups follow."""
+SCRATCH_ALIGN = 16
 MAP_BYTES = 128
 GLOBAL = "ptr addrspace(1)"
 SHARED = "ptr addrspace(3)"
@@ -90,7 +93,7 @@ class Emitter(KernelEmitter):
         self.source = function
         self.arch = arch
         self.maps = [op for op in function.body.walk() if isinstance(op, TensorMapOp)]
-        self.cooperating = _cooperating_threads(function)
+        self.cooperating = cooperating_threads(function)
         """How many threads have tiles of their own: those of the block, or where warpgroups have roles, of one."""
         self.block_layout = _block(function, len(self.maps))
         self.scopes = [0]
@@ -164,8 +167,26 @@ class Emitter(KernelEmitter):
         if self._late is not None:
             self._late = max(self._late, size)
             return self.shared(0)
-        self._scratch = max(self._scratch, size)
-        return self.shared(self._scratch_at)
+        groups = self.source.thread_count // self.cooperating
+        if groups > 1:
+            size = -(-size // SCRATCH_ALIGN) * SCRATCH_ALIGN
+        self._scratch = max(self._scratch, size * groups)
+        first = self.shared(self._scratch_at)
+        # Each warp group has its own.
+        return first if groups == 1 else self.f.add(first, self.f.times(self._group(), size))
+
+    def _group(self) -> Value:
+        """The number of the warp group."""
+        return self.f.binary("lshr", self.thread, WARPGROUP.bit_length() - 1)
+
+    def meet(self) -> None:
+        """All threads that share tiles wait for each other, and see each other's memory."""
+        if self.cooperating == self.source.thread_count:
+            barrier(self.f)
+            return
+        number_ = self.f.binary("add", self._group(), FIRST_MEETING)
+        text = f"bar.sync $0, {self.cooperating};"
+        asm(self.f, text, arguments=[number_], effects=True, convergent=True)
 
     def shared_pointer(self, size: int) -> Value:
         """The same as a pointer."""
@@ -369,7 +390,8 @@ class Emitter(KernelEmitter):
         return Shared(next(rest), value.type) if isinstance(value.type, SharedType) else next(rest)
 
 
-def _cooperating_threads(function: nv.FuncOp) -> int:
+def cooperating_threads(function: nv.FuncOp) -> int:
+    """How many threads share a tile: those of the block, or of one warp group where these run on their own."""
     specialized = any(isinstance(op, IdOp) and op.kind.data == "warpgroup" for op in function.body.walk())
     return WARPGROUP if specialized else function.thread_count
 

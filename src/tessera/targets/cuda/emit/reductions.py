@@ -17,7 +17,7 @@ from tessera.targets.cuda.ir.layouts import WARP, Layout
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.cuda.math import functions
 from tessera.targets.cuda.math.machine_floats import MachineFloats
-from tessera.targets.cuda.ptx.inline import barrier, shuffle
+from tessera.targets.cuda.ptx.inline import shuffle
 from tessera.targets.llvm import elementwise
 from tessera.targets.llvm.text import Function, Value, bits_of, number
 
@@ -220,10 +220,10 @@ def _through_memory(
             group = [f.convert("zext", value, slot) for value in values[first : first + step]]
             write_parts(emitter, group, at(position, constant), item)
 
-    barrier(f)
+    emitter.meet()
     writes = _is_first(emitter, [*threads.met, *threads.replicas], layout)
     emitter.where(writes, write)
-    barrier(f)
+    emitter.meet()
     found: list[Value] = []
     if alike:
         for sum_ in range(len(values)):
@@ -286,13 +286,13 @@ def _spread(
         for value, position in zip(values, positions, strict=True):
             write_parts(emitter, [f.convert("zext", value, slot)], pointer(index, position), item)
 
-    barrier(f)
+    emitter.meet()
     writes = _is_first(emitter, threads.replicas, layout)
     if met:
         lowest = f.compare("eq", f.binary("and", emitter.thread, met), 0)
         writes = f.all_of((writes, lowest))
     emitter.where(writes, write)
-    barrier(f)
+    emitter.meet()
     index = number(0, "i32")
     for position, by in enumerate(steps):
         index = f.binary("add", index, f.times(emitter.base(wanted, position), by))
@@ -317,7 +317,7 @@ def _is_first(emitter: Emitter, parts: Sequence[ThreadPart], layout: Layout) -> 
     """Whether a thread's number is 0 in all these parts, and it is one of the layout's threads."""
     f = emitter.f
     tests = [f.compare("eq", part.value(emitter), 0) for part in parts if part.size > 1]
-    if layout.thread_count < emitter.source.thread_count:
+    if layout.thread_count < emitter.cooperating:
         tests.append(f.compare("ult", emitter.thread, layout.thread_count))
     return f.all_of(tests)
 

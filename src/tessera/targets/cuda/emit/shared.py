@@ -324,7 +324,7 @@ def _write(emitter: Emitter, op: nv.WriteOp) -> None:
     # Where the tile ends between two runs, all of a run is in it or none.
     width = runs.width if value.shape[1] % runs.width == 0 else 1
     for index, (row, column) in enumerate(zip(runs.rows, runs.columns, strict=True)):
-        address, further = addresses.at(row, column)
+        address, further = addresses.at(op.first_row + row, column)
         for skip in range(0, runs.width, width):
             first = index * runs.width + skip
             condition = emitter.f.all_of((inside[first], mine))

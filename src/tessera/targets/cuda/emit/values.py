@@ -15,6 +15,7 @@ from tessera.targets.cuda.emit.arithmetic import emit_elementwise
 from tessera.targets.cuda.emit.emitter import Emitter, emits
 from tessera.targets.cuda.emit.positions import is_bounded, picked_from
 from tessera.targets.cuda.emit.thread_tiles import Affine, ThreadTile, per_word
+from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.layouts import Layout
 from tessera.targets.cuda.ir.types import layout_of
 from tessera.targets.llvm import casts, elements
@@ -112,6 +113,11 @@ def reseen(emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue
     if source.questions is not None:
         emitter.bind(result, questions=tuple(asked.seen_through(picked) for asked in source.questions))
         return
+    _bind_picked(emitter, result, source, picked)
+
+
+def _bind_picked(emitter: Emitter, result: SSAValue, source: ThreadTile, picked: Sequence[int]) -> None:
+    """Binds a tile of some of another one's registers, in whole words where they are."""
     ways = per_word(source.dtype)
     if source.has_words and ways and source.packs and len(picked) % ways == 0:
         groups = [picked[first : first + ways] for first in range(0, len(picked), ways)]
@@ -119,6 +125,19 @@ def reseen(emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue
             emitter.bind(result, words=[source.word(group[0] // ways) for group in groups])
             return
     emitter.bind(result, [source.element(register) for register in picked])
+
+
+@emits(nv.RowsOp)
+def _rows(emitter: Emitter, op: nv.RowsOp) -> None:
+    source, layout, shape = emitter.tile(op.operand), layout_of(op.result), tile_type(op.result).get_shape()
+    axes = range(len(shape))
+    known = _by_coordinates(source.layout, len(axes))
+    picked: list[int] = []
+    for offsets in _coordinates(layout, axes):
+        wanted = list(offsets)
+        wanted[op.axis.value.data] += op.first.value.data
+        picked.append(known[tuple(wanted)])
+    _bind_picked(emitter, op.result, source, picked)
 
 
 def registers_of(source: Layout, result: Layout, shape: Sequence[int], axes: Sequence[int | None]) -> list[int] | None:

@@ -13,7 +13,7 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emit.emitter import Emitter, Shared, emits
 from tessera.targets.cuda.emit.hopper import do
 from tessera.targets.cuda.emit.reductions import fold_registers
-from tessera.targets.cuda.emit.thread_tiles import ThreadTile
+from tessera.targets.cuda.emit.thread_tiles import ThreadTile, part_of
 from tessera.targets.cuda.ir import wgmma
 from tessera.targets.cuda.ir.dialect import SlotOp
 from tessera.targets.cuda.ir.hopper_copies import RecastOp
@@ -164,6 +164,9 @@ def _wgmma_wait(emitter: Emitter, op: wgmma.WgmmaWaitOp) -> None:
 def _store_matrix(emitter: Emitter, op: wgmma.StmatrixOp) -> None:
     """Four 8 by 8 matrices at a time: 16 rows of 16 columns; a lane gives the address of one row of one of them."""
     f, there = emitter.f, emitter.memory(op.shared)
+    if there.type.itemsize == 1:
+        _store_bytes(emitter, op, there)
+        return
     words, first = emitter.tile(op.value).words(), op.column.value.data
     row = f.binary("and", emitter.lane, 15)
     if there.type.rows == wgmma.ROWS:
@@ -184,6 +187,25 @@ def _store_matrix(emitter: Emitter, op: wgmma.StmatrixOp) -> None:
             address,
             *words[index : index + 4],
         )
+
+
+def _store_bytes(emitter: Emitter, op: wgmma.StmatrixOp, there: Shared) -> None:
+    """Two bytes at a time: a thread has two neighbours of a row, and of the row that is 8 further."""
+    f, words = emitter.f, emitter.tile(op.value).words()
+    row, pair = f.binary("lshr", emitter.lane, 2), f.binary("and", emitter.lane, 3)
+    down = row
+    if there.type.rows == wgmma.ROWS:
+        down = f.binary("add", row, f.binary("shl", f.binary("and", emitter.warp, 3), 4))
+    start = f.binary("add", there.address, f.binary("shl", down, 7))
+    start = f.binary("add", start, f.binary("shl", pair, 1))
+    for group in range(there.type.columns // wgmma.COLUMN_STEP):
+        panel, inside = divmod(group, wgmma.PANEL // wgmma.COLUMN_STEP)
+        swizzled = f.binary("shl", f.binary("xor", row, inside // 2), 4)
+        address = f.binary("add", start, swizzled)
+        further = panel * there.type.panel_bytes + inside % 2 * wgmma.COLUMN_STEP
+        word = words[op.column.value.data // wgmma.COLUMN_STEP + group]
+        for half in range(2):
+            do(emitter, f"st.shared.b16 [$0+{further + half * 1024}], $1;", address, part_of(f, word, half, 16))
 
 
 @emits(wgmma.ColumnsOp)

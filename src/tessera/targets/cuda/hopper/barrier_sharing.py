@@ -11,6 +11,7 @@ from xdsl.traits import is_side_effect_free
 
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups
+from tessera.ir.pipe.prepare import is_prepared
 from tessera.ir.pipe.transpose import is_transposed_from, is_transposed_into
 from tessera.ir.tile import dialect as tile
 
@@ -42,16 +43,16 @@ def _companion(ring: SSAValue) -> SSAValue | None:
     if len(rings) != 1:
         return None
     (other,) = rings
-    if other is None or other is ring or _is_transposed(ring) or _is_transposed(other):
+    if other is None or other is ring or _is_between(ring) or _is_between(other):
         return None
     if pipe.ring_type(other).depth != pipe.ring_type(ring).depth:
         return None
     return other if set(followers) == set(_uses(other)) else None
 
 
-def _is_transposed(ring: SSAValue) -> bool:
-    """Whether the transposer reads a ring, or writes it: it waits for each ring by itself."""
-    return is_transposed_from(ring) or is_transposed_into(ring)
+def _is_between(ring: SSAValue) -> bool:
+    """Whether the preparer writes a ring, or transposes its tiles: it waits for each of those by itself."""
+    return is_transposed_into(ring) or is_prepared(ring) or is_transposed_from(ring)
 
 
 def _follower(op: RingUse) -> RingUse | None:

@@ -27,6 +27,7 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     DEPTHS,
     MOST_CONSUMERS,
     OWN_REGISTERS,
+    PREPARED_SLOTS,
     REGISTERS,
     ROWS,
     SHARED,
@@ -34,6 +35,8 @@ from tessera.targets.cuda.lower.multiprocessor_model import (
     THREADS,
     TRANSPOSING_REGISTERS,
     cluster_for,
+    preparer_groups,
+    preparing_registers,
     slot_bytes,
     widest_dot,
 )
@@ -42,6 +45,7 @@ from tessera.transforms.core.slices import operand_source
 from tessera.transforms.pipelining.form_box_loads import MOST_BOXES, is_right_operand
 from tessera.transforms.pipelining.make_async import feeds_dots, is_only_multiplied
 from tessera.transforms.pipelining.partition_rows import rows_of
+from tessera.transforms.pipelining.prepared_operands import is_short_row, prepared_loads, prepared_operands
 from tessera.transforms.pipelining.promote_accumulators import loses_bits
 from tessera.transforms.pipelining.tile_order import axes_of, can_form_clusters, crosses
 from tessera.transforms.pipelining.transpose_operands import BITS
@@ -74,7 +78,7 @@ def warp_group_plans(
     rows = rows_of(function, at_places=True)
     if rows is None or why_not(function, warps, row_aligned) is not None:
         return
-    consumers, loads = rows // ROWS, _operand_loads(function)
+    consumers, loads = rows // ROWS, [*_operand_loads(function), *prepared_loads(function)]
     inner, transposing = [op for op in loads if is_repeated(op)], any(map(needs_transpose, loads))
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
     instances = _instance_count(function)
@@ -89,8 +93,7 @@ def warp_group_plans(
 
 def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[int]) -> CompileError | None:
     """The reason why warps of a function are not specialized; None where they may be."""
-    dots = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
-    rows = rows_of(function, at_places=True)
+    dots, rows = _dots(function), rows_of(function, at_places=True)
     if not dots:
         return _refusal(function, "it has no dot", "only dots have producers")
     if (atomic := next((op for op in function.body.walk() if isinstance(op, tile.Atomic)), None)) is not None:
@@ -106,9 +109,14 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
         words = f"a program instance has {rows} rows: consumers have {ROWS} each, and there are 1 to {MOST_CONSUMERS}"
         return _refusal(function, words, f"give it a block of {ROWS}, {2 * ROWS} or {MOST_CONSUMERS * ROWS} rows")
     consumers, loads = rows // ROWS, _operand_loads(function)
+    prepared = prepared_loads(function)
     if (kept := next(filter(_is_kept_in_registers, function.body.walk()), None)) is not None:
         words = "an operand of a dot is to be loaded into registers, and wgmma's come from shared memory"
         return _refusal(kept, words, 'leave memory="registers" out')
+    boxes = next((op for op in function.body.walk() if isinstance(op, tile.LoadBoxesOp)), None)
+    if boxes is not None and prepared:
+        words = "a tile is loaded from several boxes beside operands that are computed: the producer has no registers"
+        return _refusal(boxes, words, "load from one box, or compute the operands in a kernel before")
     if warps is not None and warps != 4 * consumers:
         words = f"the schedule has {warps} warps, and {rows} rows are {4 * consumers} warps of consumers"
         return _refusal(function, words, f"leave warps out, or give {4 * consumers}")
@@ -124,8 +132,8 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
             left, right, total = (tile_dtype(value) for value in (op.a, op.b, op.c))
             words = f"wgmma has no dot of {left} and {right} into {total} in this layout"
             return _refusal(op, words, "multiply bf16, f16 or 8-bit floats into f32, or i8 into i32")
-    for op in loads:
-        if not fits(tile_type(op.result)):
+    for op in (*loads, *prepared):
+        if not fits(tile_type(op.result)) and not (op in prepared and is_short_row(op.result)):
             shape, step = tile_type(op.result).get_shape(), depth_step(tile_dtype(op.result))
             words = (
                 f"a loaded operand has {'x'.join(map(str, shape))} elements: copies take rows in groups of {BOX_ROWS}"
@@ -138,10 +146,9 @@ def why_not(function: tile.FuncOp, warps: int | None, row_aligned: Collection[in
             words = "rows of a loaded operand are not contiguous, or do not begin at multiples of 16 bytes"
             return _refusal(op, words, "pass an array with stride 1 along its last axis and rows of whole 16 bytes")
     widest = max(dots, key=lambda op: tile_type(op.result).get_shape()[1])
-    columns, most = (
-        tile_type(widest.result).get_shape()[1],
-        widest_dot(consumers, transposing=any(map(needs_transpose, loads))),
-    )
+    columns = tile_type(widest.result).get_shape()[1]
+    helpers = preparer_groups(consumers, columns) if prepared else any(map(needs_transpose, loads))
+    most = widest_dot(consumers, helpers=helpers)
     if columns > most:
         words = f"a dot has {columns} columns: accumulators of {consumers} consumers have registers for {most}"
         return _refusal(widest, words, f"give it a block of at most {most} columns")
@@ -162,6 +169,10 @@ def _is_kept_in_registers(op: Operation) -> bool:
 def _is_looked_up(op: Operation) -> bool:
     """Whether an op reads a right operand of dots at computed places."""
     return isinstance(op, tile.ReadOp) and is_right_operand(op.result)
+
+
+def _dots(function: tile.FuncOp) -> list[tile.DotOp]:
+    return [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
 
 
 def _operand_loads(function: tile.FuncOp) -> list[tile.BoxLoad]:
@@ -201,14 +212,20 @@ def shared_bytes(
         tile_type(op.value).element_type for op in stores if is_mapped(op) and is_row_aligned(op.view, row_aligned)
     }
     rings = sum(count * ring[-1] for ring, count in slots.items())
+    rings += sum(PREPARED_SLOTS * _bytes_of(op.results[0]) for op in prepared_operands(_dots(function)))
     return rings + STAGED * plan.consumers * len(stored)
 
 
 def _tile_bytes(op: tile.BoxLoad) -> int:
     """Bytes of shared memory of a loaded tile, and of its transpose where it has one."""
     (rows, columns), itemsize = tile_type(op.result).get_shape(), tile_dtype(op.result).storage.itemsize
-    found = slot_bytes(rows, columns, itemsize)
+    found = _bytes_of(op.result)
     return found + slot_bytes(columns, rows, itemsize) if needs_transpose(op) else found
+
+
+def _bytes_of(value: SSAValue) -> int:
+    (rows, columns), itemsize = tile_type(value).get_shape(), tile_dtype(value).storage.itemsize
+    return slot_bytes(rows, columns, itemsize)
 
 
 def _has_warpgroups(op: tile.DotOp) -> bool:
@@ -239,6 +256,9 @@ def spare_registers(function: tile.FuncOp, consumers: int) -> int:
             taken += thread_registers(op.a, consumers)
     transposing = any(isinstance(op, tile.BoxLoad) and needs_transpose(op) for op in function.body.walk())
     boxing = any(isinstance(op, tile.LoadBoxesOp) for op in function.body.walk())
+    if prepared_operands(dots := _dots(function)):
+        columns = max(tile_type(op.result).get_shape()[1] for op in dots)
+        return preparing_registers(consumers, preparer_groups(consumers, columns))[-1] - taken
     return (TRANSPOSING_REGISTERS if transposing else BOXING_REGISTERS if boxing else REGISTERS)[consumers] - taken
 
 

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import tile_scheduler, warp_groups
+from tessera.ir.pipe.prepare import ProducerWriteOp, feeds_preparer, is_prepared
 from tessera.ir.pipe.transpose import is_transposed_from, is_transposed_into
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.parts import rests_on_memory
@@ -26,6 +27,7 @@ from tessera.targets.cuda.ir import hopper, hopper_copies
 from tessera.targets.cuda.ir.hopper_types import BarriersType, MapType
 from tessera.targets.cuda.lower.division_narrowing import Division, is_of_instances
 from tessera.targets.cuda.lower.layout_analysis import Shape
+from tessera.targets.cuda.lower.multiprocessor_model import preparer_groups, preparing_registers
 from tessera.targets.cuda.lower.tile_to_nv import Lowering
 from tessera.transforms.core.constants import integer_of
 
@@ -38,7 +40,7 @@ FAR_OUTSIDE = 2**31 - 2**16
 LEAST_REGISTERS, MOST_REGISTERS = 24, 232
 """Of a thread of the producer, and of a consumer: with a few more, too few would be left for four coordinates."""
 TRANSPOSER_REGISTERS, COPY_REGISTERS = 40, 32
-"""Of a thread of the transposer, and the least of the producer beside it."""
+"""Of a thread of a preparer that transposes, and the least of the producer beside it."""
 BOX_REGISTERS = 56
 """The least of a producer that copies several boxes at a time: it keeps where each of them begins."""
 FIRST_PINGPONG = 1
@@ -74,7 +76,7 @@ class Ring:
     bytes: int
     """Bytes of an iteration that its barriers count: 0 where it shares those of another ring."""
     fillers: int
-    """Arrivals that make a slot full: of one thread, or of a lane of each warp of the transposer."""
+    """Arrivals that make a slot full: of one thread, or of a lane of each warp of the preparer."""
     readers: int
     """Arrivals that make it empty: of a lane of each warp, of all blocks that share it."""
     shared: bool = False
@@ -101,16 +103,24 @@ class KernelSetup(Lowering):
         self, function: tile.FuncOp, registers: tuple[int, int] | None, row_aligned: Collection[int] | None
     ) -> None:
         check_warp_groups(function)
-        super().__init__(function, ConsumerLayouts(function, Shape(WARPS)))
         (self.partitions,) = (op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp))
         self.count = self.partitions.consumers.value.data
+        self.preparers = preparer_groups(self.count, _widest(self.partitions)) if _computes(self.partitions) else 0
+        """Warp groups of a preparer that computes operands."""
+        prepares = Shape(WARPS * max(1, self.preparers))
+        self.layouts = ConsumerLayouts(function, Shape(WARPS), preparing=prepares)
+        super().__init__(function, self.layouts)
         self.cluster = pipe.cluster_of(function)
-        transposes = self.partitions.transposer is not None
-        self.helpers = 2 if transposes else 1
+        transposes = self.partitions.preparer is not None and not self.preparers
+        self.helpers = 2 if transposes else 1 + self.preparers
         """Warp groups in front of the consumers."""
         boxes = any(isinstance(op, warp_groups.ProducerCopyBoxesOp) for op in self.partitions.producer.walk())
         shared = share_registers(self.count, transposes=transposes, boxes=boxes)
         self.registers = shared if registers is None else registers
+        self.preparer_registers = 0
+        if self.preparers:
+            least, self.preparer_registers, most = preparing_registers(self.count, self.preparers)
+            self.registers = least, most
         self.row_aligned = range(len(function.arguments)) if row_aligned is None else row_aligned
         self.states: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.rings: dict[SSAValue, Ring] = {}
@@ -125,6 +135,8 @@ class KernelSetup(Lowering):
         """Multiples of the block's number in its cluster."""
         self.entry: Block
         self.first_phase = 0
+        self.is_preparing = False
+        """Whether the ops that are lowered are those of the preparer."""
 
     @property
     def _is_cluster(self) -> bool:
@@ -242,14 +254,26 @@ class KernelSetup(Lowering):
             if leader is op.result:
                 full, empty = (self.put(hopper.MbarriersOp(plan.barriers)) for _ in range(2))
                 full.name_hint, empty.name_hint = f"{name}_full", f"{name}_empty"
-                readers = WARPS if is_transposed_from(op.result) else WARPS * self.count
-                fillers = WARPS if is_transposed_into(op.result) else 1
+                fillers, readers = self._arrivals(op.result)
                 self.rings[op.result] = Ring(plan, memory, full, empty, plan.slot_bytes, fillers, readers)
             else:
                 known = self.rings[leader]
                 known.bytes += plan.slot_bytes
                 self.rings[op.result] = Ring(plan, memory, known.full, known.empty, 0, 0, 0)
             self.rings[leader].shared |= plan.blocks > 1
+
+    def _arrivals(self, ring: SSAValue) -> tuple[int, int]:
+        """The arrivals that make a slot of a ring full, and those that make it empty."""
+        fillers, readers = 1, WARPS * self.count
+        if is_transposed_from(ring):
+            readers = WARPS
+        elif feeds_preparer(ring):
+            readers = WARPS * self.preparers
+        if is_transposed_into(ring):
+            fillers = WARPS
+        elif is_prepared(ring):
+            fillers = WARPS * self.preparers
+        return fillers, readers
 
     def _make_work_queues(self) -> None:
         for op in (op for op in self.source.body.block.ops if isinstance(op, tile_scheduler.WorkQueueOp)):
@@ -276,6 +300,18 @@ class KernelSetup(Lowering):
             and box.argument.index in self.row_aligned
             and is_accumulator(self.analysis.for_store(op), op.value)
         )
+
+
+def _computes(partitions: warp_groups.WarpSpecializeOp) -> bool:
+    """Whether there is a preparer that computes operands."""
+    preparer = partitions.preparer
+    return preparer is not None and any(isinstance(op, ProducerWriteOp) for op in preparer.walk())
+
+
+def _widest(partitions: warp_groups.WarpSpecializeOp) -> int:
+    """The columns of the widest dot."""
+    dots = [op for op in partitions.consumer.walk() if isinstance(op, warp_groups.DotStartOp)]
+    return max((warp_groups.accumulator_type(op.c).get_shape()[1] for op in dots), default=0)
 
 
 def _owner(value: SSAValue) -> Operation:

@@ -33,8 +33,11 @@ from tessera.transforms.core.slices import Slice, end_of, operand_source
 from tessera.transforms.loops.live_iterations import ROWS_BEGIN, ROWS_END, clip_ranges, is_marked
 from tessera.transforms.pipelining.make_async import feeds_dots
 from tessera.transforms.pipelining.partition_rows import Rows, row_stores, rows_of
+from tessera.transforms.pipelining.prepared_operands import PreparedOperand, prepared_operands
 from tessera.transforms.pipelining.promote_accumulators import promote_accumulators
 
+PREPARED = 2.0
+"""Instructions for each element of a computed operand besides those of its ops: to read, unpack and write it."""
 CONVERSION, FUNCTION, DIVISION, LOADING = 0.5, 1, 8, 1
 """Instructions for one element. Conversions are done two at a time, and loads, which test for the end of an array."""
 
@@ -76,6 +79,9 @@ class _Reading:
         self.function = function
         self.axes = axes
         self.dots = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+        self.prepared = prepared_operands(self.dots)
+        self.elsewhere = {op for operand in self.prepared.values() for op in operand.ops}
+        """Ops that a preparer does."""
 
     def extent(self, size: int) -> Extent:
         return self.axes.get(size, size)
@@ -92,7 +98,7 @@ class _Reading:
             while around is not None:
                 steps.extend(map(self.extent, _constants(around.step)))
                 around = enclosing(around, scf.ForOp)
-            computed, kept = tuple(_work(loop, self.extent)), tuple(self._kept(loop))
+            computed, kept = tuple(_work(loop, self.extent, self.elsewhere)), tuple(self._kept(loop))
             reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
             dots, banded = tuple(map(self._dot, inside)), is_marked(loop.lb, ROWS_BEGIN)
             ordered, clipped = bool(computed) and not banded, is_marked(loop.ub, ROWS_END)
@@ -111,6 +117,7 @@ class _Reading:
 
     def rings(self) -> Iterator[ModelledRing]:
         loads = [op for op in self.function.body.walk() if isinstance(op, tile.BoxLoad) and feeds_dots(op)]
+        loads += [load for operand in self.prepared.values() for load in operand.loads]
         found: dict[object, tile.BoxLoad] = {}
         for op in loads:
             found.setdefault((tile.base_of(op.view), op.result.type), op)
@@ -119,6 +126,11 @@ class _Reading:
             itemsize = tile_dtype(op.result).storage.itemsize
             repeated = enclosing(op, scf.ForOp) is not None
             yield ModelledRing(self.extent(rows), self.extent(columns), repeated, itemsize, needs_transpose(op))
+        for maker, operand in self.prepared.items():
+            rows, columns = tile_type(maker.results[0]).get_shape()
+            repeated, itemsize = enclosing(maker, scf.ForOp) is not None, tile_dtype(maker.results[0]).storage.itemsize
+            sizes = self.extent(rows), self.extent(columns)
+            yield ModelledRing(*sizes, repeated, itemsize, prepared=_instructions(operand))
 
 
 def issues_most(loop: scf.ForOp) -> bool:
@@ -133,10 +145,15 @@ def _sized(work: Work) -> int:
     return work.columns
 
 
-def _work(loop: scf.ForOp, extent: Callable[[int], Extent]) -> Iterator[Work]:
-    """Work on whole tiles in every iteration; branches and masks are left out: few iterations have them."""
+def _work(loop: scf.ForOp, extent: Callable[[int], Extent], elsewhere: Collection[Operation] = ()) -> Iterator[Work]:
+    """Work on whole tiles in every iteration; branches and masks are left out: few iterations have them.
+
+    What is done `elsewhere` is no work of consumers.
+    """
     masks = _masks(loop)
     for op in loop.body.block.ops:
+        if op in elsewhere:
+            continue
         if isinstance(op, tile.ReduceOp) and _is_tile(op.operand):
             yield Work(extent(tile_type(op.operand).get_shape()[1]), 1)
         elif isinstance(op, tile.LoadOp) and _is_tile(op.result) and not feeds_dots(op):
@@ -147,6 +164,13 @@ def _work(loop: scf.ForOp, extent: Callable[[int], Extent]) -> Iterator[Work]:
             functions = cost.special + cost.divide
             issued = cost.simple + CONVERSION * cost.convert + FUNCTION * cost.special + DIVISION * cost.divide
             yield Work(extent(columns), issued, functions)
+
+
+def _instructions(operand: PreparedOperand) -> float:
+    """Instructions for each element of a computed operand."""
+    ops = [op for op in operand.ops if isinstance(op, tile.EwOp) and _is_tile(op.result)]
+    costs = [TABLE[op.fn.data].cost for op in ops]
+    return PREPARED + sum(one.simple + CONVERSION * one.convert + FUNCTION * one.special for one in costs)
 
 
 def _constants(value: SSAValue) -> Iterator[int]:

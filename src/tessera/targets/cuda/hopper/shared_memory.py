@@ -19,12 +19,13 @@ from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups
+from tessera.ir.pipe.prepare import feeds_preparer
 from tessera.ir.pipe.transpose import is_transposed_into
 from tessera.targets.cuda.emit.divisors import is_natural
 from tessera.targets.cuda.hopper.consumer_layouts import is_paired
 from tessera.targets.cuda.hopper.tma_boxes import ROWS, Box, Start, box_of, boxes_of, fits, panel_columns, rows_at_once
 from tessera.targets.cuda.ir.hopper_types import WIDEST_BOX, BarriersType, MapType
-from tessera.targets.cuda.ir.types import PAIRED, PLAIN, SharedType
+from tessera.targets.cuda.ir.types import CHUNK, PAIRED, PLAIN, SharedType
 from tessera.targets.cuda.lower.division_narrowing import is_of_instances
 from tessera.transforms.facts.limit_sizes import most_of
 
@@ -115,7 +116,8 @@ class RingPlan:
     @staticmethod
     def of(op: pipe.RingOp, count: int, cluster: int = 1) -> RingPlan:
         type_ = pipe.slot_type(op.result)
-        if not fits(type_):
+        is_row = type_.get_shape()[:1] == (1,) and feeds_preparer(op.result)
+        if not fits(type_) and not is_row:
             raise _refused(op, f"a ring of {type_}: wgmma takes 8·n rows, and columns of 32·n bytes")
         takes = [use.operation for use in op.result.uses if isinstance(use.operation, warp_groups.ConsumerWaitOp)]
         parted = {take.shared_axis for take in takes}
@@ -129,7 +131,7 @@ class RingPlan:
                 raise _refused(op, f"{parts} consumers share its columns: each needs whole panels of {SWIZZLE} bytes")
         else:
             rows //= parts
-        if rows % 8:
+        if rows % 8 and not is_row:
             raise _refused(op, f"{parts} consumers share {type_.get_shape()[0]} rows: each needs 8·n of them")
         depth, element = pipe.ring_type(op.result).depth.data, type_.element_type
         found = RingPlan(op, depth, parts, rows, columns, element, _order(op), across=across)
@@ -145,18 +147,25 @@ class RingPlan:
         return panel_columns(dtype_of(self.element))
 
     @property
+    def is_row(self) -> bool:
+        """Whether tiles are one row, which lies as it is."""
+        return self.rows == 1
+
+    @property
     def panels(self) -> int:
         return -(-self.columns // self.panel)
 
     def _seen(self, *sizes: int) -> SharedType:
         """The ring's memory with other sizes of its slots; leading sizes of 1 are left out."""
         *many, rows, columns = sizes
+        if self.is_row:
+            return SharedType((self.depth, rows, columns), self.element, CHUNK)
         all_sizes = (self.depth, *(size for size in many if size > 1), rows, columns)
         return SharedType(all_sizes, self.element, SWIZZLE, self.order)
 
     @property
     def memory(self) -> SharedType:
-        return self._seen(self.parts, self.rows, self.panels * self.panel)
+        return self._seen(self.parts, self.rows, self.columns if self.is_row else self.panels * self.panel)
 
     @property
     def taken(self) -> SharedType:
@@ -169,6 +178,9 @@ class RingPlan:
 
     @property
     def slot_bytes(self) -> int:
+        """The bytes that copies bring into a slot."""
+        if self.is_row:
+            return self.columns * self.memory.itemsize
         return self.memory.size // self.depth * (self.rows if self.filled is None else self.filled) // self.rows
 
     def copies(self, box: Box) -> Copies:
@@ -177,6 +189,10 @@ class RingPlan:
         ones = [1] * len(box.others)
         others = [(axis, "whole", 1) for axis in box.others]
         row_axis = (down, "whole", 1)
+        if self.is_row:
+            plain = MapType((self.columns, 1, *ones), self.element, 0)
+            axes = ((across, "whole", 1), row_axis, *others)
+            return Copies(axes, plain, (self.memory,), (Piece((), 0, 0),), splits=False)
         if (
             self.blocks == 1
             and not self.across
@@ -314,22 +330,26 @@ def _refused(op: pipe.RingOp | warp_groups.ProducerCopies, message: str) -> Comp
 # Stores
 
 WARP_ROWS, BUFFERS = 16, 2
-STORED_COLUMNS = 64
-"""Of 16 bits: so many are a panel."""
 
 
 def staging(consumers: int, element: Attribute) -> SharedType:
-    """Shared memory for the stores of consumers: each warp has its own, for 16 rows of 64 columns, twice."""
-    return SharedType((4 * consumers, BUFFERS, WARP_ROWS, STORED_COLUMNS), element, SWIZZLE)
+    """Shared memory for the stores of consumers: each warp has its own, for 16 rows of a panel, twice."""
+    return SharedType((4 * consumers, BUFFERS, WARP_ROWS, stored_columns(element)), element, SWIZZLE)
+
+
+def stored_columns(element: Attribute) -> int:
+    """The columns that go out at a time: a panel of them."""
+    return panel_columns(dtype_of(element))
 
 
 def store_map(box: Box, element: Attribute) -> tuple[MapAxes, MapType]:
-    """The map through which a warp's rows go out, 64 columns at a time."""
+    """The map through which a warp's rows go out, a panel at a time."""
     down, across = box.axes
     axes = ((across, "whole", 1), (down, "whole", 1), *((axis, "whole", 1) for axis in box.others))
-    return axes, MapType((STORED_COLUMNS, WARP_ROWS, *[1] * len(box.others)), element, SWIZZLE)
+    return axes, MapType((stored_columns(element), WARP_ROWS, *[1] * len(box.others)), element, SWIZZLE)
 
 
-def store_columns(columns: int) -> list[int]:
-    """First columns of the pieces of 64 columns; the last piece may overlap the one before."""
-    return [min(first, columns - STORED_COLUMNS) for first in range(0, columns, STORED_COLUMNS)]
+def store_columns(columns: int, element: Attribute) -> list[int]:
+    """First columns of the pieces; the last piece may overlap the one before."""
+    piece = stored_columns(element)
+    return [min(first, columns - piece) for first in range(0, columns, piece)]

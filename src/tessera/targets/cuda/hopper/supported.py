@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from typing import TypeGuard
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.errors import CompileError
 from tessera.ir.common.elements import dtype_of
@@ -11,6 +14,7 @@ from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.targets.cuda.emit.emitter import WARPGROUP
 from tessera.targets.cuda.emit.values import registers_of
 from tessera.targets.cuda.hopper.consumer_layouts import is_taken
 from tessera.targets.cuda.ir import dialect as nv
@@ -37,7 +41,7 @@ def check_warp_groups(function: tile.FuncOp) -> None:
         match op:
             case warp_groups.DotStartOp():
                 _check_dot(op)
-            case warp_groups.ConsumerWaitOp():
+            case warp_groups.ConsumerWaitOp() if partitions[0].consumer.is_ancestor(op):
                 _check_taken(op)
             case tile.AnyOp() if not decides_row_by_row(op, lambda branch: range(len(branch.results))):
                 raise refusal(op, "a branch depends on several rows of a tile: warps decide by their own rows")
@@ -51,10 +55,16 @@ def check_warp_groups(function: tile.FuncOp) -> None:
                 raise refusal(op, "a program instance reads memory that it writes: copies would come out of order")
             case tile.DotOp() | pipe.CopyOp() | pipe.GetOp() | tile.ProgramIdOp():
                 raise refusal(op, f"{op.name} in a warp-specialized function")
-            case _ if any(is_tile(value) for value in op.results) and not partitions[0].consumer.is_ancestor(op):
-                raise refusal(op, f"{op.name} gives a tile outside of the consumers' partition")
+            case _ if any(is_tile(value) for value in op.results) and not _computes_tiles(op, partitions[0]):
+                raise refusal(op, f"{op.name} gives a tile outside of the partitions that compute")
             case _:
                 pass
+
+
+def _computes_tiles(op: Operation, partitions: warp_groups.WarpSpecializeOp) -> bool:
+    """Whether an op is in a partition whose threads have tiles."""
+    preparer = partitions.preparer
+    return partitions.consumer.is_ancestor(op) or (preparer is not None and preparer.is_ancestor(op))
 
 
 def _check_dot(op: warp_groups.DotStartOp) -> None:
@@ -88,25 +98,53 @@ def _check_taken(op: warp_groups.ConsumerWaitOp) -> None:
 
 
 def check_alone(function: nv.FuncOp) -> None:
-    """Raises the refusal of an op for which all threads of a block would have to synchronize."""
+    """Raises the refusal of an op for which more threads than those of a warp group would have to synchronize, or for
+    which all of these would, where each warp decides for itself whether it comes by."""
     for op in function.body.walk():
-        if isinstance(op, nv.ConvertOp):
-            shape = tile_type(op.result).get_shape()
-            if registers_of(layout_of(op.operand), layout_of(op.result), shape, range(len(shape))) is None:
-                raise refusal(
-                    op, f"a tile of {_plain(op)} is needed in two layouts: converting it takes all threads of a block"
-                )
-        elif isinstance(op, tile.TakeOp):
-            raise refusal(op, "elements of a tile change places: that takes all threads of a block")
-        elif isinstance(op, tile.SortOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
+        if _meets(op):
+            words = None
+            if _is_voted_for(op):
+                words = "its threads meet in a branch that each warp decides for its own rows"
+            elif layout_of(op.operand).thread_count > WARPGROUP:
+                words = "several warp groups have parts of it"
+            if words is not None:
+                raise refusal(op, f"{op.name} of a tile of {_plain(op)}: {words}")
+        if isinstance(op, tile.SortOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
             raise refusal(op, f"a tile of {_plain(op)} is sorted along axis {op.axis.value.data}, across warps")
-        elif isinstance(op, tile.ScanOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
+        if isinstance(op, tile.ScanOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
             raise refusal(op, f"a tile of {_plain(op)} is scanned along axis {op.axis.value.data}, across warps")
-        elif isinstance(op, tile.ReduceOp) and not _is_within_warps(layout_of(op.operand), op.axis.value.data):
-            raise refusal(op, f"a tile of {_plain(op)} is reduced along axis {op.axis.value.data}, across warps")
 
 
-def _plain(op: nv.ConvertOp | tile.ReduceOp | tile.ScanOp | tile.SortOp) -> str:
+def _meets(op: Operation) -> TypeGuard[nv.ConvertOp | tile.TakeOp | tile.ReduceOp]:
+    """Whether elements go from warp to warp for an op, through shared memory of the warp group."""
+    match op:
+        case nv.ConvertOp():
+            shape = tile_type(op.result).get_shape()
+            return registers_of(layout_of(op.operand), layout_of(op.result), shape, range(len(shape))) is None
+        case tile.ReduceOp():
+            return not _is_within_warps(layout_of(op.operand), op.axis.value.data)
+        case _:
+            return isinstance(op, tile.TakeOp)
+
+
+def _is_voted_for(op: Operation) -> bool:
+    """Whether an op is in a branch that warps take by themselves."""
+    around = op.parent_op()
+    while around is not None and not isinstance(around, nv.FuncOp):
+        if isinstance(around, scf.IfOp) and _rests_on_votes(around.cond):
+            return True
+        around = around.parent_op()
+    return False
+
+
+def _rests_on_votes(value: SSAValue) -> bool:
+    owner = value.owner
+    if isinstance(owner, Block) or owner.regions:
+        return False
+    return isinstance(owner, wgmma.AnyOp) or any(map(_rests_on_votes, owner.operands))
+
+
+def _plain(op: nv.ConvertOp | tile.TakeOp | tile.ReduceOp | tile.ScanOp | tile.SortOp) -> str:
     return f"{'x'.join(map(str, tile_type(op.operand).get_shape()))}x{tile_dtype(op.operand)}"
 
 

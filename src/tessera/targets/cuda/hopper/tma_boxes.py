@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, SSAValue
 
-from tessera.dtypes.types import DType, bf16, f16
+from tessera.dtypes.types import DType, bf16, f8e4m3, f8e5m2, f16, i8, u8
 from tessera.ir.common.elements import TileType, dtype_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.parts import comparisons
@@ -23,12 +23,15 @@ from tessera.targets.cuda.ir.hopper_types import MOST_AXES, WIDEST_BOX
 from tessera.targets.cuda.ir.tensor_cores import WGMMA_TYPES, depth_step
 from tessera.transforms.core.constants import integer_of
 from tessera.transforms.pipelining.exchange_axes import row_axis_of
+from tessera.transforms.pipelining.prepared_operands import is_short_row
 
 PANEL_BYTES = 128
 """Columns of a box, in bytes: wgmma wants panels of this width, swizzled."""
 ROWS = 8
 """Rows of shared memory come in groups of so many: then swizzling begins anew."""
 
+_STORED = {f16, bf16, f8e4m3, f8e5m2, i8, u8}
+"""What goes out through shared memory: 16 bits, and 8."""
 _MULTIPLIED = {left for left, _, _ in WGMMA_TYPES}
 
 Start = SSAValue | int
@@ -196,17 +199,19 @@ def boxes_of(view: SSAValue, boxes: Sequence[Sequence[SSAValue]], axes: Sequence
 def is_mapped(op: tile.BoxLoad | tile.StoreOp) -> bool:
     """Whether a tile can come, or go, through a tensor map.
 
-    It has two axes, rows in groups of 8, and columns in groups of 32 bytes. What is loaded has a type that warpgroups
-    multiply, and zeros outside; what is stored has 16 bits, and a panel of columns at least. That the argument's rows
-    lie at multiples of 16 bytes, their elements side by side, is known only when it is there.
+    It has two axes, rows in groups of 8 (or is one row, which threads read), and columns in groups of 32 bytes. What is
+    loaded has a type that warpgroups multiply, and zeros outside; what is stored has 16 or 8 bits, and a panel of
+    columns at least. That the argument's rows lie at multiples of 16 bytes, their elements side by side, is known only
+    when it is there.
     """
     if isinstance(op, tile.LoadOp):
-        return op.pad_value == 0 and fits(tile_type(op.result)) and box_of(op.view, op.offsets) is not None
+        sized = fits(tile_type(op.result)) or is_short_row(op.result)
+        return op.pad_value == 0 and sized and box_of(op.view, op.offsets) is not None
     if isinstance(op, tile.LoadBoxesOp):
         return fits(tile_type(op.result)) and boxes_of(op.view, op.boxes, tuple(op.axes.iter_values())) is not None
     type_ = tile_type(op.value)
     dtype = dtype_of(type_.element_type)
-    if dtype not in (f16, bf16) or not fits(type_) or type_.get_shape()[1] < panel_columns(dtype):
+    if dtype not in _STORED or not fits(type_) or type_.get_shape()[1] < panel_columns(dtype):
         return False
     return box_of(op.view, op.offsets) is not None
 

@@ -18,14 +18,14 @@ from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.dialects.builtin import ModuleOp, UnitAttr, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.errors import CompileError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.attributes import integer
 from tessera.ir.pipe import copies as pipe
-from tessera.ir.pipe import pingpong, tile_scheduler, transpose, warp_groups
+from tessera.ir.pipe import pingpong, prepare, tile_scheduler, transpose, warp_groups
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.hopper.consumer_layouts import accumulator_layout, is_taken, left_layout
@@ -43,6 +43,8 @@ from tessera.targets.cuda.hopper.kernel_setup import (
     Ring,
 )
 from tessera.targets.cuda.hopper.pipeline_state import share_pipeline_states
+from tessera.targets.cuda.hopper.prefetch_small_loads import prefetch_small_loads
+from tessera.targets.cuda.hopper.preparer_subtiling import subtile_preparers
 from tessera.targets.cuda.hopper.shared_memory import BUFFERS, WARP_ROWS, fill_box, fill_boxes, store_columns, store_map
 from tessera.targets.cuda.hopper.sink_wgmma_operands import sink_wgmma_operands
 from tessera.targets.cuda.hopper.supported import check_alone
@@ -53,7 +55,9 @@ from tessera.targets.cuda.ir import hopper, hopper_copies, hopper_transpose, wgm
 from tessera.targets.cuda.ir.types import SharedType, laid_out
 from tessera.targets.cuda.lower.division_narrowing import can_narrow_division
 from tessera.targets.cuda.lower.layout_analysis import is_tile
+from tessera.targets.cuda.lower.multiprocessor_model import first_registers
 from tessera.targets.cuda.lower.tile_to_nv import replace_function
+from tessera.targets.llvm.emitter_attributes import BITWISE
 from tessera.transforms.core.dead_code import sweep
 from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.pipelining.promote_accumulators import is_zero
@@ -89,6 +93,8 @@ def _finished(
 ) -> nv.FuncOp:
     """The nv function, after the rewrites that follow."""
     made = WarpGroupLowering(function, registers, row_aligned).run()
+    subtile_preparers(made)
+    prefetch_small_loads(made)
     vote_before_max(made)
     partitions = [op for op in function.body.block.ops if isinstance(op, warp_groups.WarpSpecializeOp)]
     if any(op.consumers.value.data > 1 for op in partitions):
@@ -154,10 +160,16 @@ class WarpGroupLowering(KernelSetup):
         self.first_phase = 0
         self.out = others = Block()
         computing = self._computes(op)
-        if op.transposer is None:
+        if op.preparer is not None and self.preparers:
+            preparing = self._prepares(op, op.preparer)
+            self.out = others
+            prepares = self.put(arith.CmpiOp(self.warpgroup, self.number(self.helpers), "ult"))
+            self.add(scf.IfOp(prepares, [], Region(preparing), Region(computing)), op)
+            others.add_op(scf.YieldOp())
+        elif op.preparer is None:
             others = computing
         else:
-            transposing = self._transposes(op, op.transposer)
+            transposing = self._transposes(op, op.preparer)
             self.out = others
             transposes = self.put(arith.CmpiOp(self.warpgroup, self.number(1), "eq"))
             self.add(scf.IfOp(transposes, [], Region(transposing), Region(computing)), op)
@@ -193,6 +205,21 @@ class WarpGroupLowering(KernelSetup):
         transposing.add_op(scf.YieldOp())
         return transposing
 
+    def _prepares(self, op: warp_groups.WarpSpecializeOp, partition: Region) -> Block:
+        self.out = preparing = Block()
+        less = self.preparer_registers <= first_registers(self.helpers + self.count)
+        self.add(hopper.SetmaxnregOp("dec" if less else "inc", self.preparer_registers), op)
+        self._lead()
+        self.is_preparing = True
+        self._run(partition.block)
+        self.is_preparing = False
+        preparing.add_op(scf.YieldOp())
+        for inner in preparing.walk():
+            # A warp has a scheduler nearly to itself: it would wait for each number that is converted.
+            if isinstance(inner, tile.EwOp) and inner.fn.data in ("cast", "mul"):
+                inner.attributes[BITWISE] = UnitAttr()
+        return preparing
+
     def _lead(self) -> None:
         """Makes the condition that holds for one lane of each warp, which arrives for all of it."""
         self.leads = self.put(arith.CmpiOp(self.put(hopper.IdOp("lane")), self.number(0), "eq"))
@@ -223,6 +250,10 @@ class WarpGroupLowering(KernelSetup):
                 self._fill_boxes(op)
             case transpose.TransposeSmemOp():
                 self._transpose(op)
+            case warp_groups.ConsumerWaitOp() if self.is_preparing:
+                self._read_ring(op)
+            case prepare.ProducerWriteOp():
+                self._write_ring(op)
             case warp_groups.ConsumerWaitOp():
                 self._take(op)
             case warp_groups.ConsumerReleaseOp():
@@ -384,6 +415,9 @@ class WarpGroupLowering(KernelSetup):
 
     def _release(self, op: warp_groups.ConsumerReleaseOp) -> None:
         ring, (slot, _) = self.rings[op.ring], self.states[op.state]
+        if self.is_preparing:
+            # The lane that arrives does so for all of its warp, which has read the tile.
+            self.add(hopper.WarpSyncOp(), op)
         if ring.freed is not None:
             self.add(hopper.MbarrierArriveOp(ring.freed, slot, condition=self.frees), op)
         elif ring.bytes:
@@ -401,8 +435,28 @@ class WarpGroupLowering(KernelSetup):
         self.add(hopper.MbarrierArriveOp(ring.empty, slot, condition=self.leads), op)
         self.add(hopper.MbarrierArriveOp(transposed.full, slot, condition=self.leads), op)
 
+    def _read_ring(self, op: warp_groups.ConsumerWaitOp) -> None:
+        """Waits for a tile, and reads it into registers, in the layouts in which it is needed."""
+        ring, (slot, phase) = self.rings[op.ring], self.states[op.state]
+        self.add(hopper.MbarrierWaitOp(ring.full, slot, phase), op)
+        shared = self._slot(ring, slot)
+        for layout in self.analysis.made(op.result):
+            read = self.add(nv.ReadOp(shared, laid_out(tile_type(op.result), layout)), op)
+            self._hold(op.result, layout, read.results[0], op)
+
+    def _write_ring(self, op: prepare.ProducerWriteOp) -> None:
+        ring, (slot, phase) = self.rings[op.ring], self.states[op.state]
+        other = self.put(arith.XOrIOp(phase, self.number(1)))
+        self.add(hopper.MbarrierWaitOp(ring.empty, slot, other), op)
+        value = self.tile(op.value, self.layouts.for_write(op.value))
+        self.add(nv.WriteOp(value, self._slot(ring, slot)), op)
+        self.add(hopper.FenceOp("async"), op)
+        # The lane that arrives does so for all of its warp.
+        self.add(hopper.WarpSyncOp(), op)
+        self.add(hopper.MbarrierArriveOp(ring.full, slot, condition=self.leads), op)
+
     def _slot(self, ring: Ring, slot: SSAValue) -> SSAValue:
-        """A slot as the transposer and the consumers see it."""
+        """A slot as the preparer and the consumers see it."""
         memory = ring.memory
         if ring.plan.taken != ring.plan.memory:
             memory = self.put(hopper_copies.RecastOp(memory, ring.plan.taken))
@@ -497,7 +551,7 @@ class WarpGroupLowering(KernelSetup):
         self.warp_row = self.put(arith.MuliOp(inside, self.number(WARP_ROWS)))
 
     def _send(self, op: tile.StoreOp, condition: SSAValue | None = None) -> None:
-        """Each warp puts 64 columns of its rows into shared memory, from where a copy takes them, and goes on."""
+        """Each warp puts a panel of its rows into shared memory, from where a copy takes them, and goes on."""
         box = box_of(op.view, op.offsets)
         assert box is not None
         type_ = tile_type(op.value)
@@ -507,7 +561,7 @@ class WarpGroupLowering(KernelSetup):
         row = self.put(arith.AddiOp(self.narrow(box.starts[down], stored=True), self.warp_row))
         others = [self.narrow(box.starts[axis], stored=True) for axis in box.others]
         sends = self.leads if condition is None else self.put(arith.AndIOp(self.leads, condition))
-        for index, column in enumerate(store_columns(type_.get_shape()[1])):
+        for index, column in enumerate(store_columns(type_.get_shape()[1], element)):
             buffer = self.buffers[element][index % BUFFERS]
             if index not in range(1, BUFFERS):
                 # The first one waits for all that went before: that was long ago.

@@ -23,6 +23,8 @@ from tessera.targets.cuda.hopper.deferred_row_reduce import DeferRowReductions
 from tessera.targets.cuda.hopper.epilogue_subtiling import SubtileEpilogues
 from tessera.targets.cuda.hopper.modelled_work import issues_most
 from tessera.targets.cuda.hopper.pipeline_state import SharePipelineStates
+from tessera.targets.cuda.hopper.prefetch_small_loads import PrefetchSmallLoads
+from tessera.targets.cuda.hopper.preparer_subtiling import SubtilePreparers
 from tessera.targets.cuda.hopper.sink_wgmma_operands import SinkWgmmaOperands
 from tessera.targets.cuda.hopper.tma_boxes import is_mapped
 from tessera.targets.cuda.hopper.warp_groups_to_nv import WarpGroupsToNv
@@ -41,8 +43,10 @@ from tessera.transforms.pipelining.early_exit_consumers import EarlyExitConsumer
 from tessera.transforms.pipelining.insert_wgmma_waits import InsertWgmmaWaits
 from tessera.transforms.pipelining.late_start_consumers import LateStartConsumers
 from tessera.transforms.pipelining.multicast_loads import MulticastLoads
+from tessera.transforms.pipelining.narrow_products import NarrowProducts
 from tessera.transforms.pipelining.pingpong_consumers import pingpong
 from tessera.transforms.pipelining.prefetch_epilogue import prefetch_epilogues
+from tessera.transforms.pipelining.prepared_operands import prepared_loads
 from tessera.transforms.pipelining.promote_accumulators import PromoteAccumulators
 from tessera.transforms.pipelining.read_items_ahead import ReadItemsAhead
 from tessera.transforms.pipelining.release_early import ReleaseEarly
@@ -57,8 +61,13 @@ def warp_specialized_stages(
 ) -> dict[str, Stage]:
     """The stages of a prepared function under a plan; `fixed` says whether facts may have fixed its grid."""
     bands, spare, several = crosses(function), spare_registers(function, plan.consumers), plan.consumers > 1
-    aligned = tuple(sorted(row_aligned))
-    tiles: list[ModulePass] = [ClipRanges(), LazyRescale(), SoftwarePipelineDots()]
+    aligned, prepares = tuple(sorted(row_aligned)), bool(prepared_loads(function))
+    tiles: list[ModulePass] = [
+        ClipRanges(),
+        LazyRescale(),
+        SoftwarePipelineDots(),
+        *([NarrowProducts()] if prepares else []),
+    ]
     partitions: list[ModulePass] = [
         WarpSpecialize(plan.consumers, plan.depth, plan.ahead, bands, plan.cluster, demanded=True),
         TransposeOperands(),
@@ -81,6 +90,7 @@ def warp_specialized_stages(
     ]
     machine: list[ModulePass] = [
         WarpGroupsToNv(aligned),
+        *([SubtilePreparers(), PrefetchSmallLoads()] if prepares else []),
         VoteBeforeMax(),
         # A single consumer mostly waits for memory: measurements showed no gain for it.
         *([DeferRowReductions()] if several else []),

@@ -141,7 +141,13 @@ def _slot(frame: Frame, op: nv.SlotOp, operands: Values) -> Values:
 def _write(frame: Frame, op: nv.WriteOp, operands: Values) -> None:
     value, tiles = operands
     frame_of(frame).writes(tiles)
-    tiles.array[...] = value
+    tiles.array[op.first_row : op.first_row + len(value)] = value
+
+
+@meaning(nv.RowsOp)
+def _rows(frame: Frame, op: nv.RowsOp, operands: Values) -> Values:
+    axis, first = op.axis.value.data, op.first.value.data
+    return [operands[0].take(range(first, first + tile_type(op.result).get_shape()[axis]), axis=axis)]
 
 
 @meaning(nv.ReadOp)

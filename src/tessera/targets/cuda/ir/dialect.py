@@ -21,12 +21,12 @@ from xdsl.utils.exceptions import VerifyException
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import IntegerConstraint, SizesAttr, integer
 from tessera.ir.common.checking import around, ops_of
-from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag
+from tessera.ir.common.declared_ops import GIVEN, DeclaredOp, flag, optional
 from tessera.ir.common.effects import MEMORY, HasEffects, OrderedOp, writes
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
 from tessera.ir.tile.dialect import accesses, verify_signature
-from tessera.ir.tile.types import AnyTile, AnyView, check_tile, view_type
+from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, view_type
 from tessera.shapes.expr import Size
 from tessera.targets.cuda.ir import tensor_cores
 from tessera.targets.cuda.ir.layouts import WARP
@@ -338,19 +338,57 @@ class ReadOp(DeclaredOp):
 
 @irdl_op_definition
 class WriteOp(DeclaredOp):
-    """Puts a tile into shared memory."""
+    """Puts a tile into shared memory; or, from a `row` on, some rows of one."""
 
     name = "nv.write"
     value: SSAValue = fields.operand_def(AnyTile)
     shared: SSAValue = fields.operand_def(AnyShared)
+    row: IntegerAttr | None = fields.opt_prop_def(IntegerConstraint, converter=optional(integer), default=None)
     traits = traits_def(HasEffects())
     effects = accesses(written=("shared",))
-    assembly_format = "$value `,` $shared attr-dict `:` type($value) `,` type($shared)"
+    assembly_format = "$value `,` $shared (`row` $row^)? attr-dict `:` type($value) `,` type($shared)"
+
+    @property
+    def first_row(self) -> int:
+        return 0 if self.row is None else self.row.value.data
 
     def verify_(self) -> None:
-        value = check_tile(self.value, "the value")
-        check_plain(shared_type(self.shared))
-        _check_same(value.get_shape(), value.element_type, shared_type(self.shared))
+        value, shared = check_tile(self.value, "the value"), shared_type(self.shared)
+        check_plain(shared)
+        if self.row is None:
+            _check_same(value.get_shape(), value.element_type, shared)
+            return
+        (rows, columns), first = value.get_shape(), self.first_row
+        if (columns, value.element_type) != (shared.columns, shared.element) or len(shared.shape) != 2:
+            raise VerifyException(f"{value} are no rows of {shared}")
+        if first < 0 or first + rows > shared.rows:
+            raise VerifyException(f"rows {first} to {first + rows} of {shared}")
+
+
+@irdl_op_definition
+class RowsOp(DeclaredOp):
+    """A part of a tile along an axis, from `first` on: registers of the threads that hold it, unchanged."""
+
+    name = "nv.rows"
+    operand: SSAValue = fields.operand_def(AnyTile)
+    axis: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    first: IntegerAttr = fields.prop_def(IntegerConstraint, converter=integer)
+    result: OpResult = fields.result_def(AnyTile, converter=GIVEN)
+    traits = traits_def(Pure())
+    assembly_format = "$operand `,` $axis `[` $first `]` attr-dict `:` type($operand) `->` type($result)"
+
+    def verify_(self) -> None:
+        source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
+        axis, first = self.axis.value.data, self.first.value.data
+        check_axis(axis, source.get_num_dims())
+        shape = list(source.get_shape())
+        wide, shape[axis] = shape[axis], result.get_shape()[axis]
+        if tuple(shape) != result.get_shape() or source.element_type != result.element_type:
+            raise VerifyException(f"{result} is no part of {source} along axis {axis}")
+        if first < 0 or first + shape[axis] > wide:
+            raise VerifyException(f"elements {first} to {first + shape[axis]} along axis {axis} of {source}")
+        if layout_of(source).threads != layout_of(result).threads:
+            raise VerifyException(f"threads hold other elements of {result} than of {source}")
 
 
 @irdl_op_definition

@@ -40,6 +40,8 @@ from tessera.targets.cuda.ir.types import AnyShared, SharedType, laid_out, layou
 
 ROWS, MOST_COLUMNS = 64, 256
 """Of one dot: its rows, and the most columns."""
+COLUMN_STEP = 8
+"""Columns of an accumulator come in groups of so many."""
 STEP_BYTES = 32
 """Of each row and column, the depth of one step: 16 elements of 16 bits, 32 of 8, 8 of tf32."""
 PANEL = 128
@@ -190,7 +192,7 @@ class WgmmaWaitOp(OrderedOp):
 
 @irdl_op_definition
 class StmatrixOp(DeclaredOp):
-    """Puts columns of a tile of 16 bits, from `column` on, into shared memory.
+    """Puts columns of a tile of 16 or 8 bits, from `column` on, into shared memory.
 
     64 rows there are the warpgroup's; 16 rows are those of this warp, and each warp has a tile of its own.
     """
@@ -207,8 +209,8 @@ class StmatrixOp(DeclaredOp):
         _, columns = _check_accumulator(self.value, "the value")
         there, first = shared_type(self.shared), self.column.value.data
         rows, wide = _check_operand(there, "the target")
-        if rows not in (16, ROWS) or tile_type(self.value).element_type != there.element or there.dtype.bits != 16:
-            raise VerifyException(f"{self.value.type} does not go into {there}: 16 or 64 rows of the same 16 bits")
+        if rows not in (16, ROWS) or tile_type(self.value).element_type != there.element or there.itemsize > 2:
+            raise VerifyException(f"{self.value.type} does not go into {there}: 16 or 64 rows of the same 16 or 8 bits")
         if first < 0 or first % 16 or wide % 16 or first + wide > columns:
             raise VerifyException(f"columns {first} to {first + wide} of {self.value.type}: whole groups of 16")
 

@@ -22,7 +22,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emit.along_axes import scan_slots, sort_bytes
 from tessera.targets.cuda.emit.conversion_plans import plan
-from tessera.targets.cuda.emit.emitter import WORD
+from tessera.targets.cuda.emit.emitter import SCRATCH_ALIGN, WORD, cooperating_threads
 from tessera.targets.cuda.emit.thread_tiles import ThreadTile
 from tessera.targets.cuda.emit.values import registers_of
 from tessera.targets.cuda.ir import dialect as nv
@@ -237,12 +237,15 @@ def shared_bytes(function: nv.FuncOp) -> int:
         end = -(-end // op.shared_align) * op.shared_align + op.shared_bytes
     end = -(-end // 16) * 16
     # Behind the last op that uses tiles their memory is free, unless warp groups share it otherwise.
-    tops = list(function.body.block.ops)
+    tops, threads = list(function.body.block.ops), cooperating_threads(function)
     last = -1 if small else max((index for index, op in enumerate(tops) if _uses_tiles(op)), default=-1)
     early, late = (
-        max((_scratch(inner, function.thread_count) for op in part for inner in op.walk()), default=0)
+        max((_scratch(inner, threads) for op in part for inner in op.walk()), default=0)
         for part in (tops[: last + 1], tops[last + 1 :])
     )
+    if threads < function.thread_count:
+        # Each warp group has its own.
+        late = -(-late // SCRATCH_ALIGN) * SCRATCH_ALIGN * (function.thread_count // threads)
     return end + late if last < 0 else max(end + early, late)
 
 

@@ -37,9 +37,15 @@ former let the next instance begin early. More than four for the latter helped n
 REGISTERS = {1: 240, 2: 232, 3: 160, 4: 112}
 """Of a consumer's thread, by the number of consumers."""
 TRANSPOSING_REGISTERS = {1: 232, 2: 216, 3: 136, 4: 96}
-"""The same, if there is also a transposer."""
+"""The same, if a preparer transposes tiles."""
 BOXING_REGISTERS = {1: 240, 2: 224, 3: 152, 4: 104}
 """The same, if the producer copies several boxes at a time."""
+PREPARER_REGISTERS, COPYING_REGISTERS, MOST_REGISTERS = 80, 24, 232
+"""The least of a thread of a preparer that computes right operands; those of the producer beside it; and the most."""
+PREPARED_SLOTS = 3
+"""Of a ring of computed operands, at most."""
+MOST_PREPARED = 2
+"""Consumers beside which there are two warp groups that compute operands."""
 OWN_REGISTERS = 32
 """Registers of a thread besides tiles."""
 ALL_REGISTERS, THREADS, DOT_REGISTERS = 65536, 128, 26
@@ -51,6 +57,8 @@ FLOPS = 4096
 """Of dots of 16 bits in a clock; narrower ones are as much faster as they are narrower."""
 SHARED_BYTES, L2_BYTES = 128, 46
 """In a clock, of one multiprocessor."""
+LANES = 128
+"""Of a warp on each scheduler: so many elements take an instruction at a time."""
 FUNCTION_CLOCKS = 8
 """Of a warp's functions on one scheduler."""
 DOT_ISSUES, REDUCTION_ISSUES = 10, 10
@@ -96,6 +104,8 @@ HIDDEN = 0.05
 """The share that shows of what does not take longest: of reading beside computing, or the other way round."""
 
 COLUMNS = range(16, 257, 16)
+COLUMN_GROUP = 32
+"""Columns that copies of any type bring."""
 LEAST = 64
 """Sizes along axes that a kernel does not have."""
 DEPTH_BYTES = (128, 256, 64)
@@ -146,13 +156,17 @@ class Work:
 
 @dataclass(frozen=True)
 class ModelledRing:
-    """Tiles that are loaded, in every iteration or once a program instance. Those `transposed` have a second ring."""
+    """Tiles that are loaded, in every iteration or once a program instance. Those `transposed` have a second ring.
+
+    Those `prepared` are not loaded: a preparer computes them, with so many instructions for each element.
+    """
 
     rows: Extent
     columns: Extent
     repeated: bool
     itemsize: int = 2
     transposed: bool = False
+    prepared: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -184,8 +198,23 @@ class Traced:
 
     @property
     def transposing(self) -> bool:
-        """Whether there is a transposer."""
+        """Whether a preparer transposes tiles."""
         return any(ring.transposed for ring in self.rings)
+
+    @property
+    def preparing(self) -> bool:
+        """Whether a preparer computes right operands."""
+        return any(ring.prepared for ring in self.rings)
+
+    def helpers(self, consumers: int, columns: int) -> int:
+        """The warp groups besides consumers and the producer, where the widest dot has so many columns."""
+        return preparer_groups(consumers, columns) if self.preparing else int(self.transposing)
+
+    def registers_of(self, consumers: int, columns: int) -> int:
+        """The registers of a consumer's thread."""
+        if self.preparing:
+            return preparing_registers(consumers, preparer_groups(consumers, columns))[-1]
+        return (TRANSPOSING_REGISTERS if self.transposing else REGISTERS)[consumers]
 
     @property
     def axes(self) -> frozenset[Axis]:
@@ -212,7 +241,10 @@ def slots(traced: Traced, block: BlockShape) -> tuple[int, int] | None:
     """The best depths of rings that fit: of those filled once, and of those filled in every iteration."""
     stored = STAGED * block.consumers if traced.stored else 0
     for once, repeated in DEPTHS:
-        rings = [_ring_bytes(ring, block) * (repeated if ring.repeated else once) for ring in traced.rings]
+        depths = [repeated if ring.repeated else once for ring in traced.rings]
+        given = zip(depths, traced.rings, strict=True)
+        depths = [min(depth, PREPARED_SLOTS) if ring.prepared else depth for depth, ring in given]
+        rings = [_ring_bytes(ring, block) * depth for ring, depth in zip(traced.rings, depths, strict=True)]
         if sum(rings) + stored + SMALL <= SHARED:
             return once, repeated
     return None
@@ -231,12 +263,29 @@ def registers(traced: Traced, block: BlockShape) -> int:
     return OWN_REGISTERS + max(found, default=0)
 
 
-def widest_dot(consumers: int, *, transposing: bool = False) -> int:
-    """The most columns of a dot, with or without a transposer.
+def preparer_groups(consumers: int, columns: int) -> int:
+    """The warp groups that compute right operands: two if there are registers, also for dots of so many columns."""
+    return 2 if consumers <= MOST_PREPARED and columns <= widest_dot(consumers, helpers=2) else 1
+
+
+def first_registers(groups: int) -> int:
+    """The registers that threads of so many warp groups have when they begin."""
+    return ALL_REGISTERS // (THREADS * groups) // 8 * 8
+
+
+def preparing_registers(consumers: int, groups: int) -> tuple[int, int, int]:
+    """The registers of a thread of the producer, of so many warp groups of a preparer, and of a consumer."""
+    pool = first_registers(1 + groups + consumers) * (1 + groups + consumers) - COPYING_REGISTERS
+    most = min(MOST_REGISTERS, (pool - groups * PREPARER_REGISTERS) // consumers // 8 * 8)
+    return COPYING_REGISTERS, (pool - most * consumers) // groups // 8 * 8, most
+
+
+def widest_dot(consumers: int, *, helpers: int = 0) -> int:
+    """The most columns of a dot, with so many warp groups besides consumers and the producer.
 
     Consumers take more registers when they begin, but no instruction may need more than all threads have before that.
     """
-    before = ALL_REGISTERS // (THREADS * (1 + transposing + consumers)) // 8 * 8
+    before = first_registers(1 + helpers + consumers)
     return min(WIDEST, 2 * (before - DOT_REGISTERS) // 8 * 8)
 
 
@@ -245,7 +294,8 @@ def fits(traced: Traced, block: BlockShape) -> bool:
     if block.consumers not in REGISTERS or block.m % ROWS:
         return False
     dots = [one for iteration in traced.iterations for one in iteration.dots]
-    if max(block.of(one.columns) for one in dots) > widest_dot(block.consumers, transposing=traced.transposing):
+    widest = max(block.of(one.columns) for one in dots)
+    if widest > widest_dot(block.consumers, helpers=traced.helpers(block.consumers, widest)):
         return False
     if any(block.of(one.depth) * one.itemsize % STEP_BYTES for one in dots):
         return False
@@ -253,8 +303,7 @@ def fits(traced: Traced, block: BlockShape) -> bool:
         registers(traced, block)
         + max(_loaded(iteration, block) for iteration in traced.iterations) * ROWS // THREADS // 4
     )
-    most = (TRANSPOSING_REGISTERS if traced.transposing else REGISTERS)[block.consumers]
-    return held <= most and slots(traced, block) is not None
+    return held <= traced.registers_of(block.consumers, widest) and slots(traced, block) is not None
 
 
 def _loaded(iteration: ModelledIteration, block: BlockShape) -> int:
@@ -284,10 +333,15 @@ def iteration_clocks(traced: Traced, iteration: ModelledIteration, block: BlockS
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
     ordered = iteration.ordered and (block.consumers > MANY or issues > functions)
     issues += DOT_ISSUES * len(iteration.dots) + REDUCTION_ISSUES * iteration.reductions
-    filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
+    every = [ring for ring in traced.rings if ring.repeated]
+    filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in every if not ring.prepared]
     moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
-    # The transposer reads and writes tiles once more.
+    # The preparer reads and writes tiles once more.
     written += sum(_ring_bytes(ring, block) for ring in traced.rings if ring.repeated and ring.transposed)
+    # A preparer reads tiles, and writes what it makes of them.
+    prepared = [ring for ring in every if ring.prepared]
+    written += sum(2 * _ring_bytes(ring, block) for ring in prepared)
+    preparing = sum(ring.prepared * block.of(ring.rows) * block.of(ring.columns) / LANES for ring in prepared)
     read = _read(iteration, block)
     found = slots(traced, block)
     assert found is not None
@@ -297,7 +351,7 @@ def iteration_clocks(traced: Traced, iteration: ModelledIteration, block: BlockS
     if iteration.work:
         tensor += block.consumers * DOT_GAP * len(iteration.dots)
     computing = tensor, block.consumers * issues, block.consumers * functions
-    busiest = max(*computing, (read + written) / SHARED_BYTES, moved / L2_BYTES)
+    busiest = max(*computing, (read + written) / SHARED_BYTES, moved / L2_BYTES, preparing)
     # Dots with nothing in between follow each other without a gap.
     if not iteration.work:
         return max(busiest, arriving)
@@ -473,6 +527,15 @@ def best_by_consumers(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, 
     for block in sorted(open_, key=lambda block: instance_clocks(traced, block) / share(block)):
         found.setdefault(block.consumers, block)
     return found
+
+
+def best_by_columns(traced: Traced, fixed: tuple[int, ...] = ()) -> list[BlockShape]:
+    """For each number of consumers and of columns, whole groups of them, the block that takes the fewest clocks."""
+    found: dict[tuple[int, int], BlockShape] = {}
+    open_ = [block for block in blocks(traced) if block[: len(fixed)] == fixed and block.n % COLUMN_GROUP == 0]
+    for block in sorted(open_, key=lambda block: instance_clocks(traced, block) / block.k):
+        found.setdefault((block.consumers, block.n), block)
+    return list(found.values())
 
 
 def divides_columns(traced: Traced) -> bool:
