@@ -2,8 +2,8 @@
 
 Rows of a sequence in pages are such: the number of its page is the same for all rows of a group, and their places in
 the page follow each other. Copies by tensor maps bring boxes to shared memory, from where dots read right operands:
-only those are looked at. What the mask of a read asks of rows is that they come before an end; boxes are cut there. So is a
-loaded tile whose rows from an end on become zeros.
+only those are looked at. What the mask of a read asks of rows is that they come before an end; boxes are cut there.
+So is a loaded tile whose rows from an end on become zeros.
 """
 
 from __future__ import annotations
