@@ -23,8 +23,8 @@ import differential_attention
 import varlen_attention
 
 TOKENS, HEADS = 8192, 32
-VARLEN_ROWS = 64
-"""Of a program instance, as the example has them."""
+VARLEN_ROWS = 128
+"""Of a program instance: two consumers have 64 each."""
 LOOKED_AT = 64
 """Rows of each head that are compared with the truth."""
 
@@ -136,7 +136,7 @@ for _documents in (2, 8, 32):
 
 # Blocks from lists
 
-SPARSE_HEADS, LENGTH, BLOCK, SHARE = 32, 8192, 64, 0.25
+SPARSE_HEADS, LENGTH, BLOCK, SHARE = 32, 8192, 128, 0.25
 
 
 def declare_sparse(width: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import tessera as ts
 from tessera.bench.cuda.declarations import Contest, Inputs, Yardstick, kernel_text, row
-from tessera.bench.cuda.kernel_texts import program_text_for, text_for, text_of, text_of_program, ways_of
+from tessera.bench.cuda.kernel_texts import program_text_for, text_of_calls, text_of_program, ways_of
 from tessera.bench.instruments.libraries import library
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "kernels"))
@@ -97,14 +97,13 @@ def declare_paged(batch: int, keys: int) -> None:
     moves, flops, queries, cached = sizes_of(batch, keys)
 
     called = f"beside decode paged B {batch} T {keys} bf16"
-    kernel, group = paged_decode.paged_decode[batch, HEADS], 16
 
     @kernel_text(called)
     def text() -> str:
         rows, pages = (batch, HEADS, GROUP, WIDTH), (batch * keys // PAGE, HEADS, PAGE, WIDTH)
         given = [ts.empty(shape, ts.bf16) for shape in (rows, pages, pages)]
         where = ts.empty((batch, keys // PAGE), ts.i32), ts.empty((batch,), ts.i32)
-        return text_for(kernel, *given, *where, ts.empty(rows, ts.bf16), g=group, p=PAGE, d=WIDTH)
+        return text_of_calls(paged_decode.attend, *given, *where, ts.empty(rows, ts.bf16))
 
     # What the bar is on runs the other row's kernel.
     @row(called, "bf16", moves=moves, flops=flops, bars={"contiguous": 0.95}, kernels=[called, contiguous(batch, keys)])
@@ -135,7 +134,6 @@ def declare_paged(batch: int, keys: int) -> None:
 
         lying = [[ts.from_dlpack(x) for x in (q, k[i], v[i])] for i in range(copies)]
         held = [ts.from_dlpack(x) for x in shuffled[0]]
-        static = {"g": group, "p": PAGE, "d": WIDTH}
         return Contest(
             truth=lambda: truth(q, k[0], v[0]),
             ours=in_rotation([partial(call, [ts.from_dlpack(x) for x in held]) for held in shuffled]),
@@ -144,10 +142,10 @@ def declare_paged(batch: int, keys: int) -> None:
             },
             part=part,
             ptx={
-                called: partial(text_of, kernel, rows, *held, where, counts, filled, **static),
+                called: partial(text_of_calls, paged_decode.attend, rows, *held, where, counts, filled),
                 contiguous(batch, keys): lambda: text_of_program(ts.flash_attention.eager, *lying[0]),
             },
-            ways=lambda: ways_of(kernel, rows, *held, where, counts, filled, **static),
+            ways=lambda: ways_of(paged_decode.attend, rows, *held, where, counts, filled),
         )
 
 

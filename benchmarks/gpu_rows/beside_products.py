@@ -192,7 +192,7 @@ def declare_experts(experts: int) -> None:
     ends = shares_of(experts)
 
     called = f"beside experts {experts} of {EXPERT_TOKENS}×{COLUMNS}×{DEPTH} bf16"
-    block = {"m": 64, "n": 64, "k": 32}
+    block = {"m": 128, "n": 256, "k": 64}
     most = int(np.diff(ends, prepend=0).max())
     kernel = grouped_gemm.grouped_gemm[experts, -(-most // block["m"]), -(-COLUMNS // block["n"])]
 

@@ -15,6 +15,7 @@ import tessera as ts
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
 from tessera.bench.cuda.kernel_texts import text_for, text_of, ways_of
 from tessera.bench.instruments.libraries import library
+from tessera.tile.language.schedule import Schedule
 
 sys.path += [str(Path(__file__).parents[2] / "examples" / "kernels"), str(Path(__file__).parent)]
 import group_quantized_gemm
@@ -23,6 +24,8 @@ GROUP = 128
 WEIGHTS = [(4096, 6144), (4096, 4096), (4096, 28672), (14336, 4096), (4096, 128256)]
 LARGE = 24 << 20
 """Bytes of packed weights above which memory is the bound of few rows."""
+BLOCKS = {64: (64, 64, 128), 512: (128, 128, 64), 8192: (128, 192, 64)}
+"""Up to so many rows."""
 LOOKED_AT = 512
 
 
@@ -55,7 +58,8 @@ def declare(bits: int, m: int, k: int, n: int) -> None:
 
     called = f"beside int{bits} M {m} {k}×{n}"
     plain = group_quantized_gemm.int8_gemm if bits == 8 else group_quantized_gemm.int4_gemm
-    kernel = plain.grid(group_quantized_gemm.by_blocks)
+    block = next(block for rows, block in BLOCKS.items() if m <= rows)
+    kernel = plain.with_schedule(Schedule(block=block)).grid(group_quantized_gemm.by_blocks)
 
     @kernel_text(called)
     def text() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera import f32, i4, kernel, tile
+from tessera import Schedule, f32, i4, kernel, tile
 
 GROUP = 128
 
@@ -18,10 +18,10 @@ def int8_gemm(x: Any, weights: Any, scales: Any, out: Any):
     here = tile.context()
     row, column = tile.program_id(0) * here.m, tile.program_id(1) * here.n
     acc = tile.zeros((here.m, here.n))
-    for group in tile.range(0, scales.shape[0]):
-        held = tile.load(weights, at=(group * GROUP, column), shape=(GROUP, here.n)).to(f32)
-        scale = tile.load(scales, at=(group, column), shape=(1, here.n)).to(f32)
-        left = tile.load(x, at=(row, group * GROUP), shape=(here.m, GROUP))
+    for k in tile.range(0, x.shape[1], here.k):
+        held = tile.load(weights, at=(k, column), shape=(here.k, here.n)).to(f32)
+        scale = tile.load(scales, at=(k // GROUP, column), shape=(1, here.n)).to(f32)
+        left = tile.load(x, at=(row, k), shape=(here.m, here.k))
         acc = tile.dot(left, tile.cast(held * scale, x.dtype), acc)
     tile.store(out, tile.cast(acc, out.dtype), at=(row, column))
 
@@ -31,12 +31,11 @@ def int4_gemm(x: Any, packed: Any, scales: Any, out: Any):
     here = tile.context()
     row, column = tile.program_id(0) * here.m, tile.program_id(1) * here.n
     acc = tile.zeros((here.m, here.n))
-    for group in tile.range(0, scales.shape[0]):
-        halves = tile.load(packed, at=(group * (GROUP // 2), column), shape=(GROUP // 2, here.n))
-        scale = tile.load(scales, at=(group, column), shape=(1, here.n)).to(f32)
-        weights = tile.cast(tile.unpack(halves, i4, axis=0).to(f32) * scale, x.dtype)
-        left = tile.load(x, at=(row, group * GROUP), shape=(here.m, GROUP))
-        acc = tile.dot(left, weights, acc)
+    for k in tile.range(0, x.shape[1], here.k):
+        halves = tile.load(packed, at=(k // 2, column), shape=(here.k // 2, here.n))
+        scale = tile.load(scales, at=(k // GROUP, column), shape=(1, here.n)).to(f32)
+        left = tile.load(x, at=(row, k), shape=(here.m, here.k))
+        acc = tile.dot(left, tile.cast(tile.unpack(halves, i4, axis=0).to(f32) * scale, x.dtype), acc)
     tile.store(out, tile.cast(acc, out.dtype), at=(row, column))
 
 
@@ -44,7 +43,7 @@ def by_blocks(out: Any, block: Any) -> Any:
     return tile.cdiv(out.shape[0], block.m), tile.cdiv(out.shape[1], block.n)
 
 
-def multiply(x: Any, weights: Any, scales: Any, out: Any) -> None:
-    """Fills `out`; weights of half as many rows as x has columns are packed."""
+def multiply(x: Any, weights: Any, scales: Any, out: Any, block: tuple[int, int, int] = (64, 64, 128)) -> None:
+    """Fills `out`; weights of half as many rows as x has columns are packed. The depth of a block is in one group."""
     kernel = int4_gemm if weights.shape[0] * 2 == x.shape[1] else int8_gemm
-    kernel.grid(by_blocks)(x, weights, scales, out)
+    kernel.with_schedule(Schedule(block=block)).grid(by_blocks)(x, weights, scales, out)

@@ -91,6 +91,9 @@ def test_flags_and_lines_are_guarded() -> None:
     made = engine.generate_specialized_kernel(doubled, context, CompilationOptions(target_architecture="sm_90a"))
     (row_aligned,) = [one for one in made.guards if one.guard_type is GuardType.ALIGNMENT_GUARD]
     assert row_aligned.word == "x row_aligned"
+    assert row_aligned.check_function([ts.ones((64, 64))])
+    assert not row_aligned.check_function([ts.ones((64, 64)).T])
+    assert not row_aligned.check_function([ts.ones((64, 65))[:, 1:]])
 
 
 def test_invariants_and_schedules_are_reported() -> None:

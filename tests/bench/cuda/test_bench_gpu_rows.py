@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from pretended_gpu import Array, PretendedGpu, Work
 
-from tessera.bench.cuda import declarations, records, tables
+import tessera as ts
+from tessera import kernel, tile
+from tessera.bench.cuda import declarations, kernel_texts, records, tables
 from tessera.bench.cuda.contest import Race
 from tessera.bench.cuda.declarations import Contest, Inputs, Row, Yardstick, kernel_text, mean, row
 from tessera.bench.results.definitions import BenchError
@@ -269,6 +271,26 @@ def test_texts_are_asked_for_after_the_calls_and_a_refusal_is_none() -> None:
 
     contest = Contest(truth=list, ptx={"a": "A", "b": lambda: "B", "c": refused})
     assert contest.texts() == {"a": "A", "b": "B"}
+
+
+def test_calls_of_kernels_are_noted_and_kernels_made_meanwhile_still_run() -> None:
+    @kernel
+    def doubled(x: Any, out: Any, *, width: int):
+        i = tile.program_id(0) * width
+        tile.store(out, tile.load(x, at=(i,), shape=(width,)) * 2.0, at=(i,))
+
+    def twice(x: Any, out: Any) -> None:
+        doubled[4](x, out, width=16)
+        doubled[2](x, out, width=32)
+
+    x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
+    calls = kernel_texts.calls_of(twice, x, out)
+    assert [static for _, _, static in calls] == [{"width": 16}, {"width": 32}]
+    assert not out.any()
+    twice(x, out)
+    assert (out == 2.0).all()
+    given = ts.empty((64,), ts.f32), ts.empty((64,), ts.f32)
+    assert kernel_texts.text_of_calls(twice, *given).count(".entry doubled") == 2
 
 
 def test_calls_that_no_graph_holds_are_queued_behind_a_gpu_at_work() -> None:

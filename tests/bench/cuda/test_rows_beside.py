@@ -165,7 +165,7 @@ def states(small: Callable[..., dict[str, Any]]) -> None:
 
 
 def attention(small: Callable[..., dict[str, Any]]) -> None:
-    sizes = {"TOKENS": 256, "HEADS": 2, "LENGTH": 256, "SPARSE_HEADS": 2, "BATCH": 1, "SEVERAL": 2}
+    sizes = {"TOKENS": 256, "HEADS": 2, "LENGTH": 512, "SPARSE_HEADS": 2, "BATCH": 1, "SEVERAL": 2}
     module = small("beside_attention", **sizes)
     module["declare_varlen"](3, 32)
     module["declare_sparse"](32)

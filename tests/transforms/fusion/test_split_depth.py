@@ -17,6 +17,7 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.ir.common.schedule_attributes import Config, ConfigAttr
+from tessera.ir.graph import dialect as graph
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import dim
@@ -91,6 +92,19 @@ def test_no_depth_is_no_sum() -> None:
         compiled.module, "main", [np.ones((3, 0), np.float32), np.ones((0, 8), np.float32), np.zeros(8, np.float32)]
     )
     assert np.array_equal(found, np.zeros((3, 8)))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 40])
+@pytest.mark.parametrize("target", [("cuda", "sm_90a"), ("cpu", "avx2")])
+def test_graphs_may_ask_for_parts(depth: int, target: tuple[str, str]) -> None:
+    def parts(g: Builder, x: Value, w: Value) -> Value:
+        return g.add(graph.MatmulOp(x.ssa, w.ssa, parts=2, step=16))
+
+    module = build(parts, ([3, depth], f32), ([depth, 4], f32))
+    arrays = [np.ones((3, depth), np.float32), np.ones((depth, 4), np.float32)]
+    made = compile_module(module, stages=stages_for(*target)).module
+    (found,), (expected,) = run_function(made, "main", arrays), run_function(module, "main", arrays)
+    assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize("depth", [4096, 4104, dim("K")], ids=str)

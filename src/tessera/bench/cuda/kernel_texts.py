@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from unittest.mock import patch
 
 from tessera import knobs
 from tessera.bench.results.definitions import BenchError
@@ -16,6 +17,7 @@ from tessera.programs.machine_code import machine_code
 from tessera.programs.row_alignment import RowAlignment, launches_in
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.device.device import CPU
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.guarded_kernel import GuardedKernel
 from tessera.tile.calls.settings import Settings, settings
@@ -44,18 +46,46 @@ def program_of(kernel: Kernel, *args: object, **kwargs: object) -> CudaExecutabl
     return _executable(kernel.program_for(args, kwargs, chosen)[0])
 
 
+def calls_of(
+    function: Callable[..., object], *args: object
+) -> list[tuple[Kernel, Sequence[object], dict[str, object]]]:
+    """The kernels that a function calls, with their arguments: they are noted instead of run."""
+    found: list[tuple[Kernel, Sequence[object], dict[str, object]]] = []
+
+    def note(kernel: Kernel, *given: object, **static: object) -> None:
+        found.append((kernel, given, static))
+
+    with patch.object(Kernel, "__call__", note):
+        function(*args)
+    for kernel, _, _ in found:
+        # Kernels made meanwhile, and kept, have put their calls where there is a slot for them again.
+        if (call := vars(kernel).pop("__call__", None)) is not None:
+            kernel.__call__ = call
+    return found
+
+
+def text_of_calls(function: Callable[..., object], *args: object) -> str:
+    """The PTX of all kernels that a function calls, with tensors of the host as arguments or those of a GPU."""
+    on_host = all(arg.device.is_host for arg in args if isinstance(arg, Tensor))
+    made: Callable[..., str] = text_for if on_host else text_of
+    return "\n".join(made(kernel, *given, **static) for kernel, given, static in calls_of(function, *args))
+
+
 def text_of(kernel: Kernel, *args: object, **kwargs: object) -> str:
     """The PTX that a call with these arguments, tensors of a GPU, runs."""
     return program_of(kernel, *args, **kwargs).ptx.decode()
 
 
-def ways_of(called: Kernel | Jitted, *args: object, **kwargs: object) -> list[str]:
+def ways_of(called: Kernel | Jitted | Callable[..., object], *args: object, **kwargs: object) -> list[str]:
     """How what a call with these arguments, tensors of a GPU, runs was compiled, and what was refused: a line for each.
 
     Files are named without their folders.
     """
     if isinstance(called, Jitted):
         lines = called.lower(*args, **kwargs).program.explain()
+    elif not isinstance(called, Kernel):
+        calls = calls_of(called, *args)
+        return [line for kernel, given, static in calls for line in ways_of(kernel, *given, **static)]
     else:
         chosen = settings()
         assert chosen is not None, "who has results has run"

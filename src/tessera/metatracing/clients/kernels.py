@@ -13,11 +13,11 @@ from tessera.tiers.client import Call, Choice, Compiled, GuardType, Runner, Runt
 from tessera.tiers.logs import log
 from tessera.tiers.records import Described, ExecutionTier, LaunchFacts
 from tessera.tiers.tiered import is_traceable
-from tessera.tile.calls.arguments import NUMBERS, row_axis
+from tessera.tile.calls.arguments import NUMBERS
 from tessera.tile.calls.assumptions import Assumptions
 from tessera.tile.calls.function import Kernel
 from tessera.tile.calls.guarded_kernel import GuardedKernel
-from tessera.tile.calls.guards import Guard
+from tessera.tile.calls.guards import Guard, aligned_rows
 from tessera.tile.calls.program_cache import Kept, Programs
 from tessera.tile.calls.settings import Settings, device_of, settings, settings_at, settings_of_level, settings_on
 from tessera.tile.calls.verification import Verified
@@ -272,7 +272,7 @@ class KernelProgram:
         path = self.program.paths[guard.ask.argument]
         index, what, axis = self._indices[guard.ask.argument], guard.ask.what, guard.ask.axis
         if what == "row_aligned":
-            return RuntimeGuard(GuardType.ALIGNMENT_GUARD, index, 0, f"{path} row_aligned", guard.answer, row_axis)
+            return RuntimeGuard(GuardType.ALIGNMENT_GUARD, index, 0, f"{path} row_aligned", guard.answer, aligned_rows)
         if what == "alike":
             first = next(at for at, kind in enumerate(self.program.kinds) if isinstance(kind, tuple))
             return _alike((path, index), (self.program.paths[first], self._indices[first]), axis)

@@ -29,11 +29,16 @@ class Ask(NamedTuple):
         if self.what == "value":
             return value
         if self.what == "row_aligned":
-            return row_answer(row_axis(value))
+            return aligned_rows(value)
         if self.what == "alike":
             first = next(one for one in values if isinstance(one, Tensor))
             return value.shape[self.axis] == first.shape[self.axis]
         return (value.shape if self.what == "size" else value.strides)[self.axis]
+
+
+def aligned_rows(value: Any) -> Number:
+    """Along which axis the rows of an array are aligned, as guards have it."""
+    return row_answer(row_axis(value))
 
 
 def row_answer(axis: int) -> Number:

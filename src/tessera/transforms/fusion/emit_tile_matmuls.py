@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import gcd
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue, TypeAttribute
@@ -109,8 +110,10 @@ def emit_matmul(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     """The tile function of a `matmul` region under its config."""
     op = matmul_of(region)
     spaces = spaces_of(op)
-    block = block_of(region, spaces)
-    m, n, k = block
+    m, n, k = block_of(region, spaces)
+    if op.step is not None:
+        # A step beyond the end of a part would add what the next part adds.
+        k = gcd(k, op.step.value.data)
 
     def grid(spell: Callable[[Size], Size]) -> list[Size]:
         found = [size(ceil_div(spell(spaces.rows), m)), size(ceil_div(spell(spaces.columns), n))]
@@ -160,7 +163,7 @@ def _part(tiles: RegionTiles, op: graph.MatmulOp, spaces: Spaces) -> tuple[Scala
     """Where the part of the depth of a program instance begins, and how long it is."""
     length = op.part_length
     first = tiles.times(tiles.axes[BATCH].start, tiles.size(length))
-    if isinstance(length, int) and isinstance(spaces.depth, int) and spaces.depth % length == 0:
+    if isinstance(length, int) and op.part_count is not None and spaces.depth == length * op.part_count:
         return first, length
     left = tiles.minus(tiles.size(spaces.depth), first)
     return first, tiles.scalar(arith.MinSIOp, tiles.number(left), tiles.number(tiles.size(length)))

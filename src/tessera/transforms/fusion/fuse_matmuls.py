@@ -65,7 +65,8 @@ def fuse_matmuls(block: Block, few: int, refusals: FusionRefusals) -> None:
 
 
 def _form(op: graph.MatmulOp, block: Block, few: int, refusals: FusionRefusals) -> None:
-    level = _has_one_matrix(op) and not _is_mapped(op, block)
+    # Parts of a depth are matrices of the result alone.
+    level = op.parts is None and _has_one_matrix(op) and not _is_mapped(op, block)
     work = _epilogue(op, block, refusals, level=level)
     if level and _is_level(work, op):
         op, work = _level(op, work, block)
