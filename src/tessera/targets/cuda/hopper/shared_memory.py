@@ -243,7 +243,7 @@ class RingPlan:
             raise _refused(self.ring, f"a box has {rows} rows, and a copy brings at most {WIDEST_BOX}")
         (down, across), ones = first.axes, [1] * len(first.others)
         axes = ((across, "whole", 1), (down, "whole", 1), *((axis, "whole", 1) for axis in first.others))
-        sizes = dict.fromkeys((rows, *([ROWS] if rows % ROWS == 0 else []), 1) if cut else (rows,))
+        sizes = [rows, *([ROWS] if rows % ROWS == 0 else []), 1] if cut else [rows]
         memory = _apart((self.memory, self._seen(self.panels, self.rows, self.panel)))
         return BoxCopies(axes, {size: self._map(self.panel, size, *ones) for size in sizes}, memory, rows)
 
