@@ -323,8 +323,8 @@ def linear_attention_chunks(seed: int, dtype: Any) -> Case:
     (q, k, v), random = recurrent(seed, dtype)
     single = seed % 2 == 0
     gammas = (0.9 + 0.1 * random.random(2)).astype(np.float32)
-    drawn: Array = random.random(q.shape)
-    gates = (-0.2 * drawn).astype(np.float32)
+    drawn = np.asarray(random.random(q.shape), np.float64)
+    gates: Array = (-0.2 * drawn).astype(np.float32)
     kept = np.broadcast_to(gammas[:, None, None], q.shape) if single else np.exp2(gates.astype(np.float64))
     wide, expected = [one.astype(np.float64) for one in (q, k, v)], np.zeros(q.shape)
     for h in range(2):
@@ -414,7 +414,11 @@ def test_a_gpu_computes_what_numpy_and_the_interpreter_do(
     name: str, level: str | None, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if level is not None:
-        monkeypatch.setattr(CudaTarget, "level_on", lambda self, index: level)
+
+        def level_on(self: CudaTarget, index: int) -> str:
+            return level
+
+        monkeypatch.setattr(CudaTarget, "level_on", level_on)
     prefix = f"kernels_at_{level}"
     for dtype in (np.float32, BF16):
         case = CASES[name](seed, dtype)

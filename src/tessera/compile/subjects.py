@@ -23,7 +23,7 @@ class Part:
 
     source: Source
     facts: Facts
-    lines: Mapping[int, bool]
+    lines: Mapping[int, int]
     number: int = 0
     """Of the kernel in its program; a kernel that is launched on arrays that lie otherwise is several parts."""
     launches: int = 1

@@ -20,7 +20,7 @@ def test_they_are_right(name: str, sizes: tuple[int, int, int]) -> None:
         given = [ts.asarray(array).cuda() for array in call.given]
         call.kernel(*given, **call.static)
         check(call, [array.cpu().numpy() for array in given[-call.written :]])
-    assert "compiled: warp-specialized" in call.kernel.explain()
+        assert "compiled: warp-specialized" in call.kernel.explain()
 
 
 @pytest.mark.parametrize("rows", [1, 7, 8])

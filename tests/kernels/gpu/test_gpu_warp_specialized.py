@@ -364,7 +364,7 @@ UNMAPPED: dict[str, Callable[[Any, Any], tuple[Any, Any]]] = {
     "from the second column": lambda a, b: (a[:, 1:129], b[:128]),
     "every second column": lambda a, b: (a[:, ::2], b[:128]),
     "an odd start of b": lambda a, b: (a[:, :128], b[:128, 3:139]),
-    "b transposed": lambda a, b: (a[:, :136], b[:136, :136].T),
+    "b transposed, an odd start": lambda a, b: (a[:, :136], b[:136, 3:139].T),
 }
 
 

@@ -17,7 +17,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @pytest.fixture(autouse=True)
 def _as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_rows, "_on_a_gpu", lambda _: True)
+    def always(x: object) -> bool:
+        return True
+
+    monkeypatch.setattr(by_rows, "_on_a_gpu", always)
 
 
 def rows(shape: tuple[int, ...], dtype: DType, *, odd: bool = True) -> Array:
@@ -110,7 +113,7 @@ def test_equal_elements_beside_the_last_one_that_is_selected(dtype: DType, large
     """Narrow floats of either sign have keys whose lowest bits are all ones."""
     x = np.full((2, 300), -1.0 if largest else 1.0, np.float32)
     x[:, 0], x[:, 7] = x[0, 0] / 2, x[0, 0] / 4
-    values, places = ts.jit(lambda one: ts.ops.topk(one, 4, largest=largest))(ts.array(x, dtype))
+    values, places = jitted(ts.ops.topk, 4, largest=largest)(ts.array(x, dtype))
     assert np.array_equal(places.numpy(), [[7, 0, 1, 2]] * 2)
     assert np.array_equal(values.numpy().astype(np.float32), np.take_along_axis(x, places.numpy(), 1))
 
@@ -118,7 +121,7 @@ def test_equal_elements_beside_the_last_one_that_is_selected(dtype: DType, large
 def test_nan_are_selected_before_what_fills_parts_up() -> None:
     x = np.full((1, 16411), np.nan, np.float32)
     x[0, 16400] = -np.inf
-    values, places = ts.jit(lambda one: ts.ops.topk(one, 3))(x)
+    values, places = jitted(ts.ops.topk, 3)(x)
     assert np.array_equal(places.numpy(), [[16400, 0, 1]])
     assert np.array_equal(values.numpy(), [[-np.inf, np.nan, np.nan]], equal_nan=True)
 

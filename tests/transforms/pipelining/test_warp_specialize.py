@@ -405,12 +405,6 @@ def test_a_grid_without_instances_divides_nothing() -> None:
         )
 
 
-TURNED = f"""
-  %t = tile.load %b[%c0, %row] : {VIEW} -> tensor<4x12xf32>
-  %l = tile.trans %t, [1, 0] : tensor<4x12xf32> -> tensor<12x4xf32>
-{RIGHT}{DOT}{STORE}"""
-
-
 @pytest.mark.parametrize("consumers", [1, 2, 3])
 def test_left_operands_that_lie_across_are_shared_by_their_columns(consumers: int) -> None:
     module = text.read(kernel(TURNED))

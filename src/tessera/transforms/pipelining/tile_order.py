@@ -155,7 +155,7 @@ def axis_order(function: tile.FuncOp) -> tuple[int, ...]:
     Instances that differ along them share nothing.
     """
     axes, found = range(len(function.grid.data)), _operand_axes(function)
-    shared = frozenset[int]() if not found else frozenset.intersection(*found)
+    shared = {axis for axis in axes if found and all(axis in one for one in found)}
     return tuple(sorted(axes, key=lambda axis: axis in shared))
 
 
