@@ -76,6 +76,30 @@ def test_a_load_gives_the_pad_outside_the_view(data: st.DataObject) -> None:
     assert_same(x, kept)
 
 
+@covers(tile.LoadBoxesOp)
+@examples(50)
+def test_boxes_lie_one_behind_the_other(data: st.DataObject) -> None:
+    """Rows of each box, zeros from an end on and outside of the view."""
+    draw: Draw = data.draw
+    dtype, sizes = draw(st.sampled_from(DTYPES)), (draw(st.integers(1, 6)), draw(st.integers(1, 5)))
+    starts = draw(st.lists(st.tuples(st.integers(-3, 7), st.integers(-2, 6)), min_size=1, max_size=3))
+    end = draw(st.none() | st.integers(-1, 2 * len(starts) + 1))
+    rows, x = 2 * len(starts), arrays(draw, sizes, dtype)
+    y, type_, made = np.ones((rows, 3), dtype.storage), view(2, dtype), tensor((rows, 3), dtype)
+    (lines, names) = constants("at", [one for start in starts for one in start])
+    (more, last) = constants("end", [] if end is None else [end])
+    until = f" until {last}" if end is not None else ""
+    body = f"{ZERO}{lines}{more}%t = tile.load_boxes %0[{names}] along [0, 1]{until} : {type_} -> {made}\n"
+    run_kernel(kernel(body + f"tile.store %t, %1[{zeros(2)}] : {made}, {type_}", type_, type_), "k", [x, y])
+    expected = np.zeros_like(y)
+    for row in range(rows):
+        for column in range(3):
+            i, j = starts[row // 2][0] + row % 2, starts[row // 2][1] + column
+            if 0 <= i < sizes[0] and 0 <= j < sizes[1] and (end is None or row < end):
+                expected[row, column] = x[i, j]
+    assert np.array_equal(y, expected)
+
+
 @covers(tile.ReadOp)
 @examples(50)
 def test_a_read_looks_at_one_place_for_each_element(data: st.DataObject) -> None:

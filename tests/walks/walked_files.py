@@ -127,7 +127,7 @@ KERNEL_TO_PTX = Walk(
                     "loads = [op for op in function",
                     "loads = [op for op in loads",
                     "produced, consumed =",
-                    "rings = _rings",
+                    "rings = [",
                     "order = TileOrder",
                     "_Writer(function",
                 ]

@@ -52,8 +52,8 @@ def ordered(x: Array, *, largest: bool) -> Array:
     """The places of elements in order: stable, NaN last."""
     keys = x.astype(np.float64)
     lost = np.isnan(keys)
-    keys = np.where(lost, np.inf, -keys if largest else keys)
-    return np.lexsort((np.broadcast_to(np.arange(x.shape[-1]), x.shape), keys, lost), axis=-1)
+    keys: Array = np.where(lost, np.inf, -keys if largest else keys)
+    return np.lexsort((np.broadcast_to(np.arange(int(x.shape[-1])), tuple(x.shape)), keys, lost), axis=-1)
 
 
 SHAPES = [(3, 300), (2, 3, 1000), (1, 9001), (2, 8200 * 3)]

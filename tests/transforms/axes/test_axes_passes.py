@@ -19,6 +19,8 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets import text
+from tessera.transforms.axes.expand_scans import expand_scans
+from tessera.transforms.axes.expand_sorts import expand_sorts
 from tessera.transforms.axes.fold_leading_axes import fold_leading_axes
 from tessera.transforms.axes.loop_leading_axes import loop_leading_axes
 from tessera.transforms.axes.parts import is_batched
@@ -30,7 +32,8 @@ Rewrite = Callable[[tile.FuncOp], None]
 
 def legal(function: tile.FuncOp) -> None:
     """As CPUs have it."""
-    for one in (split_carried_dots, loop_leading_axes, split_batched_dots, fold_leading_axes):
+    expanding = expand_scans, expand_sorts
+    for one in (*expanding, split_carried_dots, loop_leading_axes, split_batched_dots, fold_leading_axes):
         one(function)
 
 

@@ -106,7 +106,7 @@ def worst(dtype: DType, *, largest: bool) -> float:
 # Selection
 
 
-def key_bits(dtype: DType) -> int:
+def _key_bits(dtype: DType) -> int:
     """How many bits tell keys apart: the highest of 32 those of floats, the lowest those of whole numbers."""
     if dtype.is_float:
         exponent, mantissa = (8, 23) if dtype.bits > 16 else (8, 7 if dtype.name == "bf16" else 10)
@@ -133,7 +133,7 @@ def selecting(k: int) -> Kernel:
         here = tile.context()
         vector = PIECE // x.dtype.storage.itemsize
         keys = _keys(tile.load(x, vector=None if here.d % vector else vector), largest=largest)
-        bits = key_bits(x.dtype)
+        bits = _key_bits(x.dtype)
         if x.dtype.is_float:
             # What is below is ones in keys of one sign: a key has to be equal to one that ends behind these bits.
             keys = keys >> (32 - bits)

@@ -77,8 +77,8 @@ def config_of(schedule: Schedule) -> Config:
 
 
 def schedule_of(config: Config) -> Schedule:
-    """A schedule from what Schedule IR says."""
-    return Schedule(**asdict(config))
+    """A schedule from what Schedule IR says; among how many instances sums are split is for regions alone."""
+    return Schedule(**{name: value for name, value in asdict(config).items() if name != "split"})
 
 
 def lower_through(instance: Instance, schedule: Schedule) -> Compiled:

@@ -66,8 +66,8 @@ def is_right_operand(value: SSAValue) -> bool:
     Left ones may be in registers: consumers look up, and mask, the rows that they have.
     """
     users = [use.operation for use in value.uses]
-    turned = [op.result for op in users if isinstance(op, tile.TransOp) and is_transposed(op)]
-    uses = [use for one in (value, *turned) for use in one.uses if isinstance(use.operation, tile.DotOp)]
+    exchanged = [op.result for op in users if isinstance(op, tile.TransOp) and is_transposed(op)]
+    uses = [use for one in (value, *exchanged) for use in one.uses if isinstance(use.operation, tile.DotOp)]
     return is_only_multiplied(value) and all(use.index == 1 for use in uses)
 
 
