@@ -7,6 +7,7 @@ manual.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import nv_cases
@@ -143,11 +144,13 @@ def test_halves_of_bytes(seed: int) -> None:
 
 
 @pytest.mark.acceptance
-@settings(max_examples=3000)
-@given(st.integers(0, 10**9))
-def test_many_tiles(seed: int) -> None:
-    for case in (nv_cases.reduction, nv_cases.conversion, nv_cases.movement, nv_cases.halves):
-        check(case(seed))
+@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("case", [nv_cases.reduction, nv_cases.conversion, nv_cases.movement, nv_cases.halves])
+@settings(max_examples=500)
+@given(seed=st.integers(0, 10**9))
+def test_many_tiles(case: Callable[[int], Case], part: int, seed: int) -> None:
+    """In parts, which several processes share."""
+    check(case(seed * 6 + part))
 
 
 def test_rows_of_a_warp_meet_by_shuffles_alone() -> None:
