@@ -52,8 +52,8 @@ def gpu_rows() -> dict[str, Case]:
         if not given:  # a text that is written at the machine's own level
             recording.add(name, code=written)
             return
-        ((kernel, args, static),) = given
-        record_kernel(recording, name, kernel, args, static, GPUS)
+        for number, (kernel, args, static) in enumerate(given):
+            record_kernel(recording, f"{name}, {number}" if number else name, kernel, args, static, GPUS)
 
     return {name: partial(case, name, text) for name, text in declarations.KERNELS.items()}
 
