@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tessera import knobs
+from tessera.errors import CompileError, FallbackError
 from tessera.ir import text
 from tessera.programs import size_classes
 from tessera.programs.compile import compile_graph
@@ -88,6 +90,25 @@ def test_parts_are_explained(product: Program) -> None:
     deep = product.program_for({"M": 256, "K": 14336, "N": 4096})
     assert any("multiplies its depth in" in line for line in deep.explain())
     assert any("multiplies its depth in" in line for line in product.explain())
+
+
+def test_what_cannot_be_compiled_for_sizes_runs_as_for_all_of_them() -> None:
+    product, calls = compile_graph(text.read(PRODUCT), GPU), list[tuple[str, ...]]()
+
+    def fails(general: Program, hints: tuple[str, ...], most: tuple[str, ...]) -> Program:
+        calls.append(hints)
+        raise CompileError("too many registers", hint="fewer")
+
+    classes = product.size_classes = size_classes.SizeClasses(product, GPU, fails)
+    sizes = {"M": 16, "K": 4096, "N": 4096}
+    for _ in range(2):
+        assert product.program_for(sizes) is product
+    assert calls == [("M=16", "K=4096", "N=4096")]
+    assert classes.programs == []
+    (told,) = (line for line in product.explain() if line.startswith("@main: slower than "))
+    assert told.endswith("blocks for M=16, K=4096, N=4096: too many registers (fewer)")
+    with knobs.no_fallbacks.using(True), pytest.raises(FallbackError, match="too many registers"):
+        product.program_for({**sizes, "M": 8})
 
 
 def test_programs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

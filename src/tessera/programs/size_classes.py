@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from tessera.cached_property import cached_property
+from tessera.errors import CompileError
 from tessera.programs.program import Program
 from tessera.tile.calls.program_cache import WORK
 from tessera.tile.calls.settings import Settings
+from tessera.transforms.core.compile_report import Refusal
 
 MOST_PROGRAMS = 32
 """Programs of one function besides the one for many rows; the best of these serve what others would be for."""
@@ -138,5 +140,12 @@ class SizeClasses:
         if is_full:
             return self.general
         sizes = tuple(f"{name}={size}" for name, size in hints.items())
-        made = self._by_choice[choices[0], limits] = self.compile(self.general, sizes, limits)
+        try:
+            made = self.compile(self.general, sizes, limits)
+        except CompileError as error:
+            # What is general is right for all sizes.
+            self.general.report.refuse(Refusal.of(f"blocks for {', '.join(sizes)}", error))
+            self.general.report.tell(self.general.name)
+            return self.general
+        self._by_choice[choices[0], limits] = made
         return made
