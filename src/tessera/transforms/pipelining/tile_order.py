@@ -7,7 +7,7 @@ are short. Where memory decides how many iterations there are, they are fetched,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from math import ceil, log2, prod
 from typing import Any
@@ -162,9 +162,13 @@ def axis_order(function: tile.FuncOp) -> tuple[int, ...]:
 def crosses(function: tile.FuncOp) -> bool:
     """Whether operands of dots follow different axes of the grid, the fastest two: then the order counts."""
     first, second, *_ = (*axis_order(function), -1)
-    found = _operand_axes(function)
-    return any(first in one and second not in one for one in found) and any(
-        second in one and first not in one for one in found
+    return follow_apart(_operand_axes(function), first, second)
+
+
+def follow_apart(operands: Collection[frozenset[int]], first: int, second: int) -> bool:
+    """Whether of operands, given by the axes that they follow, some follow one axis alone and some the other."""
+    return any(first in one and second not in one for one in operands) and any(
+        second in one and first not in one for one in operands
     )
 
 

@@ -35,7 +35,7 @@ from tessera.targets.llvm.emitter_attributes import SHORT
 from tessera.transforms.core.function_pass import FunctionPass
 from tessera.transforms.core.rewriting import adopt_location, inherit_locations
 from tessera.transforms.pipelining.make_async import feeds_dots, goes_through_shared_memory
-from tessera.transforms.pipelining.tile_order import axes_of
+from tessera.transforms.pipelining.tile_order import axes_of, follow_apart
 
 GROUP = 8
 """Rows of the grid that blocks go through together where operands follow different axes."""
@@ -65,13 +65,13 @@ def replace_function(function: tile.FuncOp, made: nv.FuncOp) -> None:
     function.erase()
 
 
-def crosses(function: tile.FuncOp) -> bool:
-    """Whether operands of dots follow different axes of the grid: then the order of blocks counts."""
+def is_banded(function: tile.FuncOp) -> bool:
+    """Whether operands of dots follow the first two axes of the grid apart: their order then counts."""
     axes: set[frozenset[int]] = set()
     for op in function.body.walk():
         if isinstance(op, pipe.CopyOp) or (isinstance(op, tile.LoadOp) and feeds_dots(op)):
             axes.add(axes_of(op))
-    return any(0 in one and 1 not in one for one in axes) and any(1 in one and 0 not in one for one in axes)
+    return follow_apart(axes, 0, 1)
 
 
 class Lowering:
@@ -96,7 +96,7 @@ class Lowering:
         made = self.header(self.analysis.shape.threads)
         if self.small:
             made.attributes[SHORT] = UnitAttr()
-        if crosses(source):
+        if is_banded(source):
             made.attributes["group"] = integer(GROUP)
         if self.analysis.grids:
             # Without a minimum of blocks, the assembler spills to let more blocks in.
