@@ -167,7 +167,8 @@ class Slow:
         self.compiled.set()
 
 
-def slow_processes(monkeypatch: pytest.MonkeyPatch) -> tuple[Background, list[Slow]]:
+@pytest.fixture(name="slowly")
+def _slowly(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Background, list[Slow]]]:
     """Four processes that do not come to an end, and calls whose first program need not be compiled."""
     monkeypatch.setattr(knobs, "usable_processors", lambda: 8)
     background, slow = Background(), [Slow() for _ in range(4)]
@@ -175,41 +176,57 @@ def slow_processes(monkeypatch: pytest.MonkeyPatch) -> tuple[Background, list[Sl
     worker._processes[:], worker._idle[:] = slow, slow  # pyright: ignore[reportPrivateUsage, reportArgumentType, reportCallIssue]
     made.client.starts_quickly = lambda call: False  # pyright: ignore[reportAttributeAccessIssue]
     made.client.options = [None, Schedule(block=(16,)), Schedule(block=(32,))]
-    return background, slow
+    yield background, slow
+    worker.close()
 
 
-def test_half_of_the_processes_are_there_for_what_calls_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    background, slow = slow_processes(monkeypatch)
-    until = time.monotonic() + 10
+Slowly = tuple[Background, list[Slow]]
+
+
+def call_until(made: Made, *shape: int, come: Callable[[], bool]) -> None:
+    """Calls until something has come: how many calls that takes depends on when threads have their turn."""
+    until = time.monotonic() + 20
+    while not come():
+        assert time.monotonic() < until
+        made.call(*shape, times=10)
+        time.sleep(0.002)
+
+
+def test_half_of_the_processes_are_there_for_what_calls_wait_for(
+    monkeypatch: pytest.MonkeyPatch, slowly: Slowly
+) -> None:
+    background, slow = slowly
+    firsts: list[str] = []  # of requests for Tier 3, in whatever order processes come to them
+    find_next = background.worker._next  # pyright: ignore[reportPrivateUsage]
+
+    def noted() -> Any:
+        step = find_next()
+        if step is not None and not step.is_another and str(step.level).startswith("tier 3"):
+            firsts.append(str(step.level))
+        return step
+
+    def begun() -> int:
+        return sum(len(one.begun) for one in slow)
+
+    monkeypatch.setattr(background.worker, "_next", noted)
     for one in slow:
         one.loaded.set()
-
-    def begun(count: int) -> list[str]:
-        while sum(len(one.begun) for one in slow) < count:
-            assert time.monotonic() < until
-            time.sleep(0.002)
-        return [name for one in slow for name in one.begun]
-
-    background.made.call(4, 8, times=40)
-    # Other schedules of Tier 2 were asked for before, and wait a little.
-    # Others may have begun, too, before this is looked at.
-    (first,) = (name for name in begun(1) if name.startswith("tier 3"))
-    assert begun(3).count(first) == 1
-    time.sleep(0.05)  # further ones wait for these two
-    assert len(begun(3)) == 3
-    background.made.call(5, 8, times=40)  # those for other arguments do not
-    assert begun(4).count(first) == 2
+    call_until(background.made, 4, 8, come=lambda: begun() == 3)
+    time.sleep(0.05)  # further ones wait for these: two are not the first of their requests
+    assert begun() == 3
+    assert len(firsts) == 1
+    call_until(background.made, 5, 8, come=lambda: begun() == 4)  # those for other arguments do not
+    assert len(firsts) == 2
     for one in slow:
         one.compiled.set()
     assert background.worker.wait(10)
-    assert len(begun(7)) == 7
-    background.worker.close()
+    assert begun() == 7
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.05])
-def test_programs_that_wait_are_not_forgotten(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+def test_programs_that_wait_are_not_forgotten(slowly: Slowly, seconds: float) -> None:
     """The first of them is there before the others may begin, and there are no other requests."""
-    background, slow = slow_processes(monkeypatch)
+    background, slow = slowly
     for one in slow:
         one.seconds = seconds
         one.loaded.set()
@@ -218,11 +235,10 @@ def test_programs_that_wait_are_not_forgotten(monkeypatch: pytest.MonkeyPatch, s
     background.made.call(4, 8, times=5)
     assert background.worker.wait(10)
     assert sum(name.startswith("tier 2") for one in slow for name in one.made) == 3
-    background.worker.close()
 
 
-def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    background, slow = slow_processes(monkeypatch)
+def test_what_is_known_needs_no_process(slowly: Slowly) -> None:
+    background, slow = slowly
     worker, made = background.worker, background.made
     made.call(4, 8, times=5)
     until, (site,) = time.monotonic() + 10, made.runtime.sites()
@@ -245,10 +261,10 @@ def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("can_load", [True, False])
 def test_the_first_process_that_is_ready_takes_the_most_urgent_program(
-    monkeypatch: pytest.MonkeyPatch, can_load: bool
+    monkeypatch: pytest.MonkeyPatch, slowly: Slowly, can_load: bool
 ) -> None:
     """One that cannot load fails the program that it has begun with, and takes none from others."""
-    background, slow = slow_processes(monkeypatch)
+    background, slow = slowly
     begun_with: dict[Any, str] = {}
     claim_step = background.worker._claim_step  # pyright: ignore[reportPrivateUsage]
 
@@ -264,8 +280,7 @@ def test_the_first_process_that_is_ready_takes_the_most_urgent_program(
         return one.loaded.wait(10) and one.can_load
 
     monkeypatch.setattr(Slow, "load", load)
-    background.made.call(4, 8, times=40)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 20
 
     def once(come: Callable[[], bool]) -> None:
         while not come():
@@ -273,7 +288,8 @@ def test_the_first_process_that_is_ready_takes_the_most_urgent_program(
             time.sleep(0.002)
 
     # For Tier 3, and for other schedules of Tier 2 that have waited a little, as processes come.
-    once(lambda: {begun_with[one][:6] for one in loading} == {"tier 2", "tier 3"})
+    both = {"tier 2", "tier 3"}
+    call_until(background.made, 4, 8, come=lambda: {begun_with[one][:6] for one in loading} == both)
     first = next(one for one in loading if begun_with[one].startswith("tier 2"))
     first.can_load = can_load
     first.loaded.set()
@@ -285,11 +301,10 @@ def test_the_first_process_that_is_ready_takes_the_most_urgent_program(
     assert background.worker.wait(10)
     made = sorted(name[:6] for one in slow for name in one.made)
     assert made == ["tier 2"] * (1 + can_load) + ["tier 3"] * 4
-    background.worker.close()
 
 
-def test_waiting_ends_when_a_runtime_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    background, _ = slow_processes(monkeypatch)
+def test_waiting_ends_when_a_runtime_is_closed(slowly: Slowly) -> None:
+    background, _ = slowly
     background.made.call(4, 8, times=40)
     closing = threading.Timer(0.1, background.worker.close)
     closing.start()
