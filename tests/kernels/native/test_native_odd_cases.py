@@ -92,7 +92,7 @@ class Sizes:
 def heads(new: Odd, n: Sizes, *, modest: bool = False) -> tuple[Array, Array, Array]:
     """Two heads of queries share one of keys and values."""
     q, k = new.scores(2, n.s, n.d, modest=modest), new.scores(1, n.t, n.d, modest=modest)
-    return q, k, new(1, n.t, n.d, summed=True)
+    return q, k, new(1, n.t, n.d, summed=True, modest=modest)
 
 
 def scheduled(program: Any, n: Sizes) -> Any:
@@ -142,7 +142,8 @@ CASES: dict[str, Callable[[Odd, Sizes], Any]] = {
     "window_attention": lambda new, n: scheduled(lib.window_attention, n)(*heads(new, n), n.number),
     "prefix_attention": lambda new, n: scheduled(measured.prefix_attention, n)(*heads(new, n), n.number),
     "softcap_attention": lambda new, n: scheduled(lib.softcap_attention, n)(*heads(new, n), cap=5.0),
-    # Products and sums are rounded once or twice: of huge scores, another one may then be the largest.
+    # Products and sums are rounded once or twice: of huge scores, another one may then be the largest. Distance makes
+    # weights subnormal, which products take for 0: no infinity must meet them.
     "alibi_attention": lambda new, n: scheduled(lib.alibi_attention, n)(
         *heads(new, n, modest=True), new(2, exact=True)
     ),
