@@ -14,7 +14,7 @@ from many_axes import products
 from test_cuda_kernel_texts import CASES, Arrays, rows
 
 from tessera import Schedule, bf16, f16, f32, kernel, knobs, stdlib, tile
-from tessera.dtypes.types import f8e4m3
+from tessera.dtypes.types import f8e4m3, i8
 from tessera.targets.cuda.compile import compile_kernel
 from tessera.targets.cuda.passes import PASSES
 from tessera.tile.calls.program_cache import lines_of
@@ -60,6 +60,19 @@ def second_of(x: Any, y: Any):
     tile.store(y, tile.load(x[1], at=(tile.program_id(0) * 64,), shape=(64,)), at=(tile.program_id(0) * 64,))
 
 
+@kernel
+def dequantised(x: Any, weight: Any, scales: Any, y: Any):
+    """A product with weights of i8 and a scale to each column of a turn."""
+    here = tile.context()
+    row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
+    acc = tile.zeros((here.m, here.n), f32)
+    for k in tile.range(0, x.shape[1], here.k):
+        scale = tile.load(scales, at=(k // here.k, col), shape=(1, here.n)).to(f32)
+        right = tile.load(weight, at=(k, col), shape=(here.k, here.n)).to(f32) * scale
+        acc = tile.dot(tile.load(x, at=(row, k), shape=(here.m, here.k)), tile.cast(right, x.dtype), acc)
+    tile.store(y, tile.cast(acc, y.dtype), at=(row, col))
+
+
 @dataclass(frozen=True)
 class Case:
     """A call of a kernel, and what its compile knows and is asked for besides."""
@@ -96,6 +109,9 @@ def extra_cases() -> dict[str, Case]:
         "gemm with a residual": Case(gemm_block(warp_specialized.residual_gemm), [square] * 4),
         "gemm with bias and gelu": Case(
             gemm_block(library.gemm), [square, square, new(4096), square], {"epilogue": stdlib.gelu}
+        ),
+        "dequantised gemm": Case(
+            gemm_block(dequantised), [square, Arrays(i8)(4096, 4096), new(64, 4096), square], knows=True
         ),
         "portable gemm": Case(gemm_block(stdlib.gemm), [square] * 3, options={"stages": 3, "warps": 8}),
         "sums in f16": Case(rows(summed_in_f16), [Arrays(f16)(256, 1024)]),
