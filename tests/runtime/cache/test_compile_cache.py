@@ -457,7 +457,10 @@ for _ in range(3):
 
 
 def kill_writers(root: Path, kills: int) -> int:
-    """Starts a writer and kills it at a random moment, many times; the cache is right after each. Counts torn files."""
+    """Starts a writer and kills it at a random moment, many times; the cache is right after each. Counts torn files.
+
+    Every other one is killed as soon as it is seen to write, however long that takes where others compute.
+    """
     numbers = random.Random(kills)
     store = Store(root, LARGE)
     for kill in range(kills):
@@ -466,6 +469,9 @@ def kill_writers(root: Path, kills: int) -> int:
             assert writer.stdout is not None
             assert writer.stdout.readline() == "ready\n"
             time.sleep(numbers.random() * 0.03)
+            until, torn = time.monotonic() + 10, len(temporaries(store))
+            while kill % 2 and len(temporaries(store)) == torn and time.monotonic() < until:
+                pass
             writer.send_signal(signal.SIGKILL)
             writer.wait()
         assert writer.returncode == -signal.SIGKILL
