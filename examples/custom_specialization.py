@@ -39,7 +39,7 @@ def main() -> list[str]:
         tier3_specialization_threshold_ms=0.1,
     )
     with MetaTracingRuntime(config) as runtime:
-        for _ in range(40):
+        for _ in range(200):
             runtime.execute_flash_attention(q, k, v, o, AttentionParams(is_causal=True, softmax_scale=0.25))
         for kernel in runtime.manager.specialized_kernels():
             context = kernel.context
