@@ -70,9 +70,12 @@ if TYPE_CHECKING:
     from tessera.dtypes.promotion import can_cast
     from tessera.lang import operators as ops
     from tessera.lang import random
+    from tessera.lang.batching import hessian, jacfwd, jacrev, vmap
     from tessera.lang.checking import check
     from tessera.lang.control import cond, fori_loop, scan, while_loop
     from tessera.lang.creation import empty_like, full_like, ones, ones_like, zeros, zeros_like
+    from tessera.lang.custom_derivatives import custom_jvp, custom_vjp
+    from tessera.lang.derivatives import grad, jvp, linearize, stop_gradient, value_and_grad, vjp
     from tessera.lang.jit import jit
     from tessera.lang.operator import operator
     from tessera.lang.state import State, debug_print
@@ -118,6 +121,11 @@ _LAZY = {
     "tile": "tessera.tile",
     "verify": "tessera.tile.calls.verification",
     **dict.fromkeys(("State", "debug_print"), "tessera.lang.state"),
+    **dict.fromkeys(
+        ("grad", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp"), "tessera.lang.derivatives"
+    ),
+    **dict.fromkeys(("custom_jvp", "custom_vjp"), "tessera.lang.custom_derivatives"),
+    **dict.fromkeys(("hessian", "jacfwd", "jacrev", "vmap"), "tessera.lang.batching"),
     **dict.fromkeys(("cond", "fori_loop", "scan", "while_loop"), "tessera.lang.control"),
     **dict.fromkeys(
         ("register_node", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"), "tessera.runtime.tensor.pytree"

@@ -151,6 +151,11 @@ class Jitted(Named):
             "tiers": self.tiers,
         }
 
+    @property
+    def static_options(self) -> dict[str, Any]:
+        """Which of its arguments are static, as `jit` takes it."""
+        return {name: self._options[name] for name in ("static_argnums", "static_argnames")}
+
     def as_made(self) -> Made:
         return _made_again, (self.function, self._given())
 

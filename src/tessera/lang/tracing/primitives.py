@@ -40,6 +40,7 @@ def lift(value: Any) -> Traced:
     if isinstance(value, Traced):
         if value.trace is not trace:
             raise _from_elsewhere(value)
+        value.value = trace.now(value.value)
         if not trace.sees(value.value):
             raise EffectError(
                 "a value of a branch or a loop's body is used outside of it",

@@ -78,6 +78,10 @@ class Trace:
         """Values that parts of the language keep while the function is traced, by their keys."""
         self.index_ranges: list[IndexRange] = []
         """The ranges of arguments that are indices."""
+        self.replaced: dict[SSAValue, SSAValue] = {}
+        """Values that were computed in another way later: whoever holds one means the other."""
+        self.ends: list[Callable[[], None]] = []
+        """What is done once all is traced."""
         self.closed = False
 
     def read(self, tensor: Tensor) -> None:
@@ -96,6 +100,29 @@ class Trace:
         finally:
             self.around.pop()
             self.block = before
+
+    @contextmanager
+    def writing(self, block: Block, values: Sequence[SSAValue]) -> Generator[None]:
+        """Ops go to a block that may use these values, and all that lie around them, meanwhile."""
+        before, around = self.block, self.around
+        seen: dict[Block, None] = {}
+        for value in values:
+            place: Any = value.owner
+            place = place if hasattr(place, "ops") else place.parent_block()
+            while place is not None:
+                seen[place] = None
+                place = None if place.parent_op() is None else place.parent_op().parent_block()
+        self.block, self.around = block, [*around, *seen, block]
+        try:
+            yield
+        finally:
+            self.block, self.around = before, around
+
+    def now(self, value: SSAValue) -> SSAValue:
+        """What stands for a value now."""
+        while value in self.replaced:
+            value = self.replaced[value]
+        return value
 
     def sees(self, value: SSAValue) -> bool:
         """Whether a value may be used where ops go now."""
