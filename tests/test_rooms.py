@@ -20,7 +20,7 @@ PACKAGE = SOURCE / "tessera"
 SUB_ROOMS: dict[str, tuple[str, ...]] = {
     "ir": ("common", "tile", "graph", "schedule", "pipe", ""),
     "interpreters": ("core", "sanitizers", "levels", ""),
-    "transforms": ("core", "facts", "checks", "axes", "fusion", "algebra", "loops", "pipelining", ""),
+    "transforms": ("core", "facts", "checks", "axes", "fusion", "algebra", "loops", "pipelining", "derivatives", ""),
     "targets": ("common", "llvm", "cpu", "cuda", ""),
     "targets.cpu": ("features", "ir", "emit", "lower", ""),
     "targets.cuda": ("ptx", "ir", "math", "emit", "lower", "hopper", "interpreter", ""),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tessera.dtypes.types import i64
 from tessera.errors import ShapeError, TesseraError, caller_span
-from tessera.lang.derivatives import Tree, chosen_arguments, discard, ends_of, jitted, jvp, traced, vjp
+from tessera.lang.derivatives import Function, Tree, chosen_arguments, discard, ends_of, jitted, jvp, traced, vjp
 from tessera.lang.jit import Jitted
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import tensor
@@ -19,14 +20,15 @@ from tessera.shapes import rules
 from tessera.shapes.expr import Size, element_count, format_shape
 
 if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+    from tessera.ir.graph.types import GraphTensorType
     from tessera.transforms.derivatives import batch
 else:
     batch = Deferred("tessera.transforms.derivatives.batch")
 
-Function = Callable[..., Any]
 
-
-def vmap(function: Function, in_axes: Any = 0, out_axes: Any = 0) -> Jitted:
+def vmap(function: Function, in_axes: Tree = 0, out_axes: Tree = 0) -> Jitted:
     """The function for a batch, from one that is written for one example.
 
         ts.vmap(lambda row: ts.dot(row, row))(rows)
@@ -61,7 +63,7 @@ def jacfwd(function: Function, argnums: int | Sequence[int] = 0) -> Jitted:
                 return jvp(of, chosen, tree_unflatten(structure, zeros))[1]
 
             columns.append(_mapped(along, 0, -1, (_basis(value),), {}))
-            columns[-1] = tree_map(lambda one, value=value: _last_as(one, value.sizes), columns[-1])
+            columns[-1] = tree_map(functools.partial(_last_as, value.sizes), columns[-1])
         return _by_arguments(columns, structure, argnums)
 
     return jitted(derived, function, "jacfwd", (_key(argnums),))
@@ -137,7 +139,7 @@ def _basis(value: Traced) -> Traced:
     return primitives.reshape(ones, (count, *value.sizes))
 
 
-def _last_as(value: Traced, sizes: Sequence[Size]) -> Traced:
+def _last_as(sizes: Sequence[Size], value: Traced) -> Traced:
     """The last axis cut into several."""
     return primitives.reshape(value, (*value.sizes[:-1], *sizes))
 
@@ -149,7 +151,7 @@ def _first_as(value: Traced, sizes: Sequence[Size]) -> Traced:
 # The walk
 
 
-def _mapped(function: Function, in_axes: Any, out_axes: Any, args: Sequence[Tree], kwargs: dict[str, Tree]) -> Tree:
+def _mapped(function: Function, in_axes: Tree, out_axes: Tree, args: Sequence[Tree], kwargs: dict[str, Tree]) -> Tree:
     from xdsl.ir import Block
 
     trace = current()
@@ -159,14 +161,15 @@ def _mapped(function: Function, in_axes: Any, out_axes: Any, args: Sequence[Tree
     axes += [0 if is_array(leaf) or isinstance(leaf, Traced) else None for leaf in tree_flatten(kwargs)[0]]
     block = Block()
     count: Size | None = None
-    values: dict[Any, batch.Item] = {}
+    values: dict[SSAValue, batch.Item] = {}
     rebuilt = list(leaves)
     for index, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
             continue
         value = _with_axis(leaf, axis)
         if count is not None and value.sizes[0] != count:
-            ruled(rules.broadcast, (count,), (value.sizes[0],), where="vmap: the axis of the batch", histories=[])
+            if not (isinstance(count, int) and isinstance(value.sizes[0], int)):  # unless they are found to be one
+                ruled(rules.broadcast, (count,), (value.sizes[0],), where="vmap", histories=[value.history] * 2)
             raise ShapeError(
                 f"vmap: arguments have batches of {count} and {value.sizes[0]}",
                 shapes=[f"{format_shape(value.sizes)} of {value.dtype}"],
@@ -183,7 +186,9 @@ def _mapped(function: Function, in_axes: Any, out_axes: Any, args: Sequence[Tree
         given, named = tree_unflatten(structure, rebuilt)
         result = function(*given, **named)
         found, outer = tree_flatten(result)
-        results = [tensor(one) if isinstance(one, Traced | bool | int | float) or is_array(one) else one for one in found]
+        results = [
+            tensor(one) if isinstance(one, Traced | bool | int | float) or is_array(one) else one for one in found
+        ]
     walk = batch.Batch(trace.block, count, trace.sizes.intervals, values)
     with trace.writing(trace.block, []):
         walk.run(block)
@@ -209,7 +214,7 @@ def _mapped(function: Function, in_axes: Any, out_axes: Any, args: Sequence[Tree
     return tree_unflatten(outer, made)
 
 
-def _axes(given: Any, tree: Tree, what: str) -> list[int | None]:
+def _axes(given: Tree, tree: Tree, what: str) -> list[int | None]:
     """For each leaf its axis: a number or None stands for all leaves below."""
     leaves, structure = tree_flatten(tree)
     if given is None or isinstance(given, int):
@@ -240,7 +245,7 @@ def _with_axis(leaf: Tree, axis: int) -> Traced:
     return _moved(value, axis % len(value.sizes), 0)
 
 
-def _of_one(value: Traced) -> Any:
+def _of_one(value: Traced) -> GraphTensorType:
     return primitives.tensor_type(value.sizes[1:], value.dtype)
 
 
@@ -256,5 +261,3 @@ def _moved(value: Traced, source: int, target: int) -> Traced:
     order = [axis for axis in range(rank) if axis != source]
     order.insert(target % rank, source)
     return primitives.transpose(value, order)
-
-

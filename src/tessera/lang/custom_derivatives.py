@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tessera.errors import DtypeError, ShapeError, TesseraError
-from tessera.lang.derivatives import Tree, ends_of, traced
+from tessera.lang.derivatives import Function, Tree, ends_of, is_tuple, traced
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import tensor
 from tessera.lang.tracing.graph_modules import Deferred, control, types
@@ -26,7 +26,7 @@ else:
 class CustomDerivatives:
     """A function over tensors whose derivatives follow from rules that are given with it."""
 
-    def __init__(self, function: Callable[..., Tree]) -> None:
+    def __init__(self, function: Function) -> None:
         functools.update_wrapper(self, function)
         self.function = function
 
@@ -37,7 +37,7 @@ class CustomDerivatives:
     def name(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Function:
         return self if instance is None else functools.partial(self, instance)
 
     def rule(self, call: _Call) -> customs.CustomRule:
@@ -62,9 +62,7 @@ class CustomDerivatives:
             [one.value for one in given], self.rule(call), [one.value.type for one in call.results], region
         )
         primitives.write(op)
-        values = [
-            traced(value, one.history, trace) for value, one in zip(op.results_, call.results, strict=True)
-        ]
+        values = [traced(value, one.history, trace) for value, one in zip(op.results_, call.results, strict=True)]
         return tree_unflatten(call.structure, values)
 
 
@@ -144,11 +142,11 @@ class custom_jvp(CustomDerivatives):  # noqa: N801  (a decorator)
     The second that the rule gives is linear in the tangents.
     """
 
-    def __init__(self, function: Callable[..., Tree]) -> None:
+    def __init__(self, function: Function) -> None:
         super().__init__(function)
-        self._rule: Callable[..., Tree] | None = None
+        self._rule: Function | None = None
 
-    def defjvp(self, rule: Callable[..., Tree]) -> Callable[..., Tree]:
+    def defjvp(self, rule: Function) -> Function:
         """Sets the rule: from tuples of arguments and of their tangents to a pair of the result and its tangent."""
         self._rule = rule
         return rule
@@ -165,7 +163,7 @@ class custom_jvp(CustomDerivatives):  # noqa: N801  (a decorator)
                     along[place] = value
                 given = call.arguments(call.lifted(primals))
                 pair = rule(given, tree_unflatten(call.given, along))
-                if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnknownArgumentType]
+                if not is_tuple(pair, 2):
                     raise TesseraError(
                         f"{self.name}: the rule of a custom_jvp gives a pair of the result and its tangent",
                         hint="return result, tangent",
@@ -192,11 +190,11 @@ class custom_vjp(CustomDerivatives):  # noqa: N801  (a decorator)
     cotangent of the result, and gives those of all arguments, None for zeros.
     """
 
-    def __init__(self, function: Callable[..., Tree]) -> None:
+    def __init__(self, function: Function) -> None:
         super().__init__(function)
-        self._rules: tuple[Callable[..., Tree], Callable[..., Tree]] | None = None
+        self._rules: tuple[Function, Function] | None = None
 
-    def defvjp(self, forward: Callable[..., Tree], backward: Callable[..., Tree]) -> None:
+    def defvjp(self, forward: Function, backward: Function) -> None:
         """Sets the two functions."""
         self._rules = forward, backward
 
@@ -211,7 +209,7 @@ class custom_vjp(CustomDerivatives):  # noqa: N801  (a decorator)
         def go(block: Block, primals: Sequence[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
             with current().writing(block, primals):
                 pair = forward(*call.arguments(call.lifted(primals)))
-                if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnknownArgumentType]
+                if not is_tuple(pair, 2):
                     raise TesseraError(
                         f"{self.name}: the forward function of a custom_vjp gives a pair of the result and residuals",
                         hint="return result, residuals",
@@ -233,7 +231,7 @@ class custom_vjp(CustomDerivatives):  # noqa: N801  (a decorator)
                     rebuilt[place] = traced(value, ShapeHistory("residual", sizes), current())
                 given = tree_unflatten(call.structure, call.lifted(cotangents, call.results))
                 found = backward(tree_unflatten(structure, rebuilt), given)
-                if not isinstance(found, tuple):
+                if not is_tuple(found):
                     raise TesseraError(
                         f"{self.name}: the backward function of a custom_vjp gives a tuple, one for each argument",
                         hint="return (cotangent,), None for zeros",

@@ -23,7 +23,7 @@ from tessera.shapes.expr import format_shape
 from tessera.shapes.history import ShapeHistory
 
 if TYPE_CHECKING:
-    from xdsl.ir import Block, SSAValue
+    from xdsl.ir import Block, Operation, SSAValue
 
     from tessera.transforms.derivatives import customs, graph_writer, rules
     from tessera.transforms.derivatives import table as walks
@@ -34,7 +34,7 @@ else:
     walks = Deferred("tessera.transforms.derivatives.table")
 
 Tree: TypeAlias = Any
-Function: TypeAlias = Callable[..., Any]
+Function: TypeAlias = Callable[..., Tree]
 
 
 # The surface
@@ -123,7 +123,11 @@ def linearize(function: Function, *primals: Tree) -> Tree:
         return jvp(function, given, tangents)[1]
 
     forward = jitted(pushed, function, "linearize", (), signature=inspect.signature(pushed))
-    return result, lambda *tangents: forward(primals, tangents)
+
+    def pushforward(*tangents: Tree) -> Tree:
+        return forward(primals, tangents)
+
+    return result, pushforward
 
 
 def stop_gradient(tree: Tree) -> Tree:
@@ -196,12 +200,12 @@ class Recorded:
             result = function(*rebuilt, **kwargs)
             aux = None
             if has_aux:
-                if not isinstance(result, tuple) or len(result) != 2:  # pyright: ignore[reportUnknownArgumentType]
+                if not is_tuple(result, 2):
                     raise TesseraError(
-                        f"{name}: with has_aux the function gives a pair, got {type(result).__name__}",  # pyright: ignore[reportUnknownArgumentType]
+                        f"{name}: with has_aux the function gives a pair, got {type(result).__name__}",
                         hint="return result, aux",
                     )
-                result, aux = result  # pyright: ignore[reportUnknownVariableType]
+                result, aux = result
                 aux = tree_map(_held, aux)
             leaves, structure = tree_flatten(result)
             results: list[Traced] = []
@@ -240,16 +244,14 @@ class Recorded:
 
     def forwards(self, given: Sequence[Traced | None]) -> None:
         seeds = {
-            one.value: tangent.value
-            for one, tangent in zip(self.arguments, given, strict=True)
-            if tangent is not None
+            one.value: tangent.value for one, tangent in zip(self.arguments, given, strict=True) if tangent is not None
         }
         made = set(self.block.ops)
         with self.trace.writing(self.block, list(seeds.values())):
             self.tangents = walks.linearize(self.block, seeds, self.known, self.replace)
         self._sweep(made)
 
-    def _sweep(self, own: set[Any]) -> None:
+    def _sweep(self, own: set[Operation]) -> None:
         """Takes out what the walk wrote and nothing uses."""
         from tessera.ir.graph.control import YieldOp
         from tessera.transforms.core.dead_code import is_dead
@@ -374,7 +376,7 @@ class Recorded:
         for op in list(copy.ops):
             op.detach()
             self.trace.block.add_op(op)
-        mapped = dict(zip(self.linear.args, [one.value for one in given], strict=True))
+        mapped: dict[SSAValue, SSAValue] = dict(zip(self.linear.args, [one.value for one in given], strict=True))
         before = self.tangents
         self.tangents = {value: mapped.get(one, values.get(one, one)) for value, one in before.items()}
         result = self.tangent_result()
@@ -422,6 +424,11 @@ def traced(value: SSAValue, history: ShapeHistory, trace: Trace) -> Traced:
 
 def _again(trace: Trace, value: Traced) -> Traced:
     return Traced(trace.now(value.value), value.sizes, value.dtype, value.history, trace, weak=value.weak)
+
+
+def is_tuple(value: Tree, count: int | None = None) -> bool:
+    """Whether a function of a user's gave a tuple, and one so long."""
+    return value.__class__ is tuple and count in (None, len(value))
 
 
 def _held(leaf: Tree) -> Tree:
@@ -498,14 +505,14 @@ def jitted(
     derived: Function,
     function: Function,
     what: str,
-    options: tuple[Any, ...],
+    options: tuple[object, ...],
     *,
     signature: inspect.Signature | None = None,
 ) -> Jitted:
     """A jitted function for a derivative; the same one for the same function, whose programs are kept with it."""
-    kept: dict[Any, Jitted] = {}
+    kept: dict[tuple[str, ...], Jitted] = {}
     owner = function.__dict__ if isinstance(getattr(function, "__dict__", None), dict) else None
-    key = (what, *[tuple(one) if isinstance(one, list) else one for one in options])
+    key = (what, *map(str, options))
     if owner is not None and (inspect.isfunction(function) or isinstance(function, Jitted)):
         kept = owner.setdefault(_KEPT, kept)
         if key in kept:

@@ -79,7 +79,7 @@ class Trace:
         self.index_ranges: list[IndexRange] = []
         """The ranges of arguments that are indices."""
         self.replaced: dict[SSAValue, SSAValue] = {}
-        """Values that were computed in another way later: whoever holds one means the other."""
+        """Values that were computed in another way later: those who hold one mean the other."""
         self.ends: list[Callable[[], None]] = []
         """What is done once all is traced."""
         self.closed = False

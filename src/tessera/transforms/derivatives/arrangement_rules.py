@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.slices import LAST
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Size, dim, size
 from tessera.transforms.derivatives.graph_writer import GraphWriter
@@ -52,7 +53,7 @@ def _first(extent: Size, start: int, stop: int, step: int) -> Size:
     """Where a slice of an axis begins."""
     if isinstance(extent, int):
         return slice(start, stop if stop >= -extent else None, step).indices(extent)[0]
-    if start == graph.LAST:
+    if start == LAST:
         return size(dim(extent) - 1)
     return start if start >= 0 else size(dim(extent) + start)
 
@@ -71,9 +72,8 @@ def placed(w: GraphWriter, part: SSAValue, axis: int, first: Size, step: int, ex
         return w.scatter("add", w.zeros(_with_size(part, axis, extent)), indices, part, axis)
     if step != 1:
         part = _spread(w, part, axis, step)
-        room = extent - first  # pyright: ignore[reportOperatorIssue]  # numbers
-        count = graph_type(part).shape[axis]
-        if isinstance(count, int) and isinstance(room, int) and room < count:
+        room, count = (dim(extent) - dim(first)).constant, graph_type(part).shape[axis]
+        if isinstance(count, int) and room is not None and room < count:
             part, count = _cut(w, part, axis, room), room
     rest = size(dim(extent) - dim(count) - dim(first))
     pieces = [w.zeros(_with_size(part, axis, first)), part, w.zeros(_with_size(part, axis, rest))]
@@ -92,7 +92,7 @@ def _spread(w: GraphWriter, part: SSAValue, axis: int, step: int) -> SSAValue:
 
 def _cut(w: GraphWriter, part: SSAValue, axis: int, count: int) -> SSAValue:
     rank = len(graph_type(part).shape)
-    return w.slice(part, [0] * rank, [count if one == axis else graph.LAST for one in range(rank)], [1] * rank)
+    return w.slice(part, [0] * rank, [count if one == axis else LAST for one in range(rank)], [1] * rank)
 
 
 def _with_size(like: SSAValue, axis: int, extent: Size) -> graph.GraphTensorType:
@@ -109,7 +109,9 @@ def _concatenate_jvp(at: Tangents, op: graph.ConcatenateOp, tangents: Sequence[T
     return [w.concatenate(parts, op.axis.value.data)]
 
 
-def _concatenate(w: GraphWriter, op: graph.ConcatenateOp, given: Sequence[Tangent], is_linear: IsLinear) -> list[Tangent]:
+def _concatenate(
+    w: GraphWriter, op: graph.ConcatenateOp, given: Sequence[Tangent], is_linear: IsLinear
+) -> list[Tangent]:
     assert given[0] is not None
     axis, found = op.axis.value.data, list[Tangent]()
     total = graph_type(op.result).shape
@@ -125,15 +127,15 @@ def _concatenate(w: GraphWriter, op: graph.ConcatenateOp, given: Sequence[Tangen
 def _part(w: GraphWriter, whole: SSAValue, axis: int, before: Size, extent: Size, after: Size) -> SSAValue:
     """The part of an extent behind `before` elements and in front of `after`."""
     rank = len(graph_type(whole).shape)
-    starts, stops = [0] * rank, [graph.LAST] * rank
+    starts, stops = [0] * rank, [LAST] * rank
     if extent == 0:
         return w.zeros(_with_size(whole, axis, 0))
     if isinstance(before, int) and isinstance(after, int):
-        starts[axis], stops[axis] = before, -after if after else graph.LAST
+        starts[axis], stops[axis] = before, -after if after else LAST
     elif isinstance(before, int) and isinstance(extent, int):
         starts[axis], stops[axis] = before, before + extent
     elif isinstance(after, int) and isinstance(extent, int):
-        starts[axis], stops[axis] = -after - extent, -after if after else graph.LAST
+        starts[axis], stops[axis] = -after - extent, -after if after else LAST
     else:
         indices = w("add", w.iota((extent,), 0), w.broadcast(w.size(before), (extent,)))
         return w.gather(whole, indices, axis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
@@ -13,12 +13,13 @@ from tessera.ir.graph import indexing
 from tessera.ir.graph.control import CondOp, ScanOp, WhileOp, YieldOp, slice_of
 from tessera.ir.graph.effects import AllReduceOp, PrintOp, RandomOp, StateWriteOp
 from tessera.ir.graph.functions import CallKernelOp, CallOp
+from tessera.ir.graph.slices import LAST
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Size, dim, size
 from tessera.transforms.core.dead_code import is_removable
 from tessera.transforms.derivatives.customs import CustomOp, CustomRule, StopOp
 from tessera.transforms.derivatives.graph_writer import GraphWriter, Known, axes_of
-from tessera.transforms.derivatives.rules import Tangent, inputs_of, refused
+from tessera.transforms.derivatives.rules import Tangent, captured_by, inputs_of, refused
 
 OpT = TypeVar("OpT", bound=Operation)
 Item: TypeAlias = "tuple[SSAValue, bool]"
@@ -64,11 +65,12 @@ class Batch:
             self.values |= dict(zip(op.results, row(self, op), strict=True))
 
 
-BATCHES: dict[type[Operation], Callable[[Batch, Operation], Sequence[Item]]] = {}
+AnyBatchRule: TypeAlias = Callable[[Batch, Operation], Sequence[Item]]
+BATCHES: dict[type[Operation], AnyBatchRule] = {}
 
 
 def _row(kind: type[OpT], write: Callable[[Batch, OpT], Sequence[Item]]) -> None:
-    BATCHES[kind] = write  # pyright: ignore[reportArgumentType]  # asked for ops of its kind alone
+    BATCHES[kind] = cast(AnyBatchRule, write)
 
 
 def _ew(b: Batch, op: graph.EwOp) -> Sequence[Item]:
@@ -96,7 +98,7 @@ def _transpose(b: Batch, op: graph.TransposeOp) -> Sequence[Item]:
 
 def _slice(b: Batch, op: graph.SliceOp) -> Sequence[Item]:
     starts, stops, steps = (list(one.iter_values()) for one in (op.starts, op.stops, op.steps))
-    found = b.w.slice(b.item(op.operand)[0], [0, *starts], [graph.LAST, *stops], [1, *steps])
+    found = b.w.slice(b.item(op.operand)[0], [0, *starts], [LAST, *stops], [1, *steps])
     return [(found, True)]
 
 
@@ -238,13 +240,7 @@ def _body(b: Batch, block: Block, flags: Sequence[bool]) -> tuple[Block, Batch]:
         for argument, flag in zip(block.args, flags, strict=True)
     ]
     made = Block(arg_types=types)
-    inner = b.inside(
-        made,
-        {
-            old: (new, flag)
-            for old, new, flag in zip(block.args, made.args, flags, strict=True)
-        },
-    )
+    inner = b.inside(made, {old: (new, flag) for old, new, flag in zip(block.args, made.args, flags, strict=True)})
     inner.run(block)
     return made, inner
 
@@ -292,9 +288,7 @@ def _settled(b: Batch, block: Block, count: int, flags: list[bool], others: Sequ
     """Which carried values come to have the axis of the batch."""
     while True:
         _, inner = _body(b, block, [*flags, *others])
-        after = [
-            flag or item[1] for flag, item in zip(flags, inner.items(_yielded(block))[:count], strict=True)
-        ]
+        after = [flag or item[1] for flag, item in zip(flags, inner.items(_yielded(block))[:count], strict=True)]
         if after == flags:
             return flags
         flags = after
@@ -314,7 +308,10 @@ def _scan(b: Batch, op: ScanOp) -> Sequence[Item]:
     results = list(written.results)
     return [
         *zip(results[:count], flags, strict=True),
-        *[(b.w.moved(value, 1, 0), True) if flag else (value, False) for value, flag in zip(results[count:], rows, strict=True)],
+        *[
+            (b.w.moved(value, 1, 0), True) if flag else (value, False)
+            for value, flag in zip(results[count:], rows, strict=True)
+        ],
     ]
 
 
@@ -391,9 +388,9 @@ def _stop(b: Batch, op: StopOp) -> Sequence[Item]:
 
 
 def _custom(b: Batch, op: CustomOp) -> Sequence[Item]:
-    """The body for a batch, and the rule for a batch: what it writes is batched in turn."""
-    count = len(op.arguments)
-    if any(b.item(value)[1] for value in inputs_of(op)[count:]):
+    """The body for a batch, and the rule for a batch: what that writes is for a batch, too."""
+    outside = [value for value in captured_by(op) if value not in op.arguments]
+    if any(b.item(value)[1] for value in outside):
         raise refused(
             op,
             f"{op.rule.data.name} has derivatives of its own, and uses a value from outside that is mapped over",
@@ -413,7 +410,9 @@ def _batched_rule(op: CustomOp, b: Batch) -> CustomRule:
     written = op.rule.data
     count, known = b.count, b.w.known
 
-    def mapped(block: Block, given: Sequence[SSAValue], write: Callable[[Block, list[SSAValue]], list[Tangent]]) -> list[Tangent]:
+    def mapped(
+        block: Block, given: Sequence[SSAValue], write: Callable[[Block, list[SSAValue]], list[Tangent]]
+    ) -> list[Tangent]:
         """What `write` writes for one, written for a batch of values."""
         part = Block(arg_types=[slice_of(graph_type(value)) for value in given])
         found = write(part, list(part.args))

@@ -1,6 +1,6 @@
-"""Derivatives of ops with bodies: forwards a body computes tangents, too; else it is cut into a known and a linear part.
+"""Derivatives of ops with bodies: forwards a body computes tangents, too; else it has a known and a linear part.
 
-What the linear part uses of the known one is handed on as further results: residuals, one to a turn in loops.
+What the linear part uses of the known one is handed on as further results: residuals, one for each iteration of a loop.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _residuals(linear: Block, known: Block) -> list[SSAValue]:
 
 
 def _hoist(block: Block, loop: Operation) -> None:
-    """Moves pure ops that do not depend on the turn in front of a loop."""
+    """Moves pure ops that are the same in each iteration in front of a loop."""
     outer = loop.parent_block()
     assert outer is not None
     for op in list(block.ops):
@@ -273,8 +273,8 @@ def _scan_in_parts(
     made = ScanOp(op.count, op.inits, op.xs, region, reverse=op.reverse is not None)
     starts = _starts(at, op, given, carried)
     xs = [tangent for tangent in given[count : count + over] if tangent is not None]
-    sources = dict(zip(arguments[count:], op.xs, strict=True))
-    kept = dict(zip(stacked, _instead(at, op, made), strict=True))
+    sources: dict[SSAValue, SSAValue] = dict(zip(arguments[count:], op.xs, strict=True))
+    kept: dict[SSAValue, SSAValue] = dict(zip(stacked, _instead(at, op, made), strict=True))
     for value in residuals:
         argument = part.insert_arg(value.type, len(part.args))
         _substitute(part, {value: argument})
@@ -327,7 +327,7 @@ def _reordered(at: Tangents, old: Operation, new: Operation, count: int, more: i
     assert block is not None
     new.location = old.location
     block.insert_op_before(new, old)
-    results = list(new.results)
+    results: list[SSAValue] = list(new.results)
     same = [*results[:count], *results[count + more :]]
     for before, after in zip(list(old.results), same, strict=False):
         at.replace(before, after)

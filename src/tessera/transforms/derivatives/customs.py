@@ -23,7 +23,17 @@ from tessera.ir.graph.effects import AnyTensor
 from tessera.ir.graph.types import graph_type
 from tessera.transforms.derivatives.graph_writer import GraphWriter
 from tessera.transforms.derivatives.linearize import linearize
-from tessera.transforms.derivatives.rules import IsLinear, Replacements, Tangent, Tangents, constant, refused, rule, transposed_only
+from tessera.transforms.derivatives.rules import (
+    IsLinear,
+    Replacements,
+    Tangent,
+    Tangents,
+    captured_by,
+    constant,
+    refused,
+    rule,
+    transposed_only,
+)
 
 Values = Sequence[SSAValue]
 
@@ -100,7 +110,8 @@ class LinearOp(DeclaredOp):
 
 def _jvp(at: Tangents, op: CustomOp, given: Sequence[Tangent]) -> Sequence[Tangent]:
     count = len(op.arguments)
-    if any(tangent is not None for tangent in given[count:]):
+    outside = [value for value in captured_by(op) if value not in op.arguments]
+    if any(value in at.tangents for value in outside):
         raise refused(
             op,
             f"{op.rule.data.name} has derivatives of its own, and uses a value from outside that is differentiated",
@@ -112,7 +123,7 @@ def _jvp(at: Tangents, op: CustomOp, given: Sequence[Tangent]) -> Sequence[Tange
     if at.is_forward:
         raise refused(
             op,
-            f"{op.rule.data.name} has a rule for reverse derivatives alone (custom_vjp), and is differentiated forwards",
+            f"{op.rule.data.name} has a rule for reverse derivatives alone (custom_vjp); this is forwards",
             "give it a custom_jvp instead, which serves both ways",
         )
     return _by_vjp(at, op, tangents)
@@ -120,7 +131,6 @@ def _jvp(at: Tangents, op: CustomOp, given: Sequence[Tangent]) -> Sequence[Tange
 
 def _by_jvp(at: Tangents, op: CustomOp, tangents: Sequence[Tangent]) -> Sequence[Tangent]:
     assert op.rule.data.jvp is not None
-    block = at.known.block
     if at.is_forward:
         dense = [
             at.known.zeros(graph_type(value)) if one is None else one
@@ -128,17 +138,19 @@ def _by_jvp(at: Tangents, op: CustomOp, tangents: Sequence[Tangent]) -> Sequence
         ]
         part = Block()
         found = op.rule.data.jvp(part, op.arguments, dense)
-        _append(block, part)
+        _append(at.known, part)
         return found
     # A rule is linear in tangents: the derivative of what it computes of zeros is what it computes.
     zeros = [at.known.zeros(graph_type(value)) for value in op.arguments]
     part = Block(arg_types=[value.type for value in op.arguments])
     found = op.rule.data.jvp(part, op.arguments, list(part.args))
-    given = {argument: one for argument, one in zip(part.args, tangents, strict=True) if one is not None}
+    given: dict[SSAValue, SSAValue] = {
+        argument: one for argument, one in zip(part.args, tangents, strict=True) if one is not None
+    }
     linear = linearize(part, given, at.known.known, at.replace, at.linear.block)
     for argument, zero in zip(list(part.args), zeros, strict=True):
         argument.replace_all_uses_with(zero)
-    _append(block, part)
+    _append(at.known, part)
     return [linear.get(value) for value in found]
 
 
@@ -163,21 +175,19 @@ def _by_vjp(at: Tangents, op: CustomOp, tangents: Sequence[Tangent]) -> Sequence
     return list(linear.results)
 
 
-def _append(block: Block, part: Block) -> None:
+def _append(w: GraphWriter, part: Block) -> None:
     for op in list(part.ops):
         op.detach()
-        block.add_op(op)
+        w.write(op)
 
 
 def _linear(w: GraphWriter, op: LinearOp, given: Sequence[Tangent], _: IsLinear) -> Sequence[Tangent]:
     backward = op.rule.data.backward
     assert backward is not None
-    dense = [
-        w.zeros(graph_type(value)) if one is None else one for value, one in zip(op.results_, given, strict=True)
-    ]
+    dense = [w.zeros(graph_type(value)) if one is None else one for value, one in zip(op.results_, given, strict=True)]
     part = Block()
     found = backward(part, op.residuals, dense)
-    _append(w.block, part)
+    _append(w, part)
     return [*[None] * len(op.residuals), *[found[index] for index in op.active.iter_values()]]
 
 

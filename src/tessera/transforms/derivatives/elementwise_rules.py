@@ -40,9 +40,7 @@ def _jvp(at: Tangents, op: graph.EwOp, tangents: Sequence[Tangent]) -> Sequence[
     return [w.sum_of(terms)]
 
 
-def _transpose(
-    w: GraphWriter, op: graph.EwOp, cotangents: Sequence[Tangent], is_linear: IsLinear
-) -> Sequence[Tangent]:
+def _transpose(w: GraphWriter, op: graph.EwOp, cotangents: Sequence[Tangent], is_linear: IsLinear) -> Sequence[Tangent]:
     name, xs = op.fn.data, op.operands_
     (given,) = cotangents
     assert given is not None

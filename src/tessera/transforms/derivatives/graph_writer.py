@@ -1,4 +1,4 @@
-"""Writes graph ops at the end of a block: what rules of derivatives and of batches are written with."""
+"""Writes graph ops into a block: what rules of derivatives and of batches are written with."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.dtypes.types import DType, bool_, i64
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import indexing
+from tessera.ir.graph.slices import BEFORE_FIRST, LAST
 from tessera.ir.graph.types import GraphTensorType, graph_type
 from tessera.shapes.bounds import Interval
 from tessera.shapes.expr import DimLike, Size, dim, shape_of
@@ -34,17 +35,22 @@ def number_of(value: SSAValue) -> float | None:
 
 
 class GraphWriter:
-    """Ops at the end of a block. It is the builder that rows of the elementwise table write their partials with."""
+    """Ops at a place in a block. It is the builder that rows of the elementwise table write their partials with."""
 
     def __init__(self, block: Block, known: Known) -> None:
         self.block = block
         self.known = known
         self.location: LocationAttr = UnknownLoc()
+        self.before: Operation | None = None
+        """The op in front of which ops go, if not to the end."""
 
     def write(self, op: Operation) -> Operation:
         if isinstance(op.location, UnknownLoc):
             op.location = self.location
-        self.block.add_op(op)
+        if self.before is None:
+            self.block.add_op(op)
+        else:
+            self.block.insert_op_before(op, self.before)
         return op
 
     def add(self, op: Operation) -> SSAValue:
@@ -120,8 +126,8 @@ class GraphWriter:
 
     def flipped(self, x: SSAValue, axis: int) -> SSAValue:
         rank = len(graph_type(x).shape)
-        starts, stops, steps = [0] * rank, [graph.LAST] * rank, [1] * rank
-        starts[axis], stops[axis], steps[axis] = graph.LAST, graph.BEFORE_FIRST, -1
+        starts, stops, steps = [0] * rank, [LAST] * rank, [1] * rank
+        starts[axis], stops[axis], steps[axis] = LAST, BEFORE_FIRST, -1
         return self.slice(x, starts, stops, steps)
 
     def concatenate(self, values: Sequence[SSAValue], axis: int) -> SSAValue:
@@ -187,5 +193,3 @@ def axes_of(op: graph.ReduceOp) -> list[int]:
 def kept_shape(shape: Sequence[Size], axes: Sequence[int]) -> tuple[Size, ...]:
     """The shape of a reduction that keeps its axes."""
     return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
-
-

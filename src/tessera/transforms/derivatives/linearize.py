@@ -14,16 +14,12 @@ from tessera.transforms.derivatives.rules import RULES, Replacements, Tangents, 
 
 
 def linearize(
-    block: Block,
-    tangents: Mapping[SSAValue, SSAValue],
-    known: Known,
-    replace: Replacements,
-    into: Block | None = None,
+    block: Block, tangents: Mapping[SSAValue, SSAValue], known: Known, replace: Replacements, into: Block | None = None
 ) -> dict[SSAValue, SSAValue]:
     """Writes the tangents of what ops of a block compute, from those of values that they use; gives all tangents.
 
-    Known values are written at the end of the block, in front of what ends it; linear ops at the end of `into`, or of
-    the block itself: forwards.
+    Known values are written at the end of the block, in front of what ends it, and linear ops at the end of `into`.
+    Without that, forwards, tangents stand behind their values in the block itself.
     """
     last = block.last_op
     ops = list(block.ops)
@@ -39,6 +35,8 @@ def linearize(
         if all(tangent is None for tangent in given):
             continue
         at.known.location = at.linear.location = op.location
+        if at.is_forward:  # a tangent stands behind its value; bodies compute both
+            at.known.before = at.linear.before = op if op.regions else op.next_op
         row = RULES.get(type(op))
         if row is None or (row.jvp is None and not row.reason):
             raise refused(op, f"{op.name} has no derivative", "leave it out of what is differentiated")

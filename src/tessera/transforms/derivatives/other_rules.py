@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
+from tessera.ir.graph.control import YieldOp
 from tessera.ir.graph.effects import AllReduceOp, PrintOp, RandomOp, StateOp, StateReadOp, StateWriteOp
 from tessera.ir.graph.functions import CallKernelOp, CallOp, FuncOp, ReturnOp
-from tessera.ir.graph.control import YieldOp
 from tessera.transforms.derivatives.rules import Tangent, Tangents, constant, refused, rule
 
 
-def _refusing(what: str, hint: str):  # noqa: ANN202
+def _refusing(what: str, hint: str):
     def jvp(_: Tangents, op: Operation, __: Sequence[Tangent]) -> Sequence[Tangent]:
         raise refused(op, what, hint)
 

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import indexing
 from tessera.ir.graph.control import ScanOp, YieldOp, body_of
+from tessera.ir.graph.slices import LAST
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import element_count
 from tessera.transforms.derivatives.graph_writer import GraphWriter, axes_of, kept_shape
@@ -121,14 +122,14 @@ def _running_extreme(at: Tangents, op: indexing.CumulateOp, tangent: SSAValue) -
     leading = type_.with_shape([1 if one == axis else size for one, size in enumerate(shape)])
     # The shift by one place drops the last.
     extended = w.concatenate([w.zeros(leading), found], axis)
-    return w.slice(extended, [0] * rank, [-1 if one == axis else graph.LAST for one in range(rank)], [1] * rank)
+    return w.slice(extended, [0] * rank, [-1 if one == axis else LAST for one in range(rank)], [1] * rank)
 
 
 def _cumulate(w: GraphWriter, op: indexing.CumulateOp, given: Sequence[Tangent], _: IsLinear) -> Sequence[Tangent]:
     assert given[0] is not None
     axis = op.axis.value.data
-    turned = w.cumulate("sum", w.flipped(given[0], axis), axis, exclusive=op.exclusive is not None)
-    return [w.flipped(turned, axis)]
+    swept = w.cumulate("sum", w.flipped(given[0], axis), axis, exclusive=op.exclusive is not None)
+    return [w.flipped(swept, axis)]
 
 
 def _matmul_jvp(at: Tangents, op: graph.MatmulOp, tangents: Sequence[Tangent]) -> Sequence[Tangent]:

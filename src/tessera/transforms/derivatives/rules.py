@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar, cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -13,7 +13,7 @@ from tessera.ir.common.locations import span_of
 from tessera.ir.graph.types import GraphTensorType
 from tessera.transforms.derivatives.graph_writer import GraphWriter
 
-Tangent: TypeAlias = "SSAValue | None"
+Tangent: TypeAlias = SSAValue | None
 """A tangent or a cotangent; None stands for zeros."""
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -53,29 +53,33 @@ class Tangents:
         return self.known.block is self.linear.block
 
 
-IsLinear: TypeAlias = "Callable[[SSAValue], bool]"
+IsLinear: TypeAlias = Callable[[SSAValue], bool]
 """Whether a value depends on tangents."""
-Jvp: TypeAlias = "Callable[[Tangents, OpT, Sequence[Tangent]], Sequence[Tangent]]"
+Jvp: TypeAlias = Callable[[Tangents, OpT, Sequence[Tangent]], Sequence[Tangent]]
 """From the tangents of an op's inputs, of which one is there, to those of its results; see `inputs_of`."""
-Transpose: TypeAlias = "Callable[[GraphWriter, OpT, Sequence[Tangent], IsLinear], Sequence[Tangent]]"
+Transpose: TypeAlias = Callable[[GraphWriter, OpT, Sequence[Tangent], IsLinear], Sequence[Tangent]]
 """From cotangents of results, of which one is there, to those of inputs that are linear."""
+
+
+AnyJvp: TypeAlias = Jvp[Operation]
+AnyTranspose: TypeAlias = Transpose[Operation]
 
 
 @dataclass(frozen=True)
 class DerivativeRule:
     """One row: how tangents pass an op, and how cotangents do where it is linear. `reason` says why they do not."""
 
-    jvp: Jvp[Operation] | None
-    transpose: Transpose[Operation] | None = None
+    jvp: AnyJvp | None
+    transpose: AnyTranspose | None = None
     reason: str = ""
 
 
 RULES: dict[type[Operation], DerivativeRule] = {}
 
 
-def rule(kind: type[OpT], jvp: Jvp[OpT], transpose: Transpose[OpT] | None = None) -> None:
+def rule(kind: type[OpT], jvp: Jvp[OpT] | None, transpose: Transpose[OpT] | None = None) -> None:
     """Puts a row into the table."""
-    RULES[kind] = DerivativeRule(jvp, transpose)  # pyright: ignore[reportArgumentType]  # asked for ops of its kind alone
+    RULES[kind] = DerivativeRule(cast(AnyJvp | None, jvp), cast(AnyTranspose | None, transpose))
 
 
 def constant(kind: type[Operation], reason: str) -> None:
@@ -85,7 +89,8 @@ def constant(kind: type[Operation], reason: str) -> None:
 
 def transposed_only(kind: type[OpT], transpose: Transpose[OpT], reason: str) -> None:
     """A linear op that is written by derivatives alone."""
-    RULES[kind] = DerivativeRule(None, transpose, reason)  # pyright: ignore[reportArgumentType]  # asked for ops of its kind alone
+    rule(kind, None, transpose)
+    RULES[kind] = replace(RULES[kind], reason=reason)
 
 
 def captured_by(op: Operation) -> list[SSAValue]:
