@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def spirals(count: int, seed: int) -> tuple[ts.Tensor, ts.Tensor]:
 def initial(sizes: list[int], seed: int) -> Parameters:
     numbers = np.random.default_rng(seed)
     layers: list[dict[str, ts.Tensor]] = []
-    for size, following in zip(sizes[:-1], sizes[1:], strict=True):
+    for size, following in pairwise(sizes):
         w = numbers.standard_normal((size, following)) * np.sqrt(2 / size)
         layers.append({"w": ts.asarray(w.astype(np.float32)), "b": ts.zeros((following,))})
     return layers
@@ -47,11 +48,20 @@ def loss(layers: Parameters, x: Any, label: Any) -> Any:
 def step(layers: Parameters, moments: Any, count: Any, x: Any, label: Any) -> tuple[Any, Parameters, Any]:
     """One step of Adam."""
     value, gradient = ts.value_and_grad(loss)(layers, x, label)
-    first = ts.tree_map(lambda m, g: 0.9 * m + 0.1 * g, moments[0], gradient)
-    second = ts.tree_map(lambda v, g: 0.99 * v + 0.01 * g * g, moments[1], gradient)
+
+    def faster(m: Any, g: Any) -> Any:
+        return 0.9 * m + 0.1 * g
+
+    def slower(v: Any, g: Any) -> Any:
+        return 0.99 * v + 0.01 * g * g
+
     rate = 0.01 * ts.sqrt(1.0 - 0.99**count) / (1.0 - 0.9**count)
-    layers = ts.tree_map(lambda p, m, v: p - rate * m / (ts.sqrt(v) + 1e-8), layers, first, second)
-    return value, layers, (first, second)
+
+    def updated(p: Any, m: Any, v: Any) -> Any:
+        return p - rate * m / (ts.sqrt(v) + 1e-8)
+
+    first, second = ts.tree_map(faster, moments[0], gradient), ts.tree_map(slower, moments[1], gradient)
+    return value, ts.tree_map(updated, layers, first, second), (first, second)
 
 
 def train(steps: int = 600) -> tuple[float, float, float]:
@@ -67,7 +77,7 @@ def train(steps: int = 600) -> tuple[float, float, float]:
         if count % 100 == 0:
             print(f"step {count}: loss {losses[-1]:.4f}")
     points, expected = spirals(1000, 7)
-    told = np.asarray(ts.jit(scores)(layers, points)) > 0
+    told = ts.jit(scores)(layers, points).numpy() > 0
     return losses[0], losses[-1], float(np.mean(told == (np.asarray(expected) > 0.5)))
 
 
