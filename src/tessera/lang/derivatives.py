@@ -25,11 +25,12 @@ from tessera.shapes.history import ShapeHistory
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation, SSAValue
 
-    from tessera.transforms.derivatives import customs, graph_writer, rules
+    from tessera.transforms.derivatives import checkpoints, customs, finish, graph_writer, rules
     from tessera.transforms.derivatives import table as walks
 else:
-    customs, graph_writer, rules = (
-        Deferred(f"tessera.transforms.derivatives.{name}") for name in ("customs", "graph_writer", "rules")
+    checkpoints, customs, finish, graph_writer, rules = (
+        Deferred(f"tessera.transforms.derivatives.{name}")
+        for name in ("checkpoints", "customs", "finish", "graph_writer", "rules")
     )
     walks = Deferred("tessera.transforms.derivatives.table")
 
@@ -365,6 +366,7 @@ class Recorded:
         assert self.linear is not None
         given = self.given_like(tangents, self.arguments, self.argument_tree(), f"{self.name}: tangents")
         copy, values = _copied(self.linear)
+        checkpoints.expand(copy, self.replace)
         if any(isinstance(op, customs.LinearOp) for op in copy.walk()):
             raise EffectError(
                 "a function with a rule for reverse derivatives alone (custom_vjp) is differentiated forwards",
@@ -372,7 +374,7 @@ class Recorded:
                 hint="give it a custom_jvp instead, which serves both ways",
             )
         for argument, one in zip(list(copy.args), given, strict=True):
-            argument.replace_all_uses_with(one.value)
+            self.replace(argument, one.value)
         for op in list(copy.ops):
             op.detach()
             self.trace.block.add_op(op)
@@ -414,7 +416,7 @@ def ends_of(trace: Trace) -> None:
     if "derivatives" not in trace.kept:
         trace.kept["derivatives"] = True
         replace = rules.Replacements(trace.replaced)
-        trace.ends.append(lambda: customs.finish(trace.body, replace))
+        trace.ends.append(lambda: finish.finish(trace.body, replace))
 
 
 def traced(value: SSAValue, history: ShapeHistory, trace: Trace) -> Traced:

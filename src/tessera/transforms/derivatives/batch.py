@@ -17,6 +17,7 @@ from tessera.ir.graph.slices import LAST
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Size, dim, size
 from tessera.transforms.core.dead_code import is_removable
+from tessera.transforms.derivatives.checkpoints import CheckpointOp, NamedOp
 from tessera.transforms.derivatives.customs import CustomOp, CustomRule, StopOp
 from tessera.transforms.derivatives.graph_writer import GraphWriter, Known, axes_of
 from tessera.transforms.derivatives.rules import Tangent, captured_by, inputs_of, refused
@@ -358,6 +359,15 @@ def _one_by_one(b: Batch, op: Operation) -> Sequence[Item]:
     return [(value, True) for value in written.results]
 
 
+def _checkpoint(b: Batch, op: CheckpointOp) -> Sequence[Item]:
+    block = op.body.block
+    made, inner = _body(b, block, [])
+    flags = [flag for _, flag in inner.items(_yielded(block))]
+    made.add_op(YieldOp(_ends(inner, block, flags)))
+    written = b.w.write(CheckpointOp(op.keeps.data, [value.type for value in _yielded(made)], Region(made)))
+    return list(zip(written.results, flags, strict=True))
+
+
 # Effects
 
 
@@ -385,6 +395,10 @@ def _all_reduce(b: Batch, op: AllReduceOp) -> Sequence[Item]:
 
 def _stop(b: Batch, op: StopOp) -> Sequence[Item]:
     return [(b.w.add(StopOp(b.item(op.operand)[0])), True)]
+
+
+def _named(b: Batch, op: NamedOp) -> Sequence[Item]:
+    return [(b.w.add(NamedOp(op.label.data, b.item(op.operand)[0])), True)]
 
 
 def _custom(b: Batch, op: CustomOp) -> Sequence[Item]:
@@ -478,4 +492,6 @@ _row(StateWriteOp, _write)
 _row(PrintOp, _print)
 _row(AllReduceOp, _all_reduce)
 _row(StopOp, _stop)
+_row(CheckpointOp, _checkpoint)
+_row(NamedOp, _named)
 _row(CustomOp, _custom)

@@ -29,13 +29,13 @@ from tessera.transforms.derivatives.rules import (
 )
 
 
-def _yields(block: Block) -> YieldOp:
+def yields(block: Block) -> YieldOp:
     last = block.last_op
     assert isinstance(last, YieldOp)
     return last
 
 
-def _end(block: Block, values: Sequence[SSAValue]) -> None:
+def end(block: Block, values: Sequence[SSAValue]) -> None:
     """Lets a block end with these values."""
     last = block.last_op
     made = YieldOp(values)
@@ -46,14 +46,14 @@ def _end(block: Block, values: Sequence[SSAValue]) -> None:
     block.add_op(made)
 
 
-def _taken(region: Region) -> Region:
+def taken(region: Region) -> Region:
     """A region's block in a region of its own."""
     block = region.block
     region.detach_block(block)
     return Region(block)
 
 
-def _instead(at: Tangents, old: Operation, new: Operation) -> list[SSAValue]:
+def instead(at: Tangents, old: Operation, new: Operation) -> list[SSAValue]:
     """Puts an op in another's place, whose results are its first; gives the results that it has more."""
     block = old.parent_block()
     assert block is not None
@@ -124,7 +124,7 @@ def _active_carries(block: Block, count: int, given: Sequence[bool], others: set
         found = _active(block, start | others)
         after = [
             (flag or value in found) and is_differentiable(value)
-            for flag, value in zip(flags, _yields(block).values[:count], strict=True)
+            for flag, value in zip(flags, yields(block).values[:count], strict=True)
         ]
         if after == flags:
             return flags
@@ -139,7 +139,7 @@ def _or_zeros(w: GraphWriter, tangent: Tangent, like: SSAValue) -> SSAValue:
 
 
 def _cond_jvp(at: Tangents, op: CondOp, _: Sequence[Tangent]) -> Sequence[Tangent]:
-    regions = [_taken(op.chosen), _taken(op.otherwise)]
+    regions = [taken(op.chosen), taken(op.otherwise)]
     count = len(op.results_)
     if at.is_forward:
         return _cond_forwards(at, op, regions)
@@ -149,7 +149,7 @@ def _cond_jvp(at: Tangents, op: CondOp, _: Sequence[Tangent]) -> Sequence[Tangen
         part = Block()
         found = linearize(region.block, at.tangents, at.known.known, at.replace, part)
         parts.append(part)
-        tangents.append([found.get(value) for value in _yields(region.block).values])
+        tangents.append([found.get(value) for value in yields(region.block).values])
     residuals = [_residuals(part, region.block) for part, region in zip(parts, regions, strict=True)]
     # Residuals of one type share a result.
     kinds: list[GraphTensorType] = []
@@ -168,19 +168,19 @@ def _cond_jvp(at: Tangents, op: CondOp, _: Sequence[Tangent]) -> Sequence[Tangen
             mine.append(place)
         places.append(mine)
     for region, values, mine in zip(regions, residuals, places, strict=True):
-        before = list(_yields(region.block).values)
+        before = list(yields(region.block).values)
         known = dict(zip(mine, values, strict=True))
         writer = _before_end(region.block, at)
         more = [known[one] if one in known else writer.zeros(type_) for one, type_ in enumerate(kinds)]
-        _end(region.block, [*before, *more])
-    types = [value.type for value in _yields(regions[0].block).values]
+        end(region.block, [*before, *more])
+    types = [value.type for value in yields(regions[0].block).values]
     made = CondOp(op.condition, regions[0], regions[1], types)
-    kept = _instead(at, op, made)
+    kept = instead(at, op, made)
     active = [any(one[index] is not None for one in tangents) for index in range(count)]
     for part, values, mine, given in zip(parts, residuals, places, tangents, strict=True):
         _substitute(part, {value: kept[one] for value, one in zip(values, mine, strict=True)})
         writer = GraphWriter(part, at.known.known)
-        _end(part, [_or_zeros(writer, given[index], made.results[index]) for index in range(count) if active[index]])
+        end(part, [_or_zeros(writer, given[index], made.results[index]) for index in range(count) if active[index]])
     kinds_ = [made.results[index].type for index in range(count) if active[index]]
     linear = at.linear.write(CondOp(made.condition, Region(parts[0]), Region(parts[1]), kinds_))
     results = iter(linear.results)
@@ -189,7 +189,7 @@ def _cond_jvp(at: Tangents, op: CondOp, _: Sequence[Tangent]) -> Sequence[Tangen
 
 def _before_end(block: Block, at: Tangents) -> GraphWriter:
     """A writer behind all of a block's ops but the one that ends it, which goes."""
-    last = _yields(block)
+    last = yields(block)
     last.detach()
     last.erase()
     return GraphWriter(block, at.known.known)
@@ -199,16 +199,16 @@ def _cond_forwards(at: Tangents, op: CondOp, regions: Sequence[Region]) -> Seque
     tangents: list[list[Tangent]] = []
     for region in regions:
         found = linearize(region.block, at.tangents, at.known.known, at.replace)
-        tangents.append([found.get(value) for value in _yields(region.block).values])
+        tangents.append([found.get(value) for value in yields(region.block).values])
     count = len(op.results_)
     active = [any(one[index] is not None for one in tangents) for index in range(count)]
     for region, given in zip(regions, tangents, strict=True):
-        before = list(_yields(region.block).values)
+        before = list(yields(region.block).values)
         writer = _before_end(region.block, at)
         more = [_or_zeros(writer, given[index], before[index]) for index in range(count) if active[index]]
-        _end(region.block, [*before, *more])
-    types = [value.type for value in _yields(regions[0].block).values]
-    results = iter(_instead(at, op, CondOp(op.condition, regions[0], regions[1], types)))
+        end(region.block, [*before, *more])
+    types = [value.type for value in yields(regions[0].block).values]
+    results = iter(instead(at, op, CondOp(op.condition, regions[0], regions[1], types)))
     return [next(results) if flag else None for flag in active]
 
 
@@ -219,11 +219,9 @@ def _cond(w: GraphWriter, op: CondOp, given: Sequence[Tangent], is_linear: IsLin
     for region in (op.chosen, op.otherwise):
         block = Block()
         inside = GraphWriter(block, w.known)
-        pairs = [
-            (value, one) for value, one in zip(_yields(region.block).values, given, strict=True) if one is not None
-        ]
+        pairs = [(value, one) for value, one in zip(yields(region.block).values, given, strict=True) if one is not None]
         found = transpose(region.block, wanted, pairs, inside)
-        _end(block, [_or_zeros(inside, found.get(value), value) for value in wanted])
+        end(block, [_or_zeros(inside, found.get(value), value) for value in wanted])
         regions.append(Region(block))
     made = w.write(CondOp(op.condition, regions[0], regions[1], [value.type for value in wanted]))
     cotangents = dict(zip(wanted, made.results, strict=True))
@@ -258,23 +256,23 @@ def _scan_in_parts(
     at: Tangents, op: ScanOp, given: Sequence[Tangent], carried: Sequence[bool], x_active: Sequence[bool]
 ) -> Sequence[Tangent]:
     count, over = len(op.inits), len(op.xs)
-    region = _taken(op.body)
+    region = taken(op.body)
     block = region.block
     arguments = list(block.args)
     active = [argument for argument, flag in zip(arguments, [*carried, *x_active], strict=True) if flag]
     part = Block(arg_types=[argument.type for argument in active])
     inner = {**at.tangents, **dict(zip(active, part.args, strict=True))}
     found = linearize(block, inner, at.known.known, at.replace, part)
-    values = list(_yields(block).values)
+    values = list(yields(block).values)
     _hoist(block, op)
     residuals = _residuals(part, block)
     stacked = [value for value in residuals if value not in arguments[count:]]
-    _end(block, [*values, *stacked])
+    end(block, [*values, *stacked])
     made = ScanOp(op.count, op.inits, op.xs, region, reverse=op.reverse is not None)
     starts = _starts(at, op, given, carried)
     xs = [tangent for tangent in given[count : count + over] if tangent is not None]
     sources: dict[SSAValue, SSAValue] = dict(zip(arguments[count:], op.xs, strict=True))
-    kept: dict[SSAValue, SSAValue] = dict(zip(stacked, _instead(at, op, made), strict=True))
+    kept: dict[SSAValue, SSAValue] = dict(zip(stacked, instead(at, op, made), strict=True))
     for value in residuals:
         argument = part.insert_arg(value.type, len(part.args))
         _substitute(part, {value: argument})
@@ -282,7 +280,7 @@ def _scan_in_parts(
     writer = GraphWriter(part, at.known.known)
     nexts = [_or_zeros(writer, found.get(value), value) for value, flag in zip(values, carried, strict=False) if flag]
     rows = [found.get(value) for value in values[count:]]
-    _end(part, [*nexts, *[row for row in rows if row is not None]])
+    end(part, [*nexts, *[row for row in rows if row is not None]])
     linear = at.linear.write(ScanOp(made.count, starts, xs, Region(part), reverse=made.reverse is not None))
     results = iter(linear.results)
     flags = [*carried, *[row is not None for row in rows]]
@@ -293,7 +291,7 @@ def _scan_forwards(
     at: Tangents, op: ScanOp, given: Sequence[Tangent], carried: Sequence[bool], x_active: Sequence[bool]
 ) -> Sequence[Tangent]:
     count, over = len(op.inits), len(op.xs)
-    region = _taken(op.body)
+    region = taken(op.body)
     block = region.block
     arguments = list(block.args)
     inner = dict(at.tangents)
@@ -306,12 +304,12 @@ def _scan_forwards(
         if flag:
             inner[argument] = block.insert_arg(argument.type, len(block.args))
     found = linearize(block, inner, at.known.known, at.replace)
-    values = list(_yields(block).values)
+    values = list(yields(block).values)
     writer = _before_end(block, at)
     nexts = [_or_zeros(writer, found.get(value), value) for value, flag in zip(values, carried, strict=False) if flag]
     rows = [found.get(value) for value in values[count:]]
     more = [row for row in rows if row is not None]
-    _end(block, [*values[:count], *nexts, *values[count:], *more])
+    end(block, [*values[:count], *nexts, *values[count:], *more])
     starts = _starts(at, op, given, carried)
     xs = [*op.xs, *[tangent for tangent in given[count : count + over] if tangent is not None]]
     made = ScanOp(op.count, [*op.inits, *starts], xs, region, reverse=op.reverse is not None)
@@ -355,7 +353,7 @@ def _scan(w: GraphWriter, op: ScanOp, given: Sequence[Tangent], is_linear: IsLin
     inside = GraphWriter(body, w.known)
     hidden = [argument for argument, flag in zip(arguments, flags, strict=True) if not flag]
     _substitute(block, dict(zip(hidden, slices, strict=False)))
-    values = _yields(block).values
+    values = yields(block).values
     pairs = list(zip(values[:count], carried, strict=True))
     pairs += [(values[count + index], one) for (index, _), one in zip(rows, slices[len(known) :], strict=True)]
     linear = [*block.args[:count], *[one for one, flag in zip(arguments, flags, strict=True) if flag]]
@@ -366,7 +364,7 @@ def _scan(w: GraphWriter, op: ScanOp, given: Sequence[Tangent], is_linear: IsLin
         for total, value in zip(totals, wanted, strict=True)
     ]
     outs = [_or_zeros(inside, found.get(argument), argument) for argument in linear[count:]]
-    _end(body, [*nexts, *added, *outs])
+    end(body, [*nexts, *added, *outs])
     made = w.write(ScanOp(op.count, [*ends, *sums], xs, Region(body), reverse=op.reverse is None))
     results = list(made.results)
     of_inits = [one if is_linear(value) else None for one, value in zip(results, op.inits, strict=False)]
@@ -393,19 +391,19 @@ def _while_jvp(at: Tangents, op: WhileOp, given: Sequence[Tangent]) -> Sequence[
     block = op.body.block
     others = {value for value in captured_by(op) if value in at.tangents}
     carried = _active_carries(block, count, [tangent is not None for tangent in given[:count]], others)
-    condition, body = _taken(op.condition), _taken(op.body)
+    condition, body = taken(op.condition), taken(op.body)
     inner = dict(at.tangents)
     for argument, flag in zip(list(block.args), carried, strict=True):
         if flag:
             inner[argument] = block.insert_arg(argument.type, len(block.args))
             condition.block.insert_arg(argument.type, len(condition.block.args))
     found = linearize(block, inner, at.known.known, at.replace)
-    values = list(_yields(block).values)
+    values = list(yields(block).values)
     writer = _before_end(block, at)
     nexts = [_or_zeros(writer, found.get(value), value) for value, flag in zip(values, carried, strict=True) if flag]
-    _end(block, [*values, *nexts])
+    end(block, [*values, *nexts])
     made = WhileOp([*op.inits, *_starts(at, op, given, carried)], condition, body)
-    tangents = iter(_instead(at, op, made))
+    tangents = iter(instead(at, op, made))
     return [next(tangents) if flag else None for flag in carried]
 
 

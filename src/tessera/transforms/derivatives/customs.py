@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from xdsl.ir import Attribute, Block, Data, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, Data, OpResult, Region, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, BaseAttr, irdl_attr_definition, irdl_op_definition, traits_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -18,14 +18,12 @@ from xdsl.traits import Pure, RecursiveMemoryEffect
 from tessera.ir.common import declared_ops as fields
 from tessera.ir.common.attributes import Integers, integers
 from tessera.ir.common.declared_ops import GIVEN_ALL, DeclaredOp
-from tessera.ir.graph.control import YieldOp
 from tessera.ir.graph.effects import AnyTensor
 from tessera.ir.graph.types import graph_type
 from tessera.transforms.derivatives.graph_writer import GraphWriter
 from tessera.transforms.derivatives.linearize import linearize
 from tessera.transforms.derivatives.rules import (
     IsLinear,
-    Replacements,
     Tangent,
     Tangents,
     captured_by,
@@ -189,33 +187,6 @@ def _linear(w: GraphWriter, op: LinearOp, given: Sequence[Tangent], _: IsLinear)
     found = backward(part, op.residuals, dense)
     _append(w, part)
     return [*[None] * len(op.residuals), *[found[index] for index in op.active.iter_values()]]
-
-
-def finish(block: Block, replace: Replacements) -> None:
-    """Takes these ops out of a block, and out of all bodies in it."""
-    for op in list(block.ops):
-        for region in op.regions:
-            for inner in region.blocks:
-                finish(inner, replace)
-        if isinstance(op, StopOp):
-            replace(op.result, op.operand)
-            _erase(op)
-        elif isinstance(op, CustomOp):
-            last = op.body.block.last_op
-            assert isinstance(last, YieldOp)
-            values = list(last.values)
-            _erase(last)
-            for made in list(op.body.block.ops):
-                made.detach()
-                block.insert_op_before(made, op)
-            for before, after in zip(list(op.results), values, strict=True):
-                replace(before, after)
-            _erase(op)
-
-
-def _erase(op: Operation) -> None:
-    op.detach()
-    op.erase()
 
 
 constant(StopOp, "derivatives stop at it")
