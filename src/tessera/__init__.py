@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from tessera.lang.creation import empty_like, full_like, ones, ones_like, zeros, zeros_like
     from tessera.lang.custom_derivatives import custom_jvp, custom_vjp
     from tessera.lang.derivatives import grad, jvp, linearize, stop_gradient, value_and_grad, vjp
+    from tessera.lang.gradient_checking import check_grad
     from tessera.lang.jit import jit
     from tessera.lang.operator import operator
     from tessera.lang.state import State, debug_print
@@ -109,6 +110,7 @@ _LAZY = {
     "Schedule": "tessera.tile.language.schedule",
     "bench": "tessera.bench",
     "check": "tessera.lang.checking",
+    "check_grad": "tessera.lang.gradient_checking",
     "compile": "tessera.compile",
     "cuda": "tessera.runtime.cuda",
     "distributed": "tessera.distributed",
@@ -199,6 +201,7 @@ __all__ = [
     "bool_",
     "can_cast",
     "check",
+    "check_grad",
     "checkpoint",
     "cond",
     "cuda",
