@@ -23,7 +23,7 @@ from tessera.shapes.expr import format_shape
 from tessera.shapes.history import ShapeHistory
 
 if TYPE_CHECKING:
-    from xdsl.ir import Block, Operation, SSAValue
+    from xdsl.ir import Block, SSAValue
 
     from tessera.transforms.derivatives import checkpoints, customs, finish, graph_writer, rules
     from tessera.transforms.derivatives import table as walks
@@ -198,7 +198,11 @@ class Recorded:
             trees.append((len(leaves), structure))
             rebuilt[index] = tree_unflatten(structure, inner)
         with trace.within(block):
-            result = function(*rebuilt, **kwargs)
+            trace.derived += 1
+            try:
+                result = function(*rebuilt, **kwargs)
+            finally:
+                trace.derived -= 1
             aux = None
             if has_aux:
                 if not is_tuple(result, 2):
@@ -237,27 +241,20 @@ class Recorded:
         from xdsl.ir import Block
 
         self.linear = linear = Block(arg_types=[one.value.type for one in self.arguments])
-        seeds = dict(zip([one.value for one in self.arguments], linear.args, strict=True))
-        made = set(self.block.ops)
-        with self.trace.writing(self.block, []):
-            self.tangents = walks.linearize(self.block, seeds, self.known, self.replace, linear)
-        self._sweep(made)
+        self._walk(dict(zip([one.value for one in self.arguments], linear.args, strict=True)), linear)
 
-    def forwards(self, given: Sequence[Traced | None]) -> None:
-        seeds = {
-            one.value: tangent.value for one, tangent in zip(self.arguments, given, strict=True) if tangent is not None
-        }
-        made = set(self.block.ops)
-        with self.trace.writing(self.block, list(seeds.values())):
-            self.tangents = walks.linearize(self.block, seeds, self.known, self.replace)
-        self._sweep(made)
+    def forwards(self, given: Sequence[Traced]) -> None:
+        self._walk({one.value: tangent.value for one, tangent in zip(self.arguments, given, strict=True)}, None)
 
-    def _sweep(self, own: set[Operation]) -> None:
-        """Takes out what the walk wrote and nothing uses."""
+    def _walk(self, seeds: dict[SSAValue, SSAValue], linear: Block | None) -> None:
+        """Writes tangents, and takes out what was written for them and nothing uses."""
         from tessera.ir.graph.control import YieldOp
         from tessera.transforms.core.dead_code import is_dead
 
-        held = YieldOp([self.now(one) for one in self.results])
+        own = set(self.block.ops)
+        results = YieldOp([self.now(one) for one in self.results])  # results are used: this says so
+        with self.trace.writing(self.block, list(seeds.values())):
+            self.tangents = walks.linearize(self.block, seeds, self.known, self.replace, linear)
         tangents = YieldOp([one for one in map(self._tangent, self.results) if one is not None])
         op = self.block.last_op
         while op is not None:
@@ -266,7 +263,7 @@ class Recorded:
                 op.detach()
                 op.erase()
             op = before
-        held.erase()
+        results.erase()
         tangents.erase()
 
     def inline(self) -> None:

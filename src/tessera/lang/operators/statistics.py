@@ -212,7 +212,7 @@ _JOINS = {"sum": ("add", False), "prod": ("mul", True)}
 def running(kind: str, x: Traced, axis: int) -> Traced:
     """Partial results of a reduction along an axis: each element with all before it, carried as sums are."""
     size = x.sizes[axis]
-    if goes_by_rows(x, size):
+    if goes_by_rows(x, size) and not x.trace.derived:
         last = primitives.transpose(x, moved_last(x.ndim, axis))
         rows = primitives.reshape(last, (element_count(last.sizes[:-1]), size))
         found = primitives.reshape(running_rows(kind, rows), last.sizes)

@@ -80,6 +80,8 @@ class Trace:
         """The ranges of arguments that are indices."""
         self.replaced: dict[SSAValue, SSAValue] = {}
         """Values that were computed in another way later: those who hold one mean the other."""
+        self.derived = 0
+        """How many functions around are differentiated: kernels have no derivatives."""
         self.ends: list[Callable[[], None]] = []
         """What is done once all is traced."""
         self.closed = False

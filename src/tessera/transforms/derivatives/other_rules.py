@@ -9,12 +9,16 @@ from xdsl.ir import Operation
 from tessera.ir.graph.control import YieldOp
 from tessera.ir.graph.effects import AllReduceOp, PrintOp, RandomOp, StateOp, StateReadOp, StateWriteOp
 from tessera.ir.graph.functions import CallKernelOp, CallOp, FuncOp, ReturnOp
-from tessera.transforms.derivatives.rules import Tangent, Tangents, constant, refused, rule
+from tessera.transforms.derivatives.rules import AnyJvp, Tangent, Tangents, constant, is_differentiable, refused, rule
 
 
-def _refusing(what: str, hint: str):
+def _refusing(what: str, hint: str) -> AnyJvp:
+    """Refuses an op that gives floats which are used."""
+
     def jvp(_: Tangents, op: Operation, __: Sequence[Tangent]) -> Sequence[Tangent]:
-        raise refused(op, what, hint)
+        if any(is_differentiable(value) and value.first_use is not None for value in op.results):
+            raise refused(op, what, hint)
+        return [None] * len(op.results)
 
     return jvp
 
