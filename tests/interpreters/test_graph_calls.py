@@ -302,7 +302,7 @@ def test_a_call_passes_arguments_and_results_in_order() -> None:
 def test_an_error_names_the_source_location() -> None:
     module = text.read(
         "graph.func @f(%x: !graph.tensor<[N], f32>, %i: !graph.tensor<[], i32>) -> (!graph.tensor<[], f32>) {\n"
-        "  %y = graph.gather %x[%i], 0 : !graph.tensor<[N], f32>, !graph.tensor<[], i32> -> !graph.tensor<[], f32>\n"
+        "  %y = graph.gather %x[%i], [0] : !graph.tensor<[N], f32>, !graph.tensor<[], i32> -> !graph.tensor<[], f32>\n"
         "  graph.return %y : !graph.tensor<[], f32>\n}",
         "program.mlir",
     )

@@ -102,7 +102,7 @@ class _Reader:
         found = self.kernels.get((identity, config.warps, config.stages))
         if found is None:
             name, span, free = function.sym_name.data, span_of(function.location), overwritable(function)
-            made = host.Kernel(name, identity, config.warps, config.stages, span, free)
+            made = host.Kernel(name, identity, config.warps, config.stages, span, free, function.updated)
             found = len(self.kernels), made
             self.kernels[identity, config.warps, config.stages] = found
         return found[0]

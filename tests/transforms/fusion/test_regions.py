@@ -194,7 +194,7 @@ def test_what_is_looked_up_and_folded_has_its_place_by_what_is_folded() -> None:
 graph.func @f(%x: {whole}, %at: {places}) -> ({bits}) {{
   %y = schedule.region<rows> <block = [1, 6, 2]> (%a : {whole} = %x, %p : {places} = %at) -> ({bits}) {{
     %line = graph.reshape %a : {whole} -> !graph.tensor<[48], i32>
-    %found = graph.gather %line[%p], 0 : !graph.tensor<[48], i32>, {places} -> {looked}
+    %found = graph.gather %line[%p], [0] : !graph.tensor<[48], i32>, {places} -> {looked}
     %shaped = graph.reshape %found : {looked} -> {whole}
     %top = graph.reduce<max> %a, [1] keepdims : {whole} -> {top}
     %tops = graph.broadcast %top : {top} -> {whole}
