@@ -261,7 +261,7 @@ def test_constants_of_any_type_are_made_in_kernels() -> None:
 
 def _scattered(kind: str, axis: int, build: Build) -> ScatterOp:
     operand, indices, updates = build.args
-    return ScatterOp(kind, operand, indices, updates, axis)
+    return ScatterOp(kind, operand, updates, [indices], [axis])
 
 
 def _steps() -> dict[str, ModuleOp]:
@@ -283,7 +283,7 @@ def _steps() -> dict[str, ModuleOp]:
 
     def into_zeros(build: Build) -> ScatterOp:
         zeros = build.add(graph.ConstantOp.splat(0.0, GraphTensorType.of(["V", 6], f32)))
-        return ScatterOp("add", zeros, build.args[1], build.args[2], 0)
+        return ScatterOp("add", zeros, build.args[2], [build.args[1]], [0])
 
     one("into zeros", [["V", 6], ["M"], ["M", 6]], [f32, i32, f32], into_zeros)
     for start in (i32, u32):

@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from tessera.runtime.tensor.tensor import Tensor
-from tessera.tile.identity.dependencies import NO_DEPENDENCY
+from tessera.tile.identity.dependencies import NO_DEPENDENCY, is_users_function
 from tessera.tile.identity.fingerprint import Fingerprints, NoFingerprint, qualified_name
 from tessera.tile.language.kernel_code import is_as_written, is_kernel_module
 
@@ -120,10 +120,12 @@ class ObjectFingerprints(Fingerprints):
                 continue
             if made_fields and (name in made_fields or name in _OF_NAMED_TUPLES):
                 continue
-            if isinstance(one, FunctionType) and one.__code__.co_filename == _GENERATED:
-                if not made_fields and "__dataclass_fields__" not in vars(kind):
+            if isinstance(one, FunctionType):
+                is_generated = one.__code__.co_filename == _GENERATED
+                if "__dataclass_fields__" in vars(kind) and (is_generated or not is_users_function(one)):
+                    continue  # it follows from the fields
+                if is_generated:
                     raise NoFingerprint(f"{kind.__qualname__}.{name}, whose code is in no file")
-                continue
             parts.append((name, self.of(one)))
         bases = [self._base(base) for base in kind.__bases__]
         meta = cast("type[Any]", type(kind))

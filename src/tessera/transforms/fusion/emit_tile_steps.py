@@ -131,8 +131,9 @@ def writes_part(op: Operation) -> bool:
     """Whether an op replaces a part of an array that is there as a whole: then the other elements need no work."""
     if not isinstance(op, graph_indexing.DynamicUpdateSliceOp) or op.operand in (op.update, *op.starts):
         return False
-    made = op.operand.owner
-    return not isinstance(made, graph.ConstantOp | graph.IotaOp)
+    if any(_number_work(start, op) is None for start in op.starts):
+        return False
+    return not isinstance(op.operand.owner, graph.ConstantOp | graph.IotaOp)
 
 
 def emit_steps(name: str, region: schedule.RegionOp, op: Step) -> tile.FuncOp:
