@@ -1,4 +1,4 @@
-"""Jitted functions that capture objects are kept on the disk by what is in these; `explain()` says why others are not."""
+"""Jitted functions that capture objects are kept by what is in these; `explain()` says why others are not."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_methods_are_part_of_objects() -> None:
 
     assert ObjectFingerprints.told(made("x + 1"))[0] == ObjectFingerprints.told(made("x + 1"))[0]
     assert ObjectFingerprints.told(made("x + 1"))[0] != ObjectFingerprints.told(made("x + 2"))[0]
-    with pytest.raises(NoFingerprint, match="type builtins.object"):
+    with pytest.raises(NoFingerprint, match=r"type builtins\.object"):
         ObjectFingerprints.told(object())
 
 
