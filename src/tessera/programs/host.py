@@ -228,8 +228,8 @@ def values_of(step: Step) -> Iterator[int]:
     """The values that a step names, those of steps inside of it too."""
     for one in walk([step]):
         for field in fields(one):
-            found = getattr(one, field.name)
-            if field.name in _VALUES:
+            found = getattr(one, field.name) if field.name in _VALUES else None
+            if found is not None and not isinstance(found, Block):  # a loop's test is a block
                 yield from (found,) if isinstance(found, int) else found
         for block in blocks_of(one):
             yield from block.results

@@ -286,10 +286,28 @@ def _steps() -> dict[str, ModuleOp]:
         return ScatterOp("add", zeros, build.args[2], [build.args[1]], [0])
 
     one("into zeros", [["V", 6], ["M"], ["M", 6]], [f32, i32, f32], into_zeros)
+    one("along rows", [["M", "N"], ["M", 3]], [f32, i64], _along_rows)
+    one(
+        "two numbers",
+        [["V", 6, "S"], [3], [3]],
+        [f32, i64, i64],
+        lambda b: graph.GatherOp(b.args[0], b.args[1:], [0, 2]),
+    )
+    one("factors at two", [["V", 6, "S"], [3, 6], [3], [3]], [f32, f32, i64, i64], _scattered_at_two)
     for start in (i32, u32):
         one(f"slice at {start}", [["M", "N"], [], []], [f32, start, start], _slice)
         one(f"update at {start}", [["B", "S", 6], ["B", 2, 6], [], [], []], [f32, f32, start, start, start], _update)
     return found
+
+
+def _along_rows(build: Build) -> graph.GatherOp:
+    rows = build.add(graph.IotaOp(0, GraphTensorType.of(["M", 3], i64)))
+    return graph.GatherOp(build.args[0], [rows, build.args[1]], [0, 1])
+
+
+def _scattered_at_two(build: Build) -> ScatterOp:
+    operand, updates, *indices = build.args
+    return ScatterOp("mul", operand, updates, indices, [0, 2])
 
 
 def _slice(build: Build) -> DynamicSliceOp:
