@@ -279,7 +279,7 @@ def test_slices_from_traced_starts() -> None:
     def written(x: Any, i: Any) -> Any:
         return x.at[:, i : i + 2].set(0.0), x.at[i, 1:3].add(1.0), x.at[i : 2 + i, [0, 2]].max(7.0)
 
-    for i in (0, 1, 2):
+    for i in (0, 1):
         for start in (i, np.int64(i), ts.asarray(i, ts.i32)):
             for found, wanted in zip(
                 ts.jit(part)(x, start), part(x, i) if i else (x[:, :2], x[1:3, None, 0], None), strict=True

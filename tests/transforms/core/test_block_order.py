@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from xdsl.dialects.test import TestOp
+from xdsl.dialects import test
 from xdsl.ir import Block
 
 from tessera.transforms.core.block_order import in_order, moved, number_in_block
@@ -12,15 +12,15 @@ from tessera.transforms.core.block_order import in_order, moved, number_in_block
 
 def test_numbers_follow_the_block_whatever_is_done_to_it() -> None:
     draw = random.Random(0)
-    block = Block([TestOp() for _ in range(5)])
+    block = Block([test.TestOp() for _ in range(5)])
     for _ in range(400):
         ops = list(block.ops)
         one = draw.choice(ops)
         step = draw.randrange(4)
         if step == 0:
-            block.insert_op_before(TestOp(), one)
+            block.insert_op_before(test.TestOp(), one)
         elif step == 1:
-            block.insert_op_after(TestOp(), one)
+            block.insert_op_after(test.TestOp(), one)
         elif step == 2 and len(ops) > 3:
             one.detach()
             one.erase()
@@ -38,11 +38,11 @@ def test_numbers_follow_the_block_whatever_is_done_to_it() -> None:
 
 
 def test_one_place_takes_many() -> None:
-    block = Block([TestOp(), TestOp()])
+    block = Block([test.TestOp(), test.TestOp()])
     last = block.last_op
     assert last is not None
     for _ in range(100):
-        new = TestOp()
+        new = test.TestOp()
         block.insert_op_before(new, last)
         assert number_in_block(new) < number_in_block(last)
     assert in_order(reversed(list(block.ops))) == list(block.ops)

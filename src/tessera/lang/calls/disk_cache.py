@@ -45,7 +45,7 @@ class VariantStore:
     """The variants of one family of calls on the disk."""
 
     def __init__(
-        self, key: str, chosen: Settings, device: Device, identity: object, values: tuple[Any, ...], arrays: list[Any]
+        self, key: str, chosen: Settings, device: Device, identity: str, values: tuple[Any, ...], arrays: list[Any]
     ) -> None:
         self.key = key
         self.chosen = chosen
@@ -83,7 +83,7 @@ class VariantStore:
         options = tuple(sorted(parameters.static)), tuple(sorted(parameters.numbered)), fast_math
         target = settings_on(device, chosen)
         key = cache.key_of("jit", compiler, target_of(target), name, identity, notes, options, kinds)
-        return VariantStore(key, target, device, identity, values, arrays)
+        return VariantStore(key, target, device, cache.key_of(identity), values, arrays)
 
     def find(self, call: Call) -> tuple[TracedFunction, Program] | None:
         """A variant that serves a call, and its program."""
@@ -110,7 +110,7 @@ class VariantStore:
         if isinstance(encoded, str) or program.settings is None:
             return encoded if isinstance(encoded, str) else "it has no machine code"
         try:
-            if ObjectFingerprints.told(*self._values)[0] != self._identity:
+            if cache.key_of(ObjectFingerprints.told(*self._values)[0]) != self._identity:
                 return "tracing it changes something that it captures"
         except NoFingerprint as reason:
             return f"it depends on {reason} when it was traced"
