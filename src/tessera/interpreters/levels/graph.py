@@ -25,6 +25,7 @@ from tessera.ir.graph import effects as graph_effects
 from tessera.ir.graph.types import GraphTensorType, dense_values, graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.updates import updated_input
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
 
@@ -100,7 +101,7 @@ def _run_kernel(
     frame: Frame, op: Operation, callee: SymbolRefAttr, operands: Values, results: Sequence[SSAValue]
 ) -> Values:
     outputs = [np.zeros(_shape(frame, result), graph_type(result).dtype.storage) for result in results]
-    if (updated := symbol_in(_module(op), callee.string_value(), tile.FuncOp).updated) is not None:
+    if (updated := updated_input(symbol_in(_module(op), callee.string_value(), tile.FuncOp))) is not None:
         outputs[0][...] = operands[updated]
     run_kernel(_module(op), callee.string_value(), [*operands, *outputs], machine=frame.machine, covered=True)
     return outputs

@@ -57,6 +57,7 @@ from tessera.ir.tile.types import (
     tile_type,
     view_type,
 )
+from tessera.ir.tile.updates import fresh_outputs, verify_updated
 from tessera.ir.tile.values import (
     AnyOp,
     BroadcastOp,
@@ -79,7 +80,6 @@ from tessera.shapes.expr import Size
 VERSION = 2
 index = IndexType()
 
-
 OPEN = "tile.open"
 """Marks an access that may lie outside of its view on purpose: what is there is not used, or left out."""
 CHECK = "tile.check"
@@ -92,13 +92,6 @@ OVERLAPPING = "tile.overlapping"
 """Says of a function's arguments, one by one, the first argument whose memory they may overlap: most are their own.
 
 Without it, no argument that the function writes overlaps another one.
-"""
-
-
-UPDATES = "tile.updates"
-"""Names the argument of a function whose elements its one output holds before: it writes those that change.
-
-The function reads its output instead of that argument, which may have the same memory.
 """
 
 
@@ -201,14 +194,7 @@ class FuncOp(Function):
     @property
     def blank(self) -> frozenset[int]:
         """The indices of all arguments that hold nothing before the function writes them."""
-        outputs = range(self.input_count, len(self.function_type.inputs)) if self.updated is None else ()
-        return frozenset((*self.filled, *outputs))
-
-    @property
-    def updated(self) -> int | None:
-        """The index of the input whose elements the one output holds before."""
-        found = self.attributes.get(UPDATES)
-        return found.value.data if isinstance(found, IntegerAttr) else None
+        return frozenset((*self.filled, *fresh_outputs(self, self.input_count, len(self.function_type.inputs))))
 
     def verify_(self) -> None:
         self.verify_header()
@@ -216,8 +202,7 @@ class FuncOp(Function):
         if not 0 <= count <= len(types):
             raise VerifyException(f"outputs {count}: the function has {len(types)} arguments")
         self._verify_fills()
-        if UPDATES in self.attributes:
-            self._verify_updated()
+        verify_updated(self, types, self.shapes.data, self.input_count)
         for position, type_ in enumerate(types):
             if position >= self.input_count and not isinstance(type_, ViewType):
                 raise VerifyException(f"output argument {position} must be a view, got {type_}")
@@ -228,13 +213,6 @@ class FuncOp(Function):
                 raise VerifyException(f"program_id {op.axis.value.data} in a grid of rank {len(self.grid.data)}")
         if not isinstance(self.body.block.last_op, ReturnOp):
             raise VerifyException("a tile function ends with tile.return")
-
-    def _verify_updated(self) -> None:
-        """Checks that the output is one view that is like the input it holds the elements of before."""
-        number, types = self.updated, self.function_type.inputs.data
-        fits = self.outputs.value.data == 1 and number is not None and 0 <= number < self.input_count
-        if number is None or not fits or (types[number], self.shapes.data[number]) != (types[-1], self.shapes.data[-1]):
-            raise VerifyException(f"{UPDATES} names the input whose type and shape the one output has, not {number}")
 
     def _verify_overlapping(self) -> None:
         """Checks that each argument names the first one that it overlaps: an earlier view, or itself."""

@@ -25,6 +25,7 @@ from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.updates import UPDATES
 from tessera.shapes.expr import Dim, Shape, Size, ceil_div, dim, exact_quotient, size
 from tessera.transforms.core.index_maps import Coordinates, Index, Var, looked_up, update_starts
 from tessera.transforms.fusion.kernel_numbers import kernel_of
@@ -192,7 +193,7 @@ class _Writer(TileWriter):
         before = self.op.operands[0]
         if not isinstance(before, BlockArgument) or len(list(before.uses)) != 1:
             return False
-        self.kernel.attributes[tile.UPDATES] = integer(arguments.index(before))
+        self.kernel.attributes[UPDATES] = integer(arguments.index(before))
         return True
 
     def write(self) -> tile.FuncOp:
