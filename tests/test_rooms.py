@@ -45,7 +45,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "lang.calls": (
         *("methods", "parameters", "annotated", "structures", "watching"),
-        *("dispatch", "inlining", "variants", "disk_cache", "narrowing", ""),
+        *("dispatch", "inlining", "variants", "object_fingerprint", "disk_cache", "narrowing", ""),
     ),
     "lang.operators": (
         *(

@@ -132,12 +132,7 @@ def picked(rows: Traced, order: Traced) -> Traced:
     """The keys in their order; in rows of unknown length each is found by its index."""
     if isinstance(rows.sizes[1], int):
         return along_rows(rows, order)
-    cube = (order.sizes[0], order.sizes[1], rows.sizes[1])
-    hit = primitives.ew("eq", primitives.iota(cube, 2), primitives.broadcast_to(expanded(order, [2]), cube))
-    held = primitives.broadcast_to(expanded(rows, [1]), cube)
-    if rows.dtype.kind is Kind.BOOL:
-        return primitives.reduce("or", primitives.ew("and", hit, held), [2])
-    return primitives.reduce("sum", elementwise("select", hit, held, False), [2])
+    return primitives.gather_along(rows, [primitives.iota(order.sizes, 0), order], [0, 1])
 
 
 def _sorted(name: str, x: Any, axis: int, descending: bool) -> tuple[Traced, int, Traced, Traced]:

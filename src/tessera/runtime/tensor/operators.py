@@ -85,7 +85,11 @@ def is_traced(value: object) -> bool:
 
 def traced_in(key: Any) -> bool:
     """Whether a value is traced, or part of an index is."""
-    return any(map(is_traced, key)) if isinstance(key, tuple) else is_traced(key)  # pyright: ignore[reportUnknownArgumentType]  (parts of any kind)
+    if isinstance(key, tuple):
+        return any(map(traced_in, key))  # pyright: ignore[reportUnknownArgumentType]  (parts of any kind)
+    if isinstance(key, slice):
+        return is_traced(key.start) or is_traced(key.stop) or is_traced(key.step)  # pyright: ignore[reportUnknownMemberType]
+    return is_traced(key)
 
 
 def nearest(dtype: DType) -> DType:

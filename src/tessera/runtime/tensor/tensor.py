@@ -310,6 +310,10 @@ class Tensor:
         parts, is_view = indexing.parts_of(key)
         if not is_view and self.device.is_accelerator:
             return OPERATORS.method("__getitem__")(self, indexing.for_device(key, parts, self.device))
+        if not is_view:
+            compiled = OPERATORS.compiled("__getitem__", indexing.selected(self.shape, parts))
+            if compiled is not None:
+                return compiled(self, parts)
         array = self.geometry if is_view else self.numpy()
         try:
             found = array[indexing.for_numpy(self.shape, parts)]
