@@ -110,6 +110,14 @@ def _indices(*values: int) -> Any:
     return ts.asarray(np.array(values, np.int64))
 
 
+def _holed(y: Any) -> Any:
+    return y * ts.asarray(np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]))
+
+
+def _part(x: Any, start: Any) -> Any:
+    return x[start : start + 2]
+
+
 PLACES = [
     Case("take", unary(lambda x: ts.take(x, _indices(2, 0, 2), axis=1) ** 2), (S,)),
     Case("take along", unary(lambda x: ts.take_along_axis(x, _indices(1, 0, 1).reshape(3, 1), axis=1) ** 2), (S,)),
@@ -117,6 +125,11 @@ PLACES = [
     Case("scatter add", binary(lambda x, y: x.at[_indices(0, 2, 0)].add(y) ** 2), ((4, 2), (3, 2))),
     Case("scatter max", binary(lambda x, y: x.at[_indices(0, 2, 0)].max(y) ** 2), ((4, 2), (3, 2)), apart),
     Case("scatter min", binary(lambda x, y: x.at[_indices(0, 2, 0)].min(y) ** 2), ((4, 2), (3, 2)), apart),
+    Case("two axes", unary(lambda x: x[_indices(0, 2, 0), _indices(1, 1, 3)] ** 2), (S,)),
+    Case("set in two axes", binary(lambda x, y: x.at[_indices(0, 2, 0), _indices(1, 1, 1)].set(y) ** 2), (S, (3,))),
+    Case("multiply", binary(lambda x, y: x.at[_indices(0, 2, 0)].multiply(y) ** 2), ((4, 2), (3, 2))),
+    Case("multiply by zeros", binary(lambda x, y: x.at[_indices(0, 2, 0)].multiply(_holed(y))), ((4, 2), (3, 2))),
+    Case("dynamic slice", unary(lambda x: _part(x, _indices(1)[0]) ** 2), ((5, 2),)),
     Case("sort", unary(lambda x: ts.sort(x, axis=1) * ts.arange(4.0, dtype=ts.f64)), (S,), apart),
     Case("embedding", unary(lambda x: ts.embedding(_indices(1, 1, 0), x) ** 2), (S,)),
 ]

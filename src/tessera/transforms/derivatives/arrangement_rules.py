@@ -69,7 +69,7 @@ def placed(w: GraphWriter, part: SSAValue, axis: int, first: Size, step: int, ex
     if step != 1 and not (isinstance(first, int) and isinstance(count, int) and isinstance(extent, int)):
         counted = w("mul", w.iota((count,), 0), w.broadcast(w.integer(step), (count,)))
         indices = w("add", counted, w.broadcast(w.size(first), (count,)))
-        return w.scatter("add", w.zeros(_with_size(part, axis, extent)), indices, part, axis)
+        return w.scatter("add", w.zeros(_with_size(part, axis, extent)), part, [indices], [axis])
     if step != 1:
         part = _spread(w, part, axis, step)
         room, count = (dim(extent) - dim(first)).constant, graph_type(part).shape[axis]
@@ -138,7 +138,7 @@ def _part(w: GraphWriter, whole: SSAValue, axis: int, before: Size, extent: Size
         starts[axis], stops[axis] = -after - extent, -after if after else LAST
     else:
         indices = w("add", w.iota((extent,), 0), w.broadcast(w.size(before), (extent,)))
-        return w.gather(whole, indices, axis)
+        return w.gather(whole, [indices], [axis])
     return w.slice(whole, starts, stops, [1] * rank)
 
 

@@ -126,51 +126,39 @@ def _matmul(b: Batch, op: graph.MatmulOp) -> Sequence[Item]:
 
 
 def _gather(b: Batch, op: graph.GatherOp) -> Sequence[Item]:
-    return [(gathered(b, b.item(op.operand), b.item(op.indices), op.axis.value.data), True)]
+    return [(gathered(b, b.item(op.operand), b.items(op.indices), list(op.axes.iter_values())), True)]
 
 
-def gathered(b: Batch, operand: Item, indices: Item, axis: int) -> SSAValue:
-    """A gather of which at least one of the two has the axis of the batch."""
-    w, (x, batched), (places, several) = b.w, operand, indices
-    if not several:
-        return w.gather(x, places, axis + 1)
-    rank = len(graph_type(places).shape) - 1
+def gathered(b: Batch, operand: Item, indices: Sequence[Item], axes: Sequence[int]) -> SSAValue:
+    """A gather of whose values at least one has the axis of the batch."""
+    w, (x, batched), first = b.w, operand, axes[0]
+    if not any(flag for _, flag in indices):
+        return w.gather(x, [value for value, _ in indices], [axis + 1 for axis in axes])
+    places = [b.dense(item) for item in indices]
     if not batched:
-        return w.moved(w.gather(x, places, axis), axis, 0)
-    rows = w.moved(x, axis + 1, 1)
-    found = w.gather(_flat(b, rows), _flat_places(b, places, graph_type(rows).shape[1]), 0)
-    before = [*range(1 + rank, 1 + rank + axis)]
-    behind = [*range(1 + rank + axis, len(graph_type(found).shape))]
+        return w.moved(w.gather(x, places, axes), first, 0)
+    rank = len(graph_type(places[0]).shape) - 1
+    found = w.gather(x, [_numbers(b, places[0]), *places], [0, *[axis + 1 for axis in axes]])
+    before = [*range(1 + rank, 1 + rank + first)]
+    behind = [*range(1 + rank + first, len(graph_type(found).shape))]
     return w.transpose(found, [0, *before, *range(1, 1 + rank), *behind])
 
 
-def _flat(b: Batch, rows: SSAValue) -> SSAValue:
-    """The first two axes as one."""
-    shape = graph_type(rows).shape
-    return b.w.reshape(rows, [size(dim(shape[0]) * dim(shape[1])), *shape[2:]])
-
-
-def _flat_places(b: Batch, places: SSAValue, extent: Size) -> SSAValue:
-    """Places in rows as places in all rows one behind the other."""
-    w, shape = b.w, graph_type(places).shape
-    number = w.iota(shape, 0)
-    from_ = w("mul", number, w.broadcast(w.size(extent), shape))
-    return w("add", from_, w.cast(places, graph_type(number).dtype))
+def _numbers(b: Batch, like: SSAValue) -> SSAValue:
+    """Which of the batch each index is of."""
+    return b.w.cast(b.w.iota(graph_type(like).shape, 0), graph_type(like).dtype)
 
 
 def _scatter(b: Batch, op: indexing.ScatterOp) -> Sequence[Item]:
-    w, kind, axis = b.w, op.kind.data, op.axis.value.data
+    w, kind, axes, items = b.w, op.kind.data, list(op.axes.iter_values()), b.items(op.indices)
     old, new = b.dense(b.item(op.operand)), b.dense(b.item(op.updates))
-    places, several = b.item(op.indices)
-    if not several:
-        return [(w.scatter(kind, old, places, new, axis + 1), True)]
-    rank = len(graph_type(places).shape) - 1
-    rows = w.moved(old, axis + 1, 1)
-    shape = graph_type(rows).shape
-    axes = len(graph_type(new).shape)
-    order = [0, *range(1 + axis, 1 + axis + rank), *range(1, 1 + axis), *range(1 + axis + rank, axes)]
-    found = w.scatter(kind, _flat(b, rows), _flat_places(b, places, shape[1]), w.transpose(new, order), 0)
-    return [(w.moved(w.reshape(found, shape), 1, axis + 1), True)]
+    inner = [axis + 1 for axis in axes]
+    if not any(flag for _, flag in items):
+        return [(w.scatter(kind, old, new, [value for value, _ in items], inner), True)]
+    places, first = [b.dense(item) for item in items], axes[0]
+    rank, whole = len(graph_type(places[0]).shape) - 1, len(graph_type(new).shape)
+    order = [0, *range(1 + first, 1 + first + rank), *range(1, 1 + first), *range(1 + first + rank, whole)]
+    return [(w.scatter(kind, old, w.transpose(new, order), [_numbers(b, places[0]), *places], [0, *inner]), True)]
 
 
 def _starts(b: Batch, starts: Sequence[SSAValue], whole: Sequence[Size], part: Sequence[Size]) -> list[SSAValue]:
@@ -193,7 +181,7 @@ def _dynamic_slice(b: Batch, op: indexing.DynamicSliceOp) -> Sequence[Item]:
     for axis, start in enumerate(_starts(b, op.starts, graph_type(op.operand).shape, shape)):
         lines = [b.count, shape[axis]]
         places = w("add", w.broadcast(w.reshape(start, [b.count, 1]), lines), w.iota(lines, 1))
-        item = (gathered(b, item, (places, True), axis), True)
+        item = (gathered(b, item, [(places, True)], [axis]), True)
     return [item]
 
 
@@ -212,7 +200,7 @@ def _dynamic_update(b: Batch, op: indexing.DynamicUpdateSliceOp) -> Sequence[Ite
         place = w("sub", w.iota(lines, 1), w.broadcast(w.reshape(start, [b.count, 1]), lines))
         zero, last = w.broadcast(w.integer(0), lines), w.broadcast(w.size(size(dim(part[axis]) - 1)), lines)
         here = w("and", w("ge", place, zero), w("le", place, last))
-        new = gathered(b, (new, True), (w("max", w("min", place, last), zero), True), axis)
+        new = gathered(b, (new, True), [(w("max", w("min", place, last), zero), True)], [axis])
         shape = [b.count, *[whole[one] if one == axis else 1 for one in range(len(whole))]]
         flag = w.broadcast(w.reshape(here, shape), [b.count, *whole])
         inside = flag if inside is None else w("and", inside, flag)

@@ -173,11 +173,13 @@ class GraphWriter:
 
     # Places
 
-    def gather(self, x: SSAValue, indices: SSAValue, axis: int) -> SSAValue:
-        return self.add(graph.GatherOp(x, indices, axis))
+    def gather(self, x: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int]) -> SSAValue:
+        return self.add(graph.GatherOp(x, indices, axes))
 
-    def scatter(self, kind: str, x: SSAValue, indices: SSAValue, updates: SSAValue, axis: int) -> SSAValue:
-        return self.add(indexing.ScatterOp(kind, x, indices, updates, axis))
+    def scatter(
+        self, kind: str, x: SSAValue, updates: SSAValue, indices: Sequence[SSAValue], axes: Sequence[int]
+    ) -> SSAValue:
+        return self.add(indexing.ScatterOp(kind, x, updates, indices, axes))
 
     def as_number(self, flag: SSAValue, dtype: DType) -> SSAValue:
         """1 where a bool holds, else 0."""

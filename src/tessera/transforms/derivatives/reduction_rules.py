@@ -112,10 +112,10 @@ def _running_extreme(at: Tangents, op: indexing.CumulateOp, tangent: SSAValue) -
         lines = k.reshape(rows, [row_count, rest[-1]])
         base = k("mul", k.iota([row_count, rest[-1]], 0), k.broadcast(k.size(rest[-1]), [row_count, rest[-1]]))
         index = k.reshape(k("add", base, lines), [flat])
-        taken = w.gather(w.reshape(w.moved(tangent, axis, len(shape) - 1), [flat]), index, 0)
+        taken = w.gather(w.reshape(w.moved(tangent, axis, len(shape) - 1), [flat]), [index], [0])
         found = w.moved(w.reshape(taken, rest), len(shape) - 1, axis)
     else:
-        found = w.gather(tangent, index, 0)
+        found = w.gather(tangent, [index], [0])
     if op.exclusive is None:
         return found
     rank = len(shape)
