@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from tessera.lang.state import State, debug_print
     from tessera.runtime import cuda
     from tessera.runtime.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace
+    from tessera.runtime.tensor.files import load, save
     from tessera.runtime.tensor.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
     from tessera.tile.calls import verification as verify
     from tessera.tile.calls.function import kernel
@@ -118,6 +119,7 @@ _LAZY = {
     "tile": "tessera.tile",
     "verify": "tessera.tile.calls.verification",
     **dict.fromkeys(("State", "debug_print"), "tessera.lang.state"),
+    **dict.fromkeys(("load", "save"), "tessera.runtime.tensor.files"),
     **dict.fromkeys(("cond", "fori_loop", "scan", "while_loop"), "tessera.lang.control"),
     **dict.fromkeys(
         ("register_node", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"), "tessera.runtime.tensor.pytree"
@@ -132,7 +134,13 @@ def _operators() -> Any:
     return METHODS, PROPERTIES
 
 
-_OPERATORS_OF_TENSORS.use(_operators)
+def _numpy_functions() -> Any:
+    from tessera.lang.numpy_functions import FUNCTIONS
+
+    return FUNCTIONS
+
+
+_OPERATORS_OF_TENSORS.use(_operators, _numpy_functions)
 
 
 def _tiers(jitted: Any, wanted: Any) -> Any:
@@ -229,6 +237,7 @@ __all__ = [
     "kernel",
     "knobs",
     "linspace",
+    "load",
     "loss_scale",
     "ones",
     "ones_like",
@@ -244,6 +253,7 @@ __all__ = [
     "register_backend",
     "register_node",
     "saturate",
+    "save",
     "scaled",
     "scan",
     "shape_history",

@@ -13,6 +13,7 @@ from tessera.lang.operators.operands import expanded, known
 from tessera.lang.operators.taking import from_front
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor
+from tessera.lang.tracing.arithmetic import stored as into
 from tessera.lang.tracing.values import Array, Traced, shown, stories
 from tessera.shapes.expr import Size, element_count
 
@@ -105,10 +106,7 @@ def _at(x: Array, values: Array, kind: str, key: Key, given: Sequence[Array]) ->
 
 def _given(x: Traced, values: Any, shape: tuple[Size, ...]) -> Traced:
     """Values in the type of the tensor, and in the shape of the part that is updated."""
-    beside = elementwise(
-        "select", primitives.constant(True, (), "bool"), values, primitives.constant(False, (), x.dtype)
-    )
-    return primitives.broadcast_to(primitives.cast(beside, x.dtype), shape)
+    return primitives.broadcast_to(into("an update", values, x.dtype), shape)
 
 
 def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
