@@ -50,14 +50,11 @@ def as_dtype(x: DType | str | np.dtype[Any] | type) -> DType:
         found = _BY_STORAGE.get(x)
     elif isinstance(x, type):
         found = OF_PYTHON.get(x) or _from_scalar_type(x)
-    if found is None and isinstance(x, int):
-        raise DtypeError(
-            f"{x!r} is not an element type", hint="a shape is one argument, and a dtype the next: ts.zeros((2, 3))"
-        )
     if found is None:
         raise DtypeError(
             f"{x!r} is not an element type",
-            hint=f"give one of {', '.join(BY_NAME)}; a NumPy name ({', '.join(_BY_STORAGE_NAME)}), dtype or "
+            hint=("a shape is one argument, ts.zeros((2, 3)); for a dtype " if isinstance(x, int) else "")
+            + f"give one of {', '.join(BY_NAME)}; a NumPy name ({', '.join(_BY_STORAGE_NAME)}), dtype or "
             "scalar type; or bool, int (i64), float (f32)",
         )
     return found

@@ -70,7 +70,7 @@ def expanded(x: Tensor, /, axis: Any = 0) -> Tensor:
 def broadcast(*arrays: Any) -> list[Any]:
     arrays = tuple([asarray(x) for x in arrays])
     shape = rules.broadcast(*[x.shape for x in arrays], where="broadcast_arrays")
-    return [x.broadcast_to(shape) for x in arrays]
+    return [x if x.shape == shape else x.broadcast_to(shape) for x in arrays]
 
 
 def unstacked(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
