@@ -10,8 +10,19 @@ import numpy as np
 
 from tessera.errors import DtypeError, ShapeError
 from tessera.lang.operator import operator
-from tessera.lang.operators import views
 from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_axis, replaced, tensors
+from tessera.lang.operators.views import (
+    broadcast_views,
+    expand_view,
+    flatten_view,
+    move_view,
+    order_of_move,
+    reshape_view,
+    sizes_of_parts,
+    split_views,
+    unstack_views,
+    view_by,
+)
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import broadcast_shapes, tensor
 from tessera.lang.tracing.values import Array, Traced, shown, stories
@@ -21,14 +32,14 @@ from tessera.shapes import rules
 from tessera.shapes.expr import DimLike, Size
 
 
-@views.view_by(Tensor.broadcast_to)
+@view_by(Tensor.broadcast_to)
 @operator
 def broadcast_to(x: Array, /, shape: tuple[DimLike, ...]) -> Traced:
     """Broadcasts `x` to `shape`: axes of size 1 and new leading axes are repeated."""
     return primitives.broadcast_to(tensor(x), shape)
 
 
-@views.view_by(views.broadcast)
+@view_by(broadcast_views)
 @operator
 def broadcast_arrays(*arrays: Array) -> list[Traced]:
     """Broadcasts all arrays to their common shape."""
@@ -60,7 +71,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Traced:
     return primitives.concatenate([expanded(x, [axis]) for x in made], axis)
 
 
-@views.view_by(views.expanded)
+@view_by(expand_view)
 @operator
 def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Traced:
     """Inserts axes of size 1 at `axis`, counted in the result."""
@@ -68,7 +79,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Traced:
     return primitives.reshape(made, rules.expand_dims(made.sizes, axis))
 
 
-@views.view_by(Tensor.squeeze)
+@view_by(Tensor.squeeze)
 @operator
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Traced:
     """Removes `axis`, which must have size 1."""
@@ -85,14 +96,14 @@ def flip(x: Array, /, *, axis: Axis = None) -> Traced:
     return primitives.slice_(made, open_ends, open_ends, [-1 if at in axes else 1 for at in range(made.ndim)])
 
 
-@views.view_by(Tensor.permute)
+@view_by(Tensor.permute)
 @operator
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Traced:
     """Permutes axes: axis i of the result is axis axes[i] of `x`."""
     return primitives.transpose(tensor(x), axes)
 
 
-@views.view_by(Tensor.transpose)
+@view_by(Tensor.transpose)
 @operator
 def matrix_transpose(x: Array, /) -> Traced:
     """Exchanges the last two axes."""
@@ -107,29 +118,29 @@ def swap_axes(x: Traced, first: int = -2, second: int = -1) -> Traced:
     return primitives.transpose(x, order)
 
 
-@views.view_by(Tensor.transpose)
+@view_by(Tensor.transpose)
 @operator
 def transpose(x: Array, /, first: int = -2, second: int = -1) -> Traced:
     """Exchanges two axes, the last two unless others are named."""
     return swap_axes(tensor(x), first, second)
 
 
-@views.view_by(views.moved)
+@view_by(move_view)
 @operator
 def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Traced:
     """Moves axes from `source` to `destination`; the others keep their order."""
     made = tensor(x)
-    return primitives.transpose(made, views.order_of_move(made.ndim, source, destination))
+    return primitives.transpose(made, order_of_move(made.ndim, source, destination))
 
 
-@views.view_by(views.reshaped)
+@view_by(reshape_view)
 @operator
 def reshape(x: Array, /, shape: tuple[DimLike, ...], *, copy: bool | None = None) -> Traced:
     """The same elements in another shape, of which one size may be -1: of a tensor a view where strides allow it."""
     return primitives.reshape(tensor(x), shape)
 
 
-@views.view_by(views.flattened)
+@view_by(flatten_view)
 @operator
 def flatten(x: Array, /) -> Traced:
     """All elements along one axis."""
@@ -241,7 +252,7 @@ def data_dependent(what: str, *given: Traced) -> ShapeError:
     )
 
 
-@views.view_by(views.unstacked)
+@view_by(unstack_views)
 @operator
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Traced, ...]:
     """Splits `x` into its slices along `axis`, without that axis."""
@@ -259,7 +270,7 @@ def _at_index(x: Traced, axis: int, at: int) -> Traced:
     return primitives.reshape(one, replaced(x.sizes, axis))
 
 
-@views.view_by(views.split_up)
+@view_by(split_views)
 @operator
 def split(x: Array, parts: int | tuple[int, ...], /, *, axis: int = 0) -> tuple[Traced, ...]:
     """Splits `x` along `axis` into equal parts, or into parts of these sizes."""
@@ -269,7 +280,7 @@ def split(x: Array, parts: int | tuple[int, ...], /, *, axis: int = 0) -> tuple[
     open_ends: list[Any] = [None] * made.ndim
     found: list[Traced] = []
     start = 0
-    for one in views.sizes_of_parts(parts, size, axis):
+    for one in sizes_of_parts(parts, size, axis):
         bounds = replaced(open_ends, axis, start), replaced(open_ends, axis, start + one)
         found.append(primitives.slice_(made, *bounds))
         start += one

@@ -37,10 +37,10 @@ def floats(name: str, *xs: Any) -> list[Traced]:
 def as_floats(name: str, *xs: Any) -> list[Traced]:
     """The same of functions that take integers and bools, too, in f32."""
     made = tensors(name, *xs)
-    return floats(name, *(x if x.dtype.bits < 8 and x.dtype.is_integer else in_float(x) for x in made))
+    return floats(name, *(x if x.dtype.bits < 8 and x.dtype.is_integer else _in_float(x) for x in made))
 
 
-def in_float(x: Traced) -> Traced:
+def _in_float(x: Traced) -> Traced:
     """`x` in the type in which functions of floats take it."""
     return primitives.cast(x, as_float(x.dtype))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from tessera.errors import ShapeError, TesseraError
 from tessera.lang.tracing.values import current_or_none
@@ -12,11 +12,12 @@ from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes import rules
 
+Given: TypeAlias = Any
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def view_by(view: Callable[..., Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def view_by(view: Callable[..., Given]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Outside of a trace, the operator on a tensor is `view`, which gives the same elements in the same memory."""
 
     def decorate(operator: Callable[P, R]) -> Callable[P, R]:
@@ -35,15 +36,15 @@ def view_by(view: Callable[..., Any]) -> Callable[[Callable[P, R]], Callable[P, 
     return decorate
 
 
-def reshaped(x: Tensor, /, shape: Any, *, copy: bool | None = None) -> Tensor:
+def reshape_view(x: Tensor, /, shape: Given, *, copy: bool | None = None) -> Tensor:
     return x.reshape(shape, copy=copy)
 
 
-def flattened(x: Tensor, /) -> Tensor:
+def flatten_view(x: Tensor, /) -> Tensor:
     return x.reshape((x.size,))
 
 
-def moved(x: Tensor, source: Any, destination: Any, /) -> Tensor:
+def move_view(x: Tensor, source: Given, destination: Given, /) -> Tensor:
     return x.permute(order_of_move(x.ndim, source, destination))
 
 
@@ -63,22 +64,22 @@ def order_of_move(rank: int, source: int | Sequence[int], destination: int | Seq
     return tuple([places[at] if at in places else next(rest) for at in range(rank)])
 
 
-def expanded(x: Tensor, /, axis: Any = 0) -> Tensor:
+def expand_view(x: Tensor, /, axis: Given = 0) -> Tensor:
     return x.expand_dims(axis)
 
 
-def broadcast(*arrays: Any) -> list[Any]:
+def broadcast_views(*arrays: Given) -> list[Given]:
     arrays = tuple([asarray(x) for x in arrays])
     shape = rules.broadcast(*[x.shape for x in arrays], where="broadcast_arrays")
     return [x if x.shape == shape else x.broadcast_to(shape) for x in arrays]
 
 
-def unstacked(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack_views(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
     along = rules.normalize_axis(axis, x.ndim, where="unstack")
     return tuple([x[(slice(None),) * along + (at,)] for at in range(x.shape[along])])
 
 
-def split_up(x: Tensor, parts: int | Sequence[int], /, axis: int = 0) -> tuple[Tensor, ...]:
+def split_views(x: Tensor, parts: int | Sequence[int], /, axis: int = 0) -> tuple[Tensor, ...]:
     along = rules.normalize_axis(axis, x.ndim, where="split")
     found: list[Tensor] = []
     start = 0

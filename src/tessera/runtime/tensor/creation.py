@@ -41,7 +41,7 @@ def asarray(
     """
     kind = type(x)
     if kind is range:
-        x, kind = list(cast("range", x)), list
+        x, kind = list(cast(range, x)), list
     if kind in _PYTHON_TYPES:
         if copy is False:
             raise ResourceError(f"a Python {kind.__name__} has no memory to share", hint="leave copy=False out")

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import optree
@@ -33,6 +33,8 @@ from tessera.runtime.tensor.quantized import QuantizedTensor
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
 
+_Path: TypeAlias = tuple[Any, ...]
+_Json: TypeAlias = Any
 _VERSION = 1
 _MOST_HEADER = 100_000_000  # bytes, as safetensors has it
 _LARGE = 1 << 20  # bytes from which on a tensor is not copied to a 64-byte boundary
@@ -57,7 +59,7 @@ _OTHERS = {
 }
 
 
-def save(path: str | os.PathLike[str], tree: Any) -> None:
+def save(path: str | os.PathLike[str], tree: _Json) -> None:
     """Writes a tree of tensors and numbers to a file, which `load` reads, and every reader of safetensors, too.
 
     It may nest dictionaries, lists, tuples and registered classes; leaves are tensors of any element type, arrays of
@@ -79,7 +81,7 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
     _write(place, [_FIRST.pack(len(text)), text], parts)
 
 
-def load(path: str | os.PathLike[str], *, like: Any = None, device: str | Device | None = None) -> Any:
+def load(path: str | os.PathLike[str], *, like: _Json = None, device: str | Device | None = None) -> _Json:
     """The tree that `save` wrote to a file; of other files of safetensors a dictionary of tensors.
 
     On the CPU tensors are the file's memory, mapped, but for small ones between boundaries of 64 bytes, and read when
@@ -104,16 +106,16 @@ class _Writer:
     """The tensors of a tree by names that are free, and the tree itself as JSON."""
 
     tensors: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    types: dict[str, Any] = field(default_factory=dict[str, Any])
+    types: dict[str, _Json] = field(default_factory=dict[str, _Json])
 
-    def described(self, tree: Any, path: tuple[Any, ...]) -> Any:
+    def described(self, tree: _Json, path: _Path) -> _Json:
         kind = tree.__class__
         if tree is None or kind in (bool, int, str):
             return {"value": tree}
         if kind is float:
             return {"float": tree.hex()}
         if kind is dict:
-            items = cast("dict[Any, Any]", tree).items()
+            items = cast(dict[_Json, _Json], tree).items()
             return {"dict": [[_key(key, path), self.described(one, (*path, key))] for key, one in items]}
         if kind in (list, tuple):
             return {kind.__name__: [self.described(one, (*path, at)) for at, one in enumerate(tree)]}
@@ -129,7 +131,7 @@ class _Writer:
             hint="leave it out, or register its class as a pytree node (ts.register_node)",
         )
 
-    def _named(self, tensor: Tensor, path: tuple[Any, ...]) -> str:
+    def _named(self, tensor: Tensor, path: _Path) -> str:
         """A name for one more tensor: its path, with a number behind it where another has that."""
         name = wanted = ".".join(map(str, path)) or "tensor"
         count = 1
@@ -142,10 +144,10 @@ class _Writer:
             self.types[name] = _written(dtype)
         return name
 
-    def laid_out(self) -> tuple[list[Tensor], dict[str, Any]]:
+    def laid_out(self) -> tuple[list[Tensor], dict[str, _Json]]:
         """Tensors in the order of the file, and where each is. Those that keep the boundaries of others come first."""
         ordered = sorted(self.tensors.items(), key=lambda item: (item[1].nbytes % ALIGNMENT != 0, -item[1].itemsize))
-        entries: dict[str, Any] = {}
+        entries: dict[str, _Json] = {}
         at = 0
         for name, tensor in ordered:
             ends = [at, at + tensor.nbytes]
@@ -154,7 +156,7 @@ class _Writer:
         return [tensor for _, tensor in ordered], entries
 
 
-def _key(key: Any, path: tuple[Any, ...]) -> Any:
+def _key(key: _Json, path: _Path) -> _Json:
     if key.__class__ in (str, int):
         return key
     raise TesseraError(
@@ -162,15 +164,15 @@ def _key(key: Any, path: tuple[Any, ...]) -> Any:
     )
 
 
-def _one_level(tree: Any) -> list[tuple[Any, Any]] | None:
+def _one_level(tree: _Json) -> list[tuple[_Json, _Json]] | None:
     """The keys and parts of a container that is registered; None for a leaf."""
     if optree.tree_is_leaf(tree, namespace=NAMESPACE):
         return None
-    parts, _, keys, _ = cast("Any", optree.tree_flatten_one_level(tree, namespace=NAMESPACE))
+    parts, _, keys, _ = cast(_Json, optree.tree_flatten_one_level(tree, namespace=NAMESPACE))
     return list(zip(keys, parts, strict=True))
 
 
-def _written(dtype: DType) -> dict[str, Any]:
+def _written(dtype: DType) -> dict[str, _Json]:
     policy = dtype.policy
     given = {
         "accum": policy.accum and policy.accum.name,
@@ -263,7 +265,7 @@ class _Reader:
                 return self._broken(f"it is {what}", hint)
         return self._broken(f"no header ends within its {size:,} bytes", "it is cut short, or no file of tensors")
 
-    def _header(self, text: bytes, begin: int, size: int) -> tuple[dict[str, _Entry], Any]:
+    def _header(self, text: bytes, begin: int, size: int) -> tuple[dict[str, _Entry], _Json]:
         hint = "it is cut short or damaged: save it again"
         try:
             header = json.loads(text)
@@ -303,7 +305,7 @@ class _Reader:
         found = codes.view(storage).reshape(entry.shape)
         return found if entry.nbytes >= _LARGE and found.flags.aligned else aligned(found)
 
-    def made(self, node: Any, path: tuple[Any, ...]) -> Any:
+    def made(self, node: _Json, path: _Path) -> _Json:
         """The part of the tree that JSON describes."""
         try:
             ((kind, value),) = node.items()
@@ -311,19 +313,19 @@ class _Reader:
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as problem:
             raise self._broken(f"{_shown(path)} of its tree says nothing", "it is damaged: save it again") from problem
 
-    def refuse_class(self, name: str, path: tuple[Any, ...]) -> Any:
+    def refuse_class(self, name: str, path: _Path) -> _Json:
         raise ResourceError(
             f"load: {_shown(path)} of {self.place} is a {name}, which a file cannot name safely",
             hint="give a tree of the same structure: ts.load(path, like=...)",
         )
 
-    def like(self, example: Any) -> Any:
+    def like(self, example: _Json) -> _Json:
         """A tree of the structure of another, whose leaves are found by their names."""
         leaves, structure = optree.tree_flatten(example, namespace=NAMESPACE)
         wanted = [tuple(map(str, path)) for path in optree.tree_paths(example, namespace=NAMESPACE)]
         if self.tree is None:  # names are all there is
             wanted = [(".".join(path),) for path in wanted]
-            held: dict[tuple[str, ...], Any] = {(name,): name for name in self.entries}
+            held: dict[tuple[str, ...], _Json] = {(name,): name for name in self.entries}
         else:
             held = {tuple(map(str, path)): value for path, value in self._leaves(self.tree, ())}
         missing = [".".join(path) for path in wanted if path not in held]
@@ -338,7 +340,7 @@ class _Reader:
         made = [self._leaf(held[path], one, ".".join(path)) for path, one in zip(wanted, leaves, strict=True)]
         return optree.tree_unflatten(structure, made)
 
-    def _leaf(self, described: Any, example: Any, name: str) -> Any:
+    def _leaf(self, described: _Json, example: _Json, name: str) -> _Json:
         found = self.tensor(described) if isinstance(described, str) else self.made(described, (name,))
         if isinstance(example, Tensor) and isinstance(found, Tensor) and example.shape != found.shape:
             raise ResourceError(
@@ -348,7 +350,7 @@ class _Reader:
             )
         return found
 
-    def _leaves(self, node: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    def _leaves(self, node: _Json, path: _Path) -> Iterator[tuple[_Path, _Json]]:
         """The leaves that JSON describes, by their paths."""
         kind, value = next(iter(node.items()))
         if kind == "dict":
@@ -365,7 +367,7 @@ class _Reader:
             yield from self._leaves(one, (*path, key))
 
 
-_MAKERS: Mapping[str, Callable[[_Reader, Any, tuple[Any, ...]], Any]] = {
+_MAKERS: Mapping[str, Callable[[_Reader, _Json, _Path], _Json]] = {
     "tensor": lambda reader, value, _: reader.tensor(value),
     "value": lambda _, value, __: value,
     "float": lambda _, value, __: float.fromhex(value),
@@ -379,7 +381,7 @@ _MAKERS: Mapping[str, Callable[[_Reader, Any, tuple[Any, ...]], Any]] = {
 }
 
 
-def _entry(given: Any, begin: int, type_: Any) -> _Entry:
+def _entry(given: _Json, begin: int, type_: _Json) -> _Entry:
     """What a header says of one tensor; an error where it is not consistent."""
     code, shape, (start, stop) = given["dtype"], tuple(given["shape"]), given["data_offsets"]
     if code not in _NAMES:
@@ -393,7 +395,7 @@ def _entry(given: Any, begin: int, type_: Any) -> _Entry:
     return _Entry(dtype, shape, begin + start, stop - start)
 
 
-def _read(given: Any) -> DType:
+def _read(given: _Json) -> DType:
     found = dict(given)
     base = BY_NAME[found.pop("name")]
     accum = found.pop("accum", None)
@@ -414,14 +416,14 @@ def _are_valid(codes: Array, dtype: DType) -> bool:
     return bool((codes >> dtype.bits == 0).all())
 
 
-def _as_path(path: Any, where: str) -> Path:
+def _as_path(path: _Json, where: str) -> Path:
     if isinstance(path, str | os.PathLike):
-        return Path(cast("Any", path))
+        return Path(cast(_Json, path))
     raise TesseraError(
         f"{where}: expected the path of a file first, got a {type(path).__name__}",
         hint="write ts.save(path, tree) and ts.load(path)",
     )
 
 
-def _shown(path: tuple[Any, ...]) -> str:
+def _shown(path: _Path) -> str:
     return "the tree" + "".join(f"[{key!r}]" for key in path)
