@@ -28,7 +28,7 @@ def elementwise(fn: str, *xs: Any) -> Traced:
     return in_row(fn, *broadcast_all(operands, fn))
 
 
-def in_row(fn: str, *xs: Any) -> Traced:
+def in_row(fn: str, *xs: object) -> Traced:
     """A row on operands of one type and shape, in the type in which it takes them."""
     operands = [x if isinstance(x, Traced) and x.weak else tensor(x) for x in xs]
     row, dtype = table.row_for(fn, operands[0].dtype)
@@ -69,7 +69,7 @@ def typed(fn: str, xs: Sequence[Any]) -> list[Traced]:
     return [primitives.cast(x, target) if isinstance(x, Traced) else _constant(x, target) for x in given]
 
 
-def _class_of(x: Any) -> type:
+def _class_of(x: object) -> type:
     """The class of Python that a number is of, also of one that is an argument."""
     if not isinstance(x, Traced):
         return number_class(x) or type(x)
@@ -80,7 +80,7 @@ def _constant(x: Any, dtype: DType) -> Traced:
     return primitives.constant(x, (), dtype)
 
 
-def stored(where: str, x: Any, dtype: DType) -> Traced:
+def stored(where: str, x: object, dtype: DType) -> Traced:
     """A value in the type of a tensor that it is put into; one of a higher kind, which would lose more, is refused."""
     made = primitives.lift(x)
     if is_higher(made.dtype.kind, dtype.kind):

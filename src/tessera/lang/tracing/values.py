@@ -236,7 +236,9 @@ class Traced:
     numpy = _refusing("numpy()", "use the functions of tessera, or return the tensor")
     __array__ = _refusing("a NumPy function", "use the function of the same name in tessera")
 
-    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
+    def __array_ufunc__(
+        self, function: Callable[..., object], method: str, *operands: object, **options: object
+    ) -> object:
         """NumPy's elementwise functions that are operators here; others need elements, and are refused."""
         name = function.__name__
         row = ROWS_OF_NUMPY.get(name)
@@ -245,7 +247,9 @@ class Traced:
             self.refuse(f"np.{name}", "use the function of tessera: it works on traced values")
         return found(*operands)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., object], types: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
         found = OPERATORS.numpy_function(function)
         result = found(*args, **kwargs) if found is not None and takes(found, args, kwargs) else NotImplemented
         if result is NotImplemented:
@@ -303,13 +307,13 @@ class Traced:
     def __pos__(self) -> Traced:
         return self
 
-    def __divmod__(self, other: object) -> tuple[Any, Any]:
+    def __divmod__(self, other: object) -> tuple[Traced, Traced]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: object) -> tuple[Any, Any]:
+    def __rdivmod__(self, other: object) -> tuple[Traced, Traced]:
         return other // self, other % self
 
-    def __round__(self, digits: int | None = None) -> Any:
+    def __round__(self, digits: int | None = None) -> Traced:
         return rounded(self, digits)
 
     if not TYPE_CHECKING:

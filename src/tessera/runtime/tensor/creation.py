@@ -248,7 +248,7 @@ def _check_numbers(name: str, given: Sequence[Any]) -> None:
         raise DtypeError(f"{name} expects numbers, got {list(given)}", hint="give finite numbers") from None
 
 
-def _bound(given: Any) -> Any:
+def _bound(given: object) -> object:
     """A number of NumPy, or of a tensor, as one of Python's."""
     return given.item() if isinstance(given, np.generic | Tensor) and not given.ndim else given
 

@@ -41,7 +41,7 @@ _DIRECT = frozenset({f64, f32, f16, bool_, *(dtype for dtype in INTEGERS if dtyp
 
 
 Surface: TypeAlias = tuple[Mapping[str, Callable[..., Any]], Mapping[str, Callable[..., Any]]]
-NumpyFunctions: TypeAlias = Mapping[Any, Callable[..., Any]]
+NumpyFunctions: TypeAlias = Mapping[object, Callable[..., Any]]
 
 
 class _Operators:
@@ -61,7 +61,7 @@ class _Operators:
     def method(self, name: str) -> Callable[..., Any]:
         return self.surface()[0][name]
 
-    def numpy_function(self, function: Any) -> Callable[..., Any] | None:
+    def numpy_function(self, function: object) -> Callable[..., Any] | None:
         """The operator that a function of NumPy is on tensors, with that function's parameters; None for others."""
         return None if self._numpy_functions is None else self._numpy_functions().get(function)
 
@@ -339,7 +339,7 @@ ROWS_OF_NUMPY: Mapping[str, str] = MappingProxyType(
 """The rows of the elementwise table that functions of NumPy are, by their names there."""
 
 
-def row_on(name: str, left: Any, *right: Any) -> Any:
+def row_on(name: str, left: Operand, *right: Operand) -> Operand:
     """A row on operands of which one is a tensor, as NumPy's functions have them; NotImplemented as for operators."""
     if not right:
         return _unary_of(name)(left)
@@ -347,7 +347,7 @@ def row_on(name: str, left: Any, *right: Any) -> Any:
     return _binary_of(name)(left, other) if hasattr(left, "geometry") else _reflected_of(name)(other, left)
 
 
-def rounded(x: Any, digits: int | None) -> Any:
+def rounded(x: Operand, digits: int | None) -> Operand:
     """`round(x, digits)` of a tensor or a traced value: to so many decimal places, of two the even one."""
     by_row = OPERATORS.method("__elementwise__") if is_traced(x) else row_on
     nearest_whole = functools.partial(by_row, "round")
@@ -361,7 +361,7 @@ def rounded(x: Any, digits: int | None) -> Any:
     return (whole / scale if digits > 0 else whole * scale).to(x.dtype)
 
 
-def takes(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def takes(function: Callable[..., Operand], args: Sequence[Operand], kwargs: Mapping[str, Operand]) -> bool:
     """Whether a function has parameters for these arguments."""
     try:
         _signature(function).bind(*args, **kwargs)

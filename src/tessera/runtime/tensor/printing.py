@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ def show_as_html(tensor: TensorInterface) -> str:
     return f"<div>{head}<table>{body}</table></div>"
 
 
-def _cells(row: Iterable[Any], is_cut: bool) -> str:
+def _cells(row: Iterable[object], is_cut: bool) -> str:
     cells = [f"<td>{format(one, '.4g') if isinstance(one, np.floating) else one}</td>" for one in row]
     if is_cut:
         cells.insert(_COLUMNS // 2, "<td>…</td>")
