@@ -56,6 +56,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
             "composed_elementwise",
             "data_types",
             "creation",
+            "views",
             "manipulation",
             "statistics",
         ),

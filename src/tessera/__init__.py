@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from tessera.lang.state import State, debug_print
     from tessera.runtime import cuda
     from tessera.runtime.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace
+    from tessera.runtime.tensor.files import load, save
     from tessera.runtime.tensor.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
     from tessera.tile.calls import verification as verify
     from tessera.tile.calls.function import kernel
@@ -128,6 +129,7 @@ _LAZY = {
     **dict.fromkeys(("autodiff", "checkpoint", "keep_as", "remat"), "tessera.lang.checkpoints"),
     **dict.fromkeys(("custom_jvp", "custom_vjp"), "tessera.lang.custom_derivatives"),
     **dict.fromkeys(("hessian", "jacfwd", "jacrev", "vmap"), "tessera.lang.batching"),
+    **dict.fromkeys(("load", "save"), "tessera.runtime.tensor.files"),
     **dict.fromkeys(("cond", "fori_loop", "scan", "while_loop"), "tessera.lang.control"),
     **dict.fromkeys(
         ("register_node", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten"), "tessera.runtime.tensor.pytree"
@@ -142,7 +144,13 @@ def _operators() -> Any:
     return METHODS, PROPERTIES
 
 
-_OPERATORS_OF_TENSORS.use(_operators)
+def _numpy_functions() -> Any:
+    from tessera.lang.numpy_functions import FUNCTIONS
+
+    return FUNCTIONS
+
+
+_OPERATORS_OF_TENSORS.use(_operators, _numpy_functions)
 
 
 def _tiers(jitted: Any, wanted: Any) -> Any:
@@ -251,6 +259,7 @@ __all__ = [
     "knobs",
     "linearize",
     "linspace",
+    "load",
     "loss_scale",
     "ones",
     "ones_like",
@@ -267,6 +276,7 @@ __all__ = [
     "register_node",
     "remat",
     "saturate",
+    "save",
     "scaled",
     "scan",
     "shape_history",

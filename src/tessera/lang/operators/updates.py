@@ -26,7 +26,8 @@ from tessera.lang.operators.indexing import (
 )
 from tessera.lang.operators.operands import known
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise, tensor, typed
+from tessera.lang.tracing.arithmetic import elementwise, tensor
+from tessera.lang.tracing.arithmetic import stored as into
 from tessera.lang.tracing.shape_rules import ruled
 from tessera.lang.tracing.values import Array, Traced, current_or_none, shown, stories
 from tessera.shapes import rules
@@ -151,8 +152,7 @@ def _at_spans(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
 
 def _given(x: Traced, values: Any, shape: tuple[Size, ...]) -> Traced:
     """Values in the type of the tensor, and in the shape of the part that is updated."""
-    beside, _ = typed("where", (values, primitives.constant(False, (), x.dtype)))
-    return primitives.broadcast_to(primitives.cast(beside, x.dtype), shape)
+    return primitives.broadcast_to(into("an update", values, x.dtype), shape)
 
 
 def _joined(kind: str, old: Traced, new: Traced) -> Traced:
