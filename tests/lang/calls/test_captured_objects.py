@@ -113,7 +113,9 @@ def test_methods_are_part_of_objects() -> None:
         ObjectFingerprints.told(object())
 
 
-@pytest.mark.parametrize("value", [threading.Lock(), iter([1]), np.array([object()]), object()], ids=["lock", "iterator", "array", "object"])
+@pytest.mark.parametrize(
+    "value", [threading.Lock(), iter([1]), np.array([object()]), object()], ids=["lock", "iterator", "array", "object"]
+)
 def test_what_cannot_be_told_is_named(value: Any) -> None:
     function = jit(lambda x: (value, x * 2.0)[1])
     function(ts.ones(3))
