@@ -77,8 +77,9 @@ def train(steps: int = 600) -> tuple[float, float, float]:
         if count % 100 == 0:
             print(f"step {count}: loss {losses[-1]:.4f}")
     points, expected = spirals(1000, 7)
-    told = ts.jit(scores)(layers, points).numpy() > 0
-    return losses[0], losses[-1], float(np.mean(told == (np.asarray(expected) > 0.5)))
+    score: ts.Tensor = ts.jit(scores)(layers, points)
+    right = [(one > 0) == (other > 0.5) for one, other in zip(score.tolist(), expected.tolist(), strict=True)]
+    return losses[0], losses[-1], sum(right) / len(right)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from tessera.lang.creation import empty_like, full_like, ones_like, zeros_like
 from tessera.runtime.tensor.operators import rounded
 
 Given: TypeAlias = Any
-Function: TypeAlias = Callable[..., Any]
+Function: TypeAlias = Callable[..., Given]
 Axis: TypeAlias = Given
 
 
@@ -91,8 +91,12 @@ def _roll(a: Given, shift: Given, axis: Axis = None) -> Given:
     return ops.roll(a, shift, axis=axis)
 
 
+def _sizes(shape: Given) -> tuple[Given, ...]:
+    return tuple(cast(Sequence[Given], shape)) if isinstance(shape, tuple | list) else (shape,)
+
+
 def _reshape(a: Given, shape: Given) -> Given:
-    return ops.reshape(a, tuple(shape) if isinstance(shape, tuple | list) else (shape,))
+    return ops.reshape(a, _sizes(shape))
 
 
 def _take(a: Given, indices: Given, axis: int | None = None) -> Given:
@@ -153,7 +157,7 @@ def _expand_dims(a: Given, axis: Axis) -> Given:
 
 
 def _broadcast_to(array: Given, shape: Given) -> Given:
-    return ops.broadcast_to(array, tuple(shape) if isinstance(shape, tuple | list) else (shape,))
+    return ops.broadcast_to(array, _sizes(shape))
 
 
 def _full_like(a: Given, fill_value: Given, dtype: Given = None) -> Given:
@@ -161,7 +165,10 @@ def _full_like(a: Given, fill_value: Given, dtype: Given = None) -> Given:
 
 
 def _asked(name: str) -> Function:
-    return lambda a: getattr(a, name)
+    def asked(a: Given) -> Given:
+        return getattr(a, name)
+
+    return asked
 
 
 _ELEMENTWISE: dict[Given, Function] = {

@@ -143,9 +143,10 @@ def _leaves(expected: object, value: object, where: str, label: str, span: Sourc
 
 def entries(expected: object, value: object) -> Iterator[tuple[str, object, object]]:
     """The fields of a TypedDict, a NamedTuple or a dataclass that speak of shapes: names, annotations and values."""
-    for name, inside in (_fields(expected) if isinstance(expected, type) else {}).items():
+    written: Mapping[str, object] = _fields(expected) if isinstance(expected, type) else {}
+    for name, inside in written.items():
         if isinstance(value, Mapping):
-            held = cast("Mapping[object, object]", value)
+            held = cast(Mapping[object, object], value)
             if name in held:
                 yield name, inside, held[name]
         elif hasattr(value, name):
@@ -153,7 +154,7 @@ def entries(expected: object, value: object) -> Iterator[tuple[str, object, obje
 
 
 @lru_cache(maxsize=256)
-def _fields(kind: type) -> Mapping[str, object]:
+def _fields(kind: type[object]) -> Mapping[str, object]:
     if not (is_typeddict(kind) or is_dataclass(kind) or hasattr(kind, "_fields")):
         return {}
     found: dict[str, object] = {}

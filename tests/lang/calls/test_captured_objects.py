@@ -17,11 +17,12 @@ from tessera import jit, knobs
 from tessera.lang.calls.object_fingerprint import ObjectFingerprints
 from tessera.runtime.cache.store import key_of
 from tessera.tile.identity.fingerprint import NoFingerprint
+from typed_lambdas import unary
 
 
 class Pair(NamedTuple):
     rate: float
-    count: int
+    times: int
 
 
 @dataclass
@@ -117,7 +118,7 @@ def test_methods_are_part_of_objects() -> None:
     "value", [threading.Lock(), iter([1]), np.array([object()]), object()], ids=["lock", "iterator", "array", "object"]
 )
 def test_what_cannot_be_told_is_named(value: Any) -> None:
-    function = jit(lambda x: (value, x * 2.0)[1])
+    function = jit(unary(lambda x: (value, x * 2.0)[1]))
     function(ts.ones(3))
     (variant,) = function.explain().variants
     assert variant.unkept is not None
@@ -163,7 +164,7 @@ def test_what_tracing_changes_is_not_kept() -> None:
 
 def test_what_python_reads_of_tensors_is_not_kept() -> None:
     number = ts.asarray(2.0)
-    read = jit(lambda x: x * float(number))
+    read = jit(unary(lambda x: x * float(number)))
     assert read(ts.ones(2)).tolist() == [2.0, 2.0]
     (variant,) = read.explain().variants
     assert variant.unkept is not None

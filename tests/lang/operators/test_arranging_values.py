@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tessera as ts
 from tessera import knobs
 from tessera.lang.operators.methods import METHODS
+from typed_lambdas import binary, ternary
 
 few = settings(max_examples=6)
 
@@ -258,9 +259,9 @@ def test_indices_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ts.EffectError, match=r"assigned to in place"):
         traced(lambda x: x.__setitem__(0, 1))(x)
     with pytest.raises(ts.ShapeError, match="must have a length that is known"):
-        traced(lambda x, i, n: x[i : i + n])(x, 0, 1)
+        traced(ternary(lambda x, i, n: x[i : i + n]))(x, 0, 1)
     with pytest.raises(ts.ShapeError, match="must have a length that is known"):
-        traced(lambda x, i: x[i:])(x, 0)
+        traced(binary(lambda x, i: x[i:]))(x, 0)
     with pytest.raises(ts.DtypeError, match="the ends of a slice are whole numbers"):
         traced(lambda x: x[x[0, 0] : x[0, 0] + 1])(x)
     with pytest.raises(ts.ShapeError, match="a mask has the shape"):
@@ -292,11 +293,11 @@ def test_slices_from_traced_starts() -> None:
             third[i : i + 2, [0, 2]] = np.maximum(third[i : i + 2, [0, 2]], 7)
             for found, wanted in zip(ts.jit(written)(x, start), (first, second, third), strict=True):
                 exactly(found, wanted)
-    one = ts.jit(lambda x, i: x[:, i : i + 2])
+    one = ts.jit(binary(lambda x, i: x[:, i : i + 2]))
     exactly(one(x, 9), x[:, 4:])
     exactly(one(x, -3), x[:, 3:5])
     exactly(ts.asarray(x)[:, ts.asarray(1) : ts.asarray(3)], x[:, 1:3])
-    exactly(ts.jit(lambda x, y, i: x[i : i + y.shape[0]])(x, x[:2], 1), x[1:3])
+    exactly(ts.jit(ternary(lambda x, y, i: x[i : i + y.shape[0]]))(x, x[:2], 1), x[1:3])
 
 
 def test_sizes_that_change_stay_symbols() -> None:

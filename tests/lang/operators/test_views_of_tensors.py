@@ -10,6 +10,7 @@ import pytest
 
 import tessera as ts
 from tessera.errors import ResourceError, ShapeError
+from typed_lambdas import binary, unary
 
 VIEWS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "reshape": (lambda x: ts.reshape(x, (4, 6)), lambda a: a.reshape(4, 6)),
@@ -91,26 +92,25 @@ def test_views_of_views_feed_programs() -> None:
     view = ts.moveaxis(ts.split(ts.matrix_transpose(x), 2, axis=1)[1], 0, -1)
     expected = np.moveaxis(np.split(x.numpy().swapaxes(1, 2), 2, axis=1)[1], 0, -1)
     wide = ts.broadcast_to(ts.asarray([1.0, 2.0]), (2, 3, 2))
-    for function in (lambda v, w: ts.exp(v * 0.1) + w, lambda v, w: ts.sum(v * w, axis=-1)):
-        np.testing.assert_allclose(
-            ts.jit(lambda *xs, f=function: f(*xs))(view, wide).numpy(), function(view, wide).numpy(), rtol=1e-6
-        )
+    for function in (binary(lambda v, w: ts.exp(v * 0.1) + w), binary(lambda v, w: ts.sum(v * w, axis=-1))):
+        found, expected_ = ts.jit(function)(view, wide), function(view, wide)
+        np.testing.assert_allclose(np.asarray(found.tolist()), np.asarray(expected_.tolist()), rtol=1e-6)
     np.testing.assert_array_equal(view.numpy(), expected)
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda x: ts.reshape(x, (5, 5)), "reshape"),
-        (lambda x: ts.squeeze(x, 0), "squeeze"),
-        (lambda x: ts.permute_dims(x, (0, 1)), "transpose|permute"),
-        (lambda x: ts.moveaxis(x, (0, 1), 0), "2 axes go to 1 positions"),
-        (lambda x: ts.moveaxis(x, (0, 0), (1, 2)), "names an axis twice"),
-        (lambda x: ts.moveaxis(x, 3, 0), "out of range"),
-        (lambda x: ts.broadcast_to(x, (3, 4, 4)), "broadcast"),
-        (lambda x: ts.split(x, 5, axis=0), "5 does not divide axis 0 of size 2"),
-        (lambda x: ts.split(x, (1, 2), axis=0), "does not divide"),
-        (lambda x: ts.unstack(x, axis=3), "out of range"),
+        (unary(lambda x: ts.reshape(x, (5, 5))), "reshape"),
+        (unary(lambda x: ts.squeeze(x, 0)), "squeeze"),
+        (unary(lambda x: ts.permute_dims(x, (0, 1))), "transpose|permute"),
+        (unary(lambda x: ts.moveaxis(x, (0, 1), 0)), "2 axes go to 1 positions"),
+        (unary(lambda x: ts.moveaxis(x, (0, 0), (1, 2))), "names an axis twice"),
+        (unary(lambda x: ts.moveaxis(x, 3, 0)), "out of range"),
+        (unary(lambda x: ts.broadcast_to(x, (3, 4, 4))), "broadcast"),
+        (unary(lambda x: ts.split(x, 5, axis=0)), "5 does not divide axis 0 of size 2"),
+        (unary(lambda x: ts.split(x, (1, 2), axis=0)), "does not divide"),
+        (unary(lambda x: ts.unstack(x, axis=3)), "out of range"),
     ],
 )
 def test_mistakes_are_told_alike(wrong: Callable[[Any], Any], said: str) -> None:

@@ -70,14 +70,15 @@ trees = st.recursive(
 
 
 def check_equal(left: Any, right: Any) -> None:
-    assert type(left) is type(right)
+    kind = type(left)
+    assert kind is type(right)
     if isinstance(left, ts.Tensor):
         assert same(left, right)
-    elif isinstance(left, dict):
+    elif issubclass(kind, dict):
         assert list(left) == list(right)
         for key in left:
             check_equal(left[key], right[key])
-    elif isinstance(left, list | tuple):
+    elif issubclass(kind, list | tuple):
         assert len(left) == len(right)
         for one, other in zip(left, right, strict=True):
             check_equal(one, other)
@@ -118,11 +119,12 @@ def test_classes_need_an_example(tmp_path: Path) -> None:
     assert (type(layer), type(pair), found["step"], pair.right) == (Layer, Pair, 7, 2.5)
     assert same(layer.weight, ts.ones((2, 3)))
     assert same(pair.left, ts.zeros(4))
-    for wrong, said in (
+    refused: list[tuple[object, str]] = [
         ({"layers": [], "step": 0}, "it has layers.0.0"),
         ({**example, "more": ts.ones(1)}, "it has no more"),
         ({"layers": [Layer(ts.zeros((3, 3)), None), Pair(ts.ones(4), 0.0)], "step": 0}, "another shape"),
-    ):
+    ]
+    for wrong, said in refused:
         with pytest.raises(ResourceError, match=said):
             ts.load(tmp_path / "model", like=wrong)
 

@@ -14,7 +14,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from types import FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType, SimpleNamespace
-from typing import Any, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from tessera.tile.identity.dependencies import NO_DEPENDENCY, is_users_function
 from tessera.tile.identity.fingerprint import Fingerprints, NoFingerprint, qualified_name
 from tessera.tile.language.kernel_code import is_as_written, is_kernel_module
 
+Held: TypeAlias = Any
+"""What a function captures, or what that holds."""
 _MOST_BYTES = 1 << 26
 """Elements of NumPy arrays are read up to this size; that takes a tenth of a second."""
 _DICTS = (dict, OrderedDict, MappingProxyType)
@@ -38,12 +40,12 @@ class ObjectFingerprints(Fingerprints):
 
     def __init__(self) -> None:
         super().__init__()
-        self._known: dict[int, tuple[int, Any]] = {}
-        self.arrays: list[Any] = []
+        self._known: dict[int, tuple[int, Held]] = {}
+        self.arrays: list[Held] = []
         """The arrays that were met, in order."""
 
     @staticmethod
-    def told(*values: Any) -> tuple[tuple[object, ...], list[Any]]:
+    def told(*values: Held) -> tuple[tuple[object, ...], list[Held]]:
         """Values as parts of a key, and the arrays that they lead to; raises NoFingerprint where there is none."""
         work = ObjectFingerprints()
         parts = work.all(values)
@@ -52,11 +54,11 @@ class ObjectFingerprints(Fingerprints):
                 raise NoFingerprint(f"{function.__qualname__}, which is not as in its file")
         return parts, work.arrays
 
-    def other(self, value: Any) -> object:
+    def other(self, value: Held) -> object:
         if (known := self._known.get(id(value))) is not None:
             return ("again", known[0])
         self._known[id(value)] = len(self._known), value
-        kind = cast("type[Any]", type(value))
+        kind = _kind_of(value)
         if isinstance(value, Tensor):
             self.arrays.append(value)
             return ("tensor", value.shape, str(value.dtype), str(value.device))
@@ -68,8 +70,8 @@ class ObjectFingerprints(Fingerprints):
             return (kind.__name__, self.all(value), getattr(value, "maxlen", None))
         if kind is set:
             return ("set", self.set(frozenset(value)))
-        if isinstance(value, staticmethod | classmethod):
-            return (kind.__name__, self.of(cast("Any", value).__func__))
+        if kind in (staticmethod, classmethod):
+            return (kind.__name__, self.of(value.__func__))
         if kind is property:
             return ("property", self.all((value.fget, value.fset, value.fdel)))
         if isinstance(value, type):
@@ -77,58 +79,58 @@ class ObjectFingerprints(Fingerprints):
         if isinstance(value, enum.Enum):
             return ("enum", self.of(kind), value.name, self.of(value.value))
         if kind is SimpleNamespace:
-            return ("namespace", self._items(vars(value)))
+            return ("namespace", self._items(_vars(value)))
         if is_kernel_module(kind.__module__):
             return self._object(value, kind)
         raise NoFingerprint(_described(value))
 
-    def _items(self, held: Mapping[Any, Any]) -> tuple[object, ...]:
+    def _items(self, held: Mapping[Held, Held]) -> tuple[object, ...]:
         return tuple([(self.of(key), self.of(one)) for key, one in held.items()])
 
-    def _array(self, array: np.ndarray[Any, Any]) -> object:
+    def _array(self, array: np.ndarray[Held, Held]) -> object:
         if array.dtype.hasobject or array.nbytes > _MOST_BYTES:
             raise NoFingerprint(f"a NumPy array of {array.nbytes >> 20} MiB of {array.dtype}")
         self.arrays.append(array)
         elements = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
         return ("array", array.shape, array.dtype.str, elements)
 
-    def _object(self, value: Any, kind: type) -> object:
+    def _object(self, value: Held, kind: Held) -> object:
         """An object of a user's class: the class, and all that the object holds."""
         held: list[object] = []
         for base in kind.__mro__:
             if is_kernel_module(base.__module__):
-                slots = [name for name, one in vars(base).items() if isinstance(one, MemberDescriptorType)]
+                slots = [name for name, one in _vars(base).items() if isinstance(one, MemberDescriptorType)]
                 held += [(name, self.of(getattr(value, name))) for name in slots if hasattr(value, name)]
             elif base is tuple or base is list:
                 held.append(self.all(base.__iter__(value)))  # pyright: ignore[reportUnknownMemberType]
             elif base is dict:
-                held.append(self._items(cast("dict[Any, Any]", value)))
+                held.append(self._items(value))
             elif base is not object and base.__module__ not in _LIBRARY_BASES:
                 raise NoFingerprint(f"{_described(value)}, which holds what {base.__qualname__} holds")
         return ("object", self.of(kind), tuple(held), self._items(getattr(value, "__dict__", {})))
 
-    def _class(self, kind: type) -> object:
+    def _class(self, kind: Held) -> object:
         """A user's class: its bases, and what it has for its objects, code of methods among it."""
         if issubclass(kind, enum.Enum):
-            functions = [one for one in vars(kind).values() if isinstance(one, FunctionType | property)]
+            functions = [one for one in _vars(kind).values() if isinstance(one, FunctionType | property)]
             own = [one for one in functions if not isinstance(one, FunctionType) or is_kernel_module(one.__module__)]
             return ("class", kind.__module__, kind.__qualname__, self.all(own))
-        made_fields = tuple(getattr(kind, "_fields", ())) if issubclass(kind, tuple) else ()
+        made_fields = _names_of_fields(kind)
         parts: list[object] = []
-        for name, one in vars(kind).items():
+        for name, one in _vars(kind).items():
             if name in NO_DEPENDENCY or name in _OF_CLASSES or isinstance(one, _DESCRIPTORS):
                 continue
             if made_fields and (name in made_fields or name in _OF_NAMED_TUPLES):
                 continue
             if isinstance(one, FunctionType):
                 is_generated = one.__code__.co_filename == _GENERATED
-                if "__dataclass_fields__" in vars(kind) and (is_generated or not is_users_function(one)):
+                if "__dataclass_fields__" in _vars(kind) and (is_generated or not is_users_function(one)):
                     continue  # it follows from the fields
                 if is_generated:
                     raise NoFingerprint(f"{kind.__qualname__}.{name}, whose code is in no file")
             parts.append((name, self.of(one)))
         bases = [self._base(base) for base in kind.__bases__]
-        meta = cast("type[Any]", type(kind))
+        meta = _kind_of(kind)
         if is_kernel_module(meta.__module__):
             bases.append(self.of(meta))
         return (
@@ -152,7 +154,7 @@ class ObjectFingerprints(Fingerprints):
             (one.name, self.of(_default(one.default)), self.of(_default(one.default_factory)), one.init, one.compare)
             for one in fields(kind)
         ]
-        return (tuple(found), repr(vars(kind).get("__dataclass_params__")))
+        return (tuple(found), repr(_vars(kind).get("__dataclass_params__")))
 
 
 _DESCRIPTORS = (MemberDescriptorType, GetSetDescriptorType)
@@ -165,10 +167,23 @@ _OF_NAMED_TUPLES = frozenset(
 )
 
 
-def _default(value: Any) -> Any:
+def _names_of_fields(kind: Held) -> tuple[str, ...]:
+    """The fields of a NamedTuple."""
+    return tuple(getattr(kind, "_fields", ())) if tuple in kind.__mro__ else ()
+
+
+def _vars(of: object) -> Mapping[str, Held]:
+    return vars(of)
+
+
+def _kind_of(value: object) -> Held:
+    return type(value)
+
+
+def _default(value: Held) -> Held:
     return "no default" if value is MISSING else (value,)
 
 
-def _described(value: Any) -> str:
-    kind = cast("type[Any]", type(value))
+def _described(value: Held) -> str:
+    kind = _kind_of(value)
     return f"something of type {kind.__module__}.{kind.__qualname__}"

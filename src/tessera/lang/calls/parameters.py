@@ -148,10 +148,9 @@ class Parameters:
             items, structure = tree_flatten(value)
             numbered = name in self.numbered
             slots: list[Any] = []
-            for leaf, item in zip(self._leaves(name, value, structure), items, strict=True):
+            for leaf, given in zip(self._leaves(name, value, structure), items, strict=True):
                 label = leaf.name
-                if numbered and item.__class__ is np.float64:  # it is a Python float, and as weak as one
-                    item = float(item)  # noqa: PLW2901
+                item = _weak(given) if numbered and given.__class__ is np.float64 else given
                 is_type = convert is not None and item.__class__ is TensorType
                 if item.__class__ is Tensor or is_type or is_array(item):
                     slots.append(len(values))

@@ -25,6 +25,9 @@ from tessera.shapes.expr import Size, format_shape
 INDICES = "indices"
 """The axes of index arrays, in the order of a result's axes."""
 
+Value: TypeAlias = Any
+"""A tensor, traced or not, an array of NumPy, or a number."""
+
 
 @dataclass(frozen=True)
 class Moving:
@@ -50,7 +53,7 @@ class Spans:
 
     def cut(self, x: Traced) -> Traced:
         """The box of the slices, with all axes."""
-        ends: list[Any] = [[getattr(one, end) for one in self.slices] for end in ("start", "stop", "step")]
+        ends: list[Value] = [[getattr(one, end) for one in self.slices] for end in ("start", "stop", "step")]
         box = primitives.slice_(x, *ends)
         if not self.moving:
             return box
@@ -89,7 +92,7 @@ class Spans:
         return broadcast_all([primitives.cast(one, i64) for one in given], "indexing") if given else []
 
 
-def whole(number: Any) -> Traced:
+def whole(number: Value) -> Traced:
     """A number as one of i64."""
     return primitives.constant(number, (), i64) if isinstance(number, int) else primitives.cast(number, i64)
 
@@ -98,9 +101,9 @@ def whole(number: Any) -> Traced:
 class Cut:
     """A slice, as something that can be part of a dictionary's key."""
 
-    start: Any
-    stop: Any
-    step: Any
+    start: Value
+    stop: Value
+    step: Value
 
 
 @dataclass(frozen=True)
@@ -110,23 +113,26 @@ class Given:
     index: int
 
 
-Key: TypeAlias = tuple[Any, ...]
+Key: TypeAlias = tuple[Value, ...]
 
 
-def taken_apart(key: Any) -> tuple[Key, list[Any]]:
+def _parts(key: Value) -> tuple[Value, ...]:
+    return key if key.__class__ is tuple else (key,)
+
+
+def taken_apart(key: Value) -> tuple[Key, list[Value]]:
     """A key as something static, and the arrays in it."""
-    static: list[Any] = []
-    arrays: list[Any] = []
+    static: list[Value] = []
+    arrays: list[Value] = []
 
-    def given(part: Any) -> Given:
+    def given(part: Value) -> Given:
         arrays.append(part)
         return Given(len(arrays) - 1)
 
-    parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)  # pyright: ignore[reportUnknownVariableType]
-    for part in parts:
-        if isinstance(part, slice):
-            ends = (part.start, part.stop, part.step)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            static.append(Cut(*(given(end) if isinstance(end, Traced) else _end(end) for end in ends)))  # pyright: ignore[reportUnknownArgumentType]
+    for part in _parts(key):
+        if type(part) is slice:
+            ends: tuple[Value, ...] = (part.start, part.stop, part.step)
+            static.append(Cut(*(given(end) if isinstance(end, Traced) else _end(end) for end in ends)))
         elif isinstance(part, list):
             listed = _listed(part)
             if listed.dtype == bool:  # it is known, so that the indices of what it selects are
@@ -140,16 +146,16 @@ def taken_apart(key: Any) -> tuple[Key, list[Any]]:
     return tuple(static), arrays
 
 
-def _end(end: Any) -> Any:
+def _end(end: Value) -> Value:
     """An end of a slice that is known: a tensor of one number is that number."""
     return python.index(end) if hasattr(end, "shape") and not isinstance(end, TracedSize) else end
 
 
-def _listed(part: Any) -> Any:
+def _listed(part: Value) -> Value:
     return np.asarray(part, None if part else np.int64)
 
 
-def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
+def spans_of(x: Traced, key: Key, given: Sequence[Value]) -> Spans:
     """The parts of a key by axis; an error where it does not fit the shape."""
     parts = [_part(x, given[part.index] if isinstance(part, Given) else part, given) for part in key]
     dots = [at for at, part in enumerate(parts) if part is Ellipsis]
@@ -195,7 +201,7 @@ def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
     return Spans(tuple(slices), frozenset(dropped), arrays, moving, tuple(new), together)
 
 
-def _part(x: Traced, part: Any, given: Sequence[Any]) -> Any:
+def _part(x: Traced, part: Value, given: Sequence[Value]) -> Value:
     if part is None or part is Ellipsis:
         return part
     if isinstance(part, Cut):
@@ -228,11 +234,11 @@ def _part(x: Traced, part: Any, given: Sequence[Any]) -> Any:
     )
 
 
-def _bound(end: Any) -> Any:
+def _bound(end: Value) -> Value:
     return end if end is None else plain_size(end) if isinstance(end, TracedSize) else python.index(end)
 
 
-def _moving(x: Traced, start: Any, stop: Any, step: Any) -> Moving:
+def _moving(x: Traced, start: Value, stop: Value, step: Value) -> Moving:
     """A slice whose ends are traced: how long it is must be known."""
     ends = [tensor(end) for end in (start, stop) if end is not None]
     for end in ends:
@@ -265,7 +271,7 @@ def _check_inside(x: Traced, axis: int, index: int) -> None:
         )
 
 
-def get_item(x: Array, key: Any) -> Traced:
+def get_item(x: Array, key: Value) -> Traced:
     """x[key] for slices, integers, integer arrays, masks, None and `...`."""
     static, arrays = taken_apart(key)
     if current_or_none() is None and any(map(is_mask, arrays)):
@@ -275,12 +281,12 @@ def get_item(x: Array, key: Any) -> Traced:
     return _item(x, static, arrays)
 
 
-def is_mask(x: Any) -> bool:
+def is_mask(x: Value) -> bool:
     """Whether an index of any library chooses by true and false."""
     return str(x.dtype).removeprefix("torch.") == "bool"
 
 
-def axes_of_parts(x: Any, static: Key, arrays: Sequence[Any]) -> list[int]:
+def axes_of_parts(x: Value, static: Key, arrays: Sequence[Value]) -> list[int]:
     """The first axis that each part of a key is about; a mask is about as many as it has."""
     counts = [
         arrays[part.index].ndim
@@ -296,7 +302,7 @@ def axes_of_parts(x: Any, static: Key, arrays: Sequence[Any]) -> list[int]:
     return found
 
 
-def check_mask(x: Any, axis: int, mask: Any) -> None:
+def check_mask(x: Value, axis: int, mask: Value) -> None:
     """Refuses a mask that has not the shape of the axes from one on."""
     sizes = tuple(getattr(x, "sizes", x.shape))[axis : axis + mask.ndim]
     if sizes != tuple(getattr(mask, "sizes", mask.shape)) or not mask.ndim:
@@ -307,10 +313,10 @@ def check_mask(x: Any, axis: int, mask: Any) -> None:
         )
 
 
-def _without_masks(x: Any, static: Key, arrays: Sequence[Any]) -> tuple[Key, list[Any]]:
+def _without_masks(x: Value, static: Key, arrays: Sequence[Value]) -> tuple[Key, list[Value]]:
     """A key outside of a trace with the indices of what a mask selects instead of the mask."""
-    parts: list[Any] = []
-    found: list[Any] = list(arrays)
+    parts: list[Value] = []
+    found: list[Value] = list(arrays)
     for part, axis in zip(static, axes_of_parts(x, static, arrays), strict=True):
         if isinstance(part, Given) and is_mask(mask := arrays[part.index]):
             check_mask(x, axis, mask)
@@ -324,12 +330,12 @@ def _without_masks(x: Any, static: Key, arrays: Sequence[Any]) -> tuple[Key, lis
     return tuple(_renumbered(part, order) for part in parts), [found[index] for index in used]
 
 
-def without_masks(x: Any, static: Key, arrays: Sequence[Any]) -> tuple[Key, list[Any]]:
+def without_masks(x: Value, static: Key, arrays: Sequence[Value]) -> tuple[Key, list[Value]]:
     """The same for keys that may have none."""
     return _without_masks(x, static, arrays) if any(map(is_mask, arrays)) else (static, list(arrays))
 
 
-def _givens(parts: Sequence[Any]) -> list[Given]:
+def _givens(parts: Sequence[Value]) -> list[Given]:
     found: list[Given] = []
     for part in parts:
         ends = (part.start, part.stop, part.step) if isinstance(part, Cut) else (part,)
@@ -337,7 +343,7 @@ def _givens(parts: Sequence[Any]) -> list[Given]:
     return found
 
 
-def _renumbered(part: Any, order: Mapping[int, int]) -> Any:
+def _renumbered(part: Value, order: Mapping[int, int]) -> Value:
     if isinstance(part, Cut):
         return Cut(*(_renumbered(end, order) for end in (part.start, part.stop, part.step)))
     return Given(order[part.index]) if isinstance(part, Given) else part
@@ -355,7 +361,7 @@ def _item(x: Array, key: Key, given: Sequence[Array]) -> Traced:
     # The indices' axes stand where the first of those axes was.
     rank, first = indices[0].ndim, axes[0]
     kept = iter((*range(first), *range(first + rank, found.ndim)))
-    at: dict[Any, list[int]] = {axis: [next(kept)] for axis in range(cut.ndim) if axis not in axes}
+    at: dict[Value, list[int]] = {axis: [next(kept)] for axis in range(cut.ndim) if axis not in axes}
     at[INDICES] = list(range(first, first + rank))
     order = [axis for one in spans.order(cut.ndim) if one is not None for axis in at[one]]
     return primitives.reshape(primitives.transpose(found, order), spans.laid(cut, indices[0].sizes))

@@ -61,8 +61,8 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
         where="broadcast",
         histories=[made.history, spots.history],
     )
-    spread = [primitives.broadcast_to(one, (*lead[:axis], one.sizes[axis], *lead[axis:])) for one in (made, spots)]
-    return along(*spread, axis)
+    x, y = (primitives.broadcast_to(one, (*lead[:axis], one.sizes[axis], *lead[axis:])) for one in (made, spots))
+    return along(x, y, axis)
 
 
 def along(x: Traced, spots: Traced, axis: int) -> Traced:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def _given(value: Operand, dtype: DType) -> Operand:
     """A number of NumPy as Python's, and a list of numbers in the tensor's type: its own types are no matter."""
     if isinstance(value, np.bool_ | np.integer | np.floating):
         return plain_number(value)
-    if not isinstance(value, list | tuple | range):
+    if not _is_list(value):
         return value
     own = asarray(value, device=CPU).dtype
     if is_higher(own.kind, dtype.kind):
@@ -67,6 +68,10 @@ def _given(value: Operand, dtype: DType) -> Operand:
     return asarray(value, nearest(dtype), device=CPU)
 
 
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, list | tuple | range)
+
+
 def _check_stored(dtype: DType, into: DType) -> None:
     if not can_cast(dtype, nearest(into)):
         raise DtypeError(
@@ -74,7 +79,7 @@ def _check_stored(dtype: DType, into: DType) -> None:
         )
 
 
-def _on_device(tensor: TensorInterface, key: tuple[Any, ...], value: Operand) -> None:
+def _on_device(tensor: TensorInterface, key: indexing.Parts, value: Operand) -> None:
     """The operator's update, computed beside the tensor and copied over it."""
     if not tensor.geometry.flags.c_contiguous:
         raise DeviceError(

@@ -6,7 +6,7 @@ import math
 from array import array as packed
 from collections.abc import Sequence
 from operator import index
-from typing import Any, SupportsIndex, TypeAlias, TypeGuard, cast
+from typing import Protocol, SupportsIndex, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -24,10 +24,20 @@ from tessera.runtime.tensor.tensor import Tensor
 
 DeviceLike: TypeAlias = str | Device
 # One size, or a sequence of them.
-ShapeLike: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+_Sizes: TypeAlias = Sequence[SupportsIndex]
+ShapeLike: TypeAlias = SupportsIndex | _Sizes
+_Numbers: TypeAlias = list[object]
 
 _PYTHON_TYPES = frozenset({bool, int, float, list, tuple})
 _PYTHON_SCALARS = frozenset({bool, int, float})
+
+
+class _Producer(Protocol):
+    """What shares its memory by DLPack."""
+
+    def __dlpack__(self, **options: object) -> object: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 def asarray(
@@ -49,14 +59,14 @@ def asarray(
     if kind is Tensor:
         tensor = cast(Tensor, x)
     elif isinstance(x, np.ndarray | np.generic):
-        tensor = _from_array(np.asarray(cast(Any, x)), copy)
+        tensor = _from_array(np.asarray(cast(object, x)), copy)
     elif hasattr(x, "__dlpack__"):
         tensor = from_dlpack(x, copy=False if copy is False else None)
     elif hasattr(x, "__cuda_array_interface__"):
         elements, found, buffer = provided_backend("cuda").import_array(x)
         tensor = Tensor.wrap(elements, found, buffer.device, buffer)
     elif hasattr(x, "__array__") or hasattr(x, "__array_interface__") or isinstance(x, memoryview | bytearray | packed):
-        tensor = _from_array(np.asarray(cast(Any, x)), copy)
+        tensor = _from_array(np.asarray(cast(object, x)), copy)
     else:
         raise DtypeError(
             f"cannot make a tensor of a {kind.__name__}",
@@ -85,7 +95,7 @@ def from_numpy(x: Array) -> Tensor:
     return asarray(x, copy=False)
 
 
-def from_dlpack(x: Any, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: object, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
     """The memory of anything with `__dlpack__` as a tensor, without a copy unless asked for one.
 
     It is read-only where the producer says so, or cannot say that it is not (capsules from before DLPack 1.0).
@@ -94,15 +104,16 @@ def from_dlpack(x: Any, *, device: DeviceLike | None = None, copy: bool | None =
         raise dlpack.ExchangeError(
             f"a {type(x).__name__} has no memory to share: it has no __dlpack__", hint="use asarray to copy its values"
         )
-    origin = device_of_dlpack(*map(int, x.__dlpack_device__()))
+    producer = cast(_Producer, x)
+    origin = device_of_dlpack(*map(int, producer.__dlpack_device__()))
     stream = origin.backend.import_stream()
-    options: dict[str, Any] = {} if stream is None else {"stream": stream}
-    newer: dict[str, Any] = {"max_version": dlpack.VERSION} | ({"copy": False} if copy is False else {})
+    options: dict[str, object] = {} if stream is None else {"stream": stream}
+    newer: dict[str, object] = {"max_version": dlpack.VERSION} | ({"copy": False} if copy is False else {})
     try:
         try:
-            capsule = x.__dlpack__(**options, **newer)
+            capsule = producer.__dlpack__(**options, **newer)
         except TypeError:  # a producer from before DLPack 1.0
-            capsule = x.__dlpack__(**options)
+            capsule = producer.__dlpack__(**options)
     except TesseraError:
         raise
     except Exception as refusal:
@@ -138,11 +149,15 @@ def _from_array(given: Array, copy: bool | None) -> Tensor:
     return tensor
 
 
-def _is_list_of_floats(x: Any) -> TypeGuard[list[float]]:
-    return type(x) is list and set(map(type, cast(list[Any], x))) == {float}
+def _is_list_of_floats(x: object) -> TypeGuard[list[float]]:
+    return type(x) is list and set(map(type, cast(_Numbers, x))) == {float}
 
 
-def _from_python(x: Any, dtype: DType | None, device: DeviceLike | None) -> Tensor:
+def _is_nested(x: object) -> TypeGuard[_Numbers | tuple[object, ...]]:
+    return type(x) in (list, tuple)
+
+
+def _from_python(x: object, dtype: DType | None, device: DeviceLike | None) -> Tensor:
     if dtype in (None, f32) and _is_list_of_floats(x):
         # The commonest literal, without a detour through float64: C rounds as `cast` does.
         numbers = aligned_empty((len(x),), f32.storage)
@@ -172,16 +187,18 @@ def _from_python(x: Any, dtype: DType | None, device: DeviceLike | None) -> Tens
 _NOT_NUMBERS = "OUSMmc"
 
 
-def _first_leaf(x: Any) -> object:
+def _first_leaf(x: object) -> object:
     """The first thing in the nested lists that is not a number here."""
-    if type(x) in (list, tuple):
+    if _is_nested(x):
         return next((leaf for item in x if (leaf := _first_leaf(item)) is not None), None)
-    return None if type(x) in _PYTHON_SCALARS and -(2**63) <= x < 2**64 else x
+    return None if type(x) in _PYTHON_SCALARS and -(2**63) <= cast(float, x) < 2**64 else x
 
 
-def _has_types(x: Any) -> bool:
+def _has_types(x: object) -> bool:
     """Whether something in the nested lists has a type of its own, such as a NumPy scalar."""
-    types = set(map(type, x)) if type(x) in (list, tuple) else {type(x)}
+    if not _is_nested(x):
+        return type(x) not in _PYTHON_SCALARS
+    types = set(map(type, x))
     if types <= _PYTHON_SCALARS:
         return False
     return not types <= _PYTHON_TYPES or any(_has_types(item) for item in x)
@@ -207,8 +224,8 @@ def fresh(values: Array, dtype: DType, device: DeviceLike | None) -> Tensor:
 
 def sizes_of(shape: ShapeLike) -> tuple[int, ...]:
     """`shape` as a tuple of sizes."""
-    listed: Any = shape.tolist() if isinstance(shape, np.ndarray | Tensor) else shape
-    items: Any = listed if isinstance(listed, tuple | list) else (listed,)
+    listed: object = shape.tolist() if isinstance(shape, np.ndarray | Tensor) else shape
+    items = cast(_Sizes, listed if isinstance(listed, tuple | list) else (listed,))
     try:
         sizes = tuple(map(index, items))
     except TypeError:
@@ -239,7 +256,7 @@ def full(shape: ShapeLike, value: Scalar, dtype: DTypeLike | None = None, device
     return fresh(filled, dtype, device)
 
 
-def _check_numbers(name: str, given: Sequence[Any]) -> None:
+def _check_numbers(name: str, given: Sequence[float]) -> None:
     """Refuses what is no number; whatever `float` takes is one, but for texts."""
     try:
         for one in given:
@@ -248,9 +265,9 @@ def _check_numbers(name: str, given: Sequence[Any]) -> None:
         raise DtypeError(f"{name} expects numbers, got {list(given)}", hint="give finite numbers") from None
 
 
-def _bound(given: object) -> object:
+def _bound(given: object) -> float:
     """A number of NumPy, or of a tensor, as one of Python's."""
-    return given.item() if isinstance(given, np.generic | Tensor) and not given.ndim else given
+    return cast(float, given.item() if isinstance(given, np.generic | Tensor) and not given.ndim else given)
 
 
 def arange(

@@ -12,7 +12,7 @@ import math
 import mmap
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -124,7 +124,7 @@ class _Writer:
             if kind is QuantizedTensor:
                 return {"quantized": [held, _written(tree.dtype)]}
             return {"node": [f"{kind.__module__}.{kind.__qualname__}", held]}
-        if isinstance(tree, Tensor | np.ndarray | np.generic) or hasattr(tree, "__dlpack__"):
+        if _is_array(tree):
             return {"tensor": self._named(asarray(tree), path)}
         raise TesseraError(
             f"save: {_shown(path)} is a {kind.__name__}, which is neither a tensor nor a number, text or None",
@@ -154,6 +154,10 @@ class _Writer:
             entries[name] = {"dtype": _CODES[tensor.dtype.name], "shape": tensor.shape, "data_offsets": ends}
             at = ends[1]
         return [tensor for _, tensor in ordered], entries
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, Tensor | np.ndarray | np.generic) or hasattr(value, "__dlpack__")
 
 
 def _key(key: _Json, path: _Path) -> _Json:
@@ -270,7 +274,7 @@ class _Reader:
         try:
             header = json.loads(text)
             metadata = header.pop("__metadata__", {})
-            described = json.loads(metadata["tessera"]) if "tessera" in metadata else {}
+            described: dict[str, _Json] = json.loads(metadata["tessera"]) if "tessera" in metadata else {}
             types = described.get("types", {})
             entries = {name: _entry(given, begin, types.get(name)) for name, given in header.items()}
         except TesseraError as problem:
@@ -353,10 +357,11 @@ class _Reader:
     def _leaves(self, node: _Json, path: _Path) -> Iterator[tuple[_Path, _Json]]:
         """The leaves that JSON describes, by their paths."""
         kind, value = next(iter(node.items()))
+        parts: Iterable[tuple[_Json, _Json]]
         if kind == "dict":
             parts = value
         elif kind in ("list", "tuple"):
-            parts = list(enumerate(value))
+            parts = enumerate(value)
         elif kind in ("node", "quantized"):
             parts = value[kind == "node"]
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from types import EllipsisType
-from typing import Any, SupportsIndex, TypeAlias, cast
+from typing import SupportsIndex, TypeAlias, cast
 
 import numpy as np
 
@@ -17,24 +17,26 @@ from tessera.runtime.tensor.interface import TensorInterface, asarray
 from tessera.shapes.expr import format_shape
 
 # int, slice, None, ... and integer or boolean arrays of any library, alone or in a tuple.
-Key: TypeAlias = Any
+Key: TypeAlias = object
 Part: TypeAlias = int | slice | EllipsisType | TensorInterface | None
+Parts: TypeAlias = tuple[Part, ...]
+NumpyPart: TypeAlias = int | slice | EllipsisType | Array | None
 
 _BASIC = frozenset({int, slice, type(None), EllipsisType})
 
 
-def parts_of(key: Key) -> tuple[tuple[Part, ...], bool]:
+def parts_of(key: Key) -> tuple[Parts, bool]:
     """The parts of a key, arrays among them as tensors, and whether it gives a view: whether there are no arrays."""
-    given: tuple[Any, ...] = cast(tuple[Any, ...], key) if isinstance(key, tuple) else (key,)
+    given = cast(Parts, key if isinstance(key, tuple) else (key,))
     if all(type(part) in _BASIC for part in given):
         return given, True
     parts = tuple([_part(part) for part in given])
     return parts, all(type(part) in _BASIC for part in parts)
 
 
-def for_numpy(shape: tuple[int, ...], parts: tuple[Part, ...]) -> tuple[Any, ...]:
+def for_numpy(shape: tuple[int, ...], parts: Parts) -> tuple[NumpyPart, ...]:
     """The key of a tensor of the host as NumPy takes it."""
-    found: list[int | slice | EllipsisType | Array | None] = []
+    found: list[NumpyPart] = []
     for part in parts:
         if isinstance(part, int | slice | EllipsisType) or part is None:
             found.append(part)
@@ -51,14 +53,14 @@ def for_numpy(shape: tuple[int, ...], parts: tuple[Part, ...]) -> tuple[Any, ...
     return tuple(found) if any(one is Ellipsis for one in found) else (*found, Ellipsis)
 
 
-def selected(shape: tuple[int, ...], parts: tuple[Part, ...]) -> int:
+def selected(shape: tuple[int, ...], parts: Parts) -> int:
     """How many elements arrays of integers choose; 0 where a mask decides that, or where the parts do not fit."""
     taken, extents = [part for part in parts if part is not None and part is not Ellipsis], list(shape)
-    if len(taken) > len(shape) or any(hasattr(part, "dtype") and part.dtype.kind is Kind.BOOL for part in taken):
+    if len(taken) > len(shape) or any(map(_is_mask, taken)):
         return 0
     axis, arrays = 0, list[tuple[int, ...]]()
     for part in parts:
-        if part is Ellipsis:
+        if isinstance(part, EllipsisType):
             axis += len(shape) - len(taken)
         elif isinstance(part, slice):
             extents[axis] = len(range(*part.indices(shape[axis])))
@@ -74,18 +76,22 @@ def selected(shape: tuple[int, ...], parts: tuple[Part, ...]) -> int:
     return total * math.prod(extents)
 
 
-def for_device(key: Key, parts: tuple[Part, ...], device: Device) -> tuple[Any, ...]:
+def _is_mask(part: Part) -> bool:
+    return not (part is None or isinstance(part, int | slice | EllipsisType)) and part.dtype.kind is Kind.BOOL
+
+
+def for_device(key: Key, parts: Parts, device: Device) -> Parts:
     """The key of a tensor of a device: lists and arrays of the host that are no tensors go where it is."""
-    given: tuple[Any, ...] = cast(tuple[Any, ...], key) if isinstance(key, tuple) else (key,)
+    given = cast(Parts, key if isinstance(key, tuple) else (key,))
     return tuple(
         part if type(part) in _BASIC or type(part) is type(source) else cast(TensorInterface, part).to(device)
         for source, part in zip(given, parts, strict=True)
     )
 
 
-def _part(part: Any) -> Part:
+def _part(part: object) -> Part:
     if type(part) in _BASIC:
-        return part
+        return cast(Part, part)
     if type(part) is list or hasattr(part, "__dlpack__") or hasattr(part, "__array__"):
         return _array_part(part)
     if isinstance(part, SupportsIndex) and not isinstance(part, bool):
@@ -96,7 +102,7 @@ def _part(part: Any) -> Part:
     )
 
 
-def _array_part(part: Any) -> Part:
+def _array_part(part: object) -> Part:
     indices = asarray(part, i64 if type(part) is list and not part else None)
     if indices.dtype.kind is Kind.BOOL:
         return indices

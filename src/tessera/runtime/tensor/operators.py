@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 from typing import cast as cast_type
 
 import numpy as np
@@ -28,6 +28,7 @@ from tessera.shapes.expr import format_shape
 Scalar: TypeAlias = bool | int | float
 # A tensor, a Python scalar, or anything with __dlpack__ or __array__: torch, JAX and NumPy arrays.
 Operand: TypeAlias = Any
+_Parts: TypeAlias = tuple[object, ...]
 T = TypeVar("T", bound=TensorInterface)
 
 _FITTING_KINDS: dict[type, tuple[Kind, ...]] = {
@@ -91,12 +92,16 @@ def is_traced(value: object) -> bool:
     return hasattr(type(value), "__traced__")
 
 
-def traced_in(key: Any) -> bool:
+def _is_slice(key: object) -> TypeGuard[slice]:
+    return isinstance(key, slice)
+
+
+def traced_in(key: object) -> bool:
     """Whether a value is traced, or part of an index is."""
     if isinstance(key, tuple):
-        return any(map(traced_in, key))  # pyright: ignore[reportUnknownArgumentType]  (parts of any kind)
-    if isinstance(key, slice):
-        return is_traced(key.start) or is_traced(key.stop) or is_traced(key.step)  # pyright: ignore[reportUnknownMemberType]
+        return any(map(traced_in, cast_type(_Parts, key)))
+    if _is_slice(key):
+        return is_traced(key.start) or is_traced(key.stop) or is_traced(key.step)
     return is_traced(key)
 
 

@@ -64,8 +64,12 @@ def show_as_html(tensor: TensorInterface) -> str:
     return f"<div>{head}<table>{body}</table></div>"
 
 
+def _is_float(value: object) -> bool:
+    return isinstance(value, np.floating)
+
+
 def _cells(row: Iterable[object], is_cut: bool) -> str:
-    cells = [f"<td>{format(one, '.4g') if isinstance(one, np.floating) else one}</td>" for one in row]
+    cells = [f"<td>{format(one, '.4g') if _is_float(one) else one}</td>" for one in row]
     if is_cut:
         cells.insert(_COLUMNS // 2, "<td>…</td>")
     return "".join(cells)

@@ -11,6 +11,7 @@ from optree import PyTreeSpec
 from tessera.dtypes.types import DType
 from tessera.errors import TesseraError
 from tessera.runtime.tensor.quantized import QuantizedTensor
+from tessera.runtime.tensor.tensor import Tensor
 
 NAMESPACE = "tessera"
 
@@ -66,14 +67,13 @@ def register_node(
 _register_in_optree = cast(Callable[..., Any], optree.register_pytree_node)
 
 
-def _rebuild(dtype: DType, children: Iterable[Any]) -> QuantizedTensor:
+def _flatten(quantized: QuantizedTensor) -> tuple[tuple[Tensor, Tensor], DType, tuple[str, str]]:
+    return (quantized.values, quantized.scales), quantized.dtype, ("values", "scales")
+
+
+def _rebuild(dtype: DType, children: Iterable[Tensor]) -> QuantizedTensor:
     values, scales = children
     return QuantizedTensor(values, scales, dtype)
 
 
-_register_in_optree(
-    QuantizedTensor,
-    lambda quantized: ((quantized.values, quantized.scales), quantized.dtype, ("values", "scales")),
-    _rebuild,
-    namespace=NAMESPACE,
-)
+_register_in_optree(QuantizedTensor, _flatten, _rebuild, namespace=NAMESPACE)

@@ -465,9 +465,8 @@ class Tensor:
     def __repr__(self) -> str:
         return show(self)
 
-    def _repr_html_(self) -> str:
-        """A table for notebooks."""
-        return show_as_html(self)
+    _repr_html_ = show_as_html
+    """A table for notebooks."""
 
     def __format__(self, form: str) -> str:
         """The only element in a number's format; without one, what `str` gives."""

@@ -555,6 +555,12 @@ def computes_number(op: Operation) -> bool:
 
 
 _ARRANGEMENTS = (graph.BroadcastOp, graph.ReshapeOp, graph.TransposeOp, graph.SliceOp)
+
+
+def _compared(how: str) -> Callable[[SSAValue, SSAValue], Operation]:
+    return lambda left, right: arith.CmpiOp(left, right, how)
+
+
 _NUMBER_OPS: Mapping[str, Callable[..., Operation]] = MappingProxyType(
     {
         "add": arith.AddiOp,
@@ -565,12 +571,12 @@ _NUMBER_OPS: Mapping[str, Callable[..., Operation]] = MappingProxyType(
         "select": arith.SelectOp,
         "and": arith.AndIOp,
         "or": arith.OrIOp,
-        "eq": lambda left, right: arith.CmpiOp(left, right, "eq"),
-        "ne": lambda left, right: arith.CmpiOp(left, right, "ne"),
-        "lt": lambda left, right: arith.CmpiOp(left, right, "slt"),
-        "le": lambda left, right: arith.CmpiOp(left, right, "sle"),
-        "gt": lambda left, right: arith.CmpiOp(left, right, "sgt"),
-        "ge": lambda left, right: arith.CmpiOp(left, right, "sge"),
+        "eq": _compared("eq"),
+        "ne": _compared("ne"),
+        "lt": _compared("slt"),
+        "le": _compared("sle"),
+        "gt": _compared("sgt"),
+        "ge": _compared("sge"),
     }
 )
 """Elementwise functions of whole numbers of 64 bits, and of truth values, as single numbers are computed."""
