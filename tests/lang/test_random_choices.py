@@ -75,7 +75,7 @@ def test_distributions_by_their_inverse() -> None:
     np.testing.assert_allclose(found, -np.log(-np.log(share)), rtol=1e-10, atol=1e-12)
     normal = NormalDist()
     for low, high in ((-2.0, 2.0), (-1.0, math.inf), (0.5, 0.75), (-9.0, -8.0)):
-        first, last = normal.cdf(low), 0.5 * math.erfc(-high / math.sqrt(2))
+        first, last = (0.5 * math.erfc(-end / math.sqrt(2)) for end in (low, high))
         expected = [normal.inv_cdf(first + (last - first) * one) for one in share[:500]]
         drawn = random.truncated_normal(KEY, low, high, (500,), ts.f64).numpy()
         if low > 0:  # drawn from the other side, where shares are exact

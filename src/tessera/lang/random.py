@@ -224,6 +224,8 @@ def permutation(key: Array, x: Size | Array, /, *, axis: int = 0, independent: b
 
     With `independent`, each row along the axis has an order of its own.
     """
+    if isinstance(x, Dim):
+        return _order(key, x)
     count = _count(x)
     return _reordered(key, x, axis, independent) if count is None else _order(key, count)
 

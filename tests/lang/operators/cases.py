@@ -7,7 +7,7 @@ numbers where it needs numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
@@ -19,12 +19,19 @@ from tessera.dtypes.types import DType
 SIZES = (3, 4, 7)
 BOUNDS = {ts.f64: 1e-12, ts.f32: 4e-6, ts.f16: 1e-3, ts.bf16: 8e-3}
 
+Run: TypeAlias = (
+    Callable[[Any], Any]
+    | Callable[[Any, Any], Any]
+    | Callable[[Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any], Any]
+)
+
 
 class Case(NamedTuple):
     """`run` and `expected` take the same arrays, as tensors and as those of NumPy in f64; `arguments` makes these."""
 
-    run: Callable[..., Any]
-    expected: Callable[..., Any]
+    run: Run
+    expected: Run
     arguments: Callable[[int], tuple[Array, ...]]
 
 
@@ -63,13 +70,15 @@ def given(values: Array, dtype: DType) -> tuple[ts.Tensor, Array]:
 
 def check(case: Case, dtype: DType = ts.f32, sizes: tuple[int, ...] = SIZES) -> None:
     """Eagerly and jitted, for several sizes."""
-    jitted = ts.jit(case.run)
+    run: Any = case.run
+    reference: Any = case.expected
+    jitted = ts.jit(run)
     for size in sizes:
         both = [given(values, dtype) for values in case.arguments(size)]
         tensors = [one for one, _ in both]
         with np.errstate(all="ignore"):
-            expected = case.expected(*(values for _, values in both))
-        compare(case.run(*tensors), expected, dtype)
+            expected = reference(*(values for _, values in both))
+        compare(run(*tensors), expected, dtype)
         compare(jitted(*tensors), expected, dtype)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tessera.errors import ShapeError, TesseraError
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import computed, divided, floats, narrow, one_axis, replaced, wide
@@ -12,6 +14,11 @@ from tessera.lang.tracing.values import Array, Traced, shown
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def _on_floats(name: str, x: Array, by: Callable[[Traced], Traced]) -> Traced:
+    """`by` on a float operand, computed wide and rounded once."""
+    return computed(name, x, by=by)
 
 
 def _below(x: Traced, power: Traced, alpha: float) -> Traced:
@@ -36,13 +43,13 @@ def leaky_relu(x: Array, /, negative_slope: float = 0.01) -> Traced:
     def by(x: Traced) -> Traced:
         return elementwise("select", elementwise("gt", x, 0.0), x, elementwise("mul", x, negative_slope))
 
-    return computed("leaky_relu", x, by=by)
+    return _on_floats("leaky_relu", x, by=by)
 
 
 @operator
 def elu(x: Array, /, alpha: float = 1.0) -> Traced:
     """x where it is above 0, and `alpha` · (e^x - 1) elsewhere; as in torch."""
-    return computed("elu", x, by=lambda x: _below(x, x, alpha))
+    return _on_floats("elu", x, by=lambda x: _below(x, x, alpha))
 
 
 @operator
@@ -50,13 +57,13 @@ def celu(x: Array, /, alpha: float = 1.0) -> Traced:
     """x where it is above 0, and `alpha` · (e^(x / alpha) - 1) elsewhere; as in torch. `alpha` is not 0."""
     if alpha == 0:
         raise TesseraError("celu: alpha is a number other than 0, got 0", hint="for an alpha of 0, use ts.relu")
-    return computed("celu", x, by=lambda x: _below(x, elementwise("mul", x, 1.0 / alpha), alpha))
+    return _on_floats("celu", x, by=lambda x: _below(x, elementwise("mul", x, 1.0 / alpha), alpha))
 
 
 @operator
 def selu(x: Array, /) -> Traced:
     """ELU with the alpha and the scale that keep mean and variance from layer to layer; as in torch."""
-    return computed("selu", x, by=lambda x: elementwise("mul", _below(x, x, _SELU_ALPHA), _SELU_SCALE))
+    return _on_floats("selu", x, by=lambda x: elementwise("mul", _below(x, x, _SELU_ALPHA), _SELU_SCALE))
 
 
 @operator
@@ -86,13 +93,13 @@ def log_sigmoid(x: Array, /) -> Traced:
     def by(x: Traced) -> Traced:
         return ew("sub", elementwise("min", x, 0.0), ew("log1p", ew("exp", ew("neg", ew("abs", x)))))
 
-    return computed("log_sigmoid", x, by=by)
+    return _on_floats("log_sigmoid", x, by=by)
 
 
 @operator
 def softsign(x: Array, /) -> Traced:
     """x / (1 + |x|); as in torch."""
-    return computed("softsign", x, by=lambda x: ew("div", x, elementwise("add", ew("abs", x), 1.0)))
+    return _on_floats("softsign", x, by=lambda x: ew("div", x, elementwise("add", ew("abs", x), 1.0)))
 
 
 @operator
@@ -102,25 +109,25 @@ def hardtanh(x: Array, /, min_val: float = -1.0, max_val: float = 1.0) -> Traced
         raise TesseraError(
             f"hardtanh: the range from {min_val} to {max_val} has no numbers", hint="give the smaller bound first"
         )
-    return computed("hardtanh", x, by=lambda x: _limited(x, min_val, max_val))
+    return _on_floats("hardtanh", x, by=lambda x: _limited(x, min_val, max_val))
 
 
 @operator
 def relu6(x: Array, /) -> Traced:
     """x limited to the range from 0 to 6; as in torch."""
-    return computed("relu6", x, by=lambda x: _limited(x, 0.0, 6.0))
+    return _on_floats("relu6", x, by=lambda x: _limited(x, 0.0, 6.0))
 
 
 @operator
 def hardsigmoid(x: Array, /) -> Traced:
     """relu6(x + 3) / 6; as in torch."""
-    return computed("hardsigmoid", x, by=_gate)
+    return _on_floats("hardsigmoid", x, by=_gate)
 
 
 @operator
 def hardswish(x: Array, /) -> Traced:
     """x · relu6(x + 3) / 6; as in torch."""
-    return computed("hardswish", x, by=lambda x: ew("mul", x, _gate(x)))
+    return _on_floats("hardswish", x, by=lambda x: ew("mul", x, _gate(x)))
 
 
 @operator
@@ -138,7 +145,7 @@ def mish(x: Array, /) -> Traced:
         rest = ew("select", positive, elementwise("mul", square, 2.0), primitives.constant(2.0, x.sizes, x.dtype))
         return ew("mul", x, ew("div", top, ew("add", top, rest)))
 
-    return computed("mish", x, by=by)
+    return _on_floats("mish", x, by=by)
 
 
 @operator
