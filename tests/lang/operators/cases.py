@@ -32,7 +32,7 @@ class Case(NamedTuple):
 
     run: Run
     expected: Run
-    arguments: Callable[[int], tuple[Array, ...]]
+    arguments: Callable[[int], Any]
 
 
 def floats(*shape: int, low: float = -3.0, high: float = 3.0, seed: int = 0) -> Array:

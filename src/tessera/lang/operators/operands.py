@@ -179,7 +179,8 @@ def same_sizes(where: str, x: Traced, *others: Traced, axes: int | None = None) 
     for other in others:
         if other.sizes == wanted or (axes is None and not other.ndim):
             continue
-        if other.ndim == len(wanted):  # sizes without a name that are equal in this call become one
+        symbolic = any(not isinstance(size, int) for size in (*wanted, *other.sizes))
+        if symbolic and other.ndim == len(wanted):  # sizes without a name that are equal in this call become one
             ruled(rules.broadcast, wanted, other.sizes, where=where, histories=[x.history, other.history])
         raise ShapeError(
             f"{where}: expected an operand of shape {format_shape(wanted)}, got {format_shape(other.sizes)}",
