@@ -101,8 +101,8 @@ def test_choices_are_as_likely_as_their_weights() -> None:
     with np.errstate(divide="ignore"):
         logits = np.log(weights)
     drawn = {
-        "categorical": random.categorical(KEY, logits, shape=(MANY,)),
-        "choice": random.choice(KEY, 4, (MANY,), p=weights),
+        "categorical": random.categorical(KEY, ts.asarray(logits), shape=(MANY,)),
+        "choice": random.choice(KEY, 4, (MANY,), p=ts.asarray(weights)),
     }
     for found in drawn.values():
         shares = np.bincount(found.numpy(), minlength=4) / MANY
@@ -110,15 +110,17 @@ def test_choices_are_as_likely_as_their_weights() -> None:
         assert np.abs(shares - weights / 8).max() < 0.03
     even = np.bincount(random.choice(KEY, 4, (MANY,)).numpy(), minlength=4) / MANY
     assert np.abs(even - 0.25).max() < 0.03
-    once = np.stack([random.choice(random.key(seed), 4, (1,), replace=False, p=weights).numpy() for seed in range(150)])
+    once = np.stack(
+        [random.choice(random.key(seed), 4, (1,), replace=False, p=ts.asarray(weights)).numpy() for seed in range(150)]
+    )
     assert not (once == 1).any()
     assert abs((once == 3).mean() - 0.5) < 0.15
 
 
 def test_axes_of_classes() -> None:
     logits = np.where(np.arange(3)[:, None] == np.array([2, 0]), 50.0, -50.0)
-    assert random.categorical(KEY, logits, axis=0).tolist() == [2, 0]
-    assert random.categorical(KEY, logits.T, shape=(3, 2)).tolist() == [[2, 0]] * 3
+    assert random.categorical(KEY, ts.asarray(logits), axis=0).tolist() == [2, 0]
+    assert random.categorical(KEY, ts.asarray(logits.T), shape=(3, 2)).tolist() == [[2, 0]] * 3
 
 
 def test_orders_have_everything_once() -> None:

@@ -7,7 +7,8 @@ numbers where it needs numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,19 +20,13 @@ from tessera.dtypes.types import DType
 SIZES = (3, 4, 7)
 BOUNDS = {ts.f64: 1e-12, ts.f32: 4e-6, ts.f16: 1e-3, ts.bf16: 8e-3}
 
-Run: TypeAlias = (
-    Callable[[Any], Any]
-    | Callable[[Any, Any], Any]
-    | Callable[[Any, Any, Any], Any]
-    | Callable[[Any, Any, Any, Any], Any]
-)
 
-
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case:
     """`run` and `expected` take the same arrays, as tensors and as those of NumPy in f64; `arguments` makes these."""
 
-    run: Run
-    expected: Run
+    run: Callable[..., Any]
+    expected: Callable[..., Any]
     arguments: Callable[[int], Any]
 
 
@@ -44,10 +39,17 @@ def whole(*shape: int, below: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed + sum(shape)).integers(0, below, shape)
 
 
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """NumPy's, typed for lambdas, whose arguments may be anything."""
+    found: Any = np.where(condition, a, b)
+    return found
+
+
 def compare(found: Any, expected: Any, dtype: DType) -> None:
     """Shapes and kinds alike; floats within the bound of their type, all else equal."""
     leaves = ts.tree_leaves(found)
-    wanted: list[Any] = [np.asarray(one) for one in (expected if isinstance(expected, tuple | list) else (expected,))]
+    several = isinstance(expected, tuple | list)
+    wanted: list[Any] = [np.asarray(one) for one in (cast("list[Any]", expected) if several else (expected,))]
     assert len(leaves) == len(wanted)
     for got, want in zip(leaves, wanted, strict=True):
         values = got.numpy()
@@ -70,15 +72,13 @@ def given(values: Array, dtype: DType) -> tuple[ts.Tensor, Array]:
 
 def check(case: Case, dtype: DType = ts.f32, sizes: tuple[int, ...] = SIZES) -> None:
     """Eagerly and jitted, for several sizes."""
-    run: Any = case.run
-    reference: Any = case.expected
-    jitted = ts.jit(run)
+    jitted = ts.jit(case.run)
     for size in sizes:
         both = [given(values, dtype) for values in case.arguments(size)]
         tensors = [one for one, _ in both]
         with np.errstate(all="ignore"):
-            expected = reference(*(values for _, values in both))
-        compare(run(*tensors), expected, dtype)
+            expected = case.expected(*(values for _, values in both))
+        compare(case.run(*tensors), expected, dtype)
         compare(jitted(*tensors), expected, dtype)
 
 
@@ -87,4 +87,4 @@ def sample(cases: Mapping[str, Case], quick: tuple[str, ...]) -> list[Any]:
     return [name if name in quick else pytest.param(name, marks=pytest.mark.acceptance) for name in cases]
 
 
-__all__ = ["SIZES", "Case", "check", "compare", "floats", "given", "sample", "tensor", "whole"]
+__all__ = ["SIZES", "Case", "check", "compare", "floats", "given", "sample", "tensor", "where", "whole"]

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case, check, floats, sample
+from cases import Case, check, floats, sample, where
+from lambdas import binary, unary
 
 import tessera as ts
 from tessera.dtypes.types import DType
@@ -27,12 +28,12 @@ def elementwise(run: Callable[[Any], Any], expected: Callable[[Any], Any]) -> Ca
 
 
 CASES: dict[str, Case] = {
-    "leaky_relu": elementwise(lambda x: ts.leaky_relu(x, 0.01), lambda x: np.where(x > 0, x, 0.01 * x)),
-    "leaky_relu, steep": elementwise(lambda x: ts.leaky_relu(x, 0.25), lambda x: np.where(x > 0, x, 0.25 * x)),
-    "elu": elementwise(lambda x: ts.elu(x, 1.0), lambda x: np.where(x > 0, x, np.expm1(x))),
-    "elu, scaled": elementwise(lambda x: ts.elu(x, alpha=0.5), lambda x: np.where(x > 0, x, 0.5 * np.expm1(x))),
-    "celu": elementwise(lambda x: ts.celu(x, 2.0), lambda x: np.where(x > 0, x, 2 * np.expm1(x / 2))),
-    "selu": elementwise(ts.selu, lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))),
+    "leaky_relu": elementwise(lambda x: ts.leaky_relu(x, 0.01), lambda x: where(x > 0, x, 0.01 * x)),
+    "leaky_relu, steep": elementwise(lambda x: ts.leaky_relu(x, 0.25), lambda x: where(x > 0, x, 0.25 * x)),
+    "elu": elementwise(lambda x: ts.elu(x, 1.0), lambda x: where(x > 0, x, np.expm1(x))),
+    "elu, scaled": elementwise(lambda x: ts.elu(x, alpha=0.5), lambda x: where(x > 0, x, 0.5 * np.expm1(x))),
+    "celu": elementwise(lambda x: ts.celu(x, 2.0), lambda x: where(x > 0, x, 2 * np.expm1(x / 2))),
+    "selu": elementwise(ts.selu, lambda x: 1.0507009873554805 * where(x > 0, x, 1.6732632423543772 * np.expm1(x))),
     "log_sigmoid": elementwise(ts.log_sigmoid, lambda x: np.log(sigmoid(x))),
     "softsign": elementwise(ts.softsign, lambda x: x / (1 + np.abs(x))),
     "hardtanh": elementwise(lambda x: ts.hardtanh(x, -1.0, 1.0), lambda x: np.clip(x, -1, 1)),
@@ -42,18 +43,22 @@ CASES: dict[str, Case] = {
     "hardswish": elementwise(ts.hardswish, lambda x: x * np.clip(x + 3, 0, 6) / 6),
     "mish": elementwise(ts.mish, lambda x: x * np.tanh(np.log1p(np.exp(x)))),
     "glu": Case(
-        lambda x: ts.glu(x, -1), lambda x: x[..., :3] * sigmoid(x[..., 3:]), lambda size: (floats(size, 2, 6),)
+        unary(lambda x: ts.glu(x, -1)),
+        unary(lambda x: x[..., :3] * sigmoid(x[..., 3:])),
+        lambda size: (floats(size, 2, 6),),
     ),
     "glu, in the middle": Case(
-        lambda x: ts.glu(x, axis=1),
-        lambda x: x[:, : x.shape[1] // 2] * sigmoid(x[:, x.shape[1] // 2 :]),
+        unary(lambda x: ts.glu(x, axis=1)),
+        unary(lambda x: x[:, : x.shape[1] // 2] * sigmoid(x[:, x.shape[1] // 2 :])),
         lambda size: (floats(2, 2 * size, 3),),
     ),
     "prelu": Case(
-        ts.prelu, lambda x, w: np.where(x > 0, x, w.reshape(-1, 1) * x), lambda size: (floats(size, 4, 5), floats(4))
+        ts.prelu,
+        binary(lambda x, w: where(x > 0, x, w.reshape(-1, 1) * x)),
+        lambda size: (floats(size, 4, 5), floats(4)),
     ),
     "prelu, one slope": Case(
-        ts.prelu, lambda x, w: np.where(x > 0, x, w * x), lambda size: (floats(size, 4), floats(1))
+        ts.prelu, binary(lambda x, w: where(x > 0, x, w * x)), lambda size: (floats(size, 4), floats(1))
     ),
 }
 

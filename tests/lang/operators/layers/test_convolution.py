@@ -10,6 +10,7 @@ import pytest
 from cases import Case, check, compare, floats, sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lambdas import ternary
 
 import tessera as ts
 from tessera.dtypes.types import DType
@@ -49,8 +50,8 @@ def transposed(x: Any, w: Any, **options: Any) -> Any:
 def of(rank: int, window: tuple[int, ...], *, channels: int = 4, filters: int = 3, **options: Any) -> Case:
     groups = options.get("groups", 1)
     return Case(
-        lambda x, w, b: FUNCTIONS[rank](x, w, b, **options),
-        lambda x, w, b: transposed(x, w, **options) + b.reshape(-1, *(1,) * rank),
+        ternary(lambda x, w, b: FUNCTIONS[rank](x, w, b, **options)),
+        ternary(lambda x, w, b: transposed(x, w, **options) + b.reshape(-1, *(1,) * rank)),
         lambda size: (
             floats(size, channels, *(5, 4, 3)[:rank]),
             floats(channels, filters, *window),

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case, check, floats, sample, whole
+from cases import Case, check, floats, sample, where, whole
+from lambdas import binary, quaternary, ternary
 
 import tessera as ts
 from tessera.dtypes.types import DType
@@ -27,7 +28,7 @@ def logarithms(x: Any, axis: int = -1) -> Any:
     return x - np.log(np.exp(x).sum(axis, keepdims=True))
 
 
-def binary(p: Any, y: Any) -> Any:
+def crossed(p: Any, y: Any) -> Any:
     return -(y * np.log(p) + (1 - y) * np.log(1 - p))
 
 
@@ -36,7 +37,11 @@ def sigmoid(x: Any) -> Any:
 
 
 def smooth(d: Any, beta: float) -> Any:
-    return np.where(d < beta, d * d / (2 * beta), d - beta / 2)
+    return where(d < beta, d * d / (2 * beta), d - beta / 2)
+
+
+def of_logits(x: Any, y: Any, w: Any, p: Any, reduction: Any) -> Any:
+    return ts.binary_cross_entropy_with_logits(x, y, w, pos_weight=p, reduction=reduction)
 
 
 def by(reduction: str, run: Callable[..., Any], losses: Callable[..., Any], arguments: Callable[[int], Any]) -> Case:
@@ -61,48 +66,50 @@ def labels_of(size: int) -> Any:
 
 
 FAMILIES: dict[str, dict[str, Case]] = {
-    "l1_loss": each(ts.l1_loss, lambda x, y: np.abs(x - y), of_pairs),
-    "smooth_l1_loss": each(ts.smooth_l1_loss, lambda x, y: smooth(np.abs(x - y), 1.0), of_pairs),
+    "l1_loss": each(ts.l1_loss, binary(lambda x, y: np.abs(x - y)), of_pairs),
+    "smooth_l1_loss": each(ts.smooth_l1_loss, binary(lambda x, y: smooth(np.abs(x - y), 1.0)), of_pairs),
     "smooth_l1_loss, narrow": each(
-        lambda x, y, reduction: ts.smooth_l1_loss(x, y, beta=0.25, reduction=reduction),
-        lambda x, y: smooth(np.abs(x - y), 0.25),
+        ternary(lambda x, y, reduction: ts.smooth_l1_loss(x, y, beta=0.25, reduction=reduction)),
+        binary(lambda x, y: smooth(np.abs(x - y), 0.25)),
         of_pairs,
     ),
     "huber_loss": each(
-        lambda x, y, reduction: ts.huber_loss(x, y, delta=2.0, reduction=reduction),
-        lambda x, y: 2.0 * smooth(np.abs(x - y), 2.0),
+        ternary(lambda x, y, reduction: ts.huber_loss(x, y, delta=2.0, reduction=reduction)),
+        binary(lambda x, y: 2.0 * smooth(np.abs(x - y), 2.0)),
         of_pairs,
     ),
-    "binary_cross_entropy": each(ts.binary_cross_entropy, binary, of_shares),
+    "binary_cross_entropy": each(ts.binary_cross_entropy, crossed, of_shares),
     "binary_cross_entropy, weighted": each(
-        ts.binary_cross_entropy, lambda p, y, w: w * binary(p, y), lambda size: (*of_shares(size), shares(4, seed=2))
+        ts.binary_cross_entropy,
+        ternary(lambda p, y, w: w * crossed(p, y)),
+        lambda size: (*of_shares(size), shares(4, seed=2)),
     ),
     "binary_cross_entropy_with_logits": each(
         ts.binary_cross_entropy_with_logits,
-        lambda x, y: binary(sigmoid(x), y),
+        binary(lambda x, y: crossed(sigmoid(x), y)),
         lambda size: (floats(size, 4), shares(size, 4)),
     ),
     "binary_cross_entropy_with_logits, weighted": each(
-        lambda x, y, w, p, reduction: ts.binary_cross_entropy_with_logits(x, y, w, pos_weight=p, reduction=reduction),
-        lambda x, y, w, p: -w * (p * y * np.log(sigmoid(x)) + (1 - y) * np.log(sigmoid(-x))),
+        of_logits,
+        quaternary(lambda x, y, w, p: -w * (p * y * np.log(sigmoid(x)) + (1 - y) * np.log(sigmoid(-x)))),
         lambda size: (floats(size, 4), shares(size, 4), shares(size, 1, seed=2), shares(4, seed=3)),
     ),
     "kl_div": each(
-        ts.kl_div, lambda x, y: y * (np.log(y) - x), lambda size: (logarithms(floats(size, 4)), shares(size, 4))
+        ts.kl_div, binary(lambda x, y: y * (np.log(y) - x)), lambda size: (logarithms(floats(size, 4)), shares(size, 4))
     ),
     "kl_div, logarithms": each(
-        lambda x, y, reduction: ts.kl_div(x, y, log_target=True, reduction=reduction),
-        lambda x, y: np.exp(y) * (y - x),
+        ternary(lambda x, y, reduction: ts.kl_div(x, y, log_target=True, reduction=reduction)),
+        binary(lambda x, y: np.exp(y) * (y - x)),
         lambda size: (logarithms(floats(size, 4)), logarithms(floats(size, 4, seed=1))),
     ),
     "nll_loss": each(
         ts.nll_loss,
-        lambda x, y: -np.take_along_axis(x, y[..., None], -1)[..., 0],
+        binary(lambda x, y: -np.take_along_axis(x, y[..., None], -1)[..., 0]),
         lambda size: (logarithms(floats(size, 5, 4)), labels_of(size)),
     ),
     "nll_loss, axis": each(
-        lambda x, y, reduction: ts.nll_loss(x, y, axis=1, reduction=reduction),
-        lambda x, y: -np.take_along_axis(x, y[:, None], 1)[:, 0],
+        ternary(lambda x, y, reduction: ts.nll_loss(x, y, axis=1, reduction=reduction)),
+        binary(lambda x, y: -np.take_along_axis(x, y[:, None], 1)[:, 0]),
         lambda size: (logarithms(floats(size, 4, 5), 1), labels_of(size)),
     ),
 }

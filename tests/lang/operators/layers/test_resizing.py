@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from cases import Case, check, compare, floats, sample, whole
 from compared import exactly
+from lambdas import unary
 
 import tessera as ts
 from tessera.dtypes.types import DType
@@ -55,7 +56,7 @@ def resized(x: Any, sizes: tuple[int, ...], mode: str, scale: Any = None, corner
             continue
         if mode == "linear":
             place = np.maximum(place, 0)
-            weight, reach = (lambda t: np.maximum(1 - np.abs(t), 0)), range(2)
+            weight, reach = (unary(lambda t: np.maximum(1 - np.abs(t), 0))), range(2)
         else:
             weight, reach = keys, range(-1, 3)
         first = np.floor(place).astype(int)
@@ -74,8 +75,8 @@ def image(size: int) -> Any:
 def of_image(mode: Any, sizes: tuple[int, int], *, corners: bool = False) -> Case:
     plain = "linear" if mode == "bilinear" else mode
     return Case(
-        lambda x: ts.interpolate(x, sizes, mode=mode, align_corners=corners),
-        lambda x: resized(x, sizes, plain, corners=corners),
+        unary(lambda x: ts.interpolate(x, sizes, mode=mode, align_corners=corners)),
+        unary(lambda x: resized(x, sizes, plain, corners=corners)),
         image,
     )
 
@@ -83,21 +84,29 @@ def of_image(mode: Any, sizes: tuple[int, int], *, corners: bool = False) -> Cas
 def scaled(mode: Any, scale: Any, sizes: tuple[int, int]) -> Case:
     plain = "linear" if mode == "bilinear" else mode
     return Case(
-        lambda x: ts.interpolate(x, scale_factor=scale, mode=mode), lambda x: resized(x, sizes, plain, scale), image
+        unary(lambda x: ts.interpolate(x, scale_factor=scale, mode=mode)),
+        unary(lambda x: resized(x, sizes, plain, scale)),
+        image,
     )
 
 
 CASES: dict[str, Case] = {
-    "adaptive_avg_pool": Case(lambda x: ts.adaptive_avg_pool(x, (3, 2)), lambda x: pooled(x, (3, 2), np.mean), image),
-    "adaptive_avg_pool, even": Case(
-        lambda x: ts.adaptive_avg_pool(x, (5, 1)), lambda x: pooled(x, (5, 1), np.mean), image
+    "adaptive_avg_pool": Case(
+        unary(lambda x: ts.adaptive_avg_pool(x, (3, 2))), unary(lambda x: pooled(x, (3, 2), np.mean)), image
     ),
-    "adaptive_avg_pool, more": Case(lambda x: ts.adaptive_avg_pool(x, 9), lambda x: pooled(x, (9, 9), np.mean), image),
+    "adaptive_avg_pool, even": Case(
+        unary(lambda x: ts.adaptive_avg_pool(x, (5, 1))), unary(lambda x: pooled(x, (5, 1), np.mean)), image
+    ),
+    "adaptive_avg_pool, more": Case(
+        unary(lambda x: ts.adaptive_avg_pool(x, 9)), unary(lambda x: pooled(x, (9, 9), np.mean)), image
+    ),
     "adaptive_max_pool": Case(
-        lambda x: ts.adaptive_max_pool(x, (None, 4)), lambda x: pooled(x, (None, 4), np.max), image
+        unary(lambda x: ts.adaptive_max_pool(x, (None, 4))), unary(lambda x: pooled(x, (None, 4), np.max)), image
     ),
     "adaptive_max_pool, row": Case(
-        lambda x: ts.adaptive_max_pool(x, 3), lambda x: pooled(x, (3,), np.max), lambda size: (floats(2, size, 8),)
+        unary(lambda x: ts.adaptive_max_pool(x, 3)),
+        unary(lambda x: pooled(x, (3,), np.max)),
+        lambda size: (floats(2, size, 8),),
     ),
     "nearest": of_image("nearest", (8, 3)),
     "nearest-exact": of_image("nearest-exact", (8, 3)),
@@ -105,41 +114,47 @@ CASES: dict[str, Case] = {
     "bilinear, corners": of_image("bilinear", (8, 1), corners=True),
     "bicubic": of_image("bicubic", (9, 4)),
     "bicubic, corners": of_image("bicubic", (9, 4), corners=True),
-    "area": Case(lambda x: ts.interpolate(x, (3, 4), mode="area"), lambda x: pooled(x, (3, 4), np.mean), image),
+    "area": Case(
+        unary(lambda x: ts.interpolate(x, (3, 4), mode="area")), unary(lambda x: pooled(x, (3, 4), np.mean)), image
+    ),
     "nearest, scaled": scaled("nearest", 2.0, (10, 14)),
     "bilinear, scaled": scaled("bilinear", (1.5, 0.5), (7, 3)),
     "bicubic, scaled": scaled("bicubic", (0.6, 1.3), (3, 9)),
     "linear, open": Case(
-        lambda x: ts.interpolate(x, 9, mode="linear"),
-        lambda x: resized(x, (9,), "linear"),
+        unary(lambda x: ts.interpolate(x, 9, mode="linear")),
+        unary(lambda x: resized(x, (9,), "linear")),
         lambda size: (floats(2, 1, size),),
     ),
     "nearest, open": Case(
-        lambda x: ts.interpolate(x, scale_factor=3, mode="nearest"),
-        lambda x: resized(x, (3 * x.shape[2],), "nearest"),
+        unary(lambda x: ts.interpolate(x, scale_factor=3, mode="nearest")),
+        unary(lambda x: resized(x, (3 * x.shape[2],), "nearest")),
         lambda size: (floats(2, 1, size),),
     ),
     "trilinear": Case(
-        lambda x: ts.interpolate(x, (4, 2, 5), mode="trilinear"),
-        lambda x: resized(x, (4, 2, 5), "linear"),
+        unary(lambda x: ts.interpolate(x, (4, 2, 5), mode="trilinear")),
+        unary(lambda x: resized(x, (4, 2, 5), "linear")),
         lambda size: (floats(size, 1, 3, 4, 2),),
     ),
     "pixel_shuffle": Case(
-        lambda x: ts.pixel_shuffle(x, 2),
-        lambda x: (
-            x.reshape(-1, 3, 2, 2, *x.shape[-2:])
-            .transpose(0, 1, 4, 2, 5, 3)
-            .reshape(-1, 3, 2 * x.shape[-2], 2 * x.shape[-1])
+        unary(lambda x: ts.pixel_shuffle(x, 2)),
+        unary(
+            lambda x: (
+                x.reshape(-1, 3, 2, 2, *x.shape[-2:])
+                .transpose(0, 1, 4, 2, 5, 3)
+                .reshape(-1, 3, 2 * x.shape[-2], 2 * x.shape[-1])
+            )
         ),
         lambda size: (floats(2, 12, size, 5),),
     ),
     "pixel_unshuffle": Case(
-        lambda x: (ts.pixel_unshuffle(x, 2), ts.pixel_shuffle(ts.pixel_unshuffle(x, 2), 2)),
-        lambda x: (
-            x.reshape(3, x.shape[1] // 2, 2, x.shape[2] // 2, 2)
-            .transpose(0, 2, 4, 1, 3)
-            .reshape(12, x.shape[1] // 2, x.shape[2] // 2),
-            x,
+        unary(lambda x: (ts.pixel_unshuffle(x, 2), ts.pixel_shuffle(ts.pixel_unshuffle(x, 2), 2))),
+        unary(
+            lambda x: (
+                x.reshape(3, x.shape[1] // 2, 2, x.shape[2] // 2, 2)
+                .transpose(0, 2, 4, 1, 3)
+                .reshape(12, x.shape[1] // 2, x.shape[2] // 2),
+                x,
+            )
         ),
         lambda size: (floats(3, 2 * size, 4),),
     ),
@@ -195,7 +210,7 @@ def test_folding_is_the_transpose_of_unfolding(stride: int, padding: int, dilati
     back = ts.fold(other, (5, 7), (2, 3), **options)
     assert back.shape == x.shape
     np.testing.assert_allclose((laid.numpy() * other).sum(), (x * back.numpy()).sum(), rtol=1e-12)
-    exactly(ts.jit(lambda y: ts.fold(y, (5, 7), (2, 3), **options))(other), back.numpy())
+    exactly(ts.jit(unary(lambda y: ts.fold(y, (5, 7), (2, 3), **options)))(other), back.numpy())
 
 
 def test_one_program_for_open_sizes() -> None:

@@ -10,6 +10,7 @@ from cases import Case, check, compare, floats, sample, whole
 from compared import seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lambdas import binary, unary
 
 import tessera as ts
 from tessera import knobs
@@ -31,8 +32,8 @@ def segments(kind: str, x: Any, which: Any, count: int) -> Any:
 def of_segments(kind: str) -> Case:
     run = getattr(ts, f"segment_{kind}")
     return Case(
-        lambda x, which: run(x, which, 5),
-        lambda x, which: segments(kind, x, which, 5),
+        binary(lambda x, which: run(x, which, 5)),
+        binary(lambda x, which: segments(kind, x, which, 5)),
         lambda size: (floats(size, 3), whole(size, below=4)),
     )
 
@@ -40,26 +41,28 @@ def of_segments(kind: str) -> Case:
 EDGES = np.array([-2.0, -1.0, 0.25, 2.0])
 CASES: dict[str, Case] = {
     "bincount": Case(
-        lambda x: ts.bincount(x, length=7), lambda x: np.bincount(x, minlength=7), lambda n: (whole(n, below=7),)
+        unary(lambda x: ts.bincount(x, length=7)),
+        unary(lambda x: np.bincount(x, minlength=7)),
+        lambda n: (whole(n, below=7),),
     ),
     "bincount, weighted": Case(
-        lambda x, w: ts.bincount(x, w, length=5),
-        lambda x, w: np.bincount(x, w, minlength=5),
+        binary(lambda x, w: ts.bincount(x, w, length=5)),
+        binary(lambda x, w: np.bincount(x, w, minlength=5)),
         lambda size: (whole(size, below=5), floats(size)),
     ),
-    "histogram": Case(lambda x: ts.histogram(x, 10), np.histogram, lambda size: (floats(size, 5),)),
+    "histogram": Case(unary(lambda x: ts.histogram(x, 10)), np.histogram, lambda size: (floats(size, 5),)),
     "histogram, bins": Case(
-        lambda x: ts.histogram(x, 3, density=True),
-        lambda x: np.histogram(x, 3, density=True),
+        unary(lambda x: ts.histogram(x, 3, density=True)),
+        unary(lambda x: np.histogram(x, 3, density=True)),
         lambda size: (floats(size, 5),),
     ),
     "histogram, range": Case(
-        lambda x, w: ts.histogram(x, 4, range=(-1, 2), weights=w),
-        lambda x, w: np.histogram(x, 4, range=(-1, 2), weights=w),
+        binary(lambda x, w: ts.histogram(x, 4, range=(-1, 2), weights=w)),
+        binary(lambda x, w: np.histogram(x, 4, range=(-1, 2), weights=w)),
         lambda size: (np.round(floats(size, 5)), floats(size, 5)),
     ),
     "histogram, edges": Case(
-        lambda x, edges: ts.histogram(x, edges, density=False),
+        binary(lambda x, edges: ts.histogram(x, edges, density=False)),
         np.histogram,
         lambda size: (np.round(floats(size, 5)), EDGES),
     ),
@@ -133,7 +136,7 @@ def test_numbers_out_of_range() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    for refused in (ts.bincount, lambda x: ts.segment_sum(ts.zeros(3), x)):
+    for refused in (ts.bincount, unary(lambda x: ts.segment_sum(ts.zeros(3), x))):
         with pytest.raises(ts.ShapeError, match="the size of the result depends on elements"):
             ts.jit(refused)(ts.asarray([1, 2, 0]))
         with pytest.raises(ts.DtypeError, match="expects whole numbers, got f32"):

@@ -8,79 +8,84 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import Case, check, compare, floats, sample, whole
+from lambdas import binary, unary
 
 import tessera as ts
 from tessera.dtypes.types import DType
 
 
 def on_last_axes(function: Any) -> Any:
-    return lambda x, offset=0: function(x, offset=offset, axis1=-2, axis2=-1)
+    return binary(lambda x, offset=0: function(x, offset=offset, axis1=-2, axis2=-1))
 
 
 diagonal, trace = on_last_axes(np.diagonal), on_last_axes(np.trace)
 OFFSETS = (-2, -1, 0, 1, 2)
 CASES: dict[str, Case] = {
     "diagonal": Case(
-        lambda x: [ts.diagonal(x, offset=at) for at in OFFSETS],
-        lambda x: [diagonal(x, at) for at in OFFSETS],
+        unary(lambda x: [ts.diagonal(x, offset=at) for at in OFFSETS]),
+        unary(lambda x: [diagonal(x, at) for at in OFFSETS]),
         lambda size: (floats(2, size, 5),),
     ),
     "diagonal of a square": Case(
-        lambda x: [ts.diagonal(x, offset=at) for at in OFFSETS],
-        lambda x: [diagonal(x, at) for at in OFFSETS],
+        unary(lambda x: [ts.diagonal(x, offset=at) for at in OFFSETS]),
+        unary(lambda x: [diagonal(x, at) for at in OFFSETS]),
         lambda size: (floats(size, size),),
     ),
     "trace": Case(
-        lambda x: [ts.trace(x), ts.trace(x, offset=1)],
-        lambda x: [trace(x), trace(x, 1)],
+        unary(lambda x: [ts.trace(x), ts.trace(x, offset=1)]),
+        unary(lambda x: [trace(x), trace(x, 1)]),
         lambda size: (floats(2, size, size),),
     ),
     "diag": Case(
-        lambda x: [ts.diag(x, at) for at in OFFSETS],
-        lambda x: [np.diag(x, at) for at in OFFSETS],
+        unary(lambda x: [ts.diag(x, at) for at in OFFSETS]),
+        unary(lambda x: [np.diag(x, at) for at in OFFSETS]),
         lambda size: (floats(size),),
     ),
     "vector_norm": Case(
-        lambda x: [ts.vector_norm(x, ord=order, axis=-1) for order in (0, 1, 2, 3, 0.5, math.inf, -math.inf)],
-        lambda x: [np.linalg.norm(x, order, axis=-1) for order in (0, 1, 2, 3, 0.5, math.inf, -math.inf)],
+        unary(lambda x: [ts.vector_norm(x, ord=order, axis=-1) for order in (0, 1, 2, 3, 0.5, math.inf, -math.inf)]),
+        unary(lambda x: [np.linalg.norm(x, order, axis=-1) for order in (0, 1, 2, 3, 0.5, math.inf, -math.inf)]),
         lambda size: (floats(4, size),),
     ),
     "vector_norm, all": Case(
-        lambda x: (ts.vector_norm(x), ts.vector_norm(x, axis=(0, 1), keepdims=True, ord=1)),
-        lambda x: (np.linalg.norm(x.reshape(-1)), np.abs(x).sum((0, 1), keepdims=True)),
+        unary(lambda x: (ts.vector_norm(x), ts.vector_norm(x, axis=(0, 1), keepdims=True, ord=1))),
+        unary(lambda x: (np.linalg.norm(x.reshape(-1)), np.abs(x).sum((0, 1), keepdims=True))),
         lambda size: (floats(3, size, 2),),
     ),
     "matrix_norm": Case(
-        lambda x: [ts.matrix_norm(x, ord=order) for order in ("fro", 1, -1, math.inf, -math.inf)],
-        lambda x: [np.linalg.norm(x, order, axis=(-2, -1)) for order in ("fro", 1, -1, math.inf, -math.inf)],
+        unary(lambda x: [ts.matrix_norm(x, ord=order) for order in ("fro", 1, -1, math.inf, -math.inf)]),
+        unary(lambda x: [np.linalg.norm(x, order, axis=(-2, -1)) for order in ("fro", 1, -1, math.inf, -math.inf)]),
         lambda size: (floats(2, size, 3),),
     ),
     "norm": Case(
-        lambda x: (
-            ts.norm(x),
-            ts.norm(x, 1, axis=0),
-            ts.norm(x, "fro", axis=(0, 2)),
-            ts.norm(x, math.inf, axis=(2, 0), keepdims=True),
+        unary(
+            lambda x: (
+                ts.norm(x),
+                ts.norm(x, 1, axis=0),
+                ts.norm(x, "fro", axis=(0, 2)),
+                ts.norm(x, math.inf, axis=(2, 0), keepdims=True),
+            )
         ),
-        lambda x: (
-            np.linalg.norm(x),
-            np.linalg.norm(x, 1, axis=0),
-            np.linalg.norm(x, "fro", axis=(0, 2)),
-            np.linalg.norm(x, math.inf, axis=(2, 0), keepdims=True),
+        unary(
+            lambda x: (
+                np.linalg.norm(x),
+                np.linalg.norm(x, 1, axis=0),
+                np.linalg.norm(x, "fro", axis=(0, 2)),
+                np.linalg.norm(x, math.inf, axis=(2, 0), keepdims=True),
+            )
         ),
         lambda size: (floats(size, 4, 3),),
     ),
     "cross": Case(
-        lambda x, y: (ts.cross(x, y), ts.cross(x.mT, y.mT, axis=-2)),
-        lambda x, y: (np.cross(x, y), np.cross(x, y).swapaxes(-1, -2)),
+        binary(lambda x, y: (ts.cross(x, y), ts.cross(x.mT, y.mT, axis=-2))),
+        binary(lambda x, y: (np.cross(x, y), np.cross(x, y).swapaxes(-1, -2))),
         lambda size: (floats(2, size, 3), floats(2, size, 3, seed=1)),
     ),
     "kron": Case(ts.kron, np.kron, lambda size: (floats(size, 2), floats(3, size))),
     "kron of ranks": Case(ts.kron, np.kron, lambda size: (floats(size), floats(2, 3, 1))),
     "kron of whole numbers": Case(ts.kron, np.kron, lambda size: (whole(size, below=9), whole(2, below=9))),
     "cov": Case(
-        lambda x: (ts.cov(x), ts.cov(x, correction=0)),
-        lambda x: (np.cov(x), np.cov(x, ddof=0)),
+        unary(lambda x: (ts.cov(x), ts.cov(x, correction=0))),
+        unary(lambda x: (np.cov(x), np.cov(x, ddof=0))),
         lambda size: (floats(4, size),),
     ),
     "cov of a row": Case(ts.cov, np.cov, lambda size: (floats(size + 1),)),

@@ -7,38 +7,49 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import Case, check, floats, sample, whole
+from lambdas import binary, unary
 
 import tessera as ts
 from tessera.dtypes.types import DType
 
+
+def unravelled(x: Any) -> Any:
+    found: Any = np.unravel_index(x, (2, 3, 4))
+    return found
+
+
 CASES: dict[str, Case] = {
     "diff": Case(ts.diff, np.diff, lambda size: (floats(2, size),)),
     "diff, twice": Case(
-        lambda x: ts.diff(x, n=2, axis=0), lambda x: np.diff(x, n=2, axis=0), lambda size: (floats(size, 3),)
+        unary(lambda x: ts.diff(x, n=2, axis=0)),
+        unary(lambda x: np.diff(x, n=2, axis=0)),
+        lambda size: (floats(size, 3),),
     ),
     "diff, beside": Case(
-        lambda x, y: (ts.diff(x, prepend=0.5, append=y), ts.diff(x, axis=0, append=x)),
-        lambda x, y: (np.diff(x, prepend=0.5, append=y), np.diff(x, axis=0, append=x)),
+        binary(lambda x, y: (ts.diff(x, prepend=0.5, append=y), ts.diff(x, axis=0, append=x))),
+        binary(lambda x, y: (np.diff(x, prepend=0.5, append=y), np.diff(x, axis=0, append=x))),
         lambda size: (floats(2, size), floats(2, 3)),
     ),
     "diff of whole numbers": Case(ts.diff, np.diff, lambda size: (whole(size, below=9),)),
-    "diff of bools": Case(lambda x: ts.diff(x > 3), lambda x: np.diff(x > 3), lambda size: (whole(size, below=9),)),
+    "diff of bools": Case(
+        unary(lambda x: ts.diff(x > 3)), unary(lambda x: np.diff(x > 3)), lambda size: (whole(size, below=9),)
+    ),
     "rot90": Case(
-        lambda x: [ts.rot90(x, k) for k in (-1, 0, 1, 2, 3, 4)],
-        lambda x: [np.rot90(x, k) for k in (-1, 0, 1, 2, 3, 4)],
+        unary(lambda x: [ts.rot90(x, k) for k in (-1, 0, 1, 2, 3, 4)]),
+        unary(lambda x: [np.rot90(x, k) for k in (-1, 0, 1, 2, 3, 4)]),
         lambda size: (floats(size, 3, 2),),
     ),
     "rot90, axes": Case(
-        lambda x: ts.rot90(x, axes=(2, 0)), lambda x: np.rot90(x, axes=(2, 0)), lambda size: (floats(2, 3, size),)
+        unary(lambda x: ts.rot90(x, axes=(2, 0))),
+        unary(lambda x: np.rot90(x, axes=(2, 0))),
+        lambda size: (floats(2, 3, size),),
     ),
     "unravel_index": Case(
-        lambda x: ts.unravel_index(x, (2, 3, 4)),
-        lambda x: np.unravel_index(x, (2, 3, 4)),
-        lambda size: (whole(size, 2, below=24),),
+        unary(lambda x: ts.unravel_index(x, (2, 3, 4))), unravelled, lambda size: (whole(size, 2, below=24),)
     ),
     "ravel_multi_index": Case(
-        lambda x, y: ts.ravel_multi_index((x, y), (5, 7)),
-        lambda x, y: np.ravel_multi_index((x, y), (5, 7)),
+        binary(lambda x, y: ts.ravel_multi_index((x, y), (5, 7))),
+        binary(lambda x, y: np.ravel_multi_index((x, y), (5, 7))),
         lambda size: (whole(size, below=5), whole(size, below=7, seed=3)),
     ),
 }
