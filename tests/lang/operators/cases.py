@@ -39,10 +39,9 @@ def whole(*shape: int, below: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed + sum(shape)).integers(0, below, shape)
 
 
-def where(condition: Any, a: Any, b: Any) -> Any:
+def where(condition: Array, a: Array, b: Array) -> Any:
     """NumPy's, typed for lambdas, whose arguments may be anything."""
-    found: Any = np.where(condition, a, b)
-    return found
+    return np.where(condition, a, b)
 
 
 def compare(found: Any, expected: Any, dtype: DType) -> None:

@@ -114,7 +114,7 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:
     if made.dtype.is_float:
         return _of_floats("mean", averaged, made, axis, keepdims)
     axes = axes_of(made, axis, "mean")
-    total = primitives.reduce("sum", primitives.cast(made, _summed_type(made, None)), axes, keepdims=True)
+    total = primitives.reduce("sum", primitives.cast(made, summed_type(made, None)), axes, keepdims=True)
     return folded(elementwise("div", total, counted(made, axes, f32)), axes, keepdims)
 
 

@@ -70,7 +70,7 @@ def test_values(name: str, dtype: DType) -> None:
     check(CASES[name], dtype)
 
 
-@pytest.mark.parametrize("name", sample(CASES, ("median, rows", "quantile, kept")))
+@pytest.mark.parametrize("name", sample(CASES, ("quantile, kept",)))
 def test_native_values(name: str) -> None:
     check(CASES[name])
 
@@ -84,8 +84,8 @@ def test_narrow_floats() -> None:
 def test_nan_and_infinities() -> None:
     x = np.array([[1.0, np.nan, 2.0], [np.inf, np.inf, 0.0], [-np.inf, 5.0, 4.0]])
     np.testing.assert_array_equal(ts.median(x, axis=1).numpy(), np.median(x, axis=1))
-    # NumPy makes NaN of the line between equal infinities; all methods agree on elements themselves.
-    ends = np.quantile(x, (0.0, 1.0), axis=1, method="lower")
+    # NumPy makes NaN of any line from or to an infinity.
+    ends = [[np.nan, 0.0, -np.inf], [np.nan, np.inf, 5.0]]
     np.testing.assert_array_equal(ts.quantile(x, (0.0, 1.0), axis=1).numpy(), ends)
     found = ts.quantile(x[1], ts.asarray([-0.5, 0.0, np.nan, 1.5]))
     np.testing.assert_array_equal(found.numpy(), [np.nan, 0.0, np.nan, np.nan])

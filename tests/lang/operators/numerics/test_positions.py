@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import Case, check, floats, sample, whole
+from compared import Array
 from lambdas import binary, unary
 
 import tessera as ts
 from tessera.dtypes.types import DType
 
 
-def unravelled(x: Any) -> Any:
-    found: Any = np.unravel_index(x, (2, 3, 4))
-    return found
+def unravelled(x: Array) -> Any:
+    return np.unravel_index(x, (2, 3, 4))
 
 
 CASES: dict[str, Case] = {

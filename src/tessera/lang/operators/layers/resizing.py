@@ -352,7 +352,7 @@ def fold(
     flat = primitives.reshape(start, (made.sizes[0], channels, math.prod(padded)))
     columns = primitives.reshape(values, (made.sizes[0], channels, taps * windows))
     where = primitives.cast(primitives.reshape(spots, (taps * windows,)), i64)
-    summed = primitives.reshape(primitives.scatter("add", flat, where, columns, 2), start.sizes)
+    summed = primitives.reshape(primitives.scatter("add", flat, [where], columns, [2]), start.sizes)
     cut = primitives.slice_(
         summed, [None, None, *edges], [None, None, *(edge + one for edge, one in zip(edges, size, strict=True))]
     )

@@ -81,7 +81,7 @@ def _carried(x: Traced) -> Traced:
 def _totals(groups: Traced, values: Traced, length: DimLike) -> Traced:
     """For each group the sum of the values that are named so."""
     start = primitives.constant(0, (length,), values.dtype)
-    return primitives.scatter("add", start, primitives.cast(groups, i64), values, 0)
+    return primitives.scatter("add", start, [primitives.cast(groups, i64)], values, [0])
 
 
 # Histograms
@@ -203,9 +203,9 @@ def _segmented(name: str, kind: str) -> Callable[..., Traced]:
         shape = (count, *made.sizes[1:])
         if kind in ("max", "min"):
             start = primitives.constant(reductions.check(kind, made.dtype).identity(made.dtype), shape, made.dtype)
-            return primitives.scatter(kind, start, spots, made, 0)
+            return primitives.scatter(kind, start, [spots], made, [0])
         values = _carried(made)
-        totals = primitives.scatter("add", primitives.constant(0, shape, values.dtype), spots, values, 0)
+        totals = primitives.scatter("add", primitives.constant(0, shape, values.dtype), [spots], values, [0])
         if kind == "sum":
             return narrow(totals, made.dtype) if made.dtype.is_float else totals
         counts = _totals(spots, primitives.constant(1.0, spots.sizes, values.dtype), count)
