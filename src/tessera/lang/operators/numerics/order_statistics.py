@@ -104,9 +104,10 @@ def _quantiles(name: str, x: Array, shares: Traced, axis: Axis, keepdims: bool, 
 
 
 def _between(low: Traced, high: Traced, part: Traced) -> Traced:
-    """low + part · (high - low) from the nearer end, as NumPy does; low where it is that, or both are: infinities, too."""
+    """low + part · (high - low) from the nearer end, as NumPy does; low where it is that or both are: infinities."""
     apart = ew("sub", high, low)
     near = elementwise("add", low, elementwise("mul", apart, part))
     far = elementwise("sub", high, elementwise("mul", apart, elementwise("sub", 1.0, part)))
     found = elementwise("select", elementwise("ge", part, 0.5), far, near)
-    return ew("select", ew("or", ew("eq", low, high), elementwise("eq", part, 0.0)), low, found)
+    settled = elementwise("or", ew("eq", low, high), elementwise("eq", part, 0.0))
+    return ew("select", settled, low, found)
