@@ -37,7 +37,7 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
     "tile": ("language", "identity", "call_code", "calls", ""),
     "lang": (
         *("operator_registry", "tracing", "calls", "checking", "explain", "tiering"),
-        *("jit", "operator", "random", "creation", "operators", ""),
+        *("jit", "operator", "draws", "creation", "operators", "random", ""),
     ),
     "lang.tracing": (
         *("sizes", "index_ranges", "graph_modules", "values", "shape_rules", "effects"),
@@ -61,7 +61,17 @@ SUB_ROOMS: dict[str, tuple[str, ...]] = {
             "statistics",
         ),
         *("searching", "sorting", "taking", "sets", "indexing", "updates"),
-        *("linear_algebra", "normalization", "networks", "attention", "inspection", "", "methods"),
+        *(
+            "linear_algebra",
+            "numerics",
+            "normalization",
+            "networks",
+            "layers",
+            "attention",
+            "inspection",
+            "",
+            "methods",
+        ),
     ),
     "stdlib": ("elementwise", "normalization", "matmul", "rotary", "manipulation", "attentions", "decoding", ""),
     "tiers": ("logs", "config", "records", "client", "stand_ins", "sites", "compiling", ""),

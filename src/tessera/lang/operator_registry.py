@@ -41,6 +41,17 @@ _DEFINED_IN: Mapping[str, tuple[str, ...]] = {
         *("gelu", "relu", "silu", "softplus"),
     ),
     "operators.inspection": ("__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi"),
+    "operators.layers.activations": (
+        *("celu", "elu", "glu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "log_sigmoid", "mish", "prelu"),
+        *("relu6", "selu", "softsign"),
+    ),
+    "operators.layers.convolution": ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+    "operators.layers.losses": (
+        *("binary_cross_entropy", "binary_cross_entropy_with_logits", "huber_loss", "kl_div", "l1_loss", "nll_loss"),
+        *("smooth_l1_loss",),
+    ),
+    "operators.layers.pooling": ("adaptive_avg_pool", "adaptive_max_pool"),
+    "operators.layers.resizing": ("fold", "interpolate", "pixel_shuffle", "pixel_unshuffle", "unfold"),
     "operators.linear_algebra": ("einsum", "linear", "matmul", "outer", "tensordot", "vecdot"),
     "operators.manipulation": (
         *("broadcast_arrays", "broadcast_to", "expand_dims", "flatten", "reshape", "squeeze"),
@@ -48,11 +59,20 @@ _DEFINED_IN: Mapping[str, tuple[str, ...]] = {
         *("concat", "pad", "repeat", "split", "stack", "tile", "unstack"),
     ),
     "operators.networks": (
-        *("avg_pool", "conv1d", "conv2d", "cross_entropy", "dropout", "max_pool", "mse_loss", "residual"),
+        *("avg_pool", "conv1d", "conv2d", "conv3d", "cross_entropy", "dropout", "max_pool", "mse_loss", "residual"),
     ),
     "operators.normalization": (
         *("batchnorm", "groupnorm", "layernorm_safe", "log_softmax", "rmsnorm_safe", "softmax", "softmax_safe"),
     ),
+    "operators.numerics.comparing": ("allclose", "array_equal", "isclose", "isin", "nan_to_num", "nextafter"),
+    "operators.numerics.counting": (
+        *("bincount", "histogram", "segment_max", "segment_mean", "segment_min", "segment_sum"),
+    ),
+    "operators.numerics.matrices": (
+        *("cov", "cross", "diag", "diagonal", "kron", "matrix_norm", "norm", "trace", "vector_norm"),
+    ),
+    "operators.numerics.order_statistics": ("median", "percentile", "quantile"),
+    "operators.numerics.positions": ("diff", "ravel_multi_index", "rot90", "unravel_index"),
     "operators.searching": ("argmax", "argmin", "count_nonzero", "searchsorted"),
     "operators.sets": ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
     "operators.sorting": ("argsort", "sort", "topk"),

@@ -1,218 +1,320 @@
 """Random numbers by keys: pure functions of a key and a shape, the same on every device and under every schedule.
 
-A key is a u64 without axes. Element i of what is drawn depends on the key and on i alone: Philox 4x32-10, as for
-`ts.rand(..., seed=key)`. Use each key once: `split` makes more of one. Without a key, numbers come from the stream of
-the running program, in the order of the program: that is an effect, and `seed` says where the stream begins.
+A key is a u64 without axes; `key` makes one of a seed. Use each key once: `split` makes more of one. Uniform and normal
+numbers are in `draws`, here is what operators make of them: choices, orders and other distributions.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
-from typing import Any
 
-from tessera.dtypes.philox import KEY_STEPS, MULTIPLIERS, ROUNDS, Stream, uniform_digits
-from tessera.dtypes.types import DType, f32, f64, i64, u64
-from tessera.errors import DtypeError, ShapeError, TesseraError
-from tessera.lang.jit import Jitted
+from tessera.dtypes.philox import Stream
+from tessera.dtypes.types import DType, f32, f64
+from tessera.errors import ShapeError, TesseraError
+from tessera.lang.draws import checked_key, fold_in, joined_words, key, normal, randint, split, uniform, words_of
 from tessera.lang.operator import operator
+from tessera.lang.operators.operands import floats, moved_last, one_axis, wide
+from tessera.lang.operators.searching import argmax, searchsorted
+from tessera.lang.operators.sorting import argsort, topk
+from tessera.lang.operators.statistics import running
+from tessera.lang.operators.taking import take, take_along_axis
 from tessera.lang.tracing import primitives
-from tessera.lang.tracing.arithmetic import elementwise
+from tessera.lang.tracing.arithmetic import elementwise, tensor
 from tessera.lang.tracing.current_machine import seed
-from tessera.lang.tracing.sizes import plain
-from tessera.lang.tracing.values import Array, Traced, current_or_none, shown
+from tessera.lang.tracing.primitives import ew
+from tessera.lang.tracing.sizes import plain, plain_shape, plain_size
+from tessera.lang.tracing.values import Array, Traced, current, shown
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.interface import DTypeLike
-from tessera.runtime.tensor.random import float_type, integer_type
-from tessera.shapes.expr import Size, dim, format_shape, size
+from tessera.runtime.tensor.random import float_type
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.shapes.expr import Dim, Size, format_shape
 
-__all__ = ["bernoulli", "fold_in", "key", "normal", "randint", "seed", "split", "uniform"]
+__all__ = [
+    "bernoulli",
+    "categorical",
+    "choice",
+    "exponential",
+    "fold_in",
+    "gumbel",
+    "key",
+    "normal",
+    "permutation",
+    "randint",
+    "seed",
+    "shuffle",
+    "split",
+    "truncated_normal",
+    "uniform",
+]
 
-_LOW = 0xFFFFFFFF
+
+def bernoulli(key: Array | None, p: float | Array = 0.5, shape: Sequence[Size] | None = None) -> Traced:
+    """True with probability `p`, to 24 bits; p may be a tensor, which has the shape unless another is given."""
+    if isinstance(p, int | float):
+        if not 0 <= p <= 1:
+            raise TesseraError(f"bernoulli: a probability from 0 to 1 was expected, got {p}", hint="give p in [0, 1]")
+        return uniform(key, shape or ()) < p
+    shares = p if isinstance(p, Traced | Tensor) else asarray(p)
+    return uniform(key, shares.shape if shape is None else shape) < shares
 
 
-def key(seed: int | None = None) -> Any:
-    """A key from a seed; without one, from the operating system."""
-    number = int.from_bytes(os.urandom(8), "little") if seed is None else int(seed)
-    if not 0 <= number < 1 << 64:
-        raise TesseraError(f"a seed is a 64-bit number, got {number}", hint="use a seed from 0 to 2**64 - 1")
-    if current_or_none() is not None:
-        return primitives.constant(number, (), u64)
-    import numpy as np
+# Other distributions, each of words of 32 bits, in f64
 
-    return asarray(np.array(number, np.uint64))
+
+def _middles(key: Array, shape: Sequence[Size], name: str) -> Traced:
+    """(word + ½) · 2⁻³², which is above 0 and below 1."""
+    (word,) = words_of(checked_key(key, name), shape, Stream.BITS)
+    return elementwise("mul", elementwise("add", primitives.cast(word, f64), 0.5), 2.0**-32)
+
+
+def _minus_log(x: Traced) -> Traced:
+    return ew("neg", ew("log", x))
+
+
+def exponential(key: Array, shape: Sequence[Size] = (), dtype: DTypeLike = f32) -> Traced:
+    """Exponential numbers of rate 1: -log of uniform ones. Divide them by another rate."""
+    return _exponential(key, tuple(shape), float_type(dtype, "exponential"))
 
 
 @operator
-def split(key: Array, count: int = 2) -> Traced:
-    """`count` new keys of one, along the first axis."""
-    made = _key(key, "split")
-    return _joined(*_words(made, (count,), Stream.SPLIT, per_element=2))
+def _exponential(key: Array, shape: tuple[Size, ...], dtype: DType) -> Traced:
+    return primitives.cast(_minus_log(_middles(key, shape, "exponential")), dtype)
+
+
+def gumbel(key: Array, shape: Sequence[Size] = (), dtype: DTypeLike = f32) -> Traced:
+    """Standard Gumbel numbers: -log of exponential ones. Added to logarithms, the largest is a choice by weights."""
+    return _gumbel(key, tuple(shape), float_type(dtype, "gumbel"))
 
 
 @operator
-def fold_in(key: Array, number: Array) -> Traced:
-    """A new key of a key and an integer, such as the number of a step."""
-    made, which = _key(key, "fold_in"), primitives.lift(number)
-    if not which.dtype.is_integer or which.sizes:
-        raise DtypeError(
-            f"fold_in: an integer without axes was expected, got {format_shape(which.sizes)} of {which.dtype}",
-            story=which.history.lines(),
-            hint="fold in one number at a time",
+def _gumbel(key: Array, shape: tuple[Size, ...], dtype: DType) -> Traced:
+    return primitives.cast(_minus_log(_minus_log(_middles(key, shape, "gumbel"))), dtype)
+
+
+def truncated_normal(
+    key: Array, low: float = -2.0, high: float = 2.0, shape: Sequence[Size] = (), dtype: DTypeLike = f32
+) -> Traced:
+    """Standard normal numbers that lie from `low` to `high`: by the inverse of the distribution, in f64."""
+    if not low < high:
+        raise TesseraError(
+            f"truncated_normal: expected a range of numbers, got {low} to {high}", hint="give the smaller bound first"
         )
-    counter = primitives.cast(which, u64)
-    return _joined(*_outputs(made, counter, Stream.FOLD)[:2])
+    return _truncated_normal(key, float(low), float(high), tuple(shape), float_type(dtype, "truncated_normal"))
 
 
-def uniform(
-    key: Array | None, shape: Sequence[Size] = (), dtype: DTypeLike = f32, low: float = 0.0, high: float = 1.0
-) -> Any:
-    """Numbers from `low` to `high`, which is left out: equally likely multiples of a power of two, stretched."""
-    target = float_type(dtype, "uniform")
-    drawn = _from_stream("uniform", shape, target) if key is None else _uniform(key, tuple(shape), target)
-    return drawn if (low, high) == (0.0, 1.0) else drawn * (high - low) + low
-
-
-def normal(key: Array | None, shape: Sequence[Size] = (), dtype: DTypeLike = f32) -> Any:
-    """Standard normal numbers, made in f64 and rounded to f32, then to `dtype`."""
-    target = float_type(dtype, "normal")
-    return _from_stream("normal", shape, target) if key is None else _normal(key, tuple(shape), target)
-
-
-def bernoulli(key: Array | None, p: float = 0.5, shape: Sequence[Size] = ()) -> Any:
-    """True with probability `p`, to 24 bits."""
-    if not 0 <= p <= 1:
-        raise TesseraError(f"bernoulli: a probability from 0 to 1 was expected, got {p}", hint="give p in [0, 1]")
-    return uniform(key, shape) < p
-
-
-def randint(key: Array, shape: Sequence[Size], low: int, high: int, dtype: DTypeLike = i64) -> Any:
-    """Integers from `low` to `high` - 1, each from 64 random bits."""
-    return _randint(key, tuple(shape), low, high, integer_type(dtype, low, high, "uniform"))
+def _share_below(x: float) -> float:
+    """The share of the normal distribution below x; without cancellation where x is far below 0."""
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))
 
 
 @operator
-def _uniform(key: Array, shape: tuple[Any, ...], dtype: DType) -> Traced:
-    digits = uniform_digits(dtype)
-    (word,) = _words(_key(key, "uniform"), shape, Stream.BITS)
-    number = primitives.cast(elementwise("shr", word, 32 - digits), f32)
-    return primitives.cast(elementwise("mul", number, 2.0**-digits), dtype)
-
-
-@operator
-def _normal(key: Array, shape: tuple[Any, ...], dtype: DType) -> Traced:
-    made = _key(key, "normal")
-    index = _positions(shape)
-    # Box–Muller: elements 2p and 2p + 1 are the cosine and the sine of one pair of words.
-    words = _outputs(made, elementwise("shr", index, 2), Stream.NORMAL)
-    later = elementwise("eq", elementwise("and", elementwise("shr", index, 1), 1), 1)
-    first = primitives.cast(elementwise("select", later, words[2], words[0]), f64)
-    second = primitives.cast(elementwise("select", later, words[3], words[1]), f64)
-    # (word + 1)·2⁻³² lies in (0, 1], where the logarithm is finite.
-    logarithm = primitives.ew("log", elementwise("mul", elementwise("add", first, 1.0), 2.0**-32))
-    radius = primitives.ew("sqrt", elementwise("mul", logarithm, -2.0))
-    angle = elementwise("mul", second, 2.0 * math.pi * 2.0**-32)
-    odd = elementwise("eq", elementwise("and", index, 1), 1)
-    wave = elementwise("select", odd, primitives.ew("sin", angle), primitives.ew("cos", angle))
-    rounded = primitives.cast(elementwise("mul", radius, wave), f32)
-    return primitives.reshape(primitives.cast(rounded, dtype), shape)
-
-
-@operator
-def _randint(key: Array, shape: tuple[Any, ...], low: int, high: int, dtype: DType) -> Traced:
-    upper, lower = _words(_key(key, "randint"), shape, Stream.BITS, per_element=2)
-    span = high - low
-    if span == 1 << 64:
-        distance = _joined(upper, lower)
-    else:
-        # floor(w · span / 2⁶⁴) for the 64-bit number w, by halves.
-        span_upper, span_lower = span >> 32, span & _LOW
-        middle = elementwise(
-            "add", elementwise("mul", upper, span_lower), elementwise("shr", elementwise("mul", lower, span_lower), 32)
+def _truncated_normal(key: Array, low: float, high: float, shape: tuple[Size, ...], dtype: DType) -> Traced:
+    # Shares are exact below 0: a range above it is mirrored.
+    mirrored = low > 0
+    least, most = (-high, -low) if mirrored else (low, high)
+    first, last = _share_below(least), _share_below(most)
+    if last <= 0:
+        raise TesseraError(
+            f"truncated_normal: numbers from {low} to {high} are rarer than f64 can tell", hint="use bounds below 37"
         )
-        other = elementwise("add", elementwise("mul", lower, span_upper), elementwise("and", middle, _LOW))
-        distance = elementwise(
-            "add",
-            elementwise("mul", upper, span_upper),
-            elementwise("add", elementwise("shr", middle, 32), elementwise("shr", other, 32)),
-        )
-    # Adding in 64 bits wraps around, so that an unsigned distance from a negative `low` gives the right sum.
-    return primitives.cast(elementwise("add", distance, low % 2**64), dtype)
+    part = _middles(key, shape, "truncated_normal")
+    found = _normal_of_share(elementwise("add", elementwise("mul", part, last - first), first))
+    found = elementwise("min", elementwise("max", found, least), most)
+    return primitives.cast(ew("neg", found) if mirrored else found, dtype)
 
 
-def _from_stream(distribution: str, shape: Sequence[Size], dtype: DType) -> Any:
-    if current_or_none() is not None:
-        return primitives.random(distribution, shape, dtype)
-    return _draw(distribution, tuple(shape), dtype)
-
-
-_draw = Jitted(
-    primitives.random, static_argnames=("distribution", "shape", "dtype"), number_parameters=(), name="random"
+# Wichura's algorithm AS241 (Applied Statistics 37, 1988): quotients of polynomials, the highest power first.
+_MIDDLE = (
+    (
+        *(2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4),
+        *(1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0),
+    ),
+    (
+        *(5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4),
+        *(5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0),
+    ),
+)
+_SIDE = (
+    (
+        *(7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e0),
+        *(3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0),
+    ),
+    (
+        *(1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1),
+        *(6.89767334985100004550e-1, 1.67638483018380384940e0, 2.05319162663775882187e0, 1.0),
+    ),
+)
+_FAR = (
+    (
+        *(2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2),
+        *(2.96560571828504891230e-1, 1.78482653991729133580e0, 5.46378491116411436990e0, 6.65790464350110377720e0),
+    ),
+    (
+        *(2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4),
+        *(1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0),
+    ),
 )
 
 
-def _key(given: Array, where: str) -> Traced:
-    made = primitives.lift(given)
-    if made.dtype.base is not u64 or made.sizes:
-        raise (ShapeError if made.dtype.base is u64 else DtypeError)(
-            f"{where}: a key is a u64 without axes, got {format_shape(made.sizes)} of {made.dtype}",
+def _quotient(x: Traced, polynomials: tuple[tuple[float, ...], tuple[float, ...]]) -> Traced:
+    values: list[Traced] = []
+    for coefficients in polynomials:
+        found = primitives.constant(coefficients[0], x.sizes, x.dtype)
+        for one in coefficients[1:]:
+            found = elementwise("fma", found, x, one)
+        values.append(found)
+    return ew("div", *values)
+
+
+def _normal_of_share(share: Traced) -> Traced:
+    """The number that a share of the normal distribution lies below."""
+    apart = elementwise("sub", share, 0.5)
+    near = ew("mul", apart, _quotient(elementwise("sub", 0.180625, ew("mul", apart, apart)), _MIDDLE))
+    below = elementwise("lt", apart, 0.0)
+    rest = elementwise("select", below, share, elementwise("sub", 1.0, share))
+    depth = ew("sqrt", _minus_log(rest))
+    side = _quotient(elementwise("sub", depth, 1.6), _SIDE)
+    far = _quotient(elementwise("sub", depth, 5.0), _FAR)
+    size = elementwise("select", elementwise("le", depth, 5.0), side, far)
+    outer = ew("select", below, ew("neg", size), size)
+    return elementwise("select", elementwise("le", ew("abs", apart), 0.425), near, outer)
+
+
+# Choices and orders
+
+
+def categorical(key: Array, logits: Array, *, axis: int = -1, shape: Sequence[Size] | None = None) -> Traced:
+    """Numbers of classes, drawn with probabilities softmax(logits) along `axis`. As in JAX.
+
+    The result has the other axes of the logits, or `shape`, which ends with them: each is drawn once for all before.
+    """
+    return _categorical(key, logits, axis, None if shape is None else tuple(shape))
+
+
+@operator
+def _categorical(key: Array, logits: Array, axis: int, shape: tuple[Size, ...] | None) -> Traced:
+    (made,) = floats("categorical", logits)
+    if not made.ndim:
+        raise ShapeError("categorical: logits have an axis of classes", shapes=shown(made), hint="give a row")
+    last = primitives.transpose(made, moved_last(made.ndim, one_axis(made, axis, "categorical")))
+    rows = last.sizes[:-1]
+    wanted = rows if shape is None else plain_shape(shape)
+    if wanted[len(wanted) - len(rows) :] != rows or len(wanted) < len(rows):
+        raise ShapeError(
+            f"categorical: a shape that ends with {format_shape(rows)} was expected, got {format_shape(wanted)}",
             shapes=shown(made),
-            story=made.history.lines(),
-            hint="make one with ts.random.key(seed); of several, take one: keys[0]",
+            hint="the axes of the logits but for that of classes stand last; new ones come before",
         )
-    return made
+    values = wide(last)
+    noise = primitives.cast(_gumbel(key, (*wanted, values.sizes[-1]), f32), values.dtype)
+    return tensor(argmax(elementwise("add", noise, values), axis=-1))
 
 
-def _positions(shape: Sequence[Any]) -> Traced:
-    """The number of each element, in row order, flat."""
-    count = dim(1)
-    for one in shape:
-        count = count * plain(one)
-    return primitives.iota((size(count),), 0, u64)
+@operator
+def _order(key: Array, count: Size) -> Traced:
+    """The numbers below a count in random order: that of 64 random bits each."""
+    bits = joined_words(*words_of(checked_key(key, "permutation"), (count,), Stream.BITS, per_element=2))
+    return tensor(argsort(bits))
 
 
-def _words(key: Traced, shape: Sequence[Any], stream: Stream, *, per_element: int = 1) -> list[Traced]:
-    """For each element its words of the stream, 32 bits each in a u64; one or two."""
-    index = _positions(shape)
-    bits = 2 if per_element == 1 else 1
-    words = _outputs(key, elementwise("shr", index, bits), stream)
-    within = elementwise("and", index, (1 << bits) - 1)
-    chosen: list[Traced] = []
-    for number in range(per_element):
-        candidates = words[number::per_element]
-        found = candidates[-1]
-        for which, candidate in enumerate(candidates[:-1]):
-            found = elementwise("select", elementwise("eq", within, which), candidate, found)
-        chosen.append(primitives.reshape(found, shape))
-    return chosen
+def permutation(key: Array, x: Size | Array, /, *, axis: int = 0, independent: bool = False) -> Traced:
+    """The numbers below x in random order, or the slices of a tensor along `axis`. As in JAX.
+
+    With `independent`, each row along the axis has an order of its own.
+    """
+    if isinstance(x, Dim):
+        return _order(key, x)
+    count = _count(x)
+    return _reordered(key, x, axis, independent) if count is None else _order(key, count)
 
 
-def _outputs(key: Traced, block: Traced, stream: Stream) -> list[Traced]:
-    """The four words of each block of Philox: its number is the counter, and `stream` a word of it."""
-    # Everything in one shape, each constant once: a draw is some hundred ops already.
-    low, half, first_step, second_step, left_factor, right_factor = (
-        primitives.constant(number, block.sizes, u64) for number in (_LOW, 32, *KEY_STEPS, *MULTIPLIERS)
-    )
-    ew, wide = primitives.ew, primitives.broadcast_to(key, block.sizes)
-    k0, k1 = ew("and", wide, low), ew("shr", wide, half)
-    c0, c1 = ew("and", block, low), ew("shr", block, half)
-    c2, c3 = (primitives.constant(number, block.sizes, u64) for number in (int(stream), 0))
-    for iteration in range(ROUNDS):
-        if iteration:
-            k0, k1 = ew("and", ew("add", k0, first_step), low), ew("and", ew("add", k1, second_step), low)
-        left, right = ew("mul", c0, left_factor), ew("mul", c2, right_factor)
-        c0, c1, c2, c3 = (
-            ew("xor", ew("xor", ew("shr", right, half), c1), k0),
-            ew("and", right, low),
-            ew("xor", ew("xor", ew("shr", left, half), c3), k1),
-            ew("and", left, low),
+@operator
+def _reordered(key: Array, x: Array, axis: int, independent: bool) -> Traced:
+    made = tensor(x)
+    if not made.ndim:
+        raise ShapeError("permutation: a number has no order", shapes=shown(made), hint="give a row, or a whole number")
+    along = one_axis(made, axis, "permutation")
+    if not independent:
+        return primitives.gather(made, _order(key, made.sizes[along]), along)
+    bits = joined_words(*words_of(checked_key(key, "permutation"), made.sizes, Stream.BITS, per_element=2))
+    return tensor(take_along_axis(made, argsort(bits, axis=along), axis=along))
+
+
+def shuffle(key: Array, x: Array, /, *, axis: int = 0) -> Traced:
+    """The slices of a tensor along `axis` in random order, as a new tensor: `permutation` of a tensor."""
+    return permutation(key, x if isinstance(x, Traced | Tensor) else asarray(x), axis=axis)
+
+
+def choice(
+    key: Array,
+    x: Size | Array,
+    /,
+    shape: Sequence[int] = (),
+    *,
+    replace: bool = True,
+    p: Array | None = None,
+    axis: int = 0,
+) -> Traced:
+    """Numbers below x, or slices of a tensor along `axis`, chosen with weights `p`, or equal ones. As in JAX.
+
+    Without `replace` none is chosen twice. Weights need not add up to 1; those of 0 are not chosen.
+    """
+    count = _count(x)
+    if count is not None:
+        return _chosen(key, p, count, tuple(shape), replace)
+    made = x if isinstance(x, Traced | Tensor) else asarray(x)
+    if not made.ndim or not -made.ndim <= axis < made.ndim:
+        raise ShapeError(f"choice: there is no axis {axis} to choose from", hint="name an axis of the tensor")
+    return take(made, _chosen(key, p, made.shape[axis], tuple(shape), replace), axis=axis)
+
+
+@operator
+def _chosen(key: Array, p: Array | None, count: Size, shape: tuple[int, ...], replace: bool) -> Traced:
+    drawn = math.prod(shape)
+    weights = None if p is None else _weights(p, count)
+    if replace and weights is None:
+        high = count if isinstance(count, int) else current().sizes.number(plain(count))
+        return tensor(randint(key, shape, 0, high))
+    if replace:
+        assert weights is not None
+        upto = running("sum", weights, 0)
+        total = primitives.reduce("max", upto, [0])
+        # From above 0 to the total: a weight of 0 has no share of it.
+        place = elementwise("mul", elementwise("sub", 1.0, tensor(uniform(key, shape))), total)
+        return tensor(searchsorted(upto, primitives.cast(place, upto.dtype)))
+    if count < drawn if isinstance(count, int) else current().sizes.ask(plain(count), "<", drawn):
+        raise ShapeError(
+            f"choice: {drawn} of {count} cannot be chosen if none is replaced",
+            hint="choose no more than there are, or replace them",
         )
-    return [c0, c1, c2, c3]
+    if weights is None:
+        first = primitives.slice_(_order(key, count), [None], [drawn])
+    else:
+        ranks = ew("add", ew("log", weights), _gumbel(key, weights.sizes, f32))
+        first = tensor(topk(ranks, drawn)[1])
+    return primitives.reshape(first, shape)
 
 
-def _joined(upper: Traced, lower: Traced) -> Traced:
-    return elementwise("or", elementwise("shl", upper, 32), lower)
+def _weights(p: Array, count: Size) -> Traced:
+    (made,) = floats("choice", p)
+    if made.sizes != (plain_size(count),):
+        raise ShapeError(
+            f"choice: expected one weight for each of {count}, got {format_shape(made.sizes)}",
+            shapes=shown(made),
+            hint="weights have one axis",
+        )
+    return primitives.cast(made, f32)
+
+
+def _count(x: object) -> Size | None:
+    """A number of things, where it is not the things themselves."""
+    if not isinstance(x, int | Dim) or isinstance(x, bool):
+        return None
+    if isinstance(x, int) and x < 0:
+        raise TesseraError(f"expected a number of things from 0 on, got {x}", hint="give a number, or a tensor")
+    return x
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from gradient_checks import binary, ternary, unary
+from lambdas import binary, ternary, unary
 
 import tessera as ts
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from gradient_checks import Array, Case, binary, ternary, unary
+from gradient_checks import Array, Case
+from lambdas import binary, ternary, unary
 
 import tessera as ts
 

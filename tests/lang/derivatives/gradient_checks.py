@@ -7,25 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from lambdas import Function
 
 import tessera as ts
 from tessera import knobs
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
-Function = Callable[..., Any]
-
-
-def unary(function: Callable[[Any], Any]) -> Function:
-    return function
-
-
-def binary(function: Callable[[Any, Any], Any]) -> Function:
-    return function
-
-
-def ternary(function: Callable[[Any, Any, Any], Any]) -> Function:
-    return function
 
 
 @dataclass(frozen=True)

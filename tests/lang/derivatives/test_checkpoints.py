@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gradient_checks import Case, binary, check, unary
+from gradient_checks import Case, check
+from lambdas import binary, unary
 
 import tessera as ts
 from tessera import knobs

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gradient_checks import binary, unary
+from lambdas import binary, unary
 
 import tessera as ts
 from tessera import knobs

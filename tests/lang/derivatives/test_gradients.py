@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from derivative_cases import CASES
-from gradient_checks import Case, binary, check, unary
+from gradient_checks import Case, check
+from lambdas import binary, unary
 
 import tessera as ts
 from tessera import knobs

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from derivative_cases import CASES
-from gradient_checks import Case, binary, ternary, unary
+from gradient_checks import Case
+from lambdas import binary, ternary, unary
 
 import tessera as ts
 from tessera import knobs

@@ -18,10 +18,20 @@ if TYPE_CHECKING:  # for tools that read sources
     from tessera.lang.operators.data_types import *
     from tessera.lang.operators.elementwise import *
     from tessera.lang.operators.inspection import *
+    from tessera.lang.operators.layers.activations import *
+    from tessera.lang.operators.layers.convolution import *
+    from tessera.lang.operators.layers.losses import *
+    from tessera.lang.operators.layers.pooling import *
+    from tessera.lang.operators.layers.resizing import *
     from tessera.lang.operators.linear_algebra import *
     from tessera.lang.operators.manipulation import *
     from tessera.lang.operators.networks import *
     from tessera.lang.operators.normalization import *
+    from tessera.lang.operators.numerics.comparing import *
+    from tessera.lang.operators.numerics.counting import *
+    from tessera.lang.operators.numerics.matrices import *
+    from tessera.lang.operators.numerics.order_statistics import *
+    from tessera.lang.operators.numerics.positions import *
     from tessera.lang.operators.searching import *
     from tessera.lang.operators.sets import *
     from tessera.lang.operators.sorting import *

@@ -35,7 +35,7 @@ def dropout(x: Array, p: float, /, *, key: Array | None = None) -> Any:
             f"dropout of {p} needs a random key: operators are pure, and draw nothing by themselves",
             hint="give key=ts.random.key(seed), and another one for each use: ts.random.split",
         )
-    from tessera.lang.random import uniform
+    from tessera.lang.draws import uniform
 
     given: Any = x
     return _kept(given, uniform(key, given.shape), p)
@@ -62,7 +62,8 @@ def _sum(x: Array, y: Array) -> Traced:
     return elementwise("add", x, y)
 
 
-def _reduced(name: str, losses: Traced, reduction: str, count: Traced | float | None = None) -> Traced:
+def reduced(name: str, losses: Traced, reduction: str, count: Traced | float | None = None) -> Traced:
+    """Losses as they are, added up, or their mean: their sum by `count` where it is given."""
     axes = tuple(range(losses.ndim))
     if reduction == "none":
         return losses
@@ -80,7 +81,25 @@ def mse_loss(x: Array, target: Array, /, *, reduction: Reduction = "mean") -> Tr
     """The mean of squared differences (x - target)²; their sum, or each of them, by `reduction`."""
     a, b = floats("mse_loss", x, target)
     apart = elementwise("sub", wide(a), wide(b))
-    return narrow(_reduced("mse_loss", ew("mul", apart, apart), reduction), a.dtype)
+    return narrow(reduced("mse_loss", ew("mul", apart, apart), reduction), a.dtype)
+
+
+def checked_labels(name: str, x: Traced, labels: Any, axis: int, ignore_index: int) -> Traced:
+    """Numbers of classes, one for each row of `x` along the axis of classes, as i64."""
+    class_axis = one_axis(x, axis, name)
+    named = tensor(labels)
+    wanted = (*x.sizes[:class_axis], *x.sizes[class_axis + 1 :])
+    if not named.dtype.is_integer:
+        raise refusal(name, "labels that are numbers of classes", [named], "cast them: ts.astype(y, ts.i64)")
+    if named.sizes != wanted:
+        raise ShapeError(
+            f"{name}: expected labels of shape {format_shape(wanted)}, one for each row of logits, "
+            f"got {format_shape(named.sizes)}",
+            shapes=shown(x, named),
+            story=stories([x, named]),
+            hint=f"axis {axis} of the logits has the classes; labels have all other axes, and hold the class",
+        )
+    return primitives.cast(primitives.looked_at(named, x.sizes[class_axis], "the classes", ignored=ignore_index), i64)
 
 
 @operator
@@ -101,21 +120,7 @@ def cross_entropy(
     """
     (made,) = floats("cross_entropy", logits)
     class_axis = one_axis(made, axis, "cross_entropy")
-    named = tensor(labels)
-    wanted = (*made.sizes[:class_axis], *made.sizes[class_axis + 1 :])
-    if not named.dtype.is_integer:
-        raise refusal("cross_entropy", "labels that are numbers of classes", [named], "cast them: ts.astype(y, ts.i64)")
-    if named.sizes != wanted:
-        raise ShapeError(
-            f"cross_entropy: expected labels of shape {format_shape(wanted)}, one for each row of logits, "
-            f"got {format_shape(named.sizes)}",
-            shapes=shown(made, named),
-            story=stories([made, named]),
-            hint=f"axis {axis} of the logits has the classes; labels have all other axes, and hold the class",
-        )
-    named = primitives.cast(
-        primitives.looked_at(named, made.sizes[class_axis], "the classes", ignored=ignore_index), i64
-    )
+    named = checked_labels("cross_entropy", made, labels, axis, ignore_index)
     values = wide(made)
     apart, powers, _ = exponentials(values, (class_axis,))
     total = ew("log", primitives.reduce("sum", powers, (class_axis,), keepdims=True))
@@ -130,13 +135,14 @@ def cross_entropy(
     losses = folded(elementwise("select", counts, losses, 0.0), [class_axis], False)
     used = primitives.cast(counts, values.dtype)
     count = primitives.reduce("sum", used, tuple(range(used.ndim))) if reduction == "mean" else None
-    return _reduced("cross_entropy", losses, reduction, count)
+    return reduced("cross_entropy", losses, reduction, count)
 
 
 # Windows: the axes after [batch, channels]
 
 
-def _per_axis(value: int | tuple[int, ...], count: int, name: str, least: int = 1) -> tuple[int, ...]:
+def per_axis(value: int | tuple[int, ...], count: int, name: str, least: int = 1) -> tuple[int, ...]:
+    """One number for each of `count` axes, from `least` on; one alone is that of all."""
     given = (value,) * count if isinstance(value, int) else tuple(value)
     if len(given) != count or any(one < least for one in given):
         raise ShapeError(
@@ -183,9 +189,9 @@ def _pooling(
         rank = made.ndim - 2
         if rank < 1:
             raise ShapeError(f"{name}: expected [batch, channels, …]", shapes=shown(made), hint="add the missing axes")
-        window = _per_axis(size, rank, "the window")
-        steps = _per_axis(size if stride is None else stride, rank, "stride")
-        edges = _per_axis(padding, rank, "padding", 0)
+        window = per_axis(size, rank, "the window")
+        steps = per_axis(size if stride is None else stride, rank, "stride")
+        edges = per_axis(padding, rank, "padding", 0)
         values = pad(wide(made), ((0, 0), (0, 0), *((edge, edge) for edge in edges)), value=filler)
         parts = _windows(tensor(values), window, steps)
         found = functools.reduce(functools.partial(ew, join), parts)
@@ -210,7 +216,7 @@ avg_pool = _pooling(
 )
 
 
-def _spots(
+def spots_of(
     x: Traced, size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], name: str
 ) -> tuple[tuple[int, ...], Traced]:
     """The number of windows along each axis, and the elements' indices, by index in a window and by window."""
@@ -250,7 +256,7 @@ def _convolved(
             hint=f"both have {rank + 2} axes",
         )
     outputs, depth = known(filters, 0, name), known(filters, 1, name)
-    window = _per_axis(tuple(known(filters, axis, name) for axis in range(2, rank + 2)), rank, f"{name}: the window")
+    window = per_axis(tuple(known(filters, axis, name) for axis in range(2, rank + 2)), rank, f"{name}: the window")
     channels = known(made, 1, name)
     if groups < 1 or channels != depth * groups or outputs % groups:
         raise ShapeError(
@@ -258,10 +264,10 @@ def _convolved(
             shapes=shown(made, filters),
             hint="channels = groups · weight.shape[1], and groups divides the filters",
         )
-    steps, gaps = _per_axis(stride, rank, "stride"), _per_axis(dilation, rank, "dilation")
-    edges = _per_axis(padding, rank, "padding", 0)
+    steps, gaps = per_axis(stride, rank, "stride"), per_axis(dilation, rank, "dilation")
+    edges = per_axis(padding, rank, "padding", 0)
     held = tensor(pad(made, ((0, 0), (0, 0), *((edge, edge) for edge in edges))))
-    windows, spots = _spots(held, window, steps, gaps, name)
+    windows, spots = spots_of(held, window, steps, gaps, name)
     taps, count = (spots.sizes[at] for at in (0, 1))
     flat = primitives.reshape(held, (held.sizes[0], channels, element_count(held.sizes[2:])))
     laid = primitives.reshape(primitives.gather(flat, spots, 2), (made.sizes[0], groups, depth * taps, count))
@@ -296,4 +302,9 @@ conv2d = _convolution(
     "conv2d",
     2,
     "Convolves x, [batch, channels, height, width]; weight is [filters, channels / groups, filter height, width].",
+)
+conv3d = _convolution(
+    "conv3d",
+    3,
+    "Convolves x, [batch, channels, depth, height, width]; weight is [filters, channels / groups, …] of the same axes.",
 )

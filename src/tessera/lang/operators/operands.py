@@ -11,11 +11,12 @@ from tessera.dtypes.types import DType, i32
 from tessera.errors import DtypeError, ShapeError, caller_span
 from tessera.lang.tracing import primitives
 from tessera.lang.tracing.arithmetic import elementwise, tensor, typed
-from tessera.lang.tracing.shape_rules import TraceAgain
+from tessera.lang.tracing.shape_rules import TraceAgain, ruled
+from tessera.lang.tracing.sizes import plain_size
 from tessera.lang.tracing.values import Traced, shown, stories
 from tessera.runtime.tensor.operators import nearest
 from tessera.shapes import rules
-from tessera.shapes.expr import element_count, format_shape
+from tessera.shapes.expr import Size, element_count, exact_quotient, format_shape
 
 Axis: TypeAlias = int | tuple[int, ...] | None
 
@@ -162,3 +163,39 @@ def known(x: Traced, axis: int, where: str) -> int:
             hint="give it a number in the annotation",
         )
     raise TraceAgain(dict.fromkeys(size.symbols), f"{where} needs the size of axis {axis} as a number", caller_span())
+
+
+def divided(x: Traced, axis: int, by: int, where: str) -> Size:
+    """The size of an axis divided by a number that divides it; a symbolic one that may not is asked for."""
+    size = x.sizes[axis]
+    if not isinstance(size, int) and (quotient := exact_quotient(size, by)) is not None:
+        return plain_size(quotient)
+    number = known(x, axis, where)
+    if number % by:
+        raise ShapeError(
+            f"{where}: axis {axis} has size {number}, which {by} does not divide",
+            shapes=shown(x),
+            story=x.history.lines(),
+            hint=f"give a multiple of {by}",
+        )
+    return number // by
+
+
+def same_sizes(where: str, x: Traced, *others: Traced, axes: int | None = None) -> None:
+    """Refuses operands of other sizes than `x`, or than its first `axes`; numbers alone go with all of `x`.
+
+    They would broadcast, which is a mistake more often than it is meant.
+    """
+    wanted = x.sizes if axes is None else x.sizes[:axes]
+    for other in others:
+        if other.sizes == wanted or (axes is None and not other.ndim):
+            continue
+        symbolic = any(not isinstance(size, int) for size in (*wanted, *other.sizes))
+        if symbolic and other.ndim == len(wanted):  # sizes without a name that are equal in this call become one
+            ruled(rules.broadcast, wanted, other.sizes, where=where, histories=[x.history, other.history])
+        raise ShapeError(
+            f"{where}: expected an operand of shape {format_shape(wanted)}, got {format_shape(other.sizes)}",
+            shapes=shown(x, other),
+            story=stories([x, other]),
+            hint="reshape it, or repeat what is meant for several elements with ts.broadcast_to",
+        )

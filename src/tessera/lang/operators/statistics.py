@@ -32,7 +32,7 @@ from tessera.runtime.tensor.interface import DTypeLike
 from tessera.shapes.expr import element_count
 
 
-def _summed_type(x: Traced, dtype: DTypeLike | None) -> DType:
+def summed_type(x: Traced, dtype: DTypeLike | None) -> DType:
     """The standard's rule: integers add up in 64 bits, floats in their own type, as their policy says."""
     if dtype is not None:
         return as_dtype(dtype)
@@ -43,9 +43,7 @@ def _summed_type(x: Traced, dtype: DTypeLike | None) -> DType:
 
 def _total(kind: str, x: Any, axis: Axis, dtype: DTypeLike | None, keepdims: bool) -> Traced:
     made = tensor(x)
-    return primitives.reduce(
-        kind, primitives.cast(made, _summed_type(made, dtype)), axes_of(made, axis, kind), keepdims
-    )
+    return primitives.reduce(kind, primitives.cast(made, summed_type(made, dtype)), axes_of(made, axis, kind), keepdims)
 
 
 @operator
@@ -116,7 +114,7 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:
     if made.dtype.is_float:
         return _of_floats("mean", averaged, made, axis, keepdims)
     axes = axes_of(made, axis, "mean")
-    total = primitives.reduce("sum", primitives.cast(made, _summed_type(made, None)), axes, keepdims=True)
+    total = primitives.reduce("sum", primitives.cast(made, summed_type(made, None)), axes, keepdims=True)
     return folded(elementwise("div", total, counted(made, axes, f32)), axes, keepdims)
 
 
@@ -199,7 +197,7 @@ def _running(kind: str, x: Any, axis: int | None, dtype: DTypeLike | None, inclu
     if axis is None and made.ndim != 1:
         raise refusal(name, "an axis for a tensor of more or fewer than one", [made], "give axis=")
     axis = one_axis(made, 0 if axis is None else axis, name)
-    values = primitives.cast(made, _summed_type(made, dtype))
+    values = primitives.cast(made, summed_type(made, dtype))
     found = running(kind, values, axis)
     if not include_initial:
         return found

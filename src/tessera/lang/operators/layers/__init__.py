@@ -1,0 +1,1 @@
+"""Operators of networks beside those of `networks`: activations, losses, convolutions, pooling, resizing."""

@@ -1,0 +1,1 @@
+"""Operators of numbers: comparing within tolerances, order statistics, counting, matrices, positions."""

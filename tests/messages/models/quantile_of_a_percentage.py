@@ -1,0 +1,9 @@
+import tessera as ts
+
+
+@ts.jit
+def limits(x):
+    return ts.quantile(x, (5, 95))
+
+
+limits(ts.ones((8,)))
