@@ -70,7 +70,7 @@ trees = st.recursive(
 
 
 def check_equal(left: Any, right: Any) -> None:
-    kind = type(left)
+    kind: type[object] = type(left)
     assert kind is type(right)
     if isinstance(left, ts.Tensor):
         assert same(left, right)

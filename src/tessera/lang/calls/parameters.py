@@ -23,7 +23,7 @@ from tessera.lang.calls.methods import Held, alive
 from tessera.lang.tracing.values import is_array
 from tessera.runtime.device.memory import aligned
 from tessera.runtime.tensor.creation import asarray
-from tessera.runtime.tensor.pytree import tree_flatten, tree_paths, tree_unflatten
+from tessera.runtime.tensor.pytree import Tree, tree_flatten, tree_paths, tree_unflatten
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.signature import Signature
@@ -150,7 +150,7 @@ class Parameters:
             slots: list[Any] = []
             for leaf, given in zip(self._leaves(name, value, structure), items, strict=True):
                 label = leaf.name
-                item = _weak(given) if numbered and given.__class__ is np.float64 else given
+                item: Tree = _weak(given) if numbered and given.__class__ is np.float64 else given
                 is_type = convert is not None and item.__class__ is TensorType
                 if item.__class__ is Tensor or is_type or is_array(item):
                     slots.append(len(values))
@@ -207,6 +207,11 @@ def is_number(value: Any) -> bool:
 
 def is_number_class(kind: type) -> bool:
     return kind in _NUMBERS
+
+
+def _weak(number: Tree) -> Tree:
+    """A float of NumPy, which is a Python float, too, as weak as one."""
+    return float(number)
 
 
 def scalar(value: bool | float) -> Tensor:

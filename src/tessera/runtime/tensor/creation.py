@@ -108,7 +108,7 @@ def from_dlpack(x: object, *, device: DeviceLike | None = None, copy: bool | Non
     origin = device_of_dlpack(*map(int, producer.__dlpack_device__()))
     stream = origin.backend.import_stream()
     options: dict[str, object] = {} if stream is None else {"stream": stream}
-    newer: dict[str, object] = {"max_version": dlpack.VERSION} | ({"copy": False} if copy is False else {})
+    newer: dict[str, object] = {"max_version": dlpack.VERSION, **({"copy": False} if copy is False else {})}
     try:
         try:
             capsule = producer.__dlpack__(**options, **newer)

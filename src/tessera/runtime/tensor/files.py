@@ -361,7 +361,7 @@ class _Reader:
         if kind == "dict":
             parts = value
         elif kind in ("list", "tuple"):
-            parts = enumerate(value)
+            parts = enumerate(cast(list[_Json], value))
         elif kind in ("node", "quantized"):
             parts = value[kind == "node"]
         else:

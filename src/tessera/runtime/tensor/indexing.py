@@ -92,7 +92,7 @@ def for_device(key: Key, parts: Parts, device: Device) -> Parts:
 def _part(part: object) -> Part:
     if type(part) in _BASIC:
         return cast(Part, part)
-    if type(part) is list or hasattr(part, "__dlpack__") or hasattr(part, "__array__"):
+    if _is_array(part):
         return _array_part(part)
     if isinstance(part, SupportsIndex) and not isinstance(part, bool):
         return operator.index(part)
@@ -100,6 +100,10 @@ def _part(part: object) -> Part:
         f"expected an index, got {part!r} of type {type(part).__name__}",
         hint="index with integers, slices, None, ... and integer or boolean arrays",
     )
+
+
+def _is_array(part: object) -> bool:
+    return type(part) is list or hasattr(part, "__dlpack__") or hasattr(part, "__array__")
 
 
 def _array_part(part: object) -> Part:
