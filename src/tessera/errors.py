@@ -164,16 +164,16 @@ def warn_once(what: str, message: str) -> None:
         warn(message)
 
 
-class ShapeError(TesseraError):
-    """Sizes, ranks or strides that do not fit together."""
+class ShapeError(TesseraError, ValueError):
+    """Sizes, ranks or strides that do not fit together; Python's own code knows it as a ValueError."""
 
 
 class RangeError(ShapeError, IndexError):
     """An index or an axis that is outside of what there is; Python's own code knows it as an IndexError."""
 
 
-class DtypeError(TesseraError):
-    """Element types or numerics policies that do not fit together."""
+class DtypeError(TesseraError, TypeError):
+    """Element types or numerics policies that do not fit together; Python's own code knows it as a TypeError."""
 
 
 class EffectError(TesseraError):
