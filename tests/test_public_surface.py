@@ -125,10 +125,9 @@ def test_tools_see_the_modules_of_the_names_that_load_later(module: str) -> None
 
 
 def test_help_of_an_operator_reads_well() -> None:
-    assert [str(one) for one in inspect.signature(ts.softmax).parameters.values()] == [
-        "x: 'Array'",
-        "axis: 'Axis' = -1",
-    ]
+    assert [str(one) for one in inspect.signature(ts.softmax).parameters.values()] == ["x: Array", "axis: Axis = -1"]
+    assert str(inspect.signature(ts.softmax)) == "(x: Array, /, axis: Axis = -1) -> Tensor"
+    assert str(inspect.signature(ts.zeros((2, 2)).softmax)) == "(axis: Axis = -1) -> Tensor"
     said = inspect.getdoc(ts.softmax)
     assert said is not None
     assert said.startswith("softmax(x) = e^x / Σ e^x along `axis`")

@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 
 from tessera.dtypes.types import Kind, i64
-from tessera.errors import DtypeError, RangeError, ShapeError
+from tessera.errors import DtypeError, RangeError
 from tessera.lang.operator import operator
 from tessera.lang.operators.manipulation import data_dependent
 from tessera.lang.operators.operands import known
@@ -97,7 +97,7 @@ def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
     taken = sum(part is not None and part is not Ellipsis for part in parts)
     if len(dots) > 1 or taken > x.ndim:
         problem = "two ellipses" if len(dots) > 1 else f"{taken} indices"
-        raise ShapeError(
+        raise RangeError(
             f"the index does not fit: {problem} for {x.ndim} axes",
             shapes=shown(x),
             story=x.history.lines(),

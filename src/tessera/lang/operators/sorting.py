@@ -162,14 +162,14 @@ def _sorted_at_once(x: object, axis: int, descending: bool) -> Traced | None:
 
 
 @operator
-def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
+def argsort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Traced:
     """The indices that sort `x` along `axis`; equal elements keep their order, NaN comes last."""
     made, axis, _, order = _sorted("argsort", x, axis, descending)
     return _from_rows(order, made, axis)
 
 
 @operator
-def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
+def sort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Traced:
     """`x` sorted along `axis`; equal elements keep their order, NaN comes last."""
     if (found := _sorted_at_once(x, axis, descending)) is not None:
         return found
@@ -191,7 +191,7 @@ def _selected(x: object, k: int, axis: int, largest: bool) -> tuple[Traced, Trac
 
 
 @operator
-def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Traced, Traced]:
+def topk(x: Array, k: int, /, axis: int = -1, *, largest: bool = True) -> tuple[Traced, Traced]:
     """The k largest elements along `axis`, the largest first, and their indices; the smallest without `largest`."""
     if (found := _selected(x, k, axis, largest)) is not None:
         return found

@@ -29,7 +29,7 @@ def from_front(x: Traced, axis: int, indices: Traced) -> Traced:
 
 
 @operator
-def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Traced:
+def take(x: Array, indices: Array, /, axis: int | None = None) -> Traced:
     """Slices of `x` at integer indices along `axis`, which may be left out for one axis."""
     made, indices = tensor(x), tensor(indices)
     if axis is None and made.ndim != 1:
@@ -39,7 +39,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Traced:
 
 
 @operator
-def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
+def take_along_axis(x: Array, indices: Array, /, axis: int = -1) -> Traced:
     """Elements of `x` at `indices` along `axis`, which differ from row to row; the other axes broadcast."""
     made, indices = tensor(x), tensor(indices)
     if made.ndim != indices.ndim:

@@ -15,6 +15,7 @@ import numpy as np
 from tessera import knobs
 from tessera.dtypes.types import DType
 from tessera.errors import EffectError, ShapeError, TesseraError
+from tessera.lang.operator_registry import METHODS
 from tessera.lang.tracing.index_ranges import IndexRange
 from tessera.lang.tracing.sizes import Sizes, TracedSize, traced_shape
 from tessera.runtime.device.device import Device
@@ -298,18 +299,12 @@ class Traced:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            methods, properties = OPERATORS.surface()
-            if name in properties:
-                return properties[name](self)
-            if name in methods and not name.startswith("__"):
-                function = methods[name]
+            if name.startswith("_"):
+                raise OPERATORS.missing("a traced tensor", name)
+            return OPERATORS.attribute(self, "a traced tensor", name)
 
-                def method(*args: Any, **kwargs: Any) -> Any:
-                    return function(self, *args, **kwargs)
-
-                method.__name__ = name
-                return method
-            raise AttributeError(f"a traced tensor has no attribute {name!r}")
+        def __dir__(self) -> list[str]:
+            return sorted({*super().__dir__(), *METHODS, "T", "at", "mT", "t", "view"})
 
 
 _OPERATORS_OF_NUMPY = {

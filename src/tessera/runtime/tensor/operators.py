@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MethodType
 from typing import Any, TypeAlias, TypeVar
 from typing import cast as cast_type
 
@@ -41,21 +42,40 @@ _DIRECT = frozenset({f64, f32, f16, bool_, *(dtype for dtype in INTEGERS if dtyp
 Surface: TypeAlias = tuple[Mapping[str, Callable[..., Any]], Mapping[str, Callable[..., Any]]]
 
 
+def _no_attribute(what: str, name: str) -> AttributeError:
+    return AttributeError(f"{what} has no attribute {name!r}")
+
+
 class _Operators:
     """The operators of the language above: methods and properties of tensors, and all work away from the host."""
 
     def __init__(self) -> None:
         self._surface: Callable[[], Surface] | None = None
+        self.aliases = frozenset[str]()
+        """Other names of operators and methods."""
+        self.missing: Callable[[str, str], AttributeError] = _no_attribute
 
-    def use(self, surface: Callable[[], Surface]) -> None:
-        """Says where the operators are; they load when first used."""
-        self._surface = surface
+    def use(
+        self, surface: Callable[[], Surface], aliases: frozenset[str], missing: Callable[[str, str], AttributeError]
+    ) -> None:
+        """Says where the operators are, which load when first used, and what is said of one that is not there."""
+        self._surface, self.aliases, self.missing = surface, aliases, missing
 
     def surface(self) -> Surface:
         return ({}, {}) if self._surface is None else self._surface()
 
     def method(self, name: str) -> Callable[..., Any]:
         return self.surface()[0][name]
+
+    def attribute(self, value: object, what: str, name: str) -> Any:
+        """The method or property of a tensor, or of what stands for one, that an operator is."""
+        methods, properties = self.surface()
+        if (made := properties.get(name)) is not None:
+            return made(value)
+        try:
+            return MethodType(methods[name], value)
+        except KeyError:
+            raise self.missing(what, name) from None
 
     def compiled(self, name: str, elements: int) -> Callable[..., Any] | None:
         """The operator, where work on so many elements of the host is for machine code; None where it is done here.
