@@ -7,7 +7,7 @@ import math
 from array import array as packed
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, cast, overload
+from typing import Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -221,12 +221,14 @@ def sizes_of(shape: ShapeLike) -> tuple[int, ...]:
 class Maker(Protocol):
     """A maker of tensors that takes a shape, or its sizes one by one."""
 
-    @overload
     def __call__(
-        self, shape: DimLike | SupportsIndex | Sequence[DimLike | SupportsIndex], *options: Any, **named: Any
+        self,
+        shape: DimLike | SupportsIndex | Sequence[DimLike | SupportsIndex],
+        *sizes: Any,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        **options: Any,
     ) -> Tensor: ...
-    @overload
-    def __call__(self, *sizes: DimLike | SupportsIndex, **named: Any) -> Tensor: ...
 
 
 def taking_sizes(function: Callable[..., Any]) -> Maker:

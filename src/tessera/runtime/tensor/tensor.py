@@ -33,7 +33,7 @@ from tessera.shapes.expr import format_shape
 from tessera.tracebacks import trim
 
 if TYPE_CHECKING:  # the methods that operators are, for tools that read sources
-    from tessera.runtime.tensor.operator_methods import OperatorMethods
+    from tessera.runtime.tensor.operator_methods import OperatorMethods  # pyright: ignore[reportMissingModuleSource]
 else:
     OperatorMethods = object
 
