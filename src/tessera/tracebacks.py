@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import zip_longest
 from types import FrameType, TracebackType
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
 from tessera import knobs
 from tessera.errors import TesseraError, is_ours
@@ -33,7 +33,8 @@ def trim(error: BaseException) -> None:
     """
     if knobs.full_tracebacks.value or not (isinstance(error, TesseraError) or comes_from_outside(error)):
         return
-    cut, seen, one = False, {id(error)}, cast("BaseException | None", error)
+    cut, seen = False, {id(error)}
+    one: BaseException | None = error
     while one is not None:
         before = one.__traceback__
         one.__traceback__ = after = _of_users(before)
@@ -96,6 +97,6 @@ def _of_users(trace: TracebackType | None) -> TracebackType | None:
     kept = list(_kept(trace))
     if len(kept) == sum(1 for _ in _frames(trace)):
         return trace
-    for one, following in pairwise([*kept, None]):
-        cast("TracebackType", one).tb_next = following
+    for one, following in zip_longest(kept, kept[1:]):
+        one.tb_next = following
     return kept[0] if kept else None

@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 from tessera.errors import TesseraError, caller_span
 from tessera.lang.jit import Jitted
@@ -72,7 +72,8 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
         try:
             if kwargs and not named.issuperset(kwargs):
                 given, options = as_known(name, shown_as, args, kwargs)
-                return cast("Any", call)(*given, **options)
+                again: Callable[..., R] = call
+                return again(*given, **options)
             return traced(*args, **kwargs) if current_or_none() is not None else eager(*args, **kwargs)
         except Exception as error:
             trim(error)

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 from tessera.errors import TesseraError
 from tessera.lang.operator_registry import ALIASES, OPERATORS
@@ -176,12 +176,14 @@ def by_name(signature: inspect.Signature) -> frozenset[str]:
 def knowing(function: Callable[P, R]) -> Callable[P, R]:
     """A function that takes arguments by their names in torch and NumPy, too."""
     signature = inspect.signature(function)
+    plain: Callable[..., R] = function
     named = by_name(signature)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs and not named.issuperset(kwargs):
-            args, kwargs = as_known(function.__name__, signature, args, kwargs)
-        return cast("Callable[..., Any]", function)(*args, **kwargs)
+            given, options = as_known(function.__name__, signature, args, kwargs)
+            return plain(*given, **options)
+        return function(*args, **kwargs)
 
-    return cast("Callable[P, R]", call)
+    return call

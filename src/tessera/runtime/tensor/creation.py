@@ -245,7 +245,7 @@ def taking_sizes(function: Callable[..., Any]) -> Maker:
             trim(error)
             raise
 
-    return cast("Maker", made)
+    return made
 
 
 def _is_size(value: object) -> bool:
