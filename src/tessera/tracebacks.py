@@ -34,8 +34,8 @@ def trim(error: BaseException) -> None:
     if knobs.full_tracebacks.value or not (isinstance(error, TesseraError) or comes_from_outside(error)):
         return
     cut, seen = False, {id(error)}
-    one: BaseException | None = error
-    while one is not None:
+    one = error
+    while True:
         before = one.__traceback__
         one.__traceback__ = after = _of_users(before)
         cut = cut or before is not after

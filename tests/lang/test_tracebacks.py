@@ -53,16 +53,26 @@ def looked_up(x: Any) -> Any:
 
 
 @ts.jit
+def negated(x: Any) -> Any:
+    return -x
+
+
+@ts.jit
 def mapped(x: Any) -> Any:
-    return ts.tree_map(lambda leaf: leaf + ts.zeros((3, 3)), [x])
+    return ts.tree_map(grown, [x])
+
+
+def grown(leaf: Any) -> Any:
+    return leaf + ts.zeros((3, 3))
 
 
 @kernel
 def doubled(x: Any) -> Any:
-    return tile.load(x) + tile.nothing  # pyright: ignore[reportAttributeAccessIssue]  (that is the mistake)
+    return tile.load(x) + tile.nothing  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
 
 X = ts.zeros((2, 2))
+by_habit: Any = ts  # type checkers know which arguments there are
 LONG = ts.zeros((3,))
 CASES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "jit": (lambda: added(X), ["added(X)", "return inner(x)", "return x + ts.zeros((3, 3))"]),
@@ -72,8 +82,8 @@ CASES: dict[str, tuple[Callable[[], object], list[str]]] = {
     "Python's operator": (lambda: X + LONG, ["X + LONG"]),
     "maker": (lambda: ts.zeros(-1), ["ts.zeros(-1)"]),
     "conversion": (lambda: ts.asarray("x"), ['ts.asarray("x")']),
-    "argument": (lambda: ts.sum(X, axs=7), ["ts.sum(X, axs=7)"]),  # pyright: ignore[reportCallIssue]
-    "through a library": (lambda: mapped(X), ["mapped(X)", "return ts.tree_map(lambda leaf: leaf + ts", "leaf + ts"]),
+    "argument": (lambda: by_habit.sum(X, axs=7), ["by_habit.sum(X, axs=7)"]),
+    "through a library": (lambda: mapped(X), ["mapped(X)", "return ts.tree_map(grown, [x])", "leaf + ts"]),
     "of the user's own": (lambda: looked_up(X), ["looked_up(X)", 'return x * names["lost"]']),
     "lowering": (lambda: added.lower(X), ["added.lower(X)", "return inner(x)", "return x + ts.zeros((3, 3))"]),
 }
@@ -112,7 +122,7 @@ def test_what_led_to_an_error_is_short_too() -> None:
 
     def while_handling() -> None:
         try:
-            _ = {}["lost"]
+            _ = dict[str, int]()["lost"]
         except KeyError:
             X.reshape(7)
 
@@ -127,7 +137,7 @@ def test_a_fault_while_tracing_has_a_report(monkeypatch: pytest.MonkeyPatch, tmp
     exec("def ew(*given, **options):\n    return {}['lost']", namespace)
     monkeypatch.setattr(primitives, "ew", namespace["ew"])
     with knobs.cache_dir.using(tmp_path), pytest.raises(InternalError, match="failed in tracing: KeyError") as caught:
-        ts.jit(lambda x: -x)(X)  # pyright: ignore[reportUnknownLambdaType]  (of any type)
+        negated(X)
     assert "stage: tracing" in caught.value.report
     assert "tessera/lang/jit.py" in caught.value.report  # the report has the frames that the traceback leaves out
     assert PACKAGE not in "".join(traceback.format_exception(caught.value))

@@ -92,7 +92,7 @@ def test_signatures_are_kept() -> None:
         _ = ts.sofmax(x)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
         _ = x.summed()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
         _ = scaled("x")  # pyright: ignore[reportArgumentType]
-        _ = ts.sum(x, axs=0)  # pyright: ignore[reportCallIssue]
+        _ = ts.sum(x, axs=0)  # pyright: ignore[reportCallIssue, reportUnknownVariableType]
     assert str(inspect.signature(scaled)) == "(x: 'ts.Tensor', factor: 'float' = 2.0) -> 'ts.Tensor'"
     with ts.knobs.interpret.using(True):
         assert scaled(x).shape == Layer().forward(x).shape == (2, 3)

@@ -149,7 +149,9 @@ def operators_stub() -> str:
     aliases = [f"{name} = {known}" for name, known in sorted(ALIASES.items()) if known in OPERATORS]
     head = f'"""The operators. {HEAD}"""'
     imported, array = ["import builtins", *imports.text()], _BOOL.sub("builtins.bool", ARRAY)
-    return "\n".join([head, "", *imported, "", array, "__array_api_version__: str", "", *definitions, *aliases, ""])
+    listed = "".join(f'    "{name}",\n' for name in dir(ts.ops))
+    rest = ["__array_api_version__: str", f"__all__ = [\n{listed}]", ""]
+    return "\n".join([head, "", *imported, "", array, *rest, *definitions, *aliases, ""])
 
 
 def methods_stub() -> str:
@@ -226,7 +228,7 @@ def package_stub() -> str:
         else:
             assert isinstance(value, str), name
             rest.append(f"{name}: str")
-    listed = "".join(f'    "{name}",\n' for name in vars(ts)["__all__"])
+    listed = "".join(f'    "{name}",\n' for name in sorted({*vars(ts)["__all__"], *ALIASES}))
     said = str(ts.__doc__).partition("\n")[0]
     return "\n".join([f'"""{said} {HEAD}"""', "", *imports.text(), "", *rest, f"__all__ = [\n{listed}]", ""])
 
