@@ -588,7 +588,6 @@ def jit(
 ) -> Jitted[P, R]: ...
 @overload
 def jit(
-    function: None = None,
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),

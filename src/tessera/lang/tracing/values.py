@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -329,7 +329,14 @@ _OPERATORS_OF_NUMPY = {
     "not_equal": "ne",
 }
 
-Array: TypeAlias = "Tensor | Traced | bool | int | float"
+
+class SupportsDLPack(Protocol):
+    """An array of another library: NumPy, torch, JAX."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+Array: TypeAlias = "Tensor | Traced | SupportsDLPack | bool | int | float"
 """A parameter of an operator that is a tensor. A number for it is an argument; for other parameters it is static."""
 
 
